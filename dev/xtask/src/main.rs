@@ -1,1 +1,62 @@
-fn main() {}
+//! `cargo xtask`: the project's own chores.
+//!
+//! One file per chore, one row in [`CHORES`] each. A chore gets the arguments after its name and either succeeds or
+//! says what was wrong; nothing here ends up in a product.
+
+mod r#gen;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+struct Chore {
+    name: &'static str,
+    usage: &'static str,
+    summary: &'static str,
+    run: fn(&[String]) -> Result<()>,
+}
+
+const CHORES: &[Chore] = &[Chore {
+    name: "gen",
+    usage: "gen [--check]",
+    summary: "write the generated sources; with --check only tell whether they are current",
+    run: r#gen::run,
+}];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let Some((name, rest)) = args.split_first() else { bail!("no chore named\n{}", usage()) };
+    if matches!(name.as_str(), "-h" | "--help" | "help") {
+        println!("{}", usage());
+        return Ok(());
+    }
+    match CHORES.iter().find(|chore| chore.name == name) {
+        Some(chore) => (chore.run)(rest),
+        None => bail!("unknown chore {name:?}\n{}", usage()),
+    }
+}
+
+fn usage() -> String {
+    let width = CHORES.iter().map(|chore| chore.usage.len()).max().unwrap_or(0);
+    let mut text = String::from("usage: cargo xtask CHORE [ARGUMENT..]\n");
+    for chore in CHORES {
+        text += &format!("\n  {:width$}  {}", chore.usage, chore.summary);
+    }
+    text
+}
+
+/// The root of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."))
+}

@@ -1,1 +1,24 @@
-//! placeholder
+//! What PMIx names: attributes, status codes, data types, commands and the other enumerations.
+//!
+//! Everything here comes from the tables in `data/`, from which `cargo xtask gen` writes `src/gen`. Numbers that a peer
+//! sends are kept as they are: each type is a number with names for the known values, never a closed enum. This crate
+//! knows no encoding; the bytes are made in `phalanx-wire`.
+#![forbid(unsafe_code)]
+
+mod attribute;
+mod named;
+mod rank;
+pub mod required;
+mod status;
+
+#[rustfmt::skip]
+mod r#gen;
+
+pub use attribute::{Attribute, Standing, attribute, attribute_by_name, attributes};
+pub use r#gen::codes::*;
+pub use r#gen::commands::Command;
+
+/// The keys of all attributes; each constant has the name of its attribute without `PMIX_`.
+pub mod keys {
+    pub use crate::r#gen::keys::*;
+}

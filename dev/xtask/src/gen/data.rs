@@ -1,0 +1,193 @@
+//! The records of `lib/spec/data/*.toml`, as far as sources are generated from them.
+//!
+//! Reading refuses data that could not be generated from: unknown families, names that occur twice, values out of
+//! the range of their type. The meaning of the fields is told in `lib/spec/data/README.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+pub(super) struct Spec {
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) families: Vec<Family>,
+    pub(super) constants: Vec<Constant>,
+    pub(super) commands: Vec<Command>,
+    pub(super) apis: Vec<Api>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Attribute {
+    pub(super) name: String,
+    pub(super) key: String,
+    pub(super) dtype: String,
+    #[serde(default)]
+    pub(super) dtype_alt: Vec<String>,
+    pub(super) group: String,
+    pub(super) status: Standing,
+    pub(super) openpmix_first: Option<String>,
+    pub(super) renamed_to: Option<String>,
+    pub(super) summary: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Family {
+    pub(super) name: String,
+    /// Name of the Rust type; families without have none.
+    #[serde(rename = "type")]
+    pub(super) rust_type: Option<String>,
+    #[serde(default)]
+    pub(super) flags: bool,
+    #[serde(default)]
+    pub(super) strip: Vec<String>,
+    #[serde(default)]
+    pub(super) rename: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) summary: String,
+    pub(super) ctype: Option<String>,
+    pub(super) rust: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Constant {
+    pub(super) name: String,
+    pub(super) value: i128,
+    pub(super) family: String,
+    pub(super) status: Standing,
+    /// Only OpenPMIx 1.x had it, with a number that now means something else.
+    #[serde(default)]
+    pub(super) v1_only: bool,
+    pub(super) summary: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) value: u8,
+    pub(super) since: String,
+    pub(super) summary: String,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Api {
+    pub(super) name: String,
+    pub(super) block: Vec<Block>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Block {
+    pub(super) kind: String,
+    /// The lists that the standard has dropped say nothing about these three.
+    #[serde(default = "either")]
+    pub(super) audience: String,
+    #[serde(default = "support")]
+    pub(super) role: String,
+    #[serde(default = "if_supported")]
+    pub(super) when: String,
+    pub(super) realm: Option<String>,
+    #[serde(default)]
+    pub(super) pass_through: bool,
+    #[serde(default)]
+    pub(super) attributes: Vec<String>,
+}
+
+/// Ordered by how much a name is to be preferred among several of one value.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Standing {
+    Stable,
+    Provisional,
+    OpenpmixExtension,
+    RfcOnly,
+    Deprecated,
+    Removed,
+}
+
+impl Spec {
+    pub(super) fn read(dir: &Path) -> Result<Spec> {
+        #[derive(Deserialize)]
+        struct Attributes {
+            attribute: Vec<Attribute>,
+        }
+        #[derive(Deserialize)]
+        struct Constants {
+            family: Vec<Family>,
+            constant: Vec<Constant>,
+        }
+        #[derive(Deserialize)]
+        struct Commands {
+            command: Vec<Command>,
+        }
+        #[derive(Deserialize)]
+        struct Required {
+            api: Vec<Api>,
+        }
+        let Attributes { mut attribute } = file(dir, "attributes.toml")?;
+        let Constants { family, constant } = file(dir, "constants.toml")?;
+        let Commands { command } = file(dir, "commands.toml")?;
+        let Required { mut api } = file(dir, "required.toml")?;
+
+        attribute.sort_by(|a, b| a.name.cmp(&b.name));
+        api.sort_by(|a, b| a.name.cmp(&b.name));
+        unique("attribute", attribute.iter().map(|a| &a.name))?;
+        unique("family", family.iter().map(|f| &f.name))?;
+        unique("constant", constant.iter().map(|c| &c.name))?;
+        unique("command", command.iter().map(|c| &c.name))?;
+        unique("api", api.iter().map(|a| &a.name))?;
+
+        for attribute in &attribute {
+            ensure!(!attribute.key.is_empty(), "attribute {} has no key", attribute.name);
+        }
+        for constant in &constant {
+            ensure!(
+                family.iter().any(|family| family.name == constant.family),
+                "constant {} is of an unknown family",
+                constant.name
+            );
+        }
+        for (name, of) in api.iter().flat_map(|api| api.block.iter().map(move |block| (&api.name, block))) {
+            for wanted in &of.attributes {
+                ensure!(
+                    attribute.binary_search_by(|a| a.name.cmp(wanted)).is_ok(),
+                    "{name} lists the unknown attribute {wanted}"
+                );
+            }
+        }
+        Ok(Spec {
+            attributes: attribute,
+            families: family,
+            constants: constant.into_iter().filter(|constant| !constant.v1_only).collect(),
+            commands: command,
+            apis: api,
+        })
+    }
+}
+
+fn either() -> String {
+    "library_or_host".to_owned()
+}
+
+fn support() -> String {
+    "support".to_owned()
+}
+
+fn if_supported() -> String {
+    "if_supported".to_owned()
+}
+
+fn file<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T> {
+    let path = dir.join(name);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("parsing {}", path.display()))
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        ensure!(seen.insert(name), "{what} {name} occurs twice");
+    }
+    Ok(())
+}

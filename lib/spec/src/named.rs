@@ -1,0 +1,144 @@
+//! What the generated number types have in common: finding the name of a number, the number of a name, printing.
+//!
+//! `codes!` is for enumerations, `flags!` for sets of bits. Both are called by the generated sources only, with one table
+//! of all names (sorted) and one of all values (sorted, each with the index of the name to be preferred).
+
+/// Name, value, summary (empty where there is none).
+pub(crate) type Row<T> = (&'static str, T, &'static str);
+
+pub(crate) fn by_value<T: Ord + Copy>(
+    names: &'static [Row<T>],
+    values: &[(T, u16)],
+    value: T,
+) -> Option<&'static Row<T>> {
+    let found = values.binary_search_by_key(&value, |entry| entry.0).ok()?;
+    names.get(usize::from(values.get(found)?.1))
+}
+
+pub(crate) fn by_name<T: Copy>(names: &[Row<T>], name: &str) -> Option<T> {
+    let found = names.binary_search_by_key(&name, |row| row.0).ok()?;
+    Some(names.get(found)?.1)
+}
+
+macro_rules! lookups {
+    ($type:ident($repr:ty); by_name [$($row:expr),* $(,)?] by_value [$($value:expr),* $(,)?]) => {
+        impl $type {
+            const NAMES: &'static [$crate::named::Row<$repr>] = &[$($row),*];
+            const VALUES: &'static [($repr, u16)] = &[$($value),*];
+
+            /// The full name of a known value; where a value has several names, the current one.
+            pub fn name(self) -> Option<&'static str> {
+                $crate::named::by_value(Self::NAMES, Self::VALUES, self.0).map(|row| row.0)
+            }
+
+            /// One line about a known value, where there is one.
+            pub fn describe(self) -> Option<&'static str> {
+                $crate::named::by_value(Self::NAMES, Self::VALUES, self.0)
+                    .map(|row| row.2)
+                    .filter(|summary| !summary.is_empty())
+            }
+
+            /// The value of a full name, deprecated ones included.
+            pub fn from_name(name: &str) -> Option<$type> {
+                $crate::named::by_name(Self::NAMES, name).map($type)
+            }
+
+            /// All known values, in ascending order.
+            pub fn all() -> impl Iterator<Item = $type> {
+                Self::VALUES.iter().map(|entry| $type(entry.0))
+            }
+        }
+    };
+}
+
+macro_rules! codes {
+    ($type:ident($repr:ty); $($tables:tt)*) => {
+        $crate::named::lookups! { $type($repr); $($tables)* }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}({})", stringify!($type), self.0),
+                }
+            }
+        }
+    };
+}
+
+macro_rules! flags {
+    ($type:ident($repr:ty); $($tables:tt)*) => {
+        $crate::named::lookups! { $type($repr); $($tables)* }
+
+        impl $type {
+            /// Whether all bits of `other` are set.
+            pub const fn contains(self, other: $type) -> bool {
+                self.0 & other.0 == other.0
+            }
+
+            /// Whether any bit of `other` is set.
+            pub const fn intersects(self, other: $type) -> bool {
+                self.0 & other.0 != 0
+            }
+
+            /// Whether no bit is set.
+            pub const fn is_empty(self) -> bool {
+                self.0 == 0
+            }
+        }
+
+        impl std::ops::BitOr for $type {
+            type Output = $type;
+            fn bitor(self, other: $type) -> $type {
+                $type(self.0 | other.0)
+            }
+        }
+
+        impl std::ops::BitOrAssign for $type {
+            fn bitor_assign(&mut self, other: $type) {
+                self.0 |= other.0;
+            }
+        }
+
+        impl std::ops::BitAnd for $type {
+            type Output = $type;
+            fn bitand(self, other: $type) -> $type {
+                $type(self.0 & other.0)
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            /// The name of the value, or the names of its bits, the unknown ones as a number.
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                if let Some(name) = self.name() {
+                    return f.write_str(name);
+                }
+                let mut rest = self.0;
+                let mut separator = "";
+                for &(bit, _) in Self::VALUES.iter().filter(|entry| entry.0.is_power_of_two()) {
+                    if rest & bit != 0 {
+                        write!(f, "{separator}{}", $type(bit).name().unwrap_or_default())?;
+                        rest &= !bit;
+                        separator = "|";
+                    }
+                }
+                if rest != 0 || self.0 == 0 {
+                    write!(f, "{separator}{rest:#x}")?;
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+macro_rules! display {
+    ($type:ident) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Debug::fmt(self, f)
+            }
+        }
+    };
+}
+
+pub(crate) use {codes, display, flags, lookups};
