@@ -3,7 +3,12 @@
 //! One file per chore, one row in [`CHORES`] each. A chore gets the arguments after its name and either succeeds or
 //! says what was wrong; nothing here ends up in a product.
 
+mod cargo;
+mod ci;
+mod deps;
 mod r#gen;
+mod sources;
+mod test;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,12 +22,28 @@ struct Chore {
     run: fn(&[String]) -> Result<()>,
 }
 
-const CHORES: &[Chore] = &[Chore {
-    name: "gen",
-    usage: "gen [--check]",
-    summary: "write the generated sources; with --check only tell whether they are current",
-    run: r#gen::run,
-}];
+const CHORES: &[Chore] = &[
+    Chore { name: "ci", usage: "ci", summary: "check everything: what a change has to pass", run: ci::run },
+    Chore {
+        name: "test",
+        usage: "test [--no-peers] [FILTER..]",
+        summary: "run the tests; without --no-peers also those against programs of others, which root gets installed",
+        run: test::run,
+    },
+    Chore {
+        name: "gen",
+        usage: "gen [--check]",
+        summary: "write the generated sources; with --check only tell whether they are current",
+        run: r#gen::run,
+    },
+    Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },
+    Chore {
+        name: "sources",
+        usage: "sources",
+        summary: "check length and names of files, and where unsafe is used",
+        run: sources::run,
+    },
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,0 +1,36 @@
+//! `cargo xtask ci`: everything that must hold before a change is taken, cheap checks first.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo::{capture, cargo};
+use crate::{deps, r#gen, sources, test};
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    ensure!(args.is_empty(), "ci takes no arguments");
+    step("tools", || {
+        for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+            capture(&[tool, "--version"]).with_context(|| {
+                format!("cargo {tool} is needed\nhint: install it with `rustup component add {component}`")
+            })?;
+        }
+        Ok(())
+    })?;
+    step("formatting", || cargo(&["fmt", "--all", "--check"]))?;
+    step("generated sources", || r#gen::run(&["--check".to_owned()]))?;
+    step("rules of the sources", || sources::run(&[]))?;
+    step("dependencies", || deps::run(&[]))?;
+    step("lints", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
+    })?;
+    step("tests", || test::run(&[]))
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    eprintln!("== {name}");
+    let start = Instant::now();
+    work().with_context(|| format!("ci stopped at: {name}"))?;
+    eprintln!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! `cargo xtask sources`: rules about our sources that the compiler does not know.
+//!
+//! Files stay short enough to be read, no place is called after nothing in particular, and `unsafe` appears only in the
+//! files that [`UNSAFE_FILES`] lists. Generated files are exempt from the first rule.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Files that talk to the operating system in ways that need `unsafe`. Keep it short.
+const UNSAFE_FILES: &[&str] = &[];
+
+const MOST_LINES: usize = 800;
+
+const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
+
+const WINGS: &[&str] = &["lib", "run", "dev"];
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    ensure!(args.is_empty(), "sources takes no arguments");
+    let mut faults = Vec::new();
+    for wing in WINGS {
+        visit(Path::new(wing), &mut faults)?;
+    }
+    for listed in UNSAFE_FILES {
+        let text = fs::read_to_string(crate::root().join(listed)).unwrap_or_default();
+        if !text.lines().any(is_unsafe) {
+            faults
+                .push(format!("{listed}: needs no unsafe; take it off the list in dev/xtask/src/sources.rs"));
+        }
+    }
+    match faults.is_empty() {
+        true => Ok(()),
+        false => bail!("sources that break the rules:\n{}", faults.join("\n")),
+    }
+}
+
+/// Checks everything below `dir`, a path relative to the root.
+fn visit(dir: &Path, faults: &mut Vec<String>) -> Result<()> {
+    let listing =
+        fs::read_dir(crate::root().join(dir)).with_context(|| format!("listing {}", dir.display()))?;
+    let mut entries = listing.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(|entry| entry.file_name());
+    for entry in entries {
+        let path = dir.join(entry.file_name());
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if NAMELESS.contains(&stem.as_str()) {
+            faults.push(format!("{}: the name says nothing about what is inside", path.display()));
+        }
+        if entry.file_type()?.is_dir() {
+            if stem != "target" {
+                visit(&path, faults)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                fs::read_to_string(entry.path()).with_context(|| format!("reading {}", path.display()))?;
+            check(&path, &text, faults);
+        }
+    }
+    Ok(())
+}
+
+fn check(path: &Path, text: &str, faults: &mut Vec<String>) {
+    let shown = path.display();
+    let generated = path.starts_with("lib/spec/src/gen");
+    let lines = text.lines().count();
+    if lines > MOST_LINES && !generated {
+        faults.push(format!("{shown}: {lines} lines, at most {MOST_LINES}"));
+    }
+    if !UNSAFE_FILES.iter().any(|listed| Path::new(listed) == path) {
+        for (index, _) in text.lines().enumerate().filter(|(_, line)| is_unsafe(line)) {
+            faults.push(format!("{shown}:{}: unsafe outside of the files that may use it", index + 1));
+        }
+    }
+}
+
+/// Whether a line opens something unsafe: a block, a function, an implementation, an attribute.
+fn is_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    code.match_indices("unsafe").any(|(at, word)| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].trim_start();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '"')
+            && (after.is_empty()
+                || after.starts_with(['{', '('])
+                || ["fn ", "impl ", "impl<", "extern ", "trait "].iter().any(|next| after.starts_with(next)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_code_is_told_from_talk_about_it() {
+        let word = "unsafe";
+        for line in
+            ["    ? { f() }", "pub ? fn f() {", "#[?(no_mangle)]", "? impl<T> Send for X<T> {}", "    ?"]
+        {
+            assert!(is_unsafe(&line.replace('?', word)), "{line}");
+        }
+        for line in ["#![forbid(?_code)]", "// ? { }", "let ?_files = 1;", "\"?\"", "not ? at all"] {
+            assert!(!is_unsafe(&line.replace('?', word)), "{line}");
+        }
+    }
+
+    #[test]
+    fn long_files_are_found() {
+        let mut faults = Vec::new();
+        check(Path::new("lib/core/src/fence.rs"), &"\n".repeat(MOST_LINES), &mut faults);
+        assert!(faults.is_empty());
+        check(Path::new("lib/core/src/fence.rs"), &"\n".repeat(MOST_LINES + 1), &mut faults);
+        assert_eq!(faults, ["lib/core/src/fence.rs: 801 lines, at most 800"]);
+    }
+}
