@@ -71,7 +71,12 @@ fn attributes(spec: &Spec) -> Result<String> {
             a.group,
             a.status,
             a.summary,
-            a.openpmix_first.as_deref().unwrap_or(""),
+            // A packager's release belongs to the line of that release.
+            a.openpmix_first.as_deref().map_or("", |first| if first == "4.2.2-debian" {
+                "4.2"
+            } else {
+                first
+            }),
         );
     }
     out += "];\n\n";
