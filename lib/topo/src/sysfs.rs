@@ -1,0 +1,317 @@
+//! Reading the hardware from Linux's files below a directory.
+//!
+//! Owns which files say what, and what to assume where a file is missing: containers and old kernels hide any of
+//! them. Only the list of online CPUs is indispensable. It is on the path of every launch, so it reads a file
+//! once per object that it describes, not once per CPU, and nothing that changes with time.
+//!
+//! Next stop: [`Topology::assemble`] numbers what was found here.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::device::{Device, DeviceKind, PciId};
+use crate::tree::{Cache, Level, Memory, Object, Parts};
+use crate::{CpuSet, NumaDistances, Topology, TopologyError};
+
+impl Topology {
+    /// Reads the node's hardware below `root`: `/` for this machine. All online CPUs are in it; which of them a
+    /// process may use is for [`Topology::restrict`].
+    pub fn read(root: &Path) -> Result<Topology, TopologyError> {
+        let source = Source { root };
+        let mut parts = Parts { cpus: source.online()?, ..Parts::default() };
+        source.cpus(&mut parts)?;
+        source.memory(&mut parts)?;
+        source.devices(&mut parts);
+        Ok(Topology::assemble(parts))
+    }
+}
+
+struct Source<'a> {
+    root: &'a Path,
+}
+
+impl Source<'_> {
+    /// The online CPUs by sysfs, otherwise those that `/proc/cpuinfo` describes.
+    fn online(&self) -> Result<CpuSet, TopologyError> {
+        const ONLINE: &str = "sys/devices/system/cpu/online";
+        const CPUINFO: &str = "proc/cpuinfo";
+        if let Some(cpus) = self.list(ONLINE)?.filter(|cpus| !cpus.is_empty()) {
+            return Ok(cpus);
+        }
+        let text = self.text(CPUINFO).unwrap_or_default();
+        let cpus: CpuSet = cpuinfo(&text).map(|cpu| cpu.processor).collect();
+        if cpus.is_empty() {
+            return Err(TopologyError::NoCpus { tried: vec![self.path(ONLINE), self.path(CPUINFO)] });
+        }
+        Ok(cpus)
+    }
+
+    /// Packages, cores and caches.
+    fn cpus(&self, parts: &mut Parts) -> Result<(), TopologyError> {
+        let online = parts.cpus.clone();
+        let first = online.first().unwrap_or(0);
+        if self.text(&format!("sys/devices/system/cpu/cpu{first}/topology/core_id")).is_none() {
+            self.described(parts);
+            return Ok(());
+        }
+        let mut known: [CpuSet; 2] = Default::default();
+        let mut caches = Caches::default();
+        for cpu in online.iter() {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+            let levels = [
+                (Level::Package, "physical_package_id", ["package_cpus_list", "core_siblings_list"]),
+                (Level::Core, "core_id", ["core_cpus_list", "thread_siblings_list"]),
+            ];
+            for ((level, id, lists), known) in levels.into_iter().zip(&mut known) {
+                if known.contains(cpu) {
+                    continue;
+                }
+                let mut cpus = CpuSet::single(cpu);
+                for list in lists {
+                    if let Some(listed) = self.list(&format!("{folder}/{list}"))? {
+                        cpus.add(&listed);
+                        break;
+                    }
+                }
+                cpus.subtract(known);
+                known.add(&cpus);
+                // Machines without the notion write -1.
+                let os_index = self.text(&format!("{folder}/{id}")).and_then(|text| text.trim().parse().ok());
+                parts.objects.push(Object { level, logical: 0, os_index, cpus, cache: None });
+            }
+            self.caches(cpu, &mut caches, parts)?;
+        }
+        Ok(())
+    }
+
+    /// The caches of one CPU, as far as no earlier CPU has led to them.
+    fn caches(&self, cpu: u32, caches: &mut Caches, parts: &mut Parts) -> Result<(), TopologyError> {
+        for index in 0..MOST_CACHES {
+            if caches.known[index].contains(cpu) {
+                continue;
+            }
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
+            let Some(level) = self.text(&format!("{folder}/level")) else { break };
+            let level = match level.trim() {
+                "1" => Level::L1,
+                "2" => Level::L2,
+                "3" => Level::L3,
+                _ => continue,
+            };
+            let kind = self.text(&format!("{folder}/type")).unwrap_or_default();
+            if kind.trim() == "Instruction" {
+                continue;
+            }
+            let Some(cpus) = self.list(&format!("{folder}/shared_cpu_list"))? else { continue };
+            caches.known[index].add(&cpus);
+            let size = self.text(&format!("{folder}/size")).unwrap_or_default();
+            // Line and ways are the same in all caches of a level; reading them once saves a third of the reads.
+            let (line, ways) = *caches.shape[level as usize].get_or_insert_with(|| {
+                let number =
+                    |name| self.text(&format!("{folder}/{name}")).and_then(|text| text.trim().parse().ok());
+                (number("coherency_line_size").unwrap_or(0), number("ways_of_associativity").unwrap_or(0))
+            });
+            let cache = Cache { bytes: bytes(&size), line, ways, unified: kind.trim() == "Unified" };
+            parts.objects.push(Object { level, logical: 0, os_index: None, cpus, cache: Some(cache) });
+        }
+        Ok(())
+    }
+
+    /// Packages and cores where sysfs does not describe them: by `/proc/cpuinfo`, where each CPU may name its
+    /// package and core; one that does not is a core of its own in the one package.
+    fn described(&self, parts: &mut Parts) {
+        let text = self.text("proc/cpuinfo").unwrap_or_default();
+        let described: Vec<Described> = cpuinfo(&text).collect();
+        for cpu in parts.cpus.iter() {
+            let of_cpu = described.iter().find(|known| known.processor == cpu);
+            let package = of_cpu.and_then(|known| known.package);
+            let core = of_cpu.and_then(|known| known.core);
+            let mates = |same: &dyn Fn(&Described) -> bool| -> CpuSet {
+                described.iter().filter(|other| same(other)).map(|other| other.processor).collect()
+            };
+            let in_package = mates(&|other| other.package == package);
+            let in_core = mates(&|other| other.package == package && other.core == core);
+            let (in_package, in_core) = match (package, core) {
+                (Some(_), Some(_)) => (in_package, in_core),
+                (Some(_), None) => (in_package, CpuSet::single(cpu)),
+                (None, _) => (parts.cpus.clone(), CpuSet::single(cpu)),
+            };
+            for (level, os_index, cpus) in
+                [(Level::Package, package, in_package), (Level::Core, core, in_core)]
+            {
+                if cpus.first() == Some(cpu) {
+                    parts.objects.push(Object { level, logical: 0, os_index, cpus, cache: None });
+                }
+            }
+        }
+    }
+
+    /// NUMA nodes, their memory and distances. A kernel without them has one node with everything.
+    fn memory(&self, parts: &mut Parts) -> Result<(), TopologyError> {
+        let nodes = self.list("sys/devices/system/node/online")?.unwrap_or_default();
+        let mut rows = Vec::new();
+        for node in nodes.iter() {
+            let folder = format!("sys/devices/system/node/node{node}");
+            let Some(cpus) = self.list(&format!("{folder}/cpulist"))? else { continue };
+            let bytes = self.text(&format!("{folder}/meminfo")).map_or(0, |text| total_memory(&text));
+            parts.memories.push(Memory { node, bytes });
+            let row = self.text(&format!("{folder}/distance")).unwrap_or_default();
+            rows.push(row.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u16>>());
+            parts.objects.push(numa(node, cpus));
+        }
+        if parts.memories.is_empty() {
+            let bytes = self.text("proc/meminfo").map_or(0, |text| total_memory(&text));
+            parts.memories.push(Memory { node: 0, bytes });
+            parts.objects.push(numa(0, parts.cpus.clone()));
+        }
+        // A row has one value for each online node, in their order.
+        if rows.iter().all(|row| row.len() == rows.len()) {
+            let nodes = parts.memories.iter().map(|memory| memory.node).collect();
+            parts.distances = NumaDistances::from_rows(nodes, rows.concat());
+        }
+        Ok(())
+    }
+
+    /// Network and compute devices on PCI. A device that cannot be described is left out.
+    fn devices(&self, parts: &mut Parts) {
+        let classes = [
+            ("sys/class/net", DeviceKind::Network),
+            ("sys/class/infiniband", DeviceKind::OpenFabrics),
+            ("sys/class/drm", DeviceKind::Gpu),
+        ];
+        for (class, kind) in classes {
+            let Ok(entries) = fs::read_dir(self.path(class)) else { continue };
+            for entry in entries.flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                // A card without a render node drives a screen and computes nothing.
+                if kind == DeviceKind::Gpu && !name.starts_with("renderD") {
+                    continue;
+                }
+                let Ok(target) = fs::read_link(entry.path()) else { continue };
+                parts.devices.extend(self.device(kind, name, &target, parts));
+            }
+        }
+        parts.devices.sort_by(|a, b| (&a.pci, a.kind, &a.name).cmp(&(&b.pci, b.kind, &b.name)));
+    }
+
+    /// One device, from where its entry in a class points: `../../devices/pci0000:00/0000:00:03.0/net/eth0`.
+    fn device(&self, kind: DeviceKind, name: String, target: &Path, parts: &Parts) -> Option<Device> {
+        let target = target.to_str()?.trim_start_matches("../");
+        let mut steps: Vec<&str> = target.split('/').collect();
+        // The last bus address on the way is the device's; the earlier ones are bridges.
+        let place = steps.iter().rposition(|step| PciId::from_address(step).is_some())?;
+        let mut pci = PciId::from_address(steps[place])?;
+        let entry = format!("sys/{target}");
+        steps.truncate(place + 1);
+        let folder = format!("sys/{}", steps.join("/"));
+        describe_pci(&mut pci, &self.text(&format!("{folder}/uevent")).unwrap_or_default());
+        let near =
+            self.list(&format!("{folder}/local_cpulist")).ok().flatten().unwrap_or_default().and(&parts.cpus);
+        let cpus = if near.is_empty() { parts.cpus.clone() } else { near };
+        let files: &[&str] = match kind {
+            DeviceKind::Gpu => &[],
+            DeviceKind::Network => &["address"],
+            DeviceKind::OpenFabrics => &["node_guid", "sys_image_guid"],
+        };
+        let told = files.iter().filter_map(|file| self.text(&format!("{entry}/{file}")));
+        let address = told.map(|text| text.trim().to_owned()).collect();
+        Some(Device { kind, name, pci, cpus, address })
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// A file's text; `None` where it cannot be read, which for every single file is nothing unusual.
+    fn text(&self, below: &str) -> Option<String> {
+        fs::read_to_string(self.path(below)).ok()
+    }
+
+    /// A file with a list of CPUs or nodes; `None` where there is none.
+    fn list(&self, below: &str) -> Result<Option<CpuSet>, TopologyError> {
+        let Some(text) = self.text(below) else { return Ok(None) };
+        CpuSet::from_list(&text).map(Some).map_err(|_| TopologyError::Content {
+            path: self.path(below),
+            what: "a list such as 0-3,8",
+            found: text.trim().chars().take(80).collect(),
+        })
+    }
+}
+
+/// What is known of caches while walking over the CPUs.
+#[derive(Default)]
+struct Caches {
+    /// By the kernel's index in a CPU's folder: the CPUs whose cache of that index is known.
+    known: [CpuSet; MOST_CACHES],
+    /// By [`Level`]: line length and ways.
+    shape: [Option<(u32, u32)>; 8],
+}
+
+/// The kernel gives a CPU an index for each of L1d, L1i, L2, L3 and at most one more.
+const MOST_CACHES: usize = 6;
+
+fn numa(node: u32, cpus: CpuSet) -> Object {
+    Object { level: Level::Numa, logical: 0, os_index: Some(node), cpus, cache: None }
+}
+
+/// A size as the cache files write it: `48K`, `2M`.
+fn bytes(text: &str) -> u64 {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match text.as_bytes().last() {
+        Some(b'K') => 1 << 10,
+        Some(b'M') => 1 << 20,
+        Some(b'G') => 1 << 30,
+        _ => 1,
+    };
+    digits.parse::<u64>().unwrap_or(0).saturating_mul(unit)
+}
+
+/// The `MemTotal` of a `meminfo` file in bytes: `Node 0 MemTotal:  6514900 kB`.
+fn total_memory(text: &str) -> u64 {
+    let total = text.lines().find_map(|line| line.split_once("MemTotal:"));
+    let kilobytes = total.and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0).saturating_mul(1024)
+}
+
+/// Class and ids from a PCI function's `uevent` file.
+fn describe_pci(pci: &mut PciId, text: &str) {
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        let pair = || {
+            let (vendor, device) = value.split_once(':')?;
+            Some([u16::from_str_radix(vendor, 16).ok()?, u16::from_str_radix(device, 16).ok()?])
+        };
+        match key {
+            // Class, subclass and interface, without leading zeros: 20000 is Ethernet.
+            "PCI_CLASS" => pci.class = u32::from_str_radix(value, 16).map_or(0, |class| (class >> 8) as u16),
+            "PCI_ID" => pci.ids[..2].copy_from_slice(&pair().unwrap_or_default()),
+            "PCI_SUBSYS_ID" => pci.ids[2..].copy_from_slice(&pair().unwrap_or_default()),
+            _ => {}
+        }
+    }
+}
+
+/// One processor of `/proc/cpuinfo`.
+struct Described {
+    processor: u32,
+    package: Option<u32>,
+    core: Option<u32>,
+}
+
+fn cpuinfo(text: &str) -> impl Iterator<Item = Described> + '_ {
+    text.split("\n\n").filter_map(|block| {
+        let field = |name: &str| {
+            let fields = block.lines().filter_map(|line| line.split_once(':'));
+            let mut found = fields.filter(|(key, _)| key.trim() == name);
+            found.next().and_then(|(_, value)| value.trim().parse::<u32>().ok())
+        };
+        Some(Described {
+            processor: field("processor")?,
+            package: field("physical id"),
+            core: field("core id"),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;
