@@ -1,1 +1,18 @@
-//! placeholder
+//! What each role of PMIx does with a message: pure state machines of the client, the server and the tool.
+//!
+//! Nothing here owns a descriptor, a thread or a clock, blocks, or calls user code. A shell (the library's progress thread,
+//! our daemon, a simulation) feeds [`Input`]s and carries out [`Output`]s.
+#![forbid(unsafe_code)]
+
+pub mod explain;
+pub mod host;
+pub mod job;
+mod machine;
+pub mod server;
+
+pub use explain::Waiting;
+pub use host::{Event, HostOp, HostReply};
+pub use job::JobInfo;
+pub use machine::{
+    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
+};

@@ -1,0 +1,102 @@
+//! Upcalls to the host (the resource manager, our own `dvm`) as data: each is answered exactly once.
+//!
+//! One variant per entry of the standard's `pmix_server_module_t`. The server machine emits
+//! `Output::CallHost { id, op }`; the host answers `Input::Host { id, reply }`, in any order, at any time.
+
+use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Status};
+use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query};
+
+/// A request to the host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostOp {
+    /// A client passed the handshake. Answer: `Done`.
+    ClientConnected { proc: ProcId },
+    /// A client called finalize; it is answered when the host has. Answer: `Done`.
+    ClientFinalized { proc: ProcId },
+    /// A client's connection closed without finalize. Answer: `Done`.
+    ClientLost { proc: ProcId },
+    /// `procs` empty: the caller's whole job. Answer: `Done`.
+    Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
+    /// All local participants are in; `data` is what this server contributes. Answer: `Modex` with all contributions concatenated.
+    Fence { procs: Vec<ProcId>, info: Vec<Info>, data: Blob },
+    /// Give the values that `proc`, a process of another node, has committed. Answer: `Modex`.
+    DirectModex { proc: ProcId, info: Vec<Info> },
+    /// Answer: `Done`.
+    Publish { from: ProcId, uid: u32, data: Vec<Info>, range: Range, persistence: Persistence, info: Vec<Info> },
+    /// Answer: `Lookup`. The host waits if asked to (`pmix.wait`), within `pmix.timeout`.
+    Lookup { from: ProcId, uid: u32, keys: Vec<Key>, range: Range, info: Vec<Info> },
+    /// `keys` empty: all that `from` has published. Answer: `Done`.
+    Unpublish { from: ProcId, uid: u32, keys: Vec<Key>, range: Range, info: Vec<Info> },
+    /// Answer: `Spawned`.
+    Spawn { from: ProcId, job: Vec<Info>, apps: Vec<App> },
+    /// All local participants are in. Answer: `Done`.
+    Connect { procs: Vec<ProcId>, info: Vec<Info> },
+    /// Answer: `Done`.
+    Disconnect { procs: Vec<ProcId>, info: Vec<Info> },
+    /// Somebody here now wants these events; empty: all of them. Answer: `Done`.
+    RegisterEvents { codes: Vec<Status>, info: Vec<Info> },
+    /// Answer: `Done`.
+    DeregisterEvents { codes: Vec<Status> },
+    /// A local process raised an event that concerns others than local ones. Answer: `Done`.
+    Notify { event: Event },
+    /// What the server itself could not answer. Answer: `Infos`.
+    Query { from: ProcId, queries: Vec<Query> },
+    /// Answer: `ToolAdmitted`.
+    ToolConnected { uid: u32, gid: u32, claims: Option<ProcId>, info: Vec<Info> },
+    /// Answer: `Done`.
+    Log { from: ProcId, data: Vec<Info>, directives: Vec<Info> },
+    /// Answer: `Infos`.
+    Allocate { from: ProcId, directive: AllocDirective, info: Vec<Info> },
+    /// Answer: `Infos`.
+    JobControl { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info> },
+    /// Answer: `Infos`.
+    SessionControl { from: ProcId, session: u32, directives: Vec<Info> },
+    /// Answer: `Infos`.
+    Monitor { from: ProcId, what: Info, error: Status, directives: Vec<Info> },
+    /// Answer: `Credential`.
+    GetCredential { from: ProcId, info: Vec<Info> },
+    /// Answer: `Infos`.
+    ValidateCredential { from: ProcId, credential: Blob, info: Vec<Info> },
+    /// Answer: `Done`.
+    IofPull { from: ProcId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
+    /// Answer: `Done`. No bytes: end of file.
+    PushStdin { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info>, data: Blob },
+    /// All local members are in. Answer: `Group`.
+    GroupConstruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
+    /// Answer: `Group`.
+    GroupDestruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
+    /// Answer: `Infos`.
+    FabricRegister { from: ProcId, directives: Vec<Info> },
+    /// Answer: `Infos`.
+    FabricUpdate { from: ProcId, index: u64 },
+}
+
+/// The host's answer. `Done` with an error refuses any request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostReply {
+    Done(Status),
+    Modex(Result<Blob, Status>),
+    Lookup(Result<Vec<Pdata>, Status>),
+    Spawned(Result<Nspace, Status>),
+    Infos(Status, Vec<Info>),
+    Credential(Result<(Blob, Vec<Info>), Status>),
+    ToolAdmitted(Result<ProcId, Status>),
+    /// `context_id` when one was asked for; `info` what members contributed.
+    Group(Result<GroupFormed, Status>),
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct GroupFormed {
+    pub members: Vec<ProcId>,
+    pub context_id: Option<u64>,
+    pub info: Vec<Info>,
+}
+
+/// Something that happened and that processes may have registered for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub code: Status,
+    pub source: ProcId,
+    pub range: Range,
+    pub info: Vec<Info>,
+}

@@ -1,0 +1,130 @@
+//! The shape that all machines share: inputs in the past tense, outputs in the imperative, time as a number.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::host::{HostOp, HostReply};
+
+/// Nanoseconds since some moment that the shell chose. Only differences mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(pub u64);
+
+impl Time {
+    pub fn after(self, wait: Duration) -> Time {
+        Time(self.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long ago `earlier` was; zero if it lies ahead.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+    )+};
+}
+ids! {
+    /// One connection, as the shell numbers them. Never used again after it was closed.
+    ConnId
+    /// One call of the local API or of the owning daemon.
+    CallId
+    /// One upcall to the host.
+    HostCallId
+    /// One run of a user's callback.
+    DeliveryId
+    /// One registered callback.
+    HandlerId
+}
+
+/// Who is at the other end, as the kernel says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerCred {
+    pub uid: u32,
+    pub gid: u32,
+    /// Unknown for peers on other machines.
+    pub pid: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The peer closed its end.
+    Eof,
+    /// The transport failed.
+    Error,
+    /// We asked for it.
+    Local,
+}
+
+/// What happened. `C` is the role's own set of calls.
+#[derive(Debug)]
+pub enum Input<'a, C> {
+    /// A connection exists: accepted (server) or made after [`Output::Connect`]. `None`: the kernel could not say who it is.
+    Opened { conn: ConnId, peer: Option<PeerCred> },
+    Bytes { conn: ConnId, data: &'a [u8] },
+    /// The transport's queue of this connection now holds `queued` bytes.
+    Writable { conn: ConnId, queued: usize },
+    Closed { conn: ConnId, reason: CloseReason },
+    /// A call of the local API.
+    Call { id: CallId, call: C },
+    /// The host's answer to [`Output::CallHost`].
+    Host { id: HostCallId, reply: HostReply },
+    Tick,
+}
+
+/// What is to be done. `R` is the role's own set of results, `D` what it delivers to user callbacks.
+#[derive(Debug)]
+pub enum Output<R, D> {
+    Connect { conn: ConnId, address: String },
+    /// Complete bytes: header and payload belong together and must not be split by another send.
+    Send { conn: ConnId, frame: Vec<u8> },
+    /// Close after what was sent before has left.
+    Close { conn: ConnId },
+    Return { id: CallId, result: R },
+    CallHost { id: HostCallId, op: HostOp },
+    Deliver { id: DeliveryId, to: HandlerId, what: D },
+}
+
+/// Outputs in the order in which they must be carried out.
+#[derive(Debug)]
+pub struct Outbox<R, D>(VecDeque<Output<R, D>>);
+
+impl<R, D> Default for Outbox<R, D> {
+    fn default() -> Self {
+        Outbox(VecDeque::new())
+    }
+}
+
+impl<R, D> Outbox<R, D> {
+    pub fn push(&mut self, output: Output<R, D>) {
+        self.0.push_back(output);
+    }
+
+    pub fn pop(&mut self) -> Option<Output<R, D>> {
+        self.0.pop_front()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// A role of the protocol.
+pub trait Machine {
+    type Call;
+    type Return;
+    type Delivery;
+
+    fn handle(
+        &mut self,
+        now: Time,
+        input: Input<'_, Self::Call>,
+        out: &mut Outbox<Self::Return, Self::Delivery>,
+    );
+
+    /// When the machine next wants a [`Input::Tick`], if nothing else happens before.
+    fn deadline(&self) -> Option<Time>;
+}

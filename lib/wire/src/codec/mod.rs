@@ -1,0 +1,82 @@
+//! How values become bytes. One in-memory model, several generations of rules.
+
+use std::fmt;
+
+/// The rules a peer packs by (OpenPMIx calls them bfrops modules). Ordered by age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Generation {
+    V20,
+    V21,
+    V3,
+    V4,
+    V41,
+    V51,
+    V61,
+}
+
+/// What both ends of a connection agreed on in the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Format {
+    pub generation: Generation,
+    /// Whether each packed item is preceded by its data type.
+    pub described: bool,
+}
+
+/// The release of OpenPMIx that a peer says it is: decides the layout of a few replies, never the encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Release {
+    pub major: u16,
+    pub minor: u16,
+    pub patch: u16,
+}
+
+/// How one connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dialect {
+    pub format: Format,
+    pub release: Release,
+}
+
+/// Why bytes are not what they claim to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The bytes end before the item does.
+    Truncated { what: &'static str },
+    /// A length or count is larger than the rest of the message can hold, or than its limit.
+    TooLong { what: &'static str, claimed: u64, limit: u64 },
+    /// Another data type stands where `expected` should.
+    Type { expected: u16, found: u16 },
+    /// A data type that this generation does not have.
+    UnknownType { code: u16 },
+    /// An integer does not fit into its type.
+    Overflow { what: &'static str },
+    /// Values are nested deeper than we follow.
+    TooDeep,
+    /// A field holds something that its type forbids.
+    Malformed { what: &'static str },
+    /// Bytes are left over behind the last field.
+    Trailing { bytes: usize },
+    /// A command code that we do not know.
+    UnknownCommand { code: u8 },
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DecodeError::Truncated { what } => write!(f, "the bytes end inside {what}"),
+            DecodeError::TooLong { what, claimed, limit } => {
+                write!(f, "{what} claims {claimed} where at most {limit} fit")
+            }
+            DecodeError::Type { expected, found } => write!(f, "data type {found} where {expected} was expected"),
+            DecodeError::UnknownType { code } => write!(f, "unknown data type {code}"),
+            DecodeError::Overflow { what } => write!(f, "{what} does not fit into its type"),
+            DecodeError::TooDeep => f.write_str("values are nested too deeply"),
+            DecodeError::Malformed { what } => write!(f, "{what} is malformed"),
+            DecodeError::Trailing { bytes } => write!(f, "{bytes} bytes are left over behind the last field"),
+            DecodeError::UnknownCommand { code } => write!(f, "unknown command {code}"),
+        }
+    }
+}
+
+impl std::error::Error for DecodeError {}

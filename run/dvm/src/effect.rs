@@ -1,0 +1,142 @@
+//! The border between deciding and doing: what a shell reports to a node, and what a node asks of its shell.
+
+use std::sync::Arc;
+
+use phalanx_core::{CloseReason, ConnId, PeerCred};
+use phalanx_spec::IofChannel;
+use phalanx_topo::CpuSet;
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::job::{ExitStatus, JobEnd, JobRequest};
+use crate::msg::{Msg, NodeId};
+
+/// What happened at this node.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// The link to a neighbour stands.
+    LinkUp { peer: NodeId },
+    LinkMsg { peer: NodeId, msg: Msg },
+    LinkDown { peer: NodeId },
+
+    /// A PMIx connection, as in `phalanx_core::Input`.
+    Opened { conn: ConnId, peer: Option<PeerCred> },
+    Bytes { conn: ConnId, data: &'a [u8] },
+    Writable { conn: ConnId, queued: usize },
+    Closed { conn: ConnId, reason: CloseReason },
+
+    /// The user wants a job (root only). Answered by [`Report`]s that carry `request` until the job has a namespace.
+    Submit { request: u64, job: Box<JobRequest> },
+    Control { nspace: Nspace, action: Control },
+
+    /// A process runs: its exec succeeded.
+    Spawned { proc: ProcId, pid: u32 },
+    SpawnFailed { proc: ProcId, failure: SpawnFailure },
+    /// A process has ended and was reaped. Its streams may still hold bytes.
+    Exited { proc: ProcId, status: ExitStatus },
+    /// What a process wrote; never more than the credit it had.
+    Output { proc: ProcId, channel: IofChannel, data: &'a [u8] },
+    OutputClosed { proc: ProcId, channel: IofChannel },
+
+    /// The launcher's standard input (root only), never more than asked for by [`Effect::StdinCredit`].
+    Stdin { nspace: Nspace, data: &'a [u8] },
+    StdinEnd { nspace: Nspace },
+    /// A process's standard input has taken `bytes` more.
+    StdinTaken { proc: ProcId, bytes: usize },
+    /// A process closed its standard input or is gone.
+    StdinRefused { proc: ProcId },
+
+    Tick,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Deliver to every rank.
+    Signal(i32),
+    /// Ask first (SIGTERM), then kill.
+    Terminate { signal: i32 },
+    Kill,
+    /// Stop and continue the ranks' process groups.
+    Suspend,
+    Resume,
+}
+
+/// What the shell is to do, in order.
+#[derive(Debug)]
+pub enum Effect {
+    Link { to: NodeId, msg: Msg },
+    Send { conn: ConnId, frame: Vec<u8> },
+    Close { conn: ConnId },
+    Spawn(Box<ProcStart>),
+    /// To the process's whole group.
+    Signal { proc: ProcId, signal: i32 },
+    /// The process may have this many more bytes read from its channel.
+    Credit { proc: ProcId, channel: IofChannel, bytes: usize },
+    /// Write to a process's standard input.
+    Stdin { proc: ProcId, data: Vec<u8> },
+    StdinEnd { proc: ProcId },
+    /// Read this much more of the launcher's standard input (root only).
+    StdinCredit { nspace: Nspace, bytes: usize },
+    /// Tell the user (root only).
+    Report(Report),
+    /// The job is over here: remove its files, kill what is left of its process groups.
+    Forget { nspace: Nspace },
+    /// The DVM is over.
+    Stop,
+}
+
+/// Everything needed to start one process; nothing is left to decide after the fork.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcStart {
+    pub proc: ProcId,
+    pub argv: Arc<[Text]>,
+    /// Complete: `NAME=VALUE`.
+    pub env: Vec<Text>,
+    pub cwd: Option<Text>,
+    /// `None`: unbound.
+    pub cpus: Option<CpuSet>,
+    pub stdin: StdinPlan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StdinPlan {
+    Null,
+    Pipe,
+}
+
+/// Which step of a start failed, where, with which errno.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnFailure {
+    pub step: SpawnStep,
+    /// The path or name that the step was about.
+    pub subject: String,
+    pub errno: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnStep {
+    /// Looking the program up in PATH.
+    Find,
+    Pipe,
+    Fork,
+    Bind,
+    Chdir,
+    Exec,
+}
+
+/// What the user is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// The request could not even begin; the text says what, why and a hint.
+    Refused { request: u64, error: String },
+    /// The job has a name and a map.
+    Accepted { request: u64, nspace: Nspace },
+    /// How far something has come that takes long: `starting`, 12 of 16.
+    Progress { nspace: Nspace, phase: &'static str, done: u32, of: u32 },
+    Output { proc: ProcId, channel: IofChannel, data: Vec<u8> },
+    /// A stream has ended: nothing more of it comes.
+    OutputEnd { proc: ProcId, channel: IofChannel },
+    /// A line for the user: a rank's log request, a note of the mapper.
+    Note { nspace: Option<Nspace>, text: String },
+    /// After the last byte of output.
+    Ended(Box<JobEnd>),
+}
