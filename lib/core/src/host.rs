@@ -22,7 +22,14 @@ pub enum HostOp {
     /// Give the values that `proc`, a process of another node, has committed. Answer: `Modex`.
     DirectModex { proc: ProcId, info: Vec<Info> },
     /// Answer: `Done`.
-    Publish { from: ProcId, uid: u32, data: Vec<Info>, range: Range, persistence: Persistence, info: Vec<Info> },
+    Publish {
+        from: ProcId,
+        uid: u32,
+        data: Vec<Info>,
+        range: Range,
+        persistence: Persistence,
+        info: Vec<Info>,
+    },
     /// Answer: `Lookup`. The host waits if asked to (`pmix.wait`), within `pmix.timeout`.
     Lookup { from: ProcId, uid: u32, keys: Vec<Key>, range: Range, info: Vec<Info> },
     /// `keys` empty: all that `from` has published. Answer: `Done`.

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use phalanx_spec::Rank;
 use phalanx_wire::{Kval, Nspace};
 
-/// One job. Nodes and apps are named by their index here.
+/// One job. Nodes and apps are named by their index here. The tables are shared: a simulation holds thousands of servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
     pub nspace: Nspace,
     /// Job-level values that do not follow from the rest (`pmix.jobid`, `pmix.mapby`, `pmix.parent` ...).
-    pub job: Vec<Kval>,
-    pub session: Vec<Kval>,
-    pub nodes: Vec<JobNode>,
-    pub apps: Vec<JobApp>,
+    pub job: Arc<[Kval]>,
+    pub session: Arc<[Kval]>,
+    pub nodes: Arc<[JobNode]>,
+    pub apps: Arc<[JobApp]>,
     /// One per rank, by rank.
-    pub procs: Vec<JobProc>,
+    pub procs: Arc<[JobProc]>,
     /// Which of `nodes` this server stands on; `None` when the job has no process here.
     pub here: Option<u32>,
 }

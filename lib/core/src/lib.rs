@@ -14,5 +14,6 @@ pub use explain::Waiting;
 pub use host::{Event, HostOp, HostReply};
 pub use job::JobInfo;
 pub use machine::{
-    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
+    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
+    Time,
 };

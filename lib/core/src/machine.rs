@@ -63,29 +63,65 @@ pub enum CloseReason {
 #[derive(Debug)]
 pub enum Input<'a, C> {
     /// A connection exists: accepted (server) or made after [`Output::Connect`]. `None`: the kernel could not say who it is.
-    Opened { conn: ConnId, peer: Option<PeerCred> },
-    Bytes { conn: ConnId, data: &'a [u8] },
+    Opened {
+        conn: ConnId,
+        peer: Option<PeerCred>,
+    },
+    Bytes {
+        conn: ConnId,
+        data: &'a [u8],
+    },
     /// The transport's queue of this connection now holds `queued` bytes.
-    Writable { conn: ConnId, queued: usize },
-    Closed { conn: ConnId, reason: CloseReason },
+    Writable {
+        conn: ConnId,
+        queued: usize,
+    },
+    Closed {
+        conn: ConnId,
+        reason: CloseReason,
+    },
     /// A call of the local API.
-    Call { id: CallId, call: C },
+    Call {
+        id: CallId,
+        call: C,
+    },
     /// The host's answer to [`Output::CallHost`].
-    Host { id: HostCallId, reply: HostReply },
+    Host {
+        id: HostCallId,
+        reply: HostReply,
+    },
     Tick,
 }
 
 /// What is to be done. `R` is the role's own set of results, `D` what it delivers to user callbacks.
 #[derive(Debug)]
 pub enum Output<R, D> {
-    Connect { conn: ConnId, address: String },
+    Connect {
+        conn: ConnId,
+        address: String,
+    },
     /// Complete bytes: header and payload belong together and must not be split by another send.
-    Send { conn: ConnId, frame: Vec<u8> },
+    Send {
+        conn: ConnId,
+        frame: Vec<u8>,
+    },
     /// Close after what was sent before has left.
-    Close { conn: ConnId },
-    Return { id: CallId, result: R },
-    CallHost { id: HostCallId, op: HostOp },
-    Deliver { id: DeliveryId, to: HandlerId, what: D },
+    Close {
+        conn: ConnId,
+    },
+    Return {
+        id: CallId,
+        result: R,
+    },
+    CallHost {
+        id: HostCallId,
+        op: HostOp,
+    },
+    Deliver {
+        id: DeliveryId,
+        to: HandlerId,
+        what: D,
+    },
 }
 
 /// Outputs in the order in which they must be carried out.

@@ -15,6 +15,6 @@ pub use info::{DataArray, Info, InfoFlags, InfoList, Kval, Pdata};
 pub use name::{Key, NameError, Nspace, ProcId};
 pub use text::{Blob, Text};
 pub use value::{
-    App, Buffer, Coord, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, NetStats, NodePid, NodeStats,
-    ProcInfo, ProcStats, Query, Regattr, Timeval, TopologyBlob, Value,
+    App, Buffer, Coord, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, NetStats, NodePid,
+    NodeStats, ProcInfo, ProcStats, Query, Regattr, Timeval, TopologyBlob, Value,
 };

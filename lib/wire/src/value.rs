@@ -1,8 +1,8 @@
 //! One value of any PMIx data type (standard: `pmix_value_t`), and the structures that only occur inside values.
 
 use phalanx_spec::{
-    AllocDirective, Command, DataType, IofChannel, JobState, LinkState, Persistence, ProcState, Range, Rank, Scope,
-    Status,
+    AllocDirective, Command, DataType, IofChannel, JobState, LinkState, Persistence, ProcState, Range, Rank,
+    Scope, Status,
 };
 
 use crate::info::{DataArray, Info, InfoFlags, Kval, Pdata};
@@ -87,10 +87,16 @@ pub enum Value {
     StorageAccessType(u16),
     Device(Box<Device>),
     ResourceBlockDirective(u8),
-    ResourceUnit { device_type: u64, count: u64 },
+    ResourceUnit {
+        device_type: u64,
+        count: u64,
+    },
     NodePid(Box<NodePid>),
     /// A typed regular expression (6.1): kind and bytes.
-    Regex2 { kind: Text, bytes: Blob },
+    Regex2 {
+        kind: Text,
+        bytes: Blob,
+    },
 }
 
 /// Seconds and microseconds since the epoch, or a duration.

@@ -14,36 +14,94 @@ use crate::msg::{Msg, NodeId};
 #[derive(Debug)]
 pub enum Input<'a> {
     /// The link to a neighbour stands.
-    LinkUp { peer: NodeId },
-    LinkMsg { peer: NodeId, msg: Msg },
-    LinkDown { peer: NodeId },
+    LinkUp {
+        peer: NodeId,
+    },
+    LinkMsg {
+        peer: NodeId,
+        msg: Msg,
+    },
+    /// The link was lost, or an attempt to make it failed.
+    LinkDown {
+        peer: NodeId,
+    },
 
     /// A PMIx connection, as in `phalanx_core::Input`.
-    Opened { conn: ConnId, peer: Option<PeerCred> },
-    Bytes { conn: ConnId, data: &'a [u8] },
-    Writable { conn: ConnId, queued: usize },
-    Closed { conn: ConnId, reason: CloseReason },
+    Opened {
+        conn: ConnId,
+        peer: Option<PeerCred>,
+    },
+    Bytes {
+        conn: ConnId,
+        data: &'a [u8],
+    },
+    Writable {
+        conn: ConnId,
+        queued: usize,
+    },
+    Closed {
+        conn: ConnId,
+        reason: CloseReason,
+    },
 
     /// The user wants a job (root only). Answered by [`Report`]s that carry `request` until the job has a namespace.
-    Submit { request: u64, job: Box<JobRequest> },
-    Control { nspace: Nspace, action: Control },
+    Submit {
+        request: u64,
+        job: Box<JobRequest>,
+    },
+    Control {
+        nspace: Nspace,
+        action: Control,
+    },
+    /// The DVM is to end: jobs are terminated, then every daemon stops (root only).
+    Shutdown,
 
     /// A process runs: its exec succeeded.
-    Spawned { proc: ProcId, pid: u32 },
-    SpawnFailed { proc: ProcId, failure: SpawnFailure },
+    Spawned {
+        proc: ProcId,
+        pid: u32,
+    },
+    SpawnFailed {
+        proc: ProcId,
+        failure: SpawnFailure,
+    },
     /// A process has ended and was reaped. Its streams may still hold bytes.
-    Exited { proc: ProcId, status: ExitStatus },
+    Exited {
+        proc: ProcId,
+        status: ExitStatus,
+    },
     /// What a process wrote; never more than the credit it had.
-    Output { proc: ProcId, channel: IofChannel, data: &'a [u8] },
-    OutputClosed { proc: ProcId, channel: IofChannel },
+    Output {
+        proc: ProcId,
+        channel: IofChannel,
+        data: &'a [u8],
+    },
+    OutputClosed {
+        proc: ProcId,
+        channel: IofChannel,
+    },
+    /// The user has taken `bytes` more of what [`Report::Output`] carried (root only). Credit flows back from here.
+    OutputTaken {
+        bytes: usize,
+    },
 
     /// The launcher's standard input (root only), never more than asked for by [`Effect::StdinCredit`].
-    Stdin { nspace: Nspace, data: &'a [u8] },
-    StdinEnd { nspace: Nspace },
+    Stdin {
+        nspace: Nspace,
+        data: &'a [u8],
+    },
+    StdinEnd {
+        nspace: Nspace,
+    },
     /// A process's standard input has taken `bytes` more.
-    StdinTaken { proc: ProcId, bytes: usize },
+    StdinTaken {
+        proc: ProcId,
+        bytes: usize,
+    },
     /// A process closed its standard input or is gone.
-    StdinRefused { proc: ProcId },
+    StdinRefused {
+        proc: ProcId,
+    },
 
     Tick,
 }
@@ -53,7 +111,9 @@ pub enum Control {
     /// Deliver to every rank.
     Signal(i32),
     /// Ask first (SIGTERM), then kill.
-    Terminate { signal: i32 },
+    Terminate {
+        signal: i32,
+    },
     Kill,
     /// Stop and continue the ranks' process groups.
     Suspend,
@@ -63,23 +123,58 @@ pub enum Control {
 /// What the shell is to do, in order.
 #[derive(Debug)]
 pub enum Effect {
-    Link { to: NodeId, msg: Msg },
-    Send { conn: ConnId, frame: Vec<u8> },
-    Close { conn: ConnId },
+    Link {
+        to: NodeId,
+        msg: Msg,
+    },
+    /// Make a link to this daemon, which is not a neighbour yet. Answered by `LinkUp` or `LinkDown`.
+    Connect {
+        to: NodeId,
+        address: String,
+    },
+    /// Drop the link, and with it what was not sent yet.
+    Unlink {
+        to: NodeId,
+    },
+    Send {
+        conn: ConnId,
+        frame: Vec<u8>,
+    },
+    Close {
+        conn: ConnId,
+    },
     Spawn(Box<ProcStart>),
     /// To the process's whole group.
-    Signal { proc: ProcId, signal: i32 },
+    Signal {
+        proc: ProcId,
+        signal: i32,
+    },
     /// The process may have this many more bytes read from its channel.
-    Credit { proc: ProcId, channel: IofChannel, bytes: usize },
+    Credit {
+        proc: ProcId,
+        channel: IofChannel,
+        bytes: usize,
+    },
     /// Write to a process's standard input.
-    Stdin { proc: ProcId, data: Vec<u8> },
-    StdinEnd { proc: ProcId },
+    Stdin {
+        proc: ProcId,
+        data: Vec<u8>,
+    },
+    StdinEnd {
+        proc: ProcId,
+    },
     /// Read this much more of the launcher's standard input (root only).
-    StdinCredit { nspace: Nspace, bytes: usize },
+    StdinCredit {
+        nspace: Nspace,
+        bytes: usize,
+    },
     /// Tell the user (root only).
     Report(Report),
     /// The job is over here: remove its files, kill what is left of its process groups.
-    Forget { nspace: Nspace },
+    Forget {
+        nspace: Nspace,
+        scratch: Option<Text>,
+    },
     /// The DVM is over.
     Stop,
 }
@@ -95,6 +190,9 @@ pub struct ProcStart {
     /// `None`: unbound.
     pub cpus: Option<CpuSet>,
     pub stdin: StdinPlan,
+    /// The process's own directory, to be made (mode 0700, with its parents) before the start; [`Effect::Forget`]
+    /// removes the job's.
+    pub scratch: Option<Text>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,16 +225,37 @@ pub enum SpawnStep {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// The request could not even begin; the text says what, why and a hint.
-    Refused { request: u64, error: String },
+    Refused {
+        request: u64,
+        error: String,
+    },
     /// The job has a name and a map.
-    Accepted { request: u64, nspace: Nspace },
+    Accepted {
+        request: u64,
+        nspace: Nspace,
+    },
     /// How far something has come that takes long: `starting`, 12 of 16.
-    Progress { nspace: Nspace, phase: &'static str, done: u32, of: u32 },
-    Output { proc: ProcId, channel: IofChannel, data: Vec<u8> },
+    Progress {
+        nspace: Nspace,
+        phase: &'static str,
+        done: u32,
+        of: u32,
+    },
+    Output {
+        proc: ProcId,
+        channel: IofChannel,
+        data: Vec<u8>,
+    },
     /// A stream has ended: nothing more of it comes.
-    OutputEnd { proc: ProcId, channel: IofChannel },
+    OutputEnd {
+        proc: ProcId,
+        channel: IofChannel,
+    },
     /// A line for the user: a rank's log request, a note of the mapper.
-    Note { nspace: Option<Nspace>, text: String },
+    Note {
+        nspace: Option<Nspace>,
+        text: String,
+    },
     /// After the last byte of output.
     Ended(Box<JobEnd>),
 }

@@ -98,16 +98,30 @@ pub struct ProcEnd {
 pub enum JobVerdict {
     Success,
     /// The first rank that failed.
-    Failed { first: ProcEnd },
+    Failed {
+        first: ProcEnd,
+    },
     /// A rank called abort.
-    Aborted { by: ProcId, status: Status, message: String },
+    Aborted {
+        by: ProcId,
+        status: Status,
+        message: String,
+    },
     /// A program could not be started.
-    NotStarted { error: String },
-    TimedOut { limit: Duration },
+    NotStarted {
+        error: String,
+    },
+    TimedOut {
+        limit: Duration,
+    },
     /// The user ended it, with this signal.
-    Cancelled { signal: i32 },
+    Cancelled {
+        signal: i32,
+    },
     /// A node was lost.
-    NodeLost { node: String },
+    NodeLost {
+        node: String,
+    },
 }
 
 /// The exit report.

@@ -35,7 +35,9 @@ pub enum Request {
     /// The job data of the asker's own namespace: REQ.
     JobData,
     /// The same again, after the asker could not use the named store: GDS_FALLBACK.
-    JobDataFallback { store: Option<Text> },
+    JobDataFallback {
+        store: Option<Text>,
+    },
     Abort(abort::Abort),
     Commit(commit::Commit),
     Fence(fence::Fence),

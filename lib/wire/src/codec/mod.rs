@@ -68,7 +68,9 @@ impl fmt::Display for DecodeError {
             DecodeError::TooLong { what, claimed, limit } => {
                 write!(f, "{what} claims {claimed} where at most {limit} fit")
             }
-            DecodeError::Type { expected, found } => write!(f, "data type {found} where {expected} was expected"),
+            DecodeError::Type { expected, found } => {
+                write!(f, "data type {found} where {expected} was expected")
+            }
             DecodeError::UnknownType { code } => write!(f, "unknown data type {code}"),
             DecodeError::Overflow { what } => write!(f, "{what} does not fit into its type"),
             DecodeError::TooDeep => f.write_str("values are nested too deeply"),
