@@ -9,7 +9,7 @@ use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query};
 /// A request to the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostOp {
-    /// A client passed the handshake. Answer: `Done`.
+    /// A client passed the handshake; it is let in when the host has answered. Answer: `Done`.
     ClientConnected { proc: ProcId },
     /// A client called finalize; it is answered when the host has. Answer: `Done`.
     ClientFinalized { proc: ProcId },
@@ -17,9 +17,14 @@ pub enum HostOp {
     ClientLost { proc: ProcId },
     /// `procs` empty: the caller's whole job. Answer: `Done`.
     Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
-    /// All local participants are in; `data` is what this server contributes. Answer: `Modex` with all contributions concatenated.
+    /// All local participants are in; `data` is what this server contributes. `procs` is sorted: the same set, in whatever
+    /// order it was given, is the same fence; the next fence of the same set is the next call. With `pmix.loc.col.st` in
+    /// `info` the fence has failed here with that status (a participant died, time ran out): it must fail everywhere, and the
+    /// answer is ignored. Never called when every participant is local. Answer: `Modex` with all contributions concatenated.
     Fence { procs: Vec<ProcId>, info: Vec<Info>, data: Blob },
-    /// Give the values that `proc`, a process of another node, has committed. Answer: `Modex`.
+    /// Give the values that `proc`, a process of another node, has committed; `pmix.req.key` names the one that is wanted.
+    /// Rank WILDCARD, or a namespace that was not registered here: the host registers the job with the server before it
+    /// answers, and may then answer without bytes. Answer: `Modex`.
     DirectModex { proc: ProcId, info: Vec<Info> },
     /// Answer: `Done`.
     Publish {
@@ -36,7 +41,8 @@ pub enum HostOp {
     Unpublish { from: ProcId, uid: u32, keys: Vec<Key>, range: Range, info: Vec<Info> },
     /// Answer: `Spawned`.
     Spawn { from: ProcId, job: Vec<Info>, apps: Vec<App> },
-    /// All local participants are in. Answer: `Done`.
+    /// All local participants are in. May report a local failure as `Fence` does. The host registers all jobs that take part
+    /// with the server before it answers, so that each process learns of the others' jobs. Answer: `Done`.
     Connect { procs: Vec<ProcId>, info: Vec<Info> },
     /// Answer: `Done`.
     Disconnect { procs: Vec<ProcId>, info: Vec<Info> },
@@ -44,7 +50,8 @@ pub enum HostOp {
     RegisterEvents { codes: Vec<Status>, info: Vec<Info> },
     /// Answer: `Done`.
     DeregisterEvents { codes: Vec<Status> },
-    /// A local process raised an event that concerns others than local ones. Answer: `Done`.
+    /// A local process raised an event that concerns others than local ones. Those here have been told: it must not be handed
+    /// back to this server. Answer: `Done`.
     Notify { event: Event },
     /// What the server itself could not answer. Answer: `Infos`.
     Query { from: ProcId, queries: Vec<Query> },
@@ -64,11 +71,15 @@ pub enum HostOp {
     GetCredential { from: ProcId, info: Vec<Info> },
     /// Answer: `Infos`.
     ValidateCredential { from: ProcId, credential: Blob, info: Vec<Info> },
-    /// Answer: `Done`.
-    IofPull { from: ProcId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
+    /// Somebody here wants these streams. `handle` is the server's number for the registration. Answer: `Done`; then the
+    /// streams arrive by `ServerCall::Output`.
+    IofPull { from: ProcId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info>, handle: u64 },
+    /// The registration `handle` has ended. Answer: `Done`.
+    IofStop { from: ProcId, handle: u64, directives: Vec<Info> },
     /// Answer: `Done`. No bytes: end of file.
     PushStdin { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info>, data: Blob },
-    /// All local members are in. Answer: `Group`.
+    /// All local members are in; `info` holds what each of them gave. May report a local failure as `Fence` does.
+    /// Answer: `Group`.
     GroupConstruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
     /// Answer: `Group`.
     GroupDestruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },

@@ -28,7 +28,8 @@ pub struct JobNode {
     pub name: Arc<str>,
     /// The node's number in the whole machine (`pmix.nodeid`).
     pub id: u32,
-    /// Further values of the node realm.
+    /// Further values of the node realm. With `pmix.nsdir` on the server's own node each local rank is told that its
+    /// `pmix.pdir` is the directory of that rank's number in there: the host makes it.
     pub values: Vec<Kval>,
 }
 
@@ -46,6 +47,8 @@ pub struct JobProc {
     pub app_rank: Rank,
     pub local_rank: u16,
     pub node_rank: u16,
+    /// Its number among the job's processes on the same package, when it is bound to one.
+    pub package_rank: Option<u16>,
     /// Where it is bound, as a list (`0-3,8`); `None` when unbound.
     pub cpuset: Option<Arc<str>>,
     /// hwloc-compatible locality string, when the node's topology is known.

@@ -1,7 +1,7 @@
 //! The server role.
 
-use phalanx_spec::Status;
-use phalanx_wire::{Blob, Nspace, ProcId};
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::{Blob, Key, Nspace, ProcId};
 
 use crate::host::Event;
 use crate::job::JobInfo;
@@ -36,10 +36,13 @@ pub enum ServerCall {
     DeregisterClient(ProcId),
     /// What a process must find in its environment. Answer: `Environment`.
     SetupFork(ProcId),
-    /// What a local process has committed, for another server. Waits for it. Answer: `Modex`.
-    DirectModex(ProcId),
+    /// What a local process has committed, for another server. Waits until it has committed `key`, or anything at all.
+    /// Answer: `Modex`.
+    DirectModex { proc: ProcId, key: Option<Key> },
     /// An event from elsewhere, for those here. Answer: `Done`.
     Notify(Event),
+    /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`.
+    Output { source: ProcId, channel: IofChannel, data: Blob },
     /// Answer: `Done`.
     DefineProcessSet { name: String, members: Vec<ProcId> },
     /// Answer: `Done`.
