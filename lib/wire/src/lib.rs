@@ -6,9 +6,15 @@
 
 pub mod cmd;
 pub mod codec;
+pub mod credential;
+pub mod frame;
+pub mod hello;
 mod info;
 mod name;
+pub mod regex;
+pub mod rendezvous;
 mod text;
+pub mod uri;
 mod value;
 
 pub use info::{DataArray, Info, InfoFlags, InfoList, Kval, Pdata};
@@ -16,5 +22,5 @@ pub use name::{Key, NameError, Nspace, ProcId};
 pub use text::{Blob, Text};
 pub use value::{
     App, Buffer, Coord, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, NetStats, NodePid,
-    NodeStats, ProcInfo, ProcStats, Query, Regattr, Timeval, TopologyBlob, Value,
+    NodeStats, ProcInfo, ProcStats, Query, Regattr, Regex2, ResourceUnit, Timeval, TopologyBlob, Value,
 };

@@ -87,16 +87,9 @@ pub enum Value {
     StorageAccessType(u16),
     Device(Box<Device>),
     ResourceBlockDirective(u8),
-    ResourceUnit {
-        device_type: u64,
-        count: u64,
-    },
+    ResourceUnit(ResourceUnit),
     NodePid(Box<NodePid>),
-    /// A typed regular expression (6.1): kind and bytes.
-    Regex2 {
-        kind: Text,
-        bytes: Blob,
-    },
+    Regex2(Box<Regex2>),
 }
 
 /// Seconds and microseconds since the epoch, or a duration.
@@ -248,6 +241,20 @@ pub struct NodePid {
     pub pid: u32,
 }
 
+/// So many units of one kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResourceUnit {
+    pub device_type: u64,
+    pub count: u64,
+}
+
+/// A regular expression that says which scheme it follows (6.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regex2 {
+    pub kind: Option<Text>,
+    pub bytes: Blob,
+}
+
 impl Value {
     /// Whether a boolean directive is on: true, or given without a value.
     pub fn is_true(&self) -> bool {
@@ -392,9 +399,9 @@ impl Value {
             Value::StorageAccessType(_) => DataType::STOR_ACCESS_TYPE,
             Value::Device(_) => DataType::DEVICE,
             Value::ResourceBlockDirective(_) => DataType::RESBLOCK_DIRECTIVE,
-            Value::ResourceUnit { .. } => DataType::RESOURCE_UNIT,
+            Value::ResourceUnit(_) => DataType::RESOURCE_UNIT,
             Value::NodePid(_) => DataType::NODE_PID,
-            Value::Regex2 { .. } => DataType::REGEX2,
+            Value::Regex2(_) => DataType::REGEX2,
         }
     }
 }

@@ -4,6 +4,7 @@ use phalanx_spec::AllocDirective;
 
 use crate::info::Info;
 use crate::text::Text;
+use crate::value::ResourceUnit;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Allocate {
@@ -11,11 +12,10 @@ pub struct Allocate {
     pub info: Vec<Info>,
 }
 
-/// `units` are (device type, count).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceBlock {
     pub directive: u8,
     pub block: Option<Text>,
-    pub units: Vec<(u64, u64)>,
+    pub units: Vec<ResourceUnit>,
     pub info: Vec<Info>,
 }

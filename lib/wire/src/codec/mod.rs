@@ -1,11 +1,34 @@
 //! How values become bytes. One in-memory model, several generations of rules.
+//!
+//! [`Writer`] and [`Reader`] handle buffers: sequences of items. `values.rs` and `items.rs` hold the encoding of each
+//! data type, `history.rs` what older generations do differently, `size.rs` the bounds that counts are checked against.
+
+mod history;
+mod items;
+mod pack;
+mod size;
+mod unpack;
+mod values;
 
 use std::fmt;
+
+use phalanx_spec::DataType;
+
+pub(crate) use items::{DESCRIBED, NOT_DESCRIBED};
+pub use items::{Size, Time};
+pub use pack::{Packer, Writer};
+pub use unpack::{Reader, Unpacker};
+
+/// A type that can be an item of a buffer, or part of one.
+pub trait Item: Sized {
+    const TYPE: DataType;
+    fn pack(&self, to: &mut Packer);
+    fn unpack(from: &mut Unpacker<'_>) -> Result<Self, DecodeError>;
+}
 
 /// The rules a peer packs by (OpenPMIx calls them bfrops modules). Ordered by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Generation {
-    V20,
     V21,
     V3,
     V4,
@@ -35,6 +58,50 @@ pub struct Release {
 pub struct Dialect {
     pub format: Format,
     pub release: Release,
+}
+
+impl Generation {
+    pub const ALL: [Generation; 6] =
+        [Generation::V21, Generation::V3, Generation::V4, Generation::V41, Generation::V51, Generation::V61];
+
+    /// As the handshake calls it.
+    pub fn module_name(self) -> &'static str {
+        match self {
+            Generation::V21 => "v21",
+            Generation::V3 => "v3",
+            Generation::V4 => "v4",
+            Generation::V41 => "v41",
+            Generation::V51 => "v51",
+            Generation::V61 => "v61",
+        }
+    }
+
+    pub fn from_module_name(name: &str) -> Option<Generation> {
+        Generation::ALL.into_iter().find(|generation| generation.module_name() == name)
+    }
+}
+
+impl Release {
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Release {
+        Release { major, minor, patch }
+    }
+
+    /// Up to three numbers between dots, each with anything behind its digits: `4.2.2rc2`, `v5.0.11`, `6.1`. `None` if
+    /// there is no number at the start.
+    pub fn parse(text: &str) -> Option<Release> {
+        let mut parts = text.strip_prefix('v').unwrap_or(text).split('.').map(|part| {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).map_or(part, |end| &part[..end]);
+            digits.parse().ok()
+        });
+        let mut next = || parts.next().flatten();
+        Some(Release { major: next()?, minor: next().unwrap_or(0), patch: next().unwrap_or(0) })
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
 }
 
 /// Why bytes are not what they claim to be.

@@ -1,0 +1,37 @@
+//! What each generation has and how it writes integers.
+//!
+//! The newest generation is the rule; this file lists what the older ones lack or do differently. Peers of 2.0 and
+//! before (modules `v20`, `v12`) pack by other rules altogether and are not spoken to.
+
+use phalanx_spec::DataType;
+
+use super::Generation;
+
+impl Generation {
+    /// From 4.0 on integers are as long as their value needs; before, as long as their type.
+    pub fn has_flexible_integers(self) -> bool {
+        self >= Generation::V4
+    }
+
+    /// Whether this generation knows the data type at all.
+    pub fn has(self, data_type: DataType) -> bool {
+        match data_type.0 {
+            0..=28 | 30..=43 => true,
+            // MODEX and INFO_ARRAY: given up with 4.0.
+            29 | 44 => self < Generation::V4,
+            // IOF_CHANNEL and ENVAR.
+            45..=46 => self >= Generation::V3,
+            // COORD .. COMPRESSED_BYTE_OBJECT.
+            47..=59 => self >= Generation::V4,
+            // PROC_NSPACE, DATA_BUFFER, STOR_*.
+            60 | 65..=69 => self >= Generation::V41,
+            // PROC_STATS, DISK_STATS, NET_STATS, NODE_STATS: in one generation only.
+            61..=64 => self == Generation::V41,
+            // DEVICE, RESBLOCK_DIRECTIVE, RESOURCE_UNIT.
+            70..=72 => self >= Generation::V51,
+            // NODE_PID, REGEX2.
+            73..=74 => self >= Generation::V61,
+            _ => false,
+        }
+    }
+}

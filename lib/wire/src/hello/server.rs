@@ -1,0 +1,34 @@
+//! The answer to a client: accepted, and under which number.
+
+use phalanx_spec::Status;
+
+use super::Answer;
+
+/// Clients put `index` into the header of every message; nobody checks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientWelcome {
+    pub index: u32,
+}
+
+impl Answer<ClientWelcome> {
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Answer::Welcome(welcome) => {
+                [Status::SUCCESS.0.to_be_bytes(), welcome.index.to_be_bytes()].concat()
+            }
+            Answer::Refused(status) => status.0.to_be_bytes().to_vec(),
+        }
+    }
+
+    /// The answer at the start of `bytes` and its length. `None`: more is needed.
+    pub fn decode(bytes: &[u8]) -> Option<(Answer<ClientWelcome>, usize)> {
+        let (status, rest) = bytes.split_first_chunk::<4>()?;
+        match Status(i32::from_be_bytes(*status)) {
+            Status::SUCCESS => {
+                let index = u32::from_be_bytes(*rest.first_chunk::<4>()?);
+                Some((Answer::Welcome(ClientWelcome { index }), 8))
+            }
+            refused => Some((Answer::Refused(refused), 4)),
+        }
+    }
+}
