@@ -1,1 +1,26 @@
-//! placeholder
+//! The daemon shell: it does what a [`phalanx_dvm::Node`] decides.
+//!
+//! Sockets, processes, standard streams, signals and files live here; decisions never do. Everything runs on one
+//! thread: one task owns the node ([`Running`] is its outside), all others bring it news through bounded channels
+//! and are told what to do by effects.
+//!
+//! How a program uses it, in this order:
+//!
+//! 1. [`Inherited::take`], before anything is opened: standard descriptors, limits, signal mask.
+//! 2. [`Session::begin`], before any thread exists: the session directory, and the warden that outlives us.
+//! 3. [`block_on`], and in it [`Running::root`], which gives a [`Handle`] to ask with and the [`Reports`] to read.
+//! 4. [`Signals`] tells what the user's terminal and batch system want; the program decides what that means.
+//! 5. [`Running::finish`] when the last report was read.
+
+mod handle;
+mod session;
+mod signals;
+mod startup;
+mod stdin;
+mod warden;
+
+pub use handle::{Gone, Handle, Reports};
+pub use session::{Session, SessionOptions};
+pub use signals::{SignalEvent, Signals, stop_self};
+pub use startup::Inherited;
+pub use stdin::StdinSource;

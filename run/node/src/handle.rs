@@ -1,0 +1,142 @@
+//! The outside of a running node: requests go in, reports come out, both through bounded channels.
+//!
+//! A report counts as taken when the next one is asked for. Credit for further output starts there, so a reader that
+//! stops asking stops the ranks' pipes in the end, and nothing piles up in between.
+
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+use phalanx_core::Waiting;
+use phalanx_dvm::{Control, JobRequest, Report};
+use phalanx_wire::Nspace;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::stdin::StdinSource;
+
+/// Asks a running node for something. Cheap to clone; belongs to the thread of the node.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    requests: mpsc::Sender<Request>,
+    next_request: Rc<Cell<u64>>,
+}
+
+/// The node has stopped; nobody is there to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl Handle {
+    /// Asks for a job. The number returned is the `request` of the reports about it, until it has a namespace.
+    /// What `stdin` holds is read as far as the ranks want it.
+    pub async fn submit(&self, job: JobRequest, stdin: StdinSource) -> Result<u64, Gone> {
+        let request = self.next_request.get();
+        self.next_request.set(request + 1);
+        self.send(Request::Submit { request, job: Box::new(job), stdin }).await?;
+        Ok(request)
+    }
+
+    /// Acts on every rank of a job.
+    pub async fn control(&self, nspace: &Nspace, action: Control) -> Result<(), Gone> {
+        self.send(Request::Control { nspace: nspace.clone(), action }).await
+    }
+
+    /// Ends all jobs, then the node. The reports end when that is done.
+    pub async fn shutdown(&self) -> Result<(), Gone> {
+        self.send(Request::Shutdown).await
+    }
+
+    /// Everything that is being waited for at this node, with the time that [`Waiting::since`] counts from.
+    pub async fn explain(&self) -> Result<Vec<Waiting>, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Explain { reply }).await?;
+        answer.await.map_err(|_| Gone)
+    }
+
+    async fn send(&self, request: Request) -> Result<(), Gone> {
+        self.requests.send(request).await.map_err(|_| Gone)
+    }
+}
+
+/// What the node tells its user, in order.
+#[derive(Debug)]
+pub struct Reports {
+    reports: mpsc::Receiver<Report>,
+    taken: Rc<Taken>,
+    /// Bytes of output in the report that was given out last.
+    unacknowledged: usize,
+}
+
+impl Reports {
+    /// The next report; `None` when the node has stopped. Whatever was given out before counts as taken.
+    pub async fn recv(&mut self) -> Option<Report> {
+        self.taken.add(std::mem::take(&mut self.unacknowledged));
+        let report = self.reports.recv().await?;
+        if let Report::Output { data, .. } = &report {
+            self.unacknowledged = data.len();
+        }
+        Some(report)
+    }
+}
+
+/// What a [`Handle`] sends to the task that owns the node.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
+    Control { nspace: Nspace, action: Control },
+    Shutdown,
+    Explain { reply: oneshot::Sender<Vec<Waiting>> },
+}
+
+/// How many bytes of output the user has taken since the owner last looked.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    bytes: Cell<usize>,
+    news: Notify,
+}
+
+impl Taken {
+    fn add(&self, bytes: usize) {
+        if bytes > 0 {
+            self.bytes.set(self.bytes.get().saturating_add(bytes));
+            self.news.notify_one();
+        }
+    }
+
+    /// Waits until something was taken.
+    pub(crate) async fn wait(&self) -> usize {
+        loop {
+            match self.bytes.take() {
+                0 => self.news.notified().await,
+                bytes => return bytes,
+            }
+        }
+    }
+}
+
+/// The inside of a [`Handle`] and its [`Reports`].
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) requests: mpsc::Receiver<Request>,
+    pub(crate) reports: mpsc::Sender<Report>,
+    pub(crate) taken: Rc<Taken>,
+}
+
+pub(crate) fn desk() -> (Handle, Reports, Desk) {
+    let (requests_in, requests) = mpsc::channel(REQUESTS);
+    let (reports, reports_out) = mpsc::channel(REPORTS);
+    let taken = Rc::new(Taken::default());
+    let handle = Handle { requests: requests_in, next_request: Rc::new(Cell::new(1)) };
+    let outside = Reports { reports: reports_out, taken: taken.clone(), unacknowledged: 0 };
+    (handle, outside, Desk { requests, reports, taken })
+}
+
+const REQUESTS: usize = 16;
+const REPORTS: usize = 64;
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the node has stopped")
+    }
+}
+
+impl std::error::Error for Gone {}

@@ -1,0 +1,117 @@
+//! What this process was given by its parent, made safe before anything else happens.
+//!
+//! Standard descriptors that are closed would be taken by the first socket; descriptors that the parent left open
+//! would leak into every rank; a blocked or ignored signal would break waiting for children. Nothing here decides
+//! anything about jobs. Next: [`crate::Session::begin`].
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+use anyhow::{Context, Result};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// What the ranks get back as we found it.
+#[derive(Clone, Debug)]
+pub struct Inherited {
+    /// The limit of open files, if we raised ours.
+    pub(crate) open_files: Option<Rlimit>,
+}
+
+impl Inherited {
+    /// Puts the process in order. To be called first in `main`, before a thread exists or a file is opened.
+    pub fn take() -> Result<Inherited> {
+        open_standard_descriptors().context("cannot open /dev/null in place of a closed standard stream")?;
+        keep_descriptors_from_children();
+        unblock_all_signals();
+        Ok(Inherited { open_files: raise_open_files() })
+    }
+}
+
+/// Whether a signal was being ignored, and so should go on being ignored.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    disposition(signal) == Some(libc::SIG_IGN)
+}
+
+/// The signals that have a handler in this process, as a bit set (bit 0 is signal 1).
+pub(crate) fn handled_signals() -> u64 {
+    (1..=64).fold(0, |set, signal| match disposition(signal) {
+        Some(libc::SIG_DFL | libc::SIG_IGN) | None => set,
+        Some(_) => set | 1 << (signal - 1),
+    })
+}
+
+fn disposition(signal: i32) -> Option<libc::sighandler_t> {
+    let mut current = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: with a null second argument the call only fills `current`, which has the right type; all-zero bytes are
+    // a valid `sigaction`, so reading it is fine even if the call refused the number.
+    unsafe {
+        match libc::sigaction(signal, std::ptr::null(), current.as_mut_ptr()) {
+            0 => Some(current.assume_init().sa_sigaction),
+            _ => None,
+        }
+    }
+}
+
+fn open_standard_descriptors() -> io::Result<()> {
+    for fd in 0..3 {
+        if is_open(fd) {
+            continue;
+        }
+        let opened = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
+        // The lowest free number is the one that was found closed, since those below are open.
+        std::mem::forget(opened);
+    }
+    Ok(())
+}
+
+fn is_open(fd: RawFd) -> bool {
+    // SAFETY: F_GETFD takes no pointer and answers EBADF for a number that is not open.
+    unsafe { libc::fcntl(fd, libc::F_GETFD) != -1 }
+}
+
+/// Marks everything above the standard streams close-on-exec.
+fn keep_descriptors_from_children() {
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 1 << 2;
+    // SAFETY: the call changes flags only; no descriptor is closed, so nobody's ownership is touched.
+    let done = unsafe {
+        libc::syscall(libc::SYS_close_range, 3 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC)
+    };
+    if done == 0 {
+        return;
+    }
+    // Kernels before 5.11.
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    for fd in entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<RawFd>().ok()) {
+        if fd > 2 {
+            // SAFETY: as above: a flag is set, nothing is closed; a number that is not open is refused.
+            unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
+fn unblock_all_signals() {
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the set that `sigprocmask` then reads; the old set is not asked for.
+    unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// A rank costs up to four descriptors, so the customary soft limit of 1024 is soon reached. Returns the old limit.
+fn raise_open_files() -> Option<Rlimit> {
+    let old = getrlimit(Resource::Nofile);
+    let wanted = old.maximum.map_or(ENOUGH_FILES, |hard| hard.min(ENOUGH_FILES));
+    let enough = old.current.is_none_or(|soft| soft >= wanted);
+    if enough {
+        return None;
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: old.maximum }) {
+        Ok(()) => Some(old),
+        Err(_) => None,
+    }
+}
+
+const ENOUGH_FILES: u64 = 1 << 17;

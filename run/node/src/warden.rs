@@ -1,0 +1,241 @@
+//! The warden: a child of the launcher that does nothing until the launcher is gone, and then leaves nothing behind.
+//!
+//! It is forked before the launcher has threads or much memory, never execs, sits in a session of its own, and waits
+//! for the end of a pipe whose other end only the launcher holds. What it has to kill stands in a page that both
+//! share, so a launch costs no message. Processes that left their group are found by what every process of a session
+//! carries in its environment. After an orderly end there is nothing to do for it: the launcher dismisses it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
+
+use crate::session;
+
+/// The launcher's side.
+#[derive(Debug)]
+pub(crate) struct Warden {
+    pid: Pid,
+    groups: Groups,
+    /// Never written to: its closing is the message.
+    _alive: OwnedFd,
+}
+
+impl Warden {
+    /// Forks it. The process must have one thread.
+    pub(crate) fn fork(dir: &Path, lock: &OwnedFd) -> io::Result<Warden> {
+        let (watch, alive) = pipe_with(PipeFlags::CLOEXEC)?;
+        let groups = Groups::new()?;
+        // SAFETY: the process has one thread (this function's contract), so the child finds no lock taken by a thread
+        // that it does not have. It never returns from `guard`.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                drop(alive);
+                guard(&watch, lock, dir, &groups)
+            }
+            pid => {
+                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
+                Ok(Warden { pid, groups, _alive: alive })
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(crate) fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
+    /// Ends it without letting it do anything.
+    pub(crate) fn dismiss(&self) {
+        if kill_process(self.pid, Signal::KILL).is_ok() {
+            while let Err(Errno::INTR) = waitpid(Some(self.pid), WaitOptions::empty()) {}
+        }
+    }
+}
+
+/// The process groups to kill, in memory that the launcher writes and the warden reads.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    slots: &'static [AtomicI32],
+    free: Vec<u32>,
+    used: u32,
+}
+
+/// Where a group stands in [`Groups`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupSlot(Option<u32>);
+
+impl Groups {
+    fn new() -> io::Result<Groups> {
+        let length = SLOTS * size_of::<AtomicI32>();
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing that exists.
+        let page = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the mapping is `length` bytes of zeros, aligned to a page, never unmapped, and from here on reached
+        // only through atomics, in this process and in the warden.
+        let slots = unsafe { std::slice::from_raw_parts(page.cast::<AtomicI32>(), SLOTS) };
+        Ok(Groups { slots, free: Vec::new(), used: 0 })
+    }
+
+    /// A group beyond the capacity is left to the search by environment.
+    pub(crate) fn add(&mut self, group: Pid) -> GroupSlot {
+        let at = self.free.pop().unwrap_or(self.used);
+        let Some(slot) = self.slots.get(at as usize) else { return GroupSlot(None) };
+        self.used = self.used.max(at + 1);
+        slot.store(group.as_raw_pid(), Ordering::Release);
+        GroupSlot(Some(at))
+    }
+
+    pub(crate) fn remove(&mut self, slot: GroupSlot) {
+        if let Some(at) = slot.0
+            && let Some(slot) = self.slots.get(at as usize)
+        {
+            slot.store(0, Ordering::Release);
+            self.free.push(at);
+        }
+    }
+
+    fn listed(&self) -> impl Iterator<Item = Pid> {
+        self.slots.iter().filter_map(|slot| Pid::from_raw(slot.load(Ordering::Acquire)))
+    }
+}
+
+/// The life of the warden.
+fn guard(watch: &OwnedFd, lock: &OwnedFd, dir: &Path, groups: &Groups) -> ! {
+    retire_from_the_terminal();
+    let [watch, _lock] = keep_only([watch, lock]);
+    session::sweep(dir);
+    wait_for_the_end(watch);
+    kill_all(dir, groups);
+    let _ = session::remove(dir);
+    // SAFETY: ends the process at once, without the handlers and buffers that belong to the launcher.
+    unsafe { libc::_exit(0) }
+}
+
+/// Nothing that a user or a shell does to the launcher's terminal, group or name shall reach the warden.
+fn retire_from_the_terminal() {
+    let _ = rustix::process::setsid();
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2] {
+        // SAFETY: ignoring a signal installs no code.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    let _ = rustix::thread::set_name(c"px-warden");
+    overwrite_command_line();
+    let _ = rustix::process::chdir("/");
+}
+
+/// Shows another command line in /proc, so that `pkill -f` of the launcher's does not find us too.
+fn overwrite_command_line() {
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return };
+    // The second field is the name in parentheses, which may hold anything; 48 and 49 are the bounds of argv.
+    let Some((_, rest)) = stat.rsplit_once(')') else { return };
+    let mut bounds = rest.split_whitespace().skip(45).map_while(|field| field.parse::<usize>().ok());
+    let (Some(start), Some(end)) = (bounds.next(), bounds.next()) else { return };
+    if start == 0 || end <= start || end - start > 1 << 20 {
+        return;
+    }
+    // SAFETY: the kernel says that these bytes of this process are the strings of argv: they lie on the initial
+    // stack, are writable, and nothing in this process reads or borrows them while it runs `guard`.
+    let shown = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
+    shown.fill(0);
+    for (to, from) in shown.iter_mut().zip(NAME.as_bytes()) {
+        *to = *from;
+    }
+}
+
+/// Closes everything but these two, and puts the null device on the standard streams: a pipe that the launcher's
+/// output goes into must end with the launcher.
+fn keep_only(fds: [&OwnedFd; 2]) -> [BorrowedFd<'static>; 2] {
+    let kept: [RawFd; 2] = [3, 4];
+    // SAFETY: this process runs nothing but `guard`, which uses only the two numbers returned here; the duplicates
+    // above 10 keep them from being overwritten before they are moved; whatever else is closed has no user any more.
+    unsafe {
+        let high = fds.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, 10));
+        for (from, to) in high.into_iter().zip(kept) {
+            libc::dup2(from, to);
+        }
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for to in 0..3 {
+            libc::dup2(null, to);
+        }
+        if libc::syscall(libc::SYS_close_range, 5 as libc::c_uint, libc::c_uint::MAX, 0) != 0 {
+            let limit =
+                rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(65_536);
+            for fd in 5..RawFd::try_from(limit.min(65_536)).unwrap_or(RawFd::MAX) {
+                libc::close(fd);
+            }
+        }
+        kept.map(|fd| BorrowedFd::borrow_raw(fd))
+    }
+}
+
+fn wait_for_the_end(watch: BorrowedFd<'_>) {
+    let mut nothing = [0_u8; 1];
+    while rustix::io::read(watch, &mut nothing) == Err(Errno::INTR) {}
+}
+
+/// Kills the groups, then searches for what has left them, until a search finds nothing.
+fn kill_all(dir: &Path, groups: &Groups) {
+    let marker = session::marker(dir);
+    for _ in 0..KILL_ROUNDS {
+        for group in groups.listed() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        if kill_marked(marker.as_bytes()) == 0 {
+            return;
+        }
+        std::thread::sleep(KILL_PAUSE);
+    }
+}
+
+/// Kills every process that carries the marker and is not dead yet; returns how many.
+fn kill_marked(marker: &[u8]) -> usize {
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    let me = std::process::id();
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| *pid != me && carries(*pid, marker) && !is_warden(*pid))
+        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
+        .count()
+}
+
+/// Whether a process was started with this variable. The environment of other users' processes cannot be read, that
+/// of a zombie is empty.
+fn carries(pid: u32, marker: &[u8]) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|b| *b == 0).any(|variable| variable == marker)
+}
+
+/// A launcher among the ranks has a warden of its own, which has work to do now.
+fn is_warden(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == format!("{NAME}\n").into_bytes())
+}
+
+const NAME: &str = "px-warden";
+const SLOTS: usize = 16_384;
+const KILL_ROUNDS: u32 = 100;
+const KILL_PAUSE: Duration = Duration::from_millis(10);
