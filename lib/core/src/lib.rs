@@ -9,6 +9,7 @@ pub mod host;
 pub mod job;
 mod machine;
 pub mod server;
+pub mod store;
 
 pub use explain::Waiting;
 pub use host::{Event, HostOp, HostReply};
@@ -17,3 +18,4 @@ pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
     Time,
 };
+pub use store::{Lookup, LookupRequest, Realm, Store};

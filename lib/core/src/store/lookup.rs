@@ -1,0 +1,191 @@
+//! Answers a get from what is known, or says that the server must be asked.
+//!
+//! The standard lets a caller name the realm of a key (`pmix.node.info`, `pmix.app.info` ...). Without one, a reserved key is
+//! looked up where it can stand: at the rank, then at the job, then at the realms of this node, this app and the session.
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, ProcId, Value};
+
+use super::space::{JobRealms, NodeRealm, Values};
+use super::{Store, read};
+
+/// What is asked, in the terms of `PMIx_Get`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LookupRequest {
+    pub proc: ProcId,
+    /// None: everything that the process has, as an array of infos.
+    pub key: Option<Key>,
+    pub realm: Realm,
+    /// `pmix.optional`: never ask the server.
+    pub optional: bool,
+    /// `pmix.get.refresh`: do not trust what is known.
+    pub refresh: bool,
+}
+
+/// Where the caller says the key stands.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Realm {
+    #[default]
+    Unsaid,
+    Session,
+    Job,
+    /// Of the asker's own node when neither is given.
+    Node {
+        name: Option<String>,
+        id: Option<u32>,
+    },
+    /// Of the asker's own app when not given.
+    App {
+        number: Option<u32>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    Hit(Value),
+    /// It is not here, and the caller does not want the server to be asked.
+    Absent,
+    AskServer,
+}
+
+impl LookupRequest {
+    /// Reads the directives of `PMIx_Get`.
+    pub fn new(proc: ProcId, key: Option<Key>, info: &[Info]) -> LookupRequest {
+        LookupRequest {
+            proc,
+            key,
+            realm: Realm::of(info),
+            optional: info.is_set(keys::OPTIONAL),
+            refresh: info.is_set(keys::GET_REFRESH_CACHE),
+        }
+    }
+
+    /// Whether the server can say at once that there is no such value: the host must provide reserved keys of a job before
+    /// its processes start, while a user's key may be put at any time.
+    pub fn is_for_job_data_of(&self, asker: &ProcId) -> bool {
+        self.proc.nspace == asker.nspace && self.key.as_ref().is_some_and(Key::is_reserved)
+    }
+}
+
+impl Realm {
+    fn of(info: &[Info]) -> Realm {
+        if info.is_set(keys::NODE_INFO) {
+            Realm::Node {
+                name: info.find(keys::HOSTNAME).and_then(Value::as_str).map(str::to_owned),
+                id: info.find(keys::NODEID).and_then(Value::as_u32),
+            }
+        } else if info.is_set(keys::APP_INFO) {
+            Realm::App { number: info.find(keys::APPNUM).and_then(Value::as_u32) }
+        } else if info.is_set(keys::SESSION_INFO) {
+            Realm::Session
+        } else if info.is_set(keys::JOB_INFO) {
+            Realm::Job
+        } else {
+            Realm::Unsaid
+        }
+    }
+}
+
+impl Store {
+    pub fn lookup(&self, request: &LookupRequest) -> Lookup {
+        let known = if request.refresh && !request.optional { None } else { self.known(request) };
+        match known {
+            Some(value) => Lookup::Hit(value),
+            None if request.optional => Lookup::Absent,
+            None => Lookup::AskServer,
+        }
+    }
+
+    /// What a get finds once the server has answered.
+    pub fn known(&self, request: &LookupRequest) -> Option<Value> {
+        match &request.key {
+            Some(key) => self.known_key(request, key),
+            None => self.known_whole(&request.proc),
+        }
+    }
+
+    fn known_key(&self, request: &LookupRequest, key: &Key) -> Option<Value> {
+        let space = self.space(&request.proc.nspace)?;
+        let name = key.as_str();
+        match &request.realm {
+            Realm::Unsaid => match request.proc.rank {
+                Rank::WILDCARD => self.in_realms(&read(&space.job), name),
+                Rank::UNDEF => {
+                    let of_some_rank =
+                        read(&space.ranks).values().find_map(|values| values.get(name).cloned());
+                    of_some_rank.or_else(|| self.in_realms(&read(&space.job), name))
+                }
+                rank => space.rank_value(rank, name).or_else(|| match key.is_reserved() {
+                    true => self.in_realms(&read(&space.job), name),
+                    false => None,
+                }),
+            },
+            Realm::Session => in_session(&read(&space.job), name),
+            Realm::Job => read(&space.job).job.get(name).cloned(),
+            Realm::Node { name: host, id } => {
+                let realms = read(&space.job);
+                let node = match (host, id) {
+                    (Some(host), _) => realms.node_named(host),
+                    (None, Some(id)) => realms.node_numbered(*id),
+                    (None, None) => self.my_node(&realms),
+                };
+                node?.values.get(name).cloned()
+            }
+            Realm::App { number } => {
+                let number = number.or_else(|| self.my_number(keys::APPNUM)).unwrap_or(0);
+                read(&space.job).apps.get(&number)?.get(name).cloned()
+            }
+        }
+    }
+
+    fn known_whole(&self, proc: &ProcId) -> Option<Value> {
+        let space = self.space(&proc.nspace)?;
+        if proc.rank == Rank::WILDCARD {
+            return as_infos(&read(&space.job).job);
+        }
+        as_infos(read(&space.ranks).get(&proc.rank.0)?)
+    }
+
+    /// Any realm of the job: the job's own values, then this node's, this app's, the session's.
+    fn in_realms(&self, realms: &JobRealms, key: &str) -> Option<Value> {
+        let app = || realms.apps.get(&self.my_number(keys::APPNUM).unwrap_or(0));
+        realms
+            .job
+            .get(key)
+            .or_else(|| self.my_node(realms)?.values.get(key))
+            .or_else(|| app()?.get(key))
+            .or_else(|| realms.session.get(key))
+            .cloned()
+    }
+
+    fn my_node<'a>(&self, realms: &'a JobRealms) -> Option<&'a NodeRealm> {
+        let by_name = self.my_value(keys::HOSTNAME);
+        let by_name = by_name.as_ref().and_then(Value::as_str).and_then(|name| realms.node_named(name));
+        by_name.or_else(|| realms.node_numbered(self.my_number(keys::NODEID)?))
+    }
+
+    fn my_number(&self, key: &str) -> Option<u32> {
+        self.my_value(key)?.as_u32()
+    }
+
+    fn my_value(&self, key: &str) -> Option<Value> {
+        self.space(&self.me.nspace)?.rank_value(self.me.rank, key)
+    }
+}
+
+// Slurm keeps some values of the job (the universe size) in the session only, PRRTE the other way round.
+fn in_session(realms: &JobRealms, key: &str) -> Option<Value> {
+    realms.session.get(key).or_else(|| realms.job.get(key)).cloned()
+}
+
+fn as_infos(values: &Values) -> Option<Value> {
+    if values.is_empty() {
+        return None;
+    }
+    let infos = values.iter().map(|(key, value)| Info {
+        key: key.clone(),
+        flags: InfoFlags::empty(),
+        value: value.clone(),
+    });
+    Some(Value::DataArray(Box::new(DataArray::of_infos(infos))))
+}

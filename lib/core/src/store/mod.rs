@@ -1,0 +1,93 @@
+//! What a client knows: job data, what its peers have committed, and what it has put itself.
+//!
+//! One writer (the machine, on the progress thread) and many readers (the program's threads, in the middle of a get), so
+//! each namespace has its own locks and a lookup holds one of them for reading at a time. Values are decoded before a lock
+//! is taken. Nothing here speaks to a server: a lookup that finds nothing says whether one should be asked.
+
+mod load;
+mod lookup;
+mod space;
+mod stage;
+
+pub use lookup::{Lookup, LookupRequest, Realm};
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{Kval, Nspace, ProcId, Value};
+
+use space::{KeyPool, Space};
+use stage::Stage;
+
+/// Everything one client knows of all namespaces.
+#[derive(Debug)]
+pub struct Store {
+    me: ProcId,
+    spaces: RwLock<BTreeMap<Nspace, Arc<Space>>>,
+    stage: Mutex<Stage>,
+    pool: Mutex<KeyPool>,
+}
+
+impl Store {
+    /// The store of the process `me`, which so far knows nothing but who it is.
+    pub fn new(me: ProcId) -> Store {
+        let store = Store {
+            me: me.clone(),
+            spaces: RwLock::default(),
+            stage: Mutex::default(),
+            pool: Mutex::default(),
+        };
+        let identity = [
+            Kval::new(keys::NSPACE, me.nspace.as_str()),
+            Kval::new(keys::RANK, me.rank),
+            Kval::new(keys::PROCID, me.clone()),
+        ];
+        store.insert_rank(&me.nspace, me.rank, identity);
+        store
+    }
+
+    /// Whose store this is.
+    pub fn me(&self) -> &ProcId {
+        &self.me
+    }
+
+    fn space(&self, nspace: &Nspace) -> Option<Arc<Space>> {
+        read(&self.spaces).get(nspace).cloned()
+    }
+
+    fn space_or_new(&self, nspace: &Nspace) -> Arc<Space> {
+        if let Some(space) = self.space(nspace) {
+            return space;
+        }
+        write(&self.spaces).entry(nspace.clone()).or_default().clone()
+    }
+
+    /// Puts `values` over what is known of one rank.
+    fn insert_rank(&self, nspace: &Nspace, rank: Rank, values: impl IntoIterator<Item = Kval>) {
+        let values = self.pooled(values);
+        write(&self.space_or_new(nspace).ranks).entry(rank.0).or_default().extend(values);
+    }
+
+    // A job of n ranks brings each key n times: all share one allocation.
+    fn pooled(&self, values: impl IntoIterator<Item = Kval>) -> Vec<(phalanx_wire::Key, Value)> {
+        let mut pool = lock(&self.pool);
+        values.into_iter().map(|kval| (pool.shared(kval.key), kval.value)).collect()
+    }
+}
+
+// A poisoned lock only says that a reader panicked; the data behind it is whole, since writers insert finished values.
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

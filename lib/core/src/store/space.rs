@@ -1,0 +1,99 @@
+//! One namespace: its realms (session, job, node, app) and the values of each rank.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::RwLock;
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{DataArray, Key, Value};
+
+/// Values of one owner.
+pub(super) type Values = BTreeMap<Key, Value>;
+
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    pub(super) job: RwLock<JobRealms>,
+    pub(super) ranks: RwLock<BTreeMap<u32, Values>>,
+}
+
+/// What concerns the job as a whole, and its nodes and apps.
+#[derive(Debug, Default)]
+pub(super) struct JobRealms {
+    pub(super) session: Values,
+    pub(super) job: Values,
+    nodes: Vec<NodeRealm>,
+    /// Where in `nodes` a name or a number is found.
+    by_name: BTreeMap<String, usize>,
+    by_id: BTreeMap<u32, usize>,
+    pub(super) apps: BTreeMap<u32, Values>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct NodeRealm {
+    pub(super) values: Values,
+}
+
+impl Space {
+    pub(super) fn rank_value(&self, rank: Rank, key: &str) -> Option<Value> {
+        super::read(&self.ranks).get(&rank.0)?.get(key).cloned()
+    }
+}
+
+impl JobRealms {
+    pub(super) fn node_named(&self, name: &str) -> Option<&NodeRealm> {
+        self.nodes.get(*self.by_name.get(name)?)
+    }
+
+    pub(super) fn node_numbered(&self, id: u32) -> Option<&NodeRealm> {
+        self.nodes.get(*self.by_id.get(&id)?)
+    }
+
+    /// Files one value of the job, looking into the arrays that stand for realms.
+    pub(super) fn take(&mut self, key: Key, value: Value) {
+        match (key.as_str(), value) {
+            (keys::NODE_INFO_ARRAY, Value::DataArray(array)) => self.take_node(values_of(&array)),
+            (keys::APP_INFO_ARRAY, Value::DataArray(array)) => {
+                let values = values_of(&array);
+                let number = values.get(keys::APPNUM).and_then(Value::as_u32).unwrap_or(0);
+                self.apps.entry(number).or_default().extend(values);
+            }
+            (keys::SESSION_INFO_ARRAY, Value::DataArray(array)) => self.session.extend(values_of(&array)),
+            (keys::JOB_INFO_ARRAY, Value::DataArray(array)) => self.job.extend(values_of(&array)),
+            (_, value) => {
+                self.job.insert(key, value);
+            }
+        }
+    }
+
+    fn take_node(&mut self, values: Values) {
+        let name = values.get(keys::HOSTNAME).and_then(Value::as_str).map(str::to_owned);
+        let id = values.get(keys::NODEID).and_then(Value::as_u32);
+        let known = name.as_ref().and_then(|n| self.by_name.get(n)).or_else(|| self.by_id.get(&id?)).copied();
+        let at = known.unwrap_or_else(|| {
+            self.nodes.push(NodeRealm::default());
+            self.nodes.len() - 1
+        });
+        self.by_name.extend(name.map(|name| (name, at)));
+        self.by_id.extend(id.map(|id| (id, at)));
+        if let Some(node) = self.nodes.get_mut(at) {
+            node.values.extend(values);
+        }
+    }
+}
+
+pub(super) fn values_of(array: &DataArray) -> Values {
+    array.infos().map(|info| (info.key.clone(), info.value.clone())).collect()
+}
+
+/// One allocation for each distinct key.
+#[derive(Debug, Default)]
+pub(super) struct KeyPool(BTreeSet<Key>);
+
+impl KeyPool {
+    pub(super) fn shared(&mut self, key: Key) -> Key {
+        if let Some(known) = self.0.get(&key) {
+            return known.clone();
+        }
+        self.0.insert(key.clone());
+        key
+    }
+}

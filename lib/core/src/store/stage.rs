@@ -1,0 +1,36 @@
+//! What this process has put and not yet committed.
+//!
+//! A put is visible to its own process at once, so it goes into the store as well; the stage only remembers what the next
+//! commit must carry. Putting a key again before the commit replaces the value, and with it the scope.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::Scope;
+use phalanx_wire::{Key, Kval, Value};
+
+use super::{Store, lock};
+
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    values: BTreeMap<Key, (Scope, Value)>,
+}
+
+impl Store {
+    /// Makes a value known here and stages it for the next commit, unless its scope keeps it inside this process.
+    pub fn put(&self, scope: Scope, kval: Kval) {
+        if scope != Scope::INTERNAL {
+            lock(&self.stage).values.insert(kval.key.clone(), (scope, kval.value.clone()));
+        }
+        self.insert_rank(&self.me.nspace, self.me.rank, [kval]);
+    }
+
+    /// Takes what was put since the last time, by scope. A scope without values is left out.
+    pub fn take_staged(&self) -> Vec<(Scope, Vec<Kval>)> {
+        let staged = std::mem::take(&mut *lock(&self.stage));
+        let mut buckets: BTreeMap<Scope, Vec<Kval>> = BTreeMap::new();
+        for (key, (scope, value)) in staged.values {
+            buckets.entry(scope).or_default().push(Kval { key, value });
+        }
+        buckets.into_iter().collect()
+    }
+}
