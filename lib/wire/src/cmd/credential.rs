@@ -2,6 +2,8 @@
 
 use phalanx_spec::Status;
 
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Blob;
 
@@ -22,4 +24,37 @@ pub struct Reply {
     pub status: Status,
     pub credential: Blob,
     pub info: Vec<Info>,
+}
+
+impl Body for GetCredential {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(GetCredential { info: from.get_list()? })
+    }
+}
+
+impl Body for ValidateCredential {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.credential).put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(ValidateCredential { credential: from.get()?, info: from.get_list()? })
+    }
+}
+
+impl Body for Reply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        if self.status.is_success() {
+            to.put(&self.credential).put_list(&self.info);
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let credential = if from.is_at_end() { Blob::default() } else { from.get()? };
+        let info = if from.is_at_end() { Vec::new() } else { from.get_list()? };
+        Ok(Reply { status, credential, info })
+    }
 }

@@ -2,6 +2,8 @@
 
 use phalanx_spec::Status;
 
+use super::Body;
+use crate::codec::{Cpuset, DecodeError, Dialect, Reader, Size, Writer};
 use crate::info::Info;
 use crate::text::Text;
 use crate::value::{DeviceDistance, TopologyBlob};
@@ -27,4 +29,45 @@ pub struct DeviceDistances {
 pub struct DistancesReply {
     pub status: Status,
     pub distances: Vec<DeviceDistance>,
+}
+
+impl Body for Register {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.directives);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Register { directives: from.get_list()? })
+    }
+}
+
+impl Body for Update {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&Size(self.index));
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Update { index: from.get::<Size>()?.0 })
+    }
+}
+
+impl Body for DeviceDistances {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.topology).put(&Cpuset(self.cpuset.clone())).put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(DeviceDistances { topology: from.get()?, cpuset: from.get::<Cpuset>()?.0, info: from.get_list()? })
+    }
+}
+
+impl Body for DistancesReply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        if self.status.is_success() {
+            to.put_list(&self.distances);
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let distances = if from.is_at_end() { Vec::new() } else { from.get_list()? };
+        Ok(DistancesReply { status, distances })
+    }
 }

@@ -2,8 +2,11 @@
 
 use phalanx_spec::{Rank, Status};
 
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Format, Reader, Writer};
 use crate::info::{Info, Kval};
 use crate::name::{Key, Nspace, ProcId};
+use crate::text::Blob;
 
 /// Without a key: everything that the rank has.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,4 +41,86 @@ pub struct Reply {
 pub struct RefreshReply {
     pub status: Status,
     pub values: Vec<Kval>,
+}
+
+impl Body for Get {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.nspace).put(&self.rank).put_list(&self.info);
+        if let Some(key) = &self.key {
+            to.put(key);
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let (nspace, rank, info) = (from.get()?, from.get()?, from.get_list()?);
+        let key = if from.is_at_end() { None } else { Some(from.get()?) };
+        Ok(Get { nspace, rank, info, key })
+    }
+}
+
+impl Body for RefreshCache {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.nspace).put(&self.rank);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(RefreshCache { nspace: from.get()?, rank: from.get()? })
+    }
+}
+
+impl OwnerData {
+    /// The inside of the byte object.
+    pub fn encode(&self, format: Format) -> Vec<u8> {
+        let mut writer = Writer::new(format);
+        writer.put(&self.owner);
+        self.values.iter().for_each(|value| {
+            writer.put(value);
+        });
+        writer.into_bytes()
+    }
+
+    pub fn decode(bytes: &[u8], format: Format) -> Result<OwnerData, DecodeError> {
+        let mut reader = Reader::new(format, bytes);
+        Ok(OwnerData { owner: reader.get()?, values: reader.get_rest()? })
+    }
+}
+
+impl Body for Reply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        let format = to.format();
+        for owner in &self.data {
+            to.put(&Blob::from(owner.encode(format)));
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let mut data = Vec::new();
+        while !from.is_at_end() {
+            let owner: Blob = from.get()?;
+            data.push(OwnerData::decode(owner.as_bytes(), from.format())?);
+        }
+        Ok(Reply { status, data })
+    }
+}
+
+impl Body for RefreshReply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        self.values.iter().for_each(|value| {
+            to.put(value);
+        });
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(RefreshReply { status: from.get()?, values: from.get_rest()? })
+    }
+}
+
+/// A successful [`Reply`] made of what was packed before in this format: [`OwnerData::encode`], or
+/// [`EncodedJob::owner_blob`](super::job_data::EncodedJob::owner_blob).
+pub fn encode_success<'a>(owners: impl IntoIterator<Item = &'a Blob>, format: Format) -> Vec<u8> {
+    let mut writer = Writer::new(format);
+    writer.put(&Status::SUCCESS);
+    for owner in owners {
+        writer.put(owner);
+    }
+    writer.into_bytes()
 }

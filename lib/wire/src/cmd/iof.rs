@@ -2,6 +2,8 @@
 
 use phalanx_spec::{IofChannel, Status};
 
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Reader, Size, Writer};
 use crate::info::Info;
 use crate::name::ProcId;
 use crate::text::Blob;
@@ -44,4 +46,65 @@ pub struct Output {
     pub handle: u64,
     pub info: Vec<Info>,
     pub data: Blob,
+}
+
+impl Body for Pull {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.sources).put_list(&self.directives).put(&self.channels).put(&Size(self.handle));
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Pull {
+            sources: from.get_list()?,
+            directives: from.get_list()?,
+            channels: from.get()?,
+            handle: from.get::<Size>()?.0,
+        })
+    }
+}
+
+impl Body for PullReply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        if self.status.is_success() {
+            to.put(&Size(self.handle));
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let handle = if from.is_at_end() { 0 } else { from.get::<Size>()?.0 };
+        Ok(PullReply { status, handle })
+    }
+}
+
+impl Body for Push {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.targets).put_list(&self.directives).put(&self.data);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Push { targets: from.get_list()?, directives: from.get_list()?, data: from.get()? })
+    }
+}
+
+impl Body for Deregister {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.directives).put(&Size(self.handle));
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Deregister { directives: from.get_list()?, handle: from.get::<Size>()?.0 })
+    }
+}
+
+impl Body for Output {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.source).put(&self.channel).put(&Size(self.handle)).put_list(&self.info).put(&self.data);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Output {
+            source: from.get()?,
+            channel: from.get()?,
+            handle: from.get::<Size>()?.0,
+            info: from.get_list()?,
+            data: from.get()?,
+        })
+    }
 }

@@ -1,12 +1,16 @@
 //! The answer to REQ: what a process must know of its job, in hash form.
 //!
-//! Arrays (`pmix.node.arr`, `pmix.app.arr`, `pmix.ssn.arr`) are values; the data of each rank travels as a
-//! `pmix.pblob` byte object, which [`JobData`] holds unpacked in `procs`.
+//! Arrays (`pmix.node.arr`, `pmix.app.arr`, `pmix.ssn.arr`) are values. The data of each rank travels as a `pmix.pblob`
+//! byte object or as a `pmix.pdata` array; [`JobData`] holds either unpacked in `procs` and sends the former.
 
-use phalanx_spec::Rank;
+use phalanx_spec::{Rank, keys};
 
-use crate::info::Kval;
-use crate::name::Nspace;
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Format, Reader, Writer};
+use crate::info::{DataArray, Kval};
+use crate::name::{Nspace, ProcId};
+use crate::text::Blob;
+use crate::value::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobData {
@@ -15,4 +19,99 @@ pub struct JobData {
     pub values: Vec<Kval>,
     /// Values of single ranks.
     pub procs: Vec<(Rank, Vec<Kval>)>,
+}
+
+impl JobData {
+    /// Sorts values that arrived in some message: those of single ranks go to `procs`.
+    pub fn from_values(nspace: Nspace, all: Vec<Kval>, format: Format) -> Result<JobData, DecodeError> {
+        let mut job = JobData { nspace, values: Vec::new(), procs: Vec::new() };
+        for kval in all {
+            match kval.value {
+                Value::ByteObject(blob) if kval.key == keys::PROC_BLOB => {
+                    let mut reader = Reader::new(format, blob.as_bytes());
+                    job.procs.push((reader.get()?, reader.get_rest()?));
+                }
+                Value::DataArray(array) if kval.key == keys::PROC_DATA => job.procs.push(proc_data(&array)?),
+                value => job.values.push(Kval { key: kval.key, value }),
+            }
+        }
+        Ok(job)
+    }
+
+    /// Packed once, to be sent many times.
+    pub fn encoded(&self, format: Format) -> EncodedJob {
+        let mut writer = Writer::new(format);
+        self.write_values(&mut writer);
+        EncodedJob { nspace: self.nspace.clone(), format, values: Blob::from(writer.into_bytes()) }
+    }
+
+    fn write_values(&self, to: &mut Writer) {
+        let format = to.format();
+        for value in &self.values {
+            to.put(value);
+        }
+        for (rank, values) in &self.procs {
+            let mut blob = Writer::new(format);
+            blob.put(rank);
+            values.iter().for_each(|value| {
+                blob.put(value);
+            });
+            to.put(&Kval::new(keys::PROC_BLOB, Blob::from(blob.into_bytes())));
+        }
+    }
+}
+
+impl Body for JobData {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.nspace);
+        self.write_values(to);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let nspace = from.get()?;
+        JobData::from_values(nspace, from.get_rest()?, from.format())
+    }
+}
+
+/// The job data of one namespace in the format of some peers. Cheap to clone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EncodedJob {
+    nspace: Nspace,
+    format: Format,
+    values: Blob,
+}
+
+impl EncodedJob {
+    /// The whole answer to REQ; also what the byte objects of connect and group answers hold.
+    pub fn body(&self) -> Vec<u8> {
+        let mut writer = Writer::new(self.format);
+        writer.put(&self.nspace).put_items(self.values.as_bytes());
+        writer.into_bytes()
+    }
+
+    /// The byte object in which GET gives job-level data: its owner is rank WILDCARD.
+    pub fn owner_blob(&self) -> Blob {
+        let mut writer = Writer::new(self.format);
+        writer.put(&ProcId::all(&self.nspace)).put_items(self.values.as_bytes());
+        Blob::from(writer.into_bytes())
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// The array form of one rank's values: the first info says which rank.
+fn proc_data(array: &DataArray) -> Result<(Rank, Vec<Kval>), DecodeError> {
+    let mut infos = array.infos();
+    let rank = infos.next().filter(|info| info.key == keys::RANK).and_then(|info| info.value.as_rank());
+    let rank = rank.ok_or(DecodeError::Malformed { what: "the rank of a pmix.pdata array" })?;
+    Ok((rank, infos.map(|info| Kval { key: info.key.clone(), value: info.value.clone() }).collect()))
 }

@@ -2,6 +2,8 @@
 
 use phalanx_spec::Status;
 
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -10,4 +12,13 @@ pub struct Monitor {
     /// The event to raise.
     pub error: Status,
     pub directives: Vec<Info>,
+}
+
+impl Body for Monitor {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.what).put(&self.error).put_list(&self.directives);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Monitor { what: from.get()?, error: from.get()?, directives: from.get_list()? })
+    }
 }

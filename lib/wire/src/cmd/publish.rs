@@ -2,6 +2,8 @@
 
 use phalanx_spec::Status;
 
+use super::Body;
+use crate::codec::{DecodeError, Dialect, Reader, Size, Writer};
 use crate::info::{Info, Pdata};
 use crate::name::Key;
 
@@ -31,4 +33,66 @@ pub struct Unpublish {
 pub struct LookupReply {
     pub status: Status,
     pub data: Vec<Pdata>,
+}
+
+impl Body for Publish {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.euid).put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Publish { euid: from.get()?, info: from.get_list()? })
+    }
+}
+
+impl Body for Lookup {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.euid);
+        put_keys(to, &self.keys);
+        to.put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Lookup { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
+    }
+}
+
+impl Body for Unpublish {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.euid);
+        put_keys(to, &self.keys);
+        to.put_list(&self.info);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Unpublish { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
+    }
+}
+
+impl Body for LookupReply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        if self.status.is_success() || !self.data.is_empty() {
+            to.put_list(&self.data);
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let data = if from.is_at_end() { Vec::new() } else { from.get_list()? };
+        Ok(LookupReply { status, data })
+    }
+}
+
+/// One item per key, unlike everywhere else.
+fn put_keys(to: &mut Writer, keys: &[Key]) {
+    to.put(&Size(keys.len() as u64));
+    keys.iter().for_each(|key| {
+        to.put(key);
+    });
+}
+
+fn get_keys(from: &mut Reader<'_>) -> Result<Vec<Key>, DecodeError> {
+    let Size(n) = from.get()?;
+    let mut keys = Vec::new();
+    for _ in 0..n {
+        keys.push(from.get()?);
+    }
+    Ok(keys)
 }

@@ -2,7 +2,9 @@
 
 use phalanx_spec::Status;
 
-use crate::cmd::job_data::JobData;
+use super::Body;
+use crate::cmd::job_data::{EncodedJob, JobData};
+use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::value::App;
 
@@ -17,4 +19,35 @@ pub struct Reply {
     pub status: Status,
     /// The new job; absent on failure.
     pub job: Option<JobData>,
+}
+
+impl Body for Spawn {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put_list(&self.job).put_list(&self.apps);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        Ok(Spawn { job: from.get_list()?, apps: from.get_list()? })
+    }
+}
+
+impl Body for Reply {
+    fn write(&self, to: &mut Writer, dialect: Dialect) {
+        to.put(&self.status);
+        if let Some(job) = &self.job {
+            job.write(to, dialect);
+        }
+    }
+    fn read(from: &mut Reader<'_>, dialect: Dialect) -> Result<Self, DecodeError> {
+        let status: Status = from.get()?;
+        // A failure may be followed by an empty name.
+        let job = if from.is_at_end() { None } else { Some(JobData::read(from, dialect)?) };
+        Ok(Reply { status, job: job.filter(|_| status.is_success()) })
+    }
+}
+
+/// A successful [`Reply`] around job data that was packed before.
+pub fn encode_success(job: &EncodedJob) -> Vec<u8> {
+    let mut writer = Writer::new(job.format());
+    writer.put(&Status::SUCCESS).put_items(&job.body());
+    writer.into_bytes()
 }

@@ -14,7 +14,7 @@ use std::fmt;
 
 use phalanx_spec::DataType;
 
-pub(crate) use items::{DESCRIBED, NOT_DESCRIBED};
+pub(crate) use items::{BlockDirective, Cpuset, DESCRIBED, NOT_DESCRIBED};
 pub use items::{Size, Time};
 pub use pack::{Packer, Writer};
 pub use unpack::{Reader, Unpacker};
