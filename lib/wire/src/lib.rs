@@ -6,13 +6,16 @@
 
 pub mod cmd;
 pub mod codec;
+pub mod compress;
 pub mod credential;
 pub mod frame;
 pub mod hello;
 mod info;
+pub mod modex;
 mod name;
 pub mod regex;
 pub mod rendezvous;
+pub mod show;
 mod text;
 pub mod uri;
 mod value;

@@ -117,8 +117,8 @@ impl Session {
             match (mark, &self.hello, self.welcomed) {
                 ('>', None, _) => self.hello(&bytes),
                 ('<', Some(_), false) => self.welcome(&bytes),
-                ('>', Some(_), _) => self.frame(&bytes, Session::from_client),
-                ('<', Some(_), true) => self.frame(&bytes, Session::from_server),
+                ('>', Some(_), _) => self.frame(&bytes, Session::client_frame),
+                ('<', Some(_), true) => self.frame(&bytes, Session::server_frame),
                 ('=', ..) => {}
                 _ => panic!("{}: the server speaks first", self.name),
             }
@@ -165,7 +165,7 @@ impl Session {
         read(self, frame.tag, &frame.payload);
     }
 
-    fn from_client(&mut self, tag: u32, payload: &[u8]) {
+    fn client_frame(&mut self, tag: u32, payload: &[u8]) {
         if tag == frame::TAG_HEARTBEAT {
             assert!(payload.is_empty());
             return;
@@ -176,7 +176,7 @@ impl Session {
         self.compare(&format!("{:?} request", request.command()), payload, &request.encode(dialect));
     }
 
-    fn from_server(&mut self, tag: u32, payload: &[u8]) {
+    fn server_frame(&mut self, tag: u32, payload: &[u8]) {
         let hello = self.hello.as_ref().unwrap();
         let dialect = Dialect { format: hello.format, release: self.server };
         match tag {

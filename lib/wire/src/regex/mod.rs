@@ -1,15 +1,67 @@
-//! The compressed ways in which maps of nodes and processes are written.
+//! The compact ways in which maps of nodes and processes are written (values of type REGEX).
+//!
+//! A node map lists host names, a process map the ranks of each of those hosts. `node.rs` and `ppn.rs` hold the native
+//! notation, `raw.rs` the plain and the compressed list; all readers of OpenPMIx understand the native and the plain
+//! ones. Everything parsed here may come from a peer, so every expansion is bounded by its caller.
 
-/// The length of the compressed regex at the start of `bytes`, if there is one.
-///
-/// Three texts, each with its NUL (`blob:`, `component=zlib:`, `size=N:`), then N bytes.
-pub(crate) fn blob_length(bytes: &[u8]) -> Option<usize> {
-    let rest = bytes.strip_prefix(b"blob:\0")?;
-    let component = rest.iter().position(|b| *b == 0)?;
-    let sized = rest.get(component + 1..)?;
-    let end = sized.iter().position(|b| *b == 0)?;
-    let digits = sized.get(..end)?.strip_prefix(b"size=")?.strip_suffix(b":")?;
-    let size: usize = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    let head = b"blob:\0".len() + component + 1 + end + 1;
-    head.checked_add(size)
+mod node;
+mod ppn;
+mod raw;
+
+use std::fmt;
+
+pub use node::nodes_to_regex;
+pub use ppn::ppn_to_regex;
+pub(crate) use raw::blob_length;
+pub use raw::{nodes_to_raw, ppn_to_raw};
+
+use crate::compress::InflateError;
+
+/// Why a map cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegexError {
+    /// In none of the notations that we know.
+    UnknownNotation,
+    /// The named part is not what it has to be.
+    Malformed(&'static str),
+    /// It stands for more than this many names or ranks.
+    TooMany {
+        limit: usize,
+    },
+    Compressed(InflateError),
 }
+
+/// The host names of a node map, at most `limit`.
+pub fn regex_to_nodes(map: &[u8], limit: usize) -> Result<Vec<String>, RegexError> {
+    match raw::notation(map, limit)? {
+        raw::Notation::Native(inside) => node::expand(inside, limit),
+        raw::Notation::List(list) => raw::names(&list, limit),
+    }
+}
+
+/// The ranks on each node of a process map, at most `limit` ranks.
+pub fn regex_to_ppn(map: &[u8], limit: usize) -> Result<Vec<Vec<u32>>, RegexError> {
+    match raw::notation(map, limit)? {
+        raw::Notation::Native(inside) => ppn::expand(inside, limit),
+        raw::Notation::List(list) => ppn::expand(&list, limit),
+    }
+}
+
+impl fmt::Display for RegexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegexError::UnknownNotation => f.write_str("the map is in no known notation"),
+            RegexError::Malformed(part) => write!(f, "{part} in the map is malformed"),
+            RegexError::TooMany { limit } => write!(f, "the map stands for more than {limit} entries"),
+            RegexError::Compressed(error) => write!(f, "the map: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RegexError {}
+
+/// The longest host name that is accepted, in bytes.
+const MAX_NAME: usize = 255;
+
+#[cfg(test)]
+mod tests;
