@@ -12,14 +12,26 @@
 //! 4. [`Signals`] tells what the user's terminal and batch system want; the program decides what that means.
 //! 5. [`Running::finish`] when the last report was read.
 
+mod conn;
+mod daemon;
+mod drive;
 mod handle;
+mod identity;
+mod listen;
+mod machine;
+mod procs;
 mod session;
 mod signals;
+mod spawn;
 mod startup;
 mod stdin;
+mod stdio;
 mod warden;
 
+pub use daemon::{Running, Site, block_on};
+pub use drive::Decide;
 pub use handle::{Gone, Handle, Reports};
+pub use machine::{Machine, cpu_quota};
 pub use session::{Session, SessionOptions};
 pub use signals::{SignalEvent, Signals, stop_self};
 pub use startup::Inherited;

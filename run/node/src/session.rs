@@ -25,12 +25,14 @@ pub struct SessionOptions {
     pub tmpdir: Option<PathBuf>,
 }
 
-/// A session that has begun. Dropping it ends it: the directory is removed and the warden dismissed.
+/// A session that has begun. If it is dropped without [`Session::end`], or the process ends, the warden does what is
+/// to be done.
 #[derive(Debug)]
 pub struct Session {
     dir: PathBuf,
     note: Option<String>,
-    lock: OwnedFd,
+    /// Held to the last: until then nobody else may take the directory for an abandoned one.
+    _lock: OwnedFd,
     warden: Warden,
 }
 
@@ -42,7 +44,7 @@ impl Session {
             None => make_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
         };
         let warden = Warden::fork(&dir, &lock).context("cannot start the process that cleans up after us")?;
-        Ok(Session { dir, note, lock, warden })
+        Ok(Session { dir, note, _lock: lock, warden })
     }
 
     /// Absolute.
@@ -65,20 +67,17 @@ impl Session {
         self.warden.groups()
     }
 
-    /// What every process of this session carries in its environment, `NAME=VALUE`.
-    pub(crate) fn marker(&self) -> OsString {
-        marker(&self.dir)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
+    /// The orderly end: removes the directory, and dismisses the warden.
+    pub fn end(self) {
         if let Err(e) = remove(&self.dir) {
             tracing::warn!("cannot remove {}: {e}", self.dir.display());
         }
         self.warden.dismiss();
-        // The lock goes last: until here nobody else may take the directory for an abandoned one.
-        let _ = &self.lock;
+    }
+
+    /// What every process of this session carries in its environment, `NAME=VALUE`.
+    pub(crate) fn marker(&self) -> OsString {
+        marker(&self.dir)
     }
 }
 

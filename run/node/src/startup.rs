@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 #[derive(Clone, Debug)]
 pub struct Inherited {
     /// The limit of open files, if we raised ours.
-    pub(crate) open_files: Option<Rlimit>,
+    open_files: Option<Rlimit>,
 }
 
 impl Inherited {
@@ -26,6 +26,12 @@ impl Inherited {
         keep_descriptors_from_children();
         unblock_all_signals();
         Ok(Inherited { open_files: raise_open_files() })
+    }
+
+    /// The soft and hard limit of open files to be given back to ranks, as the kernel takes them.
+    pub(crate) fn open_files(&self) -> Option<[u64; 2]> {
+        let limit = self.open_files.as_ref()?;
+        Some([limit.current, limit.maximum].map(|n| n.unwrap_or(u64::MAX)))
     }
 }
 

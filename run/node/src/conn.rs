@@ -1,0 +1,209 @@
+//! One PMIx connection: bytes in as they come, frames out as whole as the kernel takes them.
+//!
+//! The owner of the node writes, so a reply leaves without a detour; a task per connection reads. A peer that does not
+//! read its replies is not read from either, so what it can make us hold is bounded; the server closes it in the end.
+//!
+//! Peers lose a header that arrives in two pieces (OpenPMIx through 6.1 reads it into a local variable). Therefore each
+//! frame is one `send`, marked as the end of a record: then the kernel begins a new segment for the next frame, and a
+//! header never straddles two.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use phalanx_core::{CloseReason, ConnId};
+use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::listen::Accepted;
+
+/// News of connections.
+#[derive(Debug)]
+pub(crate) enum ConnEvent {
+    Accepted(Accepted),
+    Bytes { conn: ConnId, data: Vec<u8> },
+    Closed { conn: ConnId, reason: CloseReason },
+}
+
+/// The owner's end of a connection.
+#[derive(Debug)]
+pub(crate) struct Conn {
+    stream: Rc<TcpStream>,
+    gate: Rc<Gate>,
+    reader: AbortHandle,
+    queue: VecDeque<Vec<u8>>,
+    /// How much of the first in the queue has left.
+    written: usize,
+    queued: usize,
+    /// Close when the queue is empty.
+    closing: bool,
+    /// Somebody tells the owner when there is room.
+    waiting: bool,
+    permit: OwnedSemaphorePermit,
+}
+
+/// Keeps the reader from reading while too much waits to be written.
+#[derive(Debug, Default)]
+struct Gate {
+    shut: Cell<bool>,
+    opened: Notify,
+}
+
+impl Conn {
+    /// Begins to read.
+    pub(crate) fn start(id: ConnId, accepted: Accepted, events: mpsc::Sender<ConnEvent>) -> Conn {
+        let stream = Rc::new(accepted.stream);
+        let gate = Rc::new(Gate::default());
+        let reader = tokio::task::spawn_local(read(id, stream.clone(), gate.clone(), events)).abort_handle();
+        Conn {
+            stream,
+            gate,
+            reader,
+            queue: VecDeque::new(),
+            written: 0,
+            queued: 0,
+            closing: false,
+            waiting: false,
+            permit: accepted.permit,
+        }
+    }
+
+    pub(crate) fn push(&mut self, frame: Vec<u8>) {
+        if !frame.is_empty() {
+            self.queued += frame.len();
+            self.queue.push_back(frame);
+        }
+    }
+
+    /// How many bytes have not left yet.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Nothing more is read; what is queued still leaves.
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
+        self.reader.abort();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Writes as much as the kernel takes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while let Some(frame) = self.queue.front() {
+            let rest = frame.get(self.written..).unwrap_or_default();
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
+            match self.stream.try_io(Interest::WRITABLE, || Ok(send(&*self.stream, rest, flags)?)) {
+                Ok(count) => {
+                    self.written += count;
+                    self.queued -= count;
+                    if self.written >= frame.len() {
+                        self.queue.pop_front();
+                        self.written = 0;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.gate.set(self.queued > HIGH_MARK);
+        Ok(())
+    }
+
+    /// What to wait for before the next [`Conn::flush`], if there is something to write and nobody waits yet.
+    pub(crate) fn wait(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+        if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
+            return None;
+        }
+        let stream = self.stream.clone();
+        Some(async move {
+            // An error shows again at the next write.
+            let _ = stream.writable().await;
+        })
+    }
+
+    pub(crate) fn waited(&mut self) {
+        self.waiting = false;
+    }
+
+    /// Ends the connection so that the peer gets what was sent before: closing with unread input would reset it.
+    pub(crate) fn linger(self) {
+        self.reader.abort();
+        let Conn { stream, permit, .. } = self;
+        tokio::task::spawn_local(async move {
+            if shutdown(&*stream, Shutdown::Write).is_ok() {
+                let _ = timeout(LINGER, discard(&stream)).await;
+            }
+            drop(permit);
+        });
+    }
+
+    /// Ends the connection at once.
+    pub(crate) fn drop_now(self) {
+        self.reader.abort();
+    }
+}
+
+impl Gate {
+    fn set(&self, shut: bool) {
+        if self.shut.replace(shut) && !shut {
+            self.opened.notify_one();
+        }
+    }
+
+    async fn pass(&self) {
+        while self.shut.get() {
+            self.opened.notified().await;
+        }
+    }
+}
+
+async fn read(conn: ConnId, stream: Rc<TcpStream>, gate: Rc<Gate>, events: mpsc::Sender<ConnEvent>) {
+    let mut size = SMALL_READ;
+    let reason = loop {
+        gate.pass().await;
+        if stream.readable().await.is_err() {
+            break CloseReason::Error;
+        }
+        let Ok(place) = events.reserve().await else { return };
+        let mut data = vec![0; size];
+        match stream.try_read(&mut data) {
+            Ok(0) => break CloseReason::Eof,
+            Ok(count) => {
+                size = if count == size { (size * 4).min(LARGE_READ) } else { SMALL_READ };
+                data.truncate(count);
+                place.send(ConnEvent::Bytes { conn, data });
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => break CloseReason::Error,
+        }
+    };
+    let _ = events.send(ConnEvent::Closed { conn, reason }).await;
+}
+
+async fn discard(stream: &TcpStream) {
+    let mut rest = vec![0; SMALL_READ];
+    while stream.readable().await.is_ok() {
+        match stream.try_read(&mut rest) {
+            Ok(0) => return,
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => return,
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
+const SMALL_READ: usize = 8 << 10;
+const LARGE_READ: usize = 256 << 10;
+/// With more than this to be written, a connection is not read from.
+const HIGH_MARK: usize = 1 << 20;
+/// How long a closed connection waits for its peer to take the last bytes.
+const LINGER: Duration = Duration::from_secs(2);

@@ -1,0 +1,64 @@
+//! A running node, as the program sees it that runs it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tokio::task::{JoinHandle, LocalSet};
+
+use crate::drive::{Decide, Owner};
+use crate::handle::{self, Handle, Reports};
+use crate::listen;
+use crate::session::Session;
+use crate::startup::Inherited;
+
+/// Runs a program on one thread, as everything in this crate expects.
+pub fn block_on<T>(program: impl Future<Output = T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the event loop")?;
+    Ok(LocalSet::new().block_on(&runtime, program))
+}
+
+/// Where a node is to live.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// What PMIx clients connect to.
+    pub address: SocketAddr,
+    /// The session directory.
+    pub dir: &'a Path,
+}
+
+/// A node that runs. Dropping it leaves the node running until the program ends.
+#[derive(Debug)]
+pub struct Running {
+    pub handle: Handle,
+    pub reports: Reports,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts whatever `decide` makes for the site. To be called within [`block_on`].
+    pub fn start<D: Decide + 'static>(
+        inherited: Inherited,
+        session: Session,
+        decide: impl FnOnce(&Site<'_>) -> D,
+    ) -> Result<Running> {
+        let listener = listen::open()?;
+        let address = listener.local_addr().context("cannot tell where we listen")?;
+        let decide = decide(&Site { address, dir: session.dir() });
+        let (handle, reports, desk) = handle::desk();
+        let owner = Owner::new(decide, inherited, session, listener, desk)?;
+        Ok(Running { handle, reports, task: tokio::task::spawn_local(owner.run()) })
+    }
+
+    /// Waits until the node has stopped and nothing of it is left. To be called after [`Handle::shutdown`], when the
+    /// reports have ended.
+    pub async fn finish(self) -> Result<()> {
+        let Running { handle, reports, task } = self;
+        drop((handle, reports));
+        task.await.context("the node has failed")
+    }
+}

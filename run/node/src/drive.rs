@@ -1,0 +1,375 @@
+//! The one task that owns a node: it feeds what happened and carries out what is decided.
+//!
+//! News reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. When
+//! the user does not take reports, the sources of further ones are left alone: connections, streams, standard input.
+//! Effects are carried out in order, but starting processes takes turns with everything else.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use phalanx_core::{CloseReason, ConnId, Time, Waiting};
+use phalanx_dvm::{Effect, Input, Report};
+use phalanx_wire::{Nspace, ProcId};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use crate::conn::{Conn, ConnEvent};
+use crate::handle::{Desk, Request};
+use crate::listen;
+use crate::procs::{News, Procs};
+use crate::session::Session;
+use crate::spawn::Spawner;
+use crate::startup::Inherited;
+use crate::stdin::{Feed, StdinEvent, StdinSource};
+use crate::stdio::StreamEvent;
+
+/// What decides: [`phalanx_dvm::Node`], or a script in a test.
+pub trait Decide {
+    fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>);
+    /// When a [`Input::Tick`] is wanted, if nothing else happens before.
+    fn deadline(&self) -> Option<Time>;
+    fn explain(&self) -> Vec<Waiting>;
+}
+
+/// Something that was waited for has come.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    ConnWritable(ConnId),
+    /// The peer of a connection that is to be closed has had its time.
+    ConnOverdue(ConnId),
+    StdinWritable(ProcId),
+    BatchResolved(u64),
+}
+
+/// What the owner woke up for.
+enum Event {
+    Request(Request),
+    Children,
+    Wake(Wake),
+    /// So many bytes of output were taken by the user.
+    Taken(usize),
+    Time,
+    Conn(ConnEvent),
+    Stream(StreamEvent),
+    Stdin(StdinEvent),
+    /// Nothing that the node must know.
+    Nothing,
+}
+
+/// The owner of a node and of all that it acts on.
+pub(crate) struct Owner<D> {
+    decide: D,
+    began: Instant,
+    effects: VecDeque<Effect>,
+    news: News,
+    stopping: bool,
+
+    session: Session,
+    procs: Procs,
+    conns: BTreeMap<ConnId, Conn>,
+    next_conn: u64,
+    /// Connections whose queue has changed.
+    written: BTreeSet<ConnId>,
+    feeds: BTreeMap<Nspace, Feed>,
+    /// Where the jobs that have no namespace yet take their standard input from, by request.
+    sources: BTreeMap<u64, StdinSource>,
+    /// Reports that the user has no room for.
+    backlog: VecDeque<Report>,
+
+    desk: Desk,
+    children: Signal,
+    wakes: (mpsc::Sender<Wake>, mpsc::Receiver<Wake>),
+    conn_events: (mpsc::Sender<ConnEvent>, mpsc::Receiver<ConnEvent>),
+    streams: mpsc::Receiver<StreamEvent>,
+    stdin: (mpsc::Sender<StdinEvent>, mpsc::Receiver<StdinEvent>),
+}
+
+impl<D: Decide> Owner<D> {
+    pub(crate) fn new(
+        decide: D,
+        inherited: Inherited,
+        session: Session,
+        listener: TcpListener,
+        desk: Desk,
+    ) -> Result<Owner<D>> {
+        // Before the first child exists.
+        let children = signal(SignalKind::child()).context("cannot wait for processes")?;
+        let spawner = Spawner::new(inherited, &session.marker())?;
+        let wakes = mpsc::channel(QUEUE);
+        let conn_events = mpsc::channel(QUEUE);
+        let (streams_in, streams) = mpsc::channel(QUEUE);
+        tokio::task::spawn_local(listen::accept(listener, conn_events.0.clone()));
+        Ok(Owner {
+            decide,
+            began: Instant::now(),
+            effects: VecDeque::new(),
+            news: News::new(),
+            stopping: false,
+            procs: Procs::new(spawner, streams_in, wakes.0.clone()),
+            session,
+            conns: BTreeMap::new(),
+            next_conn: 1,
+            written: BTreeSet::new(),
+            feeds: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            desk,
+            children,
+            wakes,
+            conn_events,
+            streams,
+            stdin: mpsc::channel(STDIN_QUEUE),
+        })
+    }
+
+    /// Until the node is over; then nothing of it is left.
+    pub(crate) async fn run(mut self) {
+        let timer = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(timer);
+        self.input(Input::Tick);
+        loop {
+            self.procs.start_some(&mut self.session, &mut self.news);
+            self.settle();
+            if self.stopping {
+                break;
+            }
+            match self.next(timer.as_mut()).await {
+                Event::Request(request) => self.request(request),
+                Event::Children => self.procs.reap(&mut self.session, &mut self.news),
+                Event::Wake(wake) => self.wake(wake),
+                Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
+                Event::Time => self.input(Input::Tick),
+                Event::Conn(event) => self.conn_event(event),
+                Event::Stream(event) => self.stream_event(event),
+                Event::Stdin(event) => self.stdin_event(event),
+                Event::Nothing => {}
+            }
+        }
+        self.procs.kill_all();
+        self.session.end();
+    }
+
+    /// The next thing that happens. Those that could make more reports have to wait while the user is behind.
+    async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Event {
+        let deadline = self.decide.deadline().map(|at| (self.began + Duration::from_nanos(at.0)).into());
+        if let Some(deadline) = deadline.filter(|at| *at != timer.deadline()) {
+            timer.as_mut().reset(deadline);
+        }
+        let room = self.backlog.len() < BACKLOG_MARK;
+        tokio::select! {
+            Some(request) = self.desk.requests.recv() => Event::Request(request),
+            Some(()) = self.children.recv() => Event::Children,
+            Some(wake) = self.wakes.1.recv() => Event::Wake(wake),
+            bytes = self.desk.taken.wait() => Event::Taken(bytes),
+            () = timer, if deadline.is_some() => Event::Time,
+            permit = self.desk.reports.reserve(), if !self.backlog.is_empty() => {
+                match (permit, self.backlog.pop_front()) {
+                    (Ok(permit), Some(report)) => permit.send(report),
+                    // Nobody wants to know any more.
+                    _ => self.backlog.clear(),
+                }
+                Event::Nothing
+            }
+            Some(event) = self.conn_events.1.recv(), if room => Event::Conn(event),
+            Some(event) = self.streams.recv(), if room => Event::Stream(event),
+            Some(event) = self.stdin.1.recv(), if room => Event::Stdin(event),
+            // Lets the others run, too, while processes wait to be started.
+            () = tokio::task::yield_now(), if self.procs.has_waiting() => Event::Nothing,
+        }
+    }
+
+    /// Carries out effects, and tells what comes of them, until there are none.
+    fn settle(&mut self) {
+        loop {
+            if let Some(effect) = self.effects.pop_front() {
+                self.carry_out(effect);
+            } else if let Some(news) = self.news.pop_front() {
+                self.input(news);
+            } else if let Some(conn) = self.written.pop_first() {
+                if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
+                    self.input(Input::Writable { conn, queued });
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.decide.handle(Time(elapsed), input, &mut self.effects);
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send { conn, frame } => {
+                if let Some(entry) = self.conns.get_mut(&conn) {
+                    entry.push(frame);
+                    self.flush(conn);
+                }
+            }
+            Effect::Close { conn } => self.close(conn),
+            Effect::Spawn(start) => self.procs.spawn(*start),
+            effect @ (Effect::Signal { .. }
+            | Effect::Credit { .. }
+            | Effect::Stdin { .. }
+            | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
+            Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
+            Effect::Report(report) => self.report(report),
+            Effect::Forget { nspace, scratch } => {
+                self.feeds.remove(&nspace);
+                self.procs.forget(&nspace, scratch.as_ref(), &mut self.session);
+            }
+            Effect::Stop => self.stopping = true,
+            // Daemons on other machines cannot be reached yet.
+            Effect::Connect { to, .. } => self.news.push_back(Input::LinkDown { peer: to }),
+            Effect::Link { to, .. } | Effect::Unlink { to } => tracing::warn!(?to, "there is no link"),
+        }
+    }
+
+    fn request(&mut self, request: Request) {
+        match request {
+            Request::Submit { request, job, stdin } => {
+                self.sources.insert(request, stdin);
+                self.input(Input::Submit { request, job });
+            }
+            Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
+            Request::Shutdown => self.input(Input::Shutdown),
+            // Whoever asked may have gone meanwhile.
+            Request::Explain { reply } => drop(reply.send(self.decide.explain())),
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        match &report {
+            Report::Accepted { request, nspace } => {
+                let source = self.sources.remove(request).unwrap_or(StdinSource::Empty);
+                let feed = self.feeds.entry(nspace.clone()).or_default();
+                feed.start(nspace.clone(), source, self.stdin.0.clone());
+            }
+            Report::Refused { request, .. } => drop(self.sources.remove(request)),
+            _ => {}
+        }
+        if !self.backlog.is_empty() {
+            return self.backlog.push_back(report);
+        }
+        match self.desk.reports.try_send(report) {
+            Err(mpsc::error::TrySendError::Full(report)) => self.backlog.push_back(report),
+            // Nobody wants to know any more.
+            Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
+        }
+    }
+
+    fn wake(&mut self, wake: Wake) {
+        match wake {
+            Wake::ConnWritable(conn) => {
+                if let Some(entry) = self.conns.get_mut(&conn) {
+                    entry.waited();
+                    self.flush(conn);
+                }
+            }
+            Wake::ConnOverdue(conn) => {
+                if let Some(entry) = self.conns.remove(&conn) {
+                    entry.drop_now();
+                }
+            }
+            Wake::StdinWritable(proc) => self.procs.stdin_writable(&proc, &mut self.news),
+            Wake::BatchResolved(id) => self.procs.batch_resolved(id, &mut self.session, &mut self.news),
+        }
+    }
+
+    fn conn_event(&mut self, event: ConnEvent) {
+        match event {
+            ConnEvent::Accepted(accepted) => {
+                let conn = ConnId(self.next_conn);
+                self.next_conn += 1;
+                let peer = accepted.peer;
+                self.conns.insert(conn, Conn::start(conn, accepted, self.conn_events.0.clone()));
+                self.input(Input::Opened { conn, peer });
+            }
+            // What was read before we closed says nothing any more.
+            ConnEvent::Bytes { conn, .. } | ConnEvent::Closed { conn, .. }
+                if self.conns.get(&conn).is_none_or(Conn::is_closing) => {}
+            ConnEvent::Bytes { conn, data } => self.input(Input::Bytes { conn, data: &data }),
+            ConnEvent::Closed { conn, reason } => self.lost(conn, reason),
+        }
+    }
+
+    fn stream_event(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Output { proc, channel, data } => {
+                self.input(Input::Output { proc, channel, data: &data });
+            }
+            StreamEvent::OutputClosed { proc, channel } => self.input(Input::OutputClosed { proc, channel }),
+        }
+    }
+
+    fn stdin_event(&mut self, event: StdinEvent) {
+        match event {
+            StdinEvent::Data { nspace, data } => self.input(Input::Stdin { nspace, data: &data }),
+            StdinEvent::End { nspace, error } => {
+                if let Some(text) = error {
+                    self.report(Report::Note { nspace: Some(nspace.clone()), text });
+                }
+                self.input(Input::StdinEnd { nspace });
+            }
+        }
+    }
+
+    /// Writes what a connection's queue holds, and arranges for the rest.
+    fn flush(&mut self, conn: ConnId) {
+        let Some(entry) = self.conns.get_mut(&conn) else { return };
+        if entry.flush().is_err() {
+            return self.lost(conn, CloseReason::Error);
+        }
+        if let Some(room) = entry.wait() {
+            let wakes = self.wakes.0.clone();
+            tokio::task::spawn_local(async move {
+                room.await;
+                let _ = wakes.send(Wake::ConnWritable(conn)).await;
+            });
+        }
+        if !entry.is_closing() {
+            self.written.insert(conn);
+        } else if entry.queued() == 0
+            && let Some(entry) = self.conns.remove(&conn)
+        {
+            entry.linger();
+        }
+    }
+
+    /// Ends a connection when what is queued has left, or its peer has had its time.
+    fn close(&mut self, conn: ConnId) {
+        let Some(entry) = self.conns.get_mut(&conn) else { return };
+        entry.close();
+        self.news.push_back(Input::Closed { conn, reason: CloseReason::Local });
+        if entry.queued() > 0 {
+            let wakes = self.wakes.0.clone();
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(CLOSE_WAIT).await;
+                let _ = wakes.send(Wake::ConnOverdue(conn)).await;
+            });
+        }
+        self.flush(conn);
+    }
+
+    fn lost(&mut self, conn: ConnId, reason: CloseReason) {
+        if let Some(entry) = self.conns.remove(&conn) {
+            let told = entry.is_closing();
+            entry.drop_now();
+            if !told {
+                self.news.push_back(Input::Closed { conn, reason });
+            }
+        }
+    }
+}
+
+const QUEUE: usize = 256;
+const STDIN_QUEUE: usize = 4;
+/// With this many reports waiting for the user, nothing is looked at that could make more.
+const BACKLOG_MARK: usize = 256;
+const CLOSE_WAIT: Duration = Duration::from_secs(2);

@@ -1,0 +1,423 @@
+//! The processes of this node, from the wish to start one until nothing of it is left.
+//!
+//! Owns who is waiting to be started, who runs, and which process groups still hold somebody. What is meant for a
+//! process that still waits is kept for it, in order. Never decides to end a process; it is told. What happens here
+//! goes back to the node as [`Input`]s.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use phalanx_dvm::{Effect, ExitStatus, Input, ProcStart, SpawnFailure, SpawnStep};
+use phalanx_spec::IofChannel;
+use phalanx_wire::{Nspace, ProcId, Text};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process_group, test_kill_process_group, wait,
+};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+use crate::drive::Wake;
+use crate::session::{self, Session};
+use crate::spawn::{BATCH, Batch, Spawner, Started};
+use crate::stdio::{Reader, StreamEvent, Writer, WriterState, Written};
+use crate::warden::GroupSlot;
+
+/// What is to be told to the node.
+pub(crate) type News = VecDeque<Input<'static>>;
+
+/// All processes of this node.
+#[derive(Debug)]
+pub(crate) struct Procs {
+    spawner: Spawner,
+    waiting: VecDeque<ProcStart>,
+    /// What came for those that wait.
+    held: BTreeMap<ProcId, Vec<Effect>>,
+    table: BTreeMap<ProcId, Proc>,
+    /// Children that have not been reaped.
+    by_pid: HashMap<Pid, Option<ProcId>>,
+    batches: BTreeMap<u64, InFlight>,
+    next_batch: u64,
+    streams: mpsc::Sender<StreamEvent>,
+    wakes: mpsc::Sender<Wake>,
+}
+
+#[derive(Debug)]
+struct Proc {
+    /// Also the number of its process group.
+    pid: Pid,
+    phase: Phase,
+    /// `None`: nobody is left in the group.
+    group: Option<GroupSlot>,
+    stdin: Option<Writer>,
+    stdout: Option<Reader>,
+    stderr: Option<Reader>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Cloned; whether it could exec is not known yet.
+    Starting {
+        batch: u64,
+        at: usize,
+    },
+    Running,
+    Exited,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    batch: Batch,
+    members: Vec<ProcId>,
+}
+
+impl Procs {
+    pub(crate) fn new(
+        spawner: Spawner,
+        streams: mpsc::Sender<StreamEvent>,
+        wakes: mpsc::Sender<Wake>,
+    ) -> Procs {
+        Procs {
+            spawner,
+            waiting: VecDeque::new(),
+            held: BTreeMap::new(),
+            table: BTreeMap::new(),
+            by_pid: HashMap::new(),
+            batches: BTreeMap::new(),
+            next_batch: 0,
+            streams,
+            wakes,
+        }
+    }
+
+    pub(crate) fn spawn(&mut self, start: ProcStart) {
+        self.held.insert(start.proc.clone(), Vec::new());
+        self.waiting.push_back(start);
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Starts as many of those that wait as one turn of the loop may.
+    pub(crate) fn start_some(&mut self, session: &mut Session, news: &mut News) {
+        let count = self.waiting.len().min(BATCH);
+        let starts: Vec<_> = self.waiting.drain(..count).collect();
+        if starts.is_empty() {
+            return;
+        }
+        let procs: Vec<ProcId> = starts.iter().map(|start| start.proc.clone()).collect();
+        let mut results = Vec::with_capacity(count);
+        match self.spawner.start(starts, &mut results) {
+            Ok((batch, resolved)) => self.enter(batch, resolved, results, session, news),
+            Err(errno) => {
+                for proc in procs {
+                    self.fail(proc, no_pipe(errno), news);
+                }
+            }
+        }
+    }
+
+    fn enter(
+        &mut self,
+        batch: Batch,
+        resolved: OwnedFd,
+        results: Vec<(ProcId, Result<Started, SpawnFailure>)>,
+        session: &mut Session,
+        news: &mut News,
+    ) {
+        let id = self.next_batch;
+        self.next_batch += 1;
+        let mut members = Vec::with_capacity(results.len());
+        for (proc, result) in results {
+            let started = match result {
+                Ok(started) => started,
+                Err(failure) => {
+                    self.fail(proc, failure, news);
+                    continue;
+                }
+            };
+            let held = self.held.remove(&proc).unwrap_or_default();
+            let phase = Phase::Starting { batch: id, at: members.len() };
+            members.push(proc.clone());
+            self.by_pid.insert(started.pid, Some(proc.clone()));
+            let entry = self.equip(&proc, started, phase, session, news);
+            self.table.insert(proc, entry);
+            for effect in held {
+                self.carry_out(effect, news);
+            }
+        }
+        self.batches.insert(id, InFlight { batch, members });
+        let wakes = self.wakes.clone();
+        tokio::task::spawn_local(async move {
+            end_of(resolved).await;
+            let _ = wakes.send(Wake::BatchResolved(id)).await;
+        });
+    }
+
+    fn equip(
+        &self,
+        proc: &ProcId,
+        started: Started,
+        phase: Phase,
+        session: &mut Session,
+        news: &mut News,
+    ) -> Proc {
+        let mut reader = |channel, pipe| {
+            let reader = Reader::start(proc.clone(), channel, pipe, self.streams.clone());
+            reader.inspect_err(|e| {
+                tracing::warn!("cannot read what {proc} writes: {e}");
+                news.push_back(Input::OutputClosed { proc: proc.clone(), channel });
+            })
+        };
+        let stdout = reader(IofChannel::STDOUT, started.stdout).ok();
+        let stderr = reader(IofChannel::STDERR, started.stderr).ok();
+        let stdin = started.stdin.and_then(|pipe| Writer::new(pipe).ok());
+        let group = Some(session.groups().add(started.pid));
+        Proc { pid: started.pid, phase, group, stdin, stdout, stderr }
+    }
+
+    /// One of the effects that name a process.
+    pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut News) {
+        let proc = match &effect {
+            Effect::Signal { proc, .. }
+            | Effect::Credit { proc, .. }
+            | Effect::Stdin { proc, .. }
+            | Effect::StdinEnd { proc } => proc.clone(),
+            _ => return,
+        };
+        if let Some(held) = self.held.get_mut(&proc) {
+            return held.push(effect);
+        }
+        let Some(entry) = self.table.get_mut(&proc) else { return };
+        match effect {
+            Effect::Signal { signal, .. } => entry.signal(signal),
+            Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
+            Effect::Stdin { data, .. } => match &mut entry.stdin {
+                Some(writer) => {
+                    writer.push(data);
+                    self.write_stdin(&proc, news);
+                }
+                None => news.push_back(Input::StdinRefused { proc }),
+            },
+            Effect::StdinEnd { .. } => {
+                if let Some(writer) = &mut entry.stdin {
+                    writer.end();
+                    self.write_stdin(&proc, news);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// There may be room in a process's standard input.
+    pub(crate) fn stdin_writable(&mut self, proc: &ProcId, news: &mut News) {
+        if let Some(writer) = self.table.get_mut(proc).and_then(|entry| entry.stdin.as_mut()) {
+            writer.waited();
+            self.write_stdin(proc, news);
+        }
+    }
+
+    fn write_stdin(&mut self, proc: &ProcId, news: &mut News) {
+        let Some(entry) = self.table.get_mut(proc) else { return };
+        let Some(writer) = &mut entry.stdin else { return };
+        let Written { bytes, then } = writer.flush();
+        if bytes > 0 {
+            news.push_back(Input::StdinTaken { proc: proc.clone(), bytes });
+        }
+        if let Some(room) = writer.wait() {
+            let (wakes, proc) = (self.wakes.clone(), proc.clone());
+            tokio::task::spawn_local(async move {
+                room.await;
+                let _ = wakes.send(Wake::StdinWritable(proc)).await;
+            });
+        }
+        match then {
+            WriterState::Open => {}
+            WriterState::Ended => entry.stdin = None,
+            WriterState::Refused => {
+                entry.stdin = None;
+                news.push_back(Input::StdinRefused { proc: proc.clone() });
+            }
+        }
+    }
+
+    /// All children of a batch have either become their program or given up.
+    pub(crate) fn batch_resolved(&mut self, id: u64, session: &mut Session, news: &mut News) {
+        let Some(InFlight { mut batch, members }) = self.batches.remove(&id) else { return };
+        batch.resolve();
+        for proc in members {
+            self.settle(&proc, id, &batch, session, news);
+        }
+        self.spawner.recycle(batch);
+    }
+
+    /// Tells how the start of a process went, unless that was told before.
+    fn settle(&mut self, proc: &ProcId, id: u64, batch: &Batch, session: &mut Session, news: &mut News) {
+        let Some(entry) = self.table.get_mut(proc) else { return };
+        let Phase::Starting { batch: of, at } = entry.phase else { return };
+        if of != id {
+            return;
+        }
+        match batch.failure(at) {
+            None => {
+                entry.phase = Phase::Running;
+                let pid = entry.pid.as_raw_pid().cast_unsigned();
+                news.push_back(Input::Spawned { proc: proc.clone(), pid });
+            }
+            Some(failure) => {
+                if let Some(known) = self.by_pid.get_mut(&entry.pid) {
+                    *known = None;
+                }
+                if let Some(slot) = entry.group.take() {
+                    session.groups().remove(slot);
+                }
+                self.table.remove(proc);
+                news.push_back(Input::SpawnFailed { proc: proc.clone(), failure });
+            }
+        }
+    }
+
+    fn fail(&mut self, proc: ProcId, failure: SpawnFailure, news: &mut News) {
+        self.held.remove(&proc);
+        news.push_back(Input::SpawnFailed { proc, failure });
+    }
+
+    /// Collects every child that has ended.
+    pub(crate) fn reap(&mut self, session: &mut Session, news: &mut News) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.ended(pid, status, session, news),
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, status: WaitStatus, session: &mut Session, news: &mut News) {
+        let proc = match self.by_pid.remove(&pid) {
+            Some(Some(proc)) => proc,
+            // It never became its program, or its job was forgotten.
+            Some(None) => return,
+            None if pid == session.warden() => {
+                return tracing::warn!("the process that cleans up after us has ended");
+            }
+            None => return,
+        };
+        // A dead child has settled, whatever the rest of its batch does.
+        if let Some(Phase::Starting { batch: id, .. }) = self.table.get(&proc).map(|entry| entry.phase)
+            && let Some(in_flight) = self.batches.remove(&id)
+        {
+            self.settle(&proc, id, &in_flight.batch, session, news);
+            self.batches.insert(id, in_flight);
+        }
+        let Some(entry) = self.table.get_mut(&proc) else { return };
+        entry.phase = Phase::Exited;
+        entry.stdin = None;
+        for reader in [&entry.stdout, &entry.stderr].into_iter().flatten() {
+            reader.rank_exited();
+        }
+        // Usually nobody is left. Otherwise the number stays taken as long as somebody is.
+        if test_kill_process_group(pid).is_err()
+            && let Some(slot) = entry.group.take()
+        {
+            session.groups().remove(slot);
+        }
+        news.push_back(Input::Exited { proc, status: exit_status(status) });
+    }
+
+    /// Kills what is left of a job, and forgets it.
+    pub(crate) fn forget(&mut self, nspace: &Nspace, scratch: Option<&Text>, session: &mut Session) {
+        self.waiting.retain(|start| start.proc.nspace != *nspace);
+        self.held.retain(|proc, _| proc.nspace != *nspace);
+        self.table.retain(|proc, entry| {
+            let stays = proc.nspace != *nspace;
+            if !stays {
+                entry.signal(Signal::KILL.as_raw());
+                if let Some(slot) = entry.group.take() {
+                    session.groups().remove(slot);
+                }
+                if let Some(known) = self.by_pid.get_mut(&entry.pid) {
+                    *known = None;
+                }
+            }
+            stays
+        });
+        let Some(scratch) = scratch else { return };
+        let dir = Path::new(OsStr::from_bytes(scratch.as_bytes()));
+        if dir.starts_with(session.dir())
+            && let Err(e) = session::remove(dir)
+        {
+            tracing::warn!("cannot remove {}: {e}", dir.display());
+        }
+    }
+
+    /// Kills everything.
+    pub(crate) fn kill_all(&mut self) {
+        self.waiting.clear();
+        for entry in self.table.values() {
+            entry.signal(Signal::KILL.as_raw());
+        }
+    }
+}
+
+impl Proc {
+    /// To the whole group, as long as somebody is in it.
+    fn signal(&self, signal: i32) {
+        if self.group.is_none() {
+            return;
+        }
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            let _ = kill_process_group(self.pid, signal);
+        }
+    }
+
+    fn credit(&self, channel: IofChannel, bytes: usize) {
+        let reader = match channel {
+            IofChannel::STDOUT => &self.stdout,
+            IofChannel::STDERR => &self.stderr,
+            _ => return,
+        };
+        if let Some(reader) = reader {
+            reader.credit(bytes);
+        }
+    }
+}
+
+/// Waits until nobody holds the other end of this pipe.
+async fn end_of(pipe: OwnedFd) {
+    if rustix::io::ioctl_fionbio(&pipe, true).is_err() {
+        return;
+    }
+    let Ok(pipe) = pipe::Receiver::from_owned_fd_unchecked(pipe) else { return };
+    loop {
+        if pipe.readable().await.is_err() {
+            return;
+        }
+        match pipe.try_read(&mut [0]) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            _ => return,
+        }
+    }
+}
+
+fn exit_status(status: WaitStatus) -> ExitStatus {
+    match status.terminating_signal() {
+        Some(number) => ExitStatus::Signal { number, core_dumped: status.as_raw() & CORE_DUMPED != 0 },
+        None => ExitStatus::Code(status.exit_status().unwrap_or_default()),
+    }
+}
+
+fn no_pipe(errno: Errno) -> SpawnFailure {
+    SpawnFailure {
+        step: SpawnStep::Pipe,
+        subject: "the status of a start".to_owned(),
+        errno: errno.raw_os_error(),
+    }
+}
+
+/// WCOREFLAG.
+const CORE_DUMPED: i32 = 0x80;

@@ -1,0 +1,177 @@
+//! Which file a program's name means, and why one cannot be executed.
+//!
+//! Names are looked up in the rank's own PATH and relative to the rank's own directory, as a shell there would do.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use phalanx_dvm::{SpawnFailure, SpawnStep};
+use rustix::fs::{Access, access};
+
+/// The file that `program` means. A name with a slash is taken as it is, others are looked for in `path`. The
+/// launcher's own name is found even where PATH does not have it.
+pub(super) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> Result<CString, SpawnFailure> {
+    let failure = |errno| SpawnFailure { step: SpawnStep::Find, subject: shown(program), errno };
+    let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| failure(libc::ENOENT));
+    if program.is_empty() {
+        return Err(failure(libc::ENOENT));
+    }
+    if program.contains(&b'/') {
+        return c_string(program.to_vec());
+    }
+    let mut denied = false;
+    for dir in path.unwrap_or(DEFAULT_PATH).split(|b| *b == b':') {
+        // An empty entry is the current directory.
+        let dir = Path::new(OsStr::from_bytes(if dir.is_empty() { b"." } else { dir }));
+        let candidate = dir.join(OsStr::from_bytes(program));
+        match executable(&in_directory(&candidate, cwd)) {
+            Some(true) => return c_string(candidate.into_os_string().into_vec()),
+            Some(false) => denied = true,
+            None => {}
+        }
+    }
+    if program == OWN_NAME
+        && let Ok(own) = std::env::current_exe()
+    {
+        return c_string(own.into_os_string().into_vec());
+    }
+    Err(failure(if denied { libc::EACCES } else { libc::ENOENT }))
+}
+
+/// Says better than the errno of `execve` what is wrong with a file.
+pub(super) fn explain_exec(path: &[u8], cwd: Option<&Path>, errno: i32) -> SpawnFailure {
+    let file = in_directory(Path::new(OsStr::from_bytes(path)), cwd);
+    let failure = |subject, errno| SpawnFailure { step: SpawnStep::Exec, subject, errno };
+    if file.is_dir() {
+        return failure(shown(path), libc::EISDIR);
+    }
+    // The file is there and yet "no such file": the one that is missing is what shall run it.
+    if errno == libc::ENOENT
+        && let Some(interpreter) = interpreter(&file)
+    {
+        return failure(format!("{} (interpreter of {})", shown(&interpreter), shown(path)), errno);
+    }
+    failure(shown(path), errno)
+}
+
+/// `None`: there is no such file.
+fn executable(file: &Path) -> Option<bool> {
+    let metadata = file.metadata().ok()?;
+    metadata.is_file().then(|| access(file, Access::EXEC_OK).is_ok())
+}
+
+fn in_directory(file: &Path, cwd: Option<&Path>) -> PathBuf {
+    cwd.map_or_else(|| file.to_owned(), |cwd| cwd.join(file))
+}
+
+/// What a script or a dynamically linked program names as its interpreter.
+fn interpreter(file: &Path) -> Option<Vec<u8>> {
+    let mut file = File::open(file).ok()?;
+    let mut head = Vec::new();
+    file.by_ref().take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    if let Some(line) = head.strip_prefix(b"#!") {
+        let line = line.split(|b| *b == b'\n').next()?.trim_ascii();
+        return line.split(|b| b.is_ascii_whitespace()).next().map(<[u8]>::to_vec);
+    }
+    elf_interpreter(&file, &head)
+}
+
+/// The PT_INTERP of a 64-bit ELF file of this machine's byte order.
+fn elf_interpreter(file: &File, head: &[u8]) -> Option<Vec<u8>> {
+    const PT_INTERP: u64 = 3;
+    if !head.starts_with(b"\x7fELF\x02") {
+        return None;
+    }
+    let table = number(head, 32, 8)?;
+    let (entry, count) = (number(head, 54, 2)?, number(head, 56, 2)?);
+    for at in 0..count {
+        let mut header = [0_u8; 56];
+        file.read_exact_at(&mut header, table.checked_add(at.checked_mul(entry)?)?).ok()?;
+        if number(&header, 0, 4)? == PT_INTERP {
+            let length =
+                usize::try_from(number(&header, 32, 8)?).ok().filter(|n| *n <= libc::PATH_MAX as usize)?;
+            let mut name = vec![0; length];
+            file.read_exact_at(&mut name, number(&header, 8, 8)?).ok()?;
+            name.truncate(name.iter().position(|b| *b == 0).unwrap_or(length));
+            return Some(name);
+        }
+    }
+    None
+}
+
+fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
+    let mut number = [0_u8; 8];
+    let field = bytes.get(at..at.checked_add(size)?)?;
+    if cfg!(target_endian = "little") {
+        number.get_mut(..size)?.copy_from_slice(field);
+    } else {
+        number.get_mut(8 - size..)?.copy_from_slice(field);
+    }
+    Some(u64::from_ne_bytes(number))
+}
+
+pub(super) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const OWN_NAME: &[u8] = b"px";
+/// What `execvp` uses where PATH is not set.
+const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
+/// As much of a script's first line as the kernel looks at, and more than an ELF header.
+const HEAD_BYTES: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_path_and_by_directory() {
+        assert_eq!(find(b"sh", Some(b"/nowhere:/bin"), None).unwrap().as_bytes(), b"/bin/sh");
+        assert_eq!(find(b"sh", Some(b"bin"), Some(Path::new("/"))).unwrap().as_bytes(), b"bin/sh");
+        assert_eq!(find(b"sh", Some(b"/nowhere:"), Some(Path::new("/bin"))).unwrap().as_bytes(), b"./sh");
+        assert_eq!(find(b"./none", None, None).unwrap().as_bytes(), b"./none");
+        let missing = find(b"no-such-program", Some(b"/bin"), None).unwrap_err();
+        assert_eq!((missing.step, missing.errno), (SpawnStep::Find, libc::ENOENT));
+        assert_eq!(missing.subject, "no-such-program");
+        assert_eq!(find(b"", None, None).unwrap_err().errno, libc::ENOENT);
+    }
+
+    #[test]
+    fn our_own_name_is_always_found() {
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(find(b"px", Some(b"/nowhere"), None).unwrap().as_bytes(), own.as_os_str().as_bytes());
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_executed_is_told_from_a_missing_one() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("plain"), "x").unwrap();
+        let path = dir.path().as_os_str().as_bytes();
+        assert_eq!(find(b"plain", Some(path), None).unwrap_err().errno, libc::EACCES);
+    }
+
+    #[test]
+    fn missing_interpreters_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        std::fs::write(&script, "#! /no/such/interpreter -x\n").unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        let failure = explain_exec(b"script", Some(dir.path()), libc::ENOENT);
+        assert_eq!(failure.subject, "/no/such/interpreter (interpreter of script)");
+        let failure = explain_exec(b"absent", Some(dir.path()), libc::ENOENT);
+        assert_eq!(failure.subject, "absent");
+        assert_eq!(explain_exec(b"/tmp", None, libc::EACCES).errno, libc::EISDIR);
+    }
+
+    #[test]
+    fn programs_name_their_loader() {
+        let loader = interpreter(Path::new("/bin/sh")).unwrap();
+        assert!(shown(&loader).contains("ld-linux"), "{}", shown(&loader));
+    }
+}

@@ -1,0 +1,292 @@
+//! Starting processes: everything is worked out here, so that a child has nothing left to decide.
+//!
+//! Processes are started in batches. The children of a batch load side by side while the loop goes on; one pipe, whose
+//! writing end each child loses by its exec, tells when all of them have succeeded or failed. [`child`] holds the
+//! rules of what runs in between. Waiting for the end of processes is not done here. Next: [`crate::drive`].
+
+pub(crate) mod bind;
+mod child;
+mod env;
+mod find;
+
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::{Context, Result};
+use phalanx_dvm::{ProcStart, SpawnFailure, SpawnStep, StdinPlan};
+use phalanx_wire::{ProcId, Text};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, setpgid};
+
+use crate::startup::{self, Inherited};
+use child::{Orders, SignalsBlocked, Stacks};
+use env::Strings;
+
+/// Starts processes, and keeps what all of them need.
+#[derive(Debug)]
+pub(crate) struct Spawner {
+    inherited: Inherited,
+    null: OwnedFd,
+    /// Added to the environment of every process.
+    marker: Text,
+    /// The last program that was looked up: the ranks of an app are all the same one.
+    found: Option<Found>,
+    spare: Vec<Stacks>,
+}
+
+#[derive(Debug)]
+struct Found {
+    argv: Arc<[Text]>,
+    path: Option<Vec<u8>>,
+    cwd: Option<Text>,
+    file: CString,
+}
+
+/// A process that was cloned. Whether its exec succeeds shows when its batch has resolved.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) pid: Pid,
+    /// Our ends.
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// Processes that were started together.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    members: Vec<Member>,
+    stacks: Option<Stacks>,
+    resolved: bool,
+}
+
+/// What one child reads.
+#[derive(Debug)]
+struct Member {
+    orders: Box<Orders>,
+    start: ProcStart,
+    file: CString,
+    _argv: Strings,
+    _envp: Strings,
+    _cwd: Option<CString>,
+    _mask: Vec<u8>,
+}
+
+impl Spawner {
+    pub(crate) fn new(inherited: Inherited, marker: &OsStr) -> Result<Spawner> {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .context("cannot open /dev/null")?;
+        let marker = Text::from_bytes(marker.as_bytes());
+        Ok(Spawner { inherited, null, marker, found: None, spare: Vec::new() })
+    }
+
+    /// Clones all of `starts` (at most [`BATCH`]); each is answered in `results`, in order. The descriptor reaches its
+    /// end when the batch has resolved; [`Batch::resolve`] must not be called before.
+    pub(crate) fn start(
+        &mut self,
+        starts: Vec<ProcStart>,
+        results: &mut Vec<(ProcId, Result<Started, SpawnFailure>)>,
+    ) -> Result<(Batch, OwnedFd), Errno> {
+        let (resolved, held) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut batch = Batch {
+            members: Vec::with_capacity(starts.len()),
+            stacks: Some(self.spare.pop().unwrap_or_else(|| Stacks::new(BATCH))),
+            resolved: false,
+        };
+        let reset = startup::handled_signals() | signal_bit(libc::SIGPIPE);
+        let blocked = SignalsBlocked::new();
+        for start in starts {
+            let proc = start.proc.clone();
+            results.push((proc, self.start_one(start, reset, &mut batch, &blocked)));
+        }
+        drop(blocked);
+        drop(held);
+        self.found = None;
+        Ok((batch, resolved))
+    }
+
+    fn start_one(
+        &mut self,
+        start: ProcStart,
+        reset: u64,
+        batch: &mut Batch,
+        blocked: &SignalsBlocked,
+    ) -> Result<Started, SpawnFailure> {
+        let file = self.find(&start)?;
+        let failure = |step, errno: Errno| SpawnFailure {
+            step,
+            subject: find::shown(file.as_bytes()),
+            errno: errno.raw_os_error(),
+        };
+        if let Some(scratch) = &start.scratch {
+            make_scratch(scratch)?;
+        }
+        let streams = Streams::new(start.stdin).map_err(|errno| failure(SpawnStep::Pipe, errno))?;
+
+        let argv = Strings::new(start.argv.iter().map(Text::as_bytes));
+        let envp = Strings::new(start.env.iter().chain([&self.marker]).map(Text::as_bytes));
+        let cwd = start.cwd.as_ref().and_then(|cwd| CString::new(cwd.as_bytes()).ok());
+        let mask = start.cpus.as_ref().map(bind::mask).unwrap_or_default();
+        let orders = Box::new(Orders {
+            path: file.as_ptr(),
+            argv: argv.as_ptr(),
+            envp: envp.as_ptr(),
+            cwd: cwd.as_ref().map_or(std::ptr::null(), |cwd| cwd.as_ptr()),
+            mask: mask.as_ptr(),
+            mask_bytes: mask.len(),
+            stdio: streams.theirs(self.null.as_fd()).map(|fd| fd.as_raw_fd()),
+            reset,
+            open_files: self.inherited.open_files(),
+            parent: std::process::id().cast_signed(),
+            failure: AtomicU64::new(0),
+        });
+        let at = batch.members.len();
+        let Some(stacks) = &mut batch.stacks else { return Err(failure(SpawnStep::Fork, Errno::NOMEM)) };
+        let member = Member { orders, start, file, _argv: argv, _envp: envp, _cwd: cwd, _mask: mask };
+        // SAFETY: the orders and everything that they point to are heap memory of `member`, which joins the batch
+        // before anything can drop it; a batch frees its members and stacks only in `resolve`, after the children have
+        // left our memory, and leaks them otherwise (see its `drop`). Stack `at` is this member's alone.
+        let pid = unsafe { child::start(&raw const *member.orders, stacks, at, blocked) };
+        let pid = match pid {
+            Ok(pid) => pid,
+            Err(e) => {
+                let errno = Errno::from_io_error(&e).unwrap_or(Errno::NOMEM);
+                return Err(SpawnFailure {
+                    step: SpawnStep::Fork,
+                    subject: find::shown(member.file.as_bytes()),
+                    errno: errno.raw_os_error(),
+                });
+            }
+        };
+        batch.members.push(member);
+        // The child does the same; who comes first does not matter. Afterwards its group can be signalled.
+        let _ = setpgid(Some(pid), Some(pid));
+        Ok(streams.ours(pid))
+    }
+
+    /// Takes back what the children of a batch have used, for the next one.
+    pub(crate) fn recycle(&mut self, mut batch: Batch) {
+        if batch.resolved
+            && self.spare.len() < SPARE_STACKS
+            && let Some(stacks) = batch.stacks.take()
+        {
+            self.spare.push(stacks);
+        }
+    }
+
+    fn find(&mut self, start: &ProcStart) -> Result<CString, SpawnFailure> {
+        let path = env::lookup(b"PATH", start.env.iter().map(Text::as_bytes));
+        if let Some(found) = &self.found
+            && Arc::ptr_eq(&found.argv, &start.argv)
+            && found.path.as_deref() == path
+            && found.cwd == start.cwd
+        {
+            return Ok(found.file.clone());
+        }
+        let program = start.argv.first().map(Text::as_bytes).unwrap_or_default();
+        let file = find::find(program, path, directory(start))?;
+        self.found = Some(Found {
+            argv: start.argv.clone(),
+            path: path.map(<[u8]>::to_vec),
+            cwd: start.cwd.clone(),
+            file: file.clone(),
+        });
+        Ok(file)
+    }
+}
+
+impl Batch {
+    /// What became of the member that was the `at`th to start without failure. Meaningful once the batch has resolved
+    /// or that member was reaped.
+    pub(crate) fn failure(&self, at: usize) -> Option<SpawnFailure> {
+        let member = self.members.get(at)?;
+        let (step, errno) = member.orders.failure()?;
+        let subject = match step {
+            SpawnStep::Exec => {
+                return Some(find::explain_exec(member.file.as_bytes(), directory(&member.start), errno));
+            }
+            SpawnStep::Chdir => member.start.cwd.as_ref().map(Text::to_string_lossy).unwrap_or_default(),
+            SpawnStep::Bind => member.start.cpus.as_ref().map(ToString::to_string).unwrap_or_default(),
+            SpawnStep::Find | SpawnStep::Pipe | SpawnStep::Fork => find::shown(member.file.as_bytes()),
+        };
+        Some(SpawnFailure { step, subject, errno })
+    }
+
+    /// Says that all children have left our memory, as the end of the batch's pipe shows.
+    pub(crate) fn resolve(&mut self) {
+        self.resolved = true;
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if !self.resolved {
+            // A child may still be reading its orders. The process is about to end anyway.
+            std::mem::forget((std::mem::take(&mut self.members), self.stacks.take()));
+        }
+    }
+}
+
+/// Both ends of a process's standard streams.
+#[derive(Debug)]
+struct Streams {
+    stdin: Option<(OwnedFd, OwnedFd)>,
+    stdout: (OwnedFd, OwnedFd),
+    stderr: (OwnedFd, OwnedFd),
+}
+
+impl Streams {
+    fn new(stdin: StdinPlan) -> Result<Streams, Errno> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC);
+        let stdin = match stdin {
+            StdinPlan::Null => None,
+            StdinPlan::Pipe => Some(pipe()?),
+        };
+        let streams = Streams { stdin, stdout: pipe()?, stderr: pipe()? };
+        // Only our ends: the flag belongs to one end of a pipe, and the child shall find its own as any program would.
+        let ours =
+            [Some(&streams.stdout.0), Some(&streams.stderr.0), streams.stdin.as_ref().map(|pipe| &pipe.1)];
+        for fd in ours.into_iter().flatten() {
+            rustix::io::ioctl_fionbio(fd, true)?;
+        }
+        Ok(streams)
+    }
+
+    fn theirs<'a>(&'a self, null: BorrowedFd<'a>) -> [BorrowedFd<'a>; 3] {
+        let stdin = self.stdin.as_ref().map_or(null, |pipe| pipe.0.as_fd());
+        [stdin, self.stdout.1.as_fd(), self.stderr.1.as_fd()]
+    }
+
+    fn ours(self, pid: Pid) -> Started {
+        Started { pid, stdin: self.stdin.map(|pipe| pipe.1), stdout: self.stdout.0, stderr: self.stderr.0 }
+    }
+}
+
+fn directory(start: &ProcStart) -> Option<&Path> {
+    start.cwd.as_ref().map(|cwd| Path::new(OsStr::from_bytes(cwd.as_bytes())))
+}
+
+fn make_scratch(scratch: &Text) -> Result<(), SpawnFailure> {
+    let dir = Path::new(OsStr::from_bytes(scratch.as_bytes()));
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(dir).map_err(|e| SpawnFailure {
+        step: SpawnStep::Chdir,
+        subject: scratch.to_string_lossy(),
+        errno: e.raw_os_error().unwrap_or(libc::EIO),
+    })
+}
+
+fn signal_bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// How many processes are started before the loop looks at anything else. A batch takes some milliseconds at most.
+pub(crate) const BATCH: usize = 32;
+const SPARE_STACKS: usize = 4;

@@ -1,0 +1,235 @@
+//! The standard streams of ranks: pipes that are read no faster than somebody wants to know.
+//!
+//! One task per output stream reads at most its credit and hands the bytes to the owner. When the rank has exited,
+//! what it had written is still read, to the byte; what descendants write into the same pipe after that is not waited
+//! for, or a daemon that a rank left behind would keep the job for ever.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use phalanx_spec::IofChannel;
+use phalanx_wire::ProcId;
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::AbortHandle;
+
+/// News of a stream.
+#[derive(Debug)]
+pub(crate) enum StreamEvent {
+    Output {
+        proc: ProcId,
+        channel: IofChannel,
+        data: Vec<u8>,
+    },
+    /// Nothing more comes.
+    OutputClosed {
+        proc: ProcId,
+        channel: IofChannel,
+    },
+}
+
+/// The owner's end of one output stream. Dropping it stops the reading.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    shared: Rc<Shared>,
+    task: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// One permit per byte that may be read.
+    credit: Semaphore,
+    exited: Notify,
+}
+
+impl Reader {
+    /// Starts to read `pipe`, which must not block.
+    pub(crate) fn start(
+        proc: ProcId,
+        channel: IofChannel,
+        pipe: OwnedFd,
+        events: mpsc::Sender<StreamEvent>,
+    ) -> io::Result<Reader> {
+        let pipe = pipe::Receiver::from_owned_fd_unchecked(pipe)?;
+        let shared = Rc::new(Shared { credit: Semaphore::new(0), exited: Notify::new() });
+        let source = Source { proc, channel, pipe, shared: shared.clone(), events };
+        let task = tokio::task::spawn_local(source.run()).abort_handle();
+        Ok(Reader { shared, task })
+    }
+
+    pub(crate) fn credit(&self, bytes: usize) {
+        // More than the semaphore can count is as good as no limit.
+        let room = Semaphore::MAX_PERMITS - self.shared.credit.available_permits();
+        self.shared.credit.add_permits(bytes.min(room));
+    }
+
+    /// The rank is gone: once what it wrote was read, the stream ends.
+    pub(crate) fn rank_exited(&self) {
+        self.shared.exited.notify_one();
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The reading end, as its task has it.
+struct Source {
+    proc: ProcId,
+    channel: IofChannel,
+    pipe: pipe::Receiver,
+    shared: Rc<Shared>,
+    events: mpsc::Sender<StreamEvent>,
+}
+
+impl Source {
+    async fn run(self) {
+        self.read_until_exit_or_end().await;
+        let _ = self.events.send(StreamEvent::OutputClosed { proc: self.proc, channel: self.channel }).await;
+    }
+
+    async fn read_until_exit_or_end(&self) {
+        let exit = self.shared.exited.notified();
+        tokio::pin!(exit);
+        loop {
+            let more = tokio::select! {
+                more = self.read_some(usize::MAX) => more,
+                () = &mut exit => break,
+            };
+            match more {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        // What the rank wrote is in the pipe now: nobody can put anything in front of it.
+        let mut rest =
+            rustix::io::ioctl_fionread(&self.pipe).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        while rest > 0 {
+            match self.read_some(rest).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => rest = rest.saturating_sub(read),
+            }
+        }
+    }
+
+    /// Reads and delivers up to `most` bytes, as far as there is credit; 0 means the end. May be cancelled while it
+    /// waits, never between reading and delivering.
+    async fn read_some(&self, most: usize) -> io::Result<usize> {
+        loop {
+            let Ok(permit) = self.shared.credit.acquire().await else { return Ok(0) };
+            drop(permit);
+            self.pipe.readable().await?;
+            let place = self.events.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
+            let pending =
+                rustix::io::ioctl_fionread(&self.pipe).map_or(CHUNK, |n| n as usize).clamp(1, CHUNK);
+            let mut data = vec![0; self.shared.credit.available_permits().min(most).min(pending)];
+            match self.pipe.try_read(&mut data) {
+                Ok(0) => return Ok(0),
+                Ok(read) => {
+                    data.truncate(read);
+                    self.shared.credit.forget_permits(read);
+                    let (proc, channel) = (self.proc.clone(), self.channel);
+                    place.send(StreamEvent::Output { proc, channel, data });
+                    return Ok(read);
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+/// A rank's standard input. Belongs to the owner, which writes what it can at once.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pipe: Rc<pipe::Sender>,
+    queue: VecDeque<Vec<u8>>,
+    /// How much of the first in the queue has left.
+    written: usize,
+    ending: bool,
+    /// Somebody tells the owner when there is room.
+    waiting: bool,
+}
+
+/// What came of writing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub(crate) bytes: usize,
+    pub(crate) then: WriterState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriterState {
+    Open,
+    /// Everything was written and the end was asked for.
+    Ended,
+    /// The rank has closed its end.
+    Refused,
+}
+
+impl Writer {
+    /// `pipe` must not block.
+    pub(crate) fn new(pipe: OwnedFd) -> io::Result<Writer> {
+        let pipe = Rc::new(pipe::Sender::from_owned_fd_unchecked(pipe)?);
+        Ok(Writer { pipe, queue: VecDeque::new(), written: 0, ending: false, waiting: false })
+    }
+
+    pub(crate) fn push(&mut self, data: Vec<u8>) {
+        if !data.is_empty() {
+            self.queue.push_back(data);
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Writes as much as the pipe takes.
+    pub(crate) fn flush(&mut self) -> Written {
+        let mut bytes = 0;
+        while let Some(first) = self.queue.front() {
+            match self.pipe.try_write(first.get(self.written..).unwrap_or_default()) {
+                Ok(count) => {
+                    bytes += count;
+                    self.written += count;
+                    if self.written >= first.len() {
+                        self.queue.pop_front();
+                        self.written = 0;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    return Written { bytes, then: WriterState::Open };
+                }
+                Err(_) => {
+                    self.queue.clear();
+                    return Written { bytes, then: WriterState::Refused };
+                }
+            }
+        }
+        let then = if self.ending { WriterState::Ended } else { WriterState::Open };
+        Written { bytes, then }
+    }
+
+    /// What to wait for before the next [`Writer::flush`], if there is something to write and nobody waits yet.
+    pub(crate) fn wait(&mut self) -> Option<impl Future<Output = ()> + use<>> {
+        if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
+            return None;
+        }
+        let pipe = self.pipe.clone();
+        Some(async move {
+            // An error shows again at the next write.
+            let _ = pipe.writable().await;
+        })
+    }
+
+    pub(crate) fn waited(&mut self) {
+        self.waiting = false;
+    }
+}
+
+/// The most that is read at once: what a pipe holds by default.
+const CHUNK: usize = 64 << 10;
