@@ -5,7 +5,9 @@
 #![forbid(unsafe_code)]
 
 mod effect;
+pub mod hosts;
 mod job;
+pub mod map;
 mod msg;
 
 pub use effect::{Control, Effect, Input, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};

@@ -1,0 +1,95 @@
+//! Going through a text line by line and word by word, knowing where one is.
+
+use super::HostsError;
+
+/// How many hosts one text may name, ranges included.
+pub(super) const MOST_HOSTS: usize = 1 << 20;
+
+/// One line without its comment.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    file: &'a str,
+    number: u32,
+    whole: &'a str,
+    /// What is left of it to read, a suffix of `whole` up to `end`.
+    at: usize,
+    end: usize,
+}
+
+/// The lines of a file that say something. A `#` begins a comment, wherever it stands.
+pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
+    let numbered = text.lines().zip(1u32..);
+    let lines = numbered.map(move |(whole, number)| {
+        let end = whole.find('#').unwrap_or(whole.len());
+        Line { file, number, whole, at: 0, end }
+    });
+    lines.filter(|line| !line.rest().trim().is_empty())
+}
+
+/// A text that is one line of its own: the value of an option.
+pub(super) fn single<'a>(option: &'a str, text: &'a str) -> Line<'a> {
+    Line { file: option, number: 1, whole: text, at: 0, end: text.len() }
+}
+
+impl<'a> Line<'a> {
+    /// Where the line is in its file, from 1.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// What has not been read yet.
+    pub(super) fn rest(&self) -> &'a str {
+        self.whole.get(self.at..self.end).unwrap_or_default()
+    }
+
+    pub(super) fn skip_blanks(&mut self) {
+        self.at = self.end - self.rest().trim_start().len();
+    }
+
+    /// Reads as far as characters satisfy `accept`.
+    pub(super) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|c| !accept(c)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// Reads the text if it comes next.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        let found = self.rest().starts_with(text);
+        if found {
+            self.at += text.len();
+        }
+        found
+    }
+
+    /// Reads a number that fits.
+    pub(super) fn number_of(&mut self, what: &str) -> Result<u32, HostsError> {
+        let before = *self;
+        let digits = self.take_while(|c| c.is_ascii_digit());
+        digits.parse().map_err(|_| before.expected(what))
+    }
+
+    /// Reads an `=`, with blanks around it.
+    pub(super) fn equals(&mut self, after: &str) -> Result<(), HostsError> {
+        self.skip_blanks();
+        if !self.take("=") {
+            return Err(self.expected(&format!("\"=\" after {after}")));
+        }
+        self.skip_blanks();
+        Ok(())
+    }
+
+    /// The error that something else is here.
+    pub(super) fn expected(&self, what: &str) -> HostsError {
+        let found = self.rest().split_whitespace().next().unwrap_or_default();
+        let before = self.whole.get(..self.at).unwrap_or_default();
+        HostsError {
+            file: self.file.to_owned(),
+            line: self.number,
+            column: before.chars().count() as u32 + 1,
+            expected: what.to_owned(),
+            found: found.chars().take(60).collect(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Which rank runs on which node and on which CPUs.
+//!
+//! Owns mapping (how many ranks on each node, near which object), ranking (which number each place gets) and binding
+//! (which CPUs). Everything is computed from the nodes' topologies and what the user said, by one pass over ranks and
+//! nodes; nothing is looked up, and equal questions have equal answers. Never starts anything and never prints: what a
+//! user should know is in [`JobMap::notes`], why a rank is where it is in [`Placement::rule`].
+//!
+//! The order of a job: `defaults` settles the policies, `slots` counts what each node can take, `spread` divides
+//! the ranks over nodes, `seats` finds each its object and CPUs, `order` numbers them.
+//!
+//! Next stop: the launch message tells every daemon its ranks and their CPUs; the renderers of `--display` and
+//! `--dry-run` read the same structures.
+
+mod defaults;
+mod error;
+mod files;
+mod order;
+mod policy;
+mod seats;
+mod shape;
+mod slots;
+mod spread;
+pub(crate) mod words;
+
+use std::fmt;
+use std::sync::Arc;
+
+use phalanx_topo::{CpuSet, Level, Topology};
+
+pub use error::MapError;
+pub use files::{CpuItem, CpuList, Rankfile, Sequence, SequenceEntry};
+pub use policy::{BindPolicy, BindTo, MapBy, MapPolicy, Policy, PolicyError, RankBy};
+
+use crate::hosts::{HostEntry, Slots};
+
+/// What one node offers to a job.
+#[derive(Clone, Debug)]
+pub struct NodeResources {
+    /// As it is called in the allocation.
+    pub name: String,
+    /// For how many ranks it is there.
+    pub slots: Slots,
+    /// More ranks than this are never put there.
+    pub max_slots: Option<u32>,
+    /// Its hardware, as far as this user's processes may use it (an inherited cpuset or cgroup taken off).
+    pub topology: Arc<Topology>,
+    /// How many ranks of other jobs run there.
+    pub in_use: u32,
+    /// The CPUs to which those are bound.
+    pub busy: CpuSet,
+    /// Whether the launcher itself runs there.
+    pub launcher: bool,
+}
+
+/// One app context of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AppRequest {
+    /// How many ranks; by default one for each slot.
+    pub procs: Option<u32>,
+    /// Only on these nodes, with these slots; empty is everywhere.
+    pub hosts: Vec<HostEntry>,
+    /// What was said for this app context alone; otherwise the job's policy holds.
+    pub policy: Option<Policy>,
+}
+
+/// Where every rank of a job goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobMap {
+    /// By rank, from 0.
+    pub procs: Vec<Placement>,
+    /// One for each app context: what held for it.
+    pub apps: Vec<AppMap>,
+    /// The nodes that got ranks, in the order of the allocation.
+    pub nodes: Vec<NodeLoad>,
+    /// What a user should be told although it is no error, one line each.
+    pub notes: Vec<String>,
+}
+
+/// One rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Its number in the job.
+    pub rank: u32,
+    /// Its app context, from 0.
+    pub app: u32,
+    /// Its number among the ranks of its app context.
+    pub app_rank: u32,
+    /// Its node: an index into what [`map_job`] was given.
+    pub node: u32,
+    /// Its number among the job's ranks on that node.
+    pub local_rank: u16,
+    /// Its number among all ranks on that node, those of other jobs included.
+    pub node_rank: u16,
+    /// What it is bound to, by the kernel's numbers; `None`: nothing.
+    pub cpus: Option<CpuSet>,
+    /// Why it is there.
+    pub rule: Rule,
+}
+
+/// The policies that held for an app context, whether said or by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppMap {
+    /// Its first rank.
+    pub first_rank: u32,
+    /// How many it has.
+    pub procs: u32,
+    /// How it was mapped.
+    pub map: MapBy,
+    /// Across all nodes as one.
+    pub span: bool,
+    /// How it was numbered.
+    pub rank: RankBy,
+    /// To what its ranks were to be bound.
+    pub bind: BindTo,
+    /// How many CPUs each rank was to get.
+    pub pe: u32,
+    /// Whether hardware threads rather than cores were CPUs.
+    pub hwthreads: bool,
+}
+
+/// What a job put on one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLoad {
+    /// An index into what [`map_job`] was given.
+    pub node: u32,
+    /// The slots that it has, stated or one for each CPU.
+    pub slots: u32,
+    /// How many CPUs it has for this job.
+    pub cpus: u32,
+    /// How many ranks of this job it got.
+    pub procs: u32,
+    /// More ranks, those of other jobs included, than slots.
+    pub oversubscribed: bool,
+}
+
+/// Why a rank is where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Why on its node.
+    pub node: NodeRule,
+    /// The object that was its turn there.
+    pub object: Option<(Level, u32)>,
+    /// Why on its CPUs.
+    pub cpus: CpuRule,
+}
+
+/// Why a rank is on its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRule {
+    /// It has this slot of so many, from 1.
+    Slot { slot: u32, of: u32 },
+    /// All slots were taken, and the rest was spread evenly: it is this one beyond them, from 1.
+    Beyond { extra: u32 },
+    /// It is this one of so many for each object, from 1.
+    PerResource { index: u32, of: u32 },
+    /// This line of a file named the node.
+    Line(u32),
+    /// It was this host's turn in the list, from 1.
+    Turn(u32),
+}
+
+/// Why a rank is on its CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuRule {
+    /// It was not to be bound.
+    Unbound,
+    /// It was to be bound, but the node has more ranks than CPUs.
+    Crowded,
+    /// It was to be bound if possible, and was not.
+    Unsupported,
+    /// The first such object with a free CPU.
+    Free(Level),
+    /// The first free CPUs, so many.
+    Cpus(u32),
+    /// No CPU was free, and sharing is allowed: the object with the fewest ranks.
+    Shared(Level),
+    /// A file named them.
+    Named,
+    /// It may use all CPUs of `--cpu-set`.
+    CpuSet,
+}
+
+impl NodeResources {
+    /// A node on which nothing runs and of which nothing was said.
+    pub fn new(name: impl Into<String>, topology: Arc<Topology>) -> NodeResources {
+        NodeResources {
+            name: name.into(),
+            slots: Slots::Unstated,
+            max_slots: None,
+            topology,
+            in_use: 0,
+            busy: CpuSet::new(),
+            launcher: false,
+        }
+    }
+}
+
+/// Places every rank of a job. The job's `policy` holds for all app contexts without one of their own.
+pub fn map_job(nodes: &[NodeResources], apps: &[AppRequest], policy: &Policy) -> Result<JobMap, MapError> {
+    if nodes.is_empty() {
+        return Err(MapError::NoNodes);
+    }
+    if apps.is_empty() {
+        return Err(MapError::NoApps);
+    }
+    let mut job = slots::Job::new(nodes, apps, policy)?;
+    let mut spreads = Vec::with_capacity(apps.len());
+    for app in 0..apps.len() {
+        spreads.push(spread::spread(&mut job, app)?);
+    }
+    let mut seats = seats::Seats::new(&job);
+    let seated = spreads
+        .iter()
+        .enumerate()
+        .map(|(app, spread)| seats.seat(app, spread))
+        .collect::<Result<Vec<_>, _>>()?;
+    let notes = seats.notes();
+    order::number(&job, seated, notes)
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.node {
+            NodeRule::Slot { slot, of } => write!(f, "slot {slot} of {of}")?,
+            NodeRule::Beyond { extra } => write!(f, "number {extra} beyond the slots")?,
+            NodeRule::PerResource { index, of } => write!(f, "{index} of {of} per object")?,
+            NodeRule::Line(line) => write!(f, "line {line} of the file")?,
+            NodeRule::Turn(turn) => write!(f, "host {turn} of the list")?,
+        }
+        if let Some((level, number)) = self.object {
+            write!(f, ", {level} {number}")?;
+        }
+        match self.cpus {
+            CpuRule::Unbound => f.write_str(", not bound"),
+            CpuRule::Crowded => f.write_str(", not bound: more ranks than CPUs"),
+            CpuRule::Unsupported => f.write_str(", not bound: no such object is free"),
+            CpuRule::Free(level) => write!(f, ", first {level} with a free CPU"),
+            CpuRule::Cpus(count) => write!(f, ", first {count} free CPUs"),
+            CpuRule::Shared(level) => write!(f, ", shared {level} with the fewest ranks"),
+            CpuRule::Named => f.write_str(", CPUs as listed"),
+            CpuRule::CpuSet => f.write_str(", all of --cpu-set"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

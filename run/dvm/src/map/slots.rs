@@ -1,0 +1,375 @@
+//! What each node can take of each app context: its turn, its bound, and what is there already.
+//!
+//! Owns finding the nodes of an app context, counting its ranks where nobody did, and the numbers in the refusals.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_topo::Topology;
+
+use super::defaults::{self, Settled};
+use super::error::NodeShortage;
+use super::shape::{self, Shape};
+use super::{AppRequest, BindTo, MapBy, MapError, NodeResources, Policy, words};
+use crate::hosts::{Host, Slots, is_address, merge_hosts};
+
+/// A job while it is being placed.
+pub(super) struct Job<'a> {
+    pub(super) nodes: &'a [NodeResources],
+    pub(super) requests: &'a [AppRequest],
+    pub(super) apps: Vec<App<'a>>,
+    /// By node: how many ranks of this job it has so far.
+    pub(super) used: Vec<u32>,
+    /// By node: the CPUs for which these ranks will ask.
+    pub(super) demand: Vec<u32>,
+}
+
+/// One app context of it.
+pub(super) struct App<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) settled: Settled,
+    pub(super) procs: u32,
+    /// Its first rank in the job.
+    pub(super) first_rank: u32,
+    /// The files of a job's policy number the job's ranks, those of an app's the app's.
+    pub(super) first_line: u32,
+    pub(super) offers: Vec<Offer>,
+    pub(super) shapes: Vec<Shape>,
+}
+
+/// One node that an app context may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) node: u32,
+    /// Into [`App::shapes`].
+    pub(super) shape: u32,
+    pub(super) slots: Slots,
+    /// How often the app context names it, where that alone is its turn.
+    mentioned: Option<u32>,
+    pub(super) max_slots: Option<u32>,
+}
+
+/// How many more ranks a node takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    /// In its turn.
+    pub(super) turn: u32,
+    /// Altogether.
+    pub(super) most: u32,
+}
+
+impl<'a> Job<'a> {
+    /// Finds every app context's nodes and number of ranks, and settles its policies.
+    pub(super) fn new(
+        nodes: &'a [NodeResources],
+        requests: &'a [AppRequest],
+        policy: &'a Policy,
+    ) -> Result<Job<'a>, MapError> {
+        let mut job = Job {
+            nodes,
+            requests,
+            apps: Vec::new(),
+            used: vec![0; nodes.len()],
+            demand: vec![0; nodes.len()],
+        };
+        let mut claimed = vec![false; nodes.len()];
+        let mut drafts = Vec::with_capacity(requests.len());
+        for (app, request) in requests.iter().enumerate() {
+            let policy = request.policy.as_ref().unwrap_or(policy);
+            let mut offers = find_nodes(nodes, request, policy, &mut claimed, app)?;
+            let (topologies, own) = shape::topologies(nodes, offers.iter().map(|offer| offer.node), policy)?;
+            offers.iter_mut().zip(own).for_each(|(offer, shape)| offer.shape = shape);
+            drafts.push(Draft { request, policy, offers, topologies });
+        }
+        let given: u64 = requests.iter().filter_map(|request| request.procs).map(u64::from).sum();
+        let mut total = 0u64;
+        let mut counts = Vec::with_capacity(drafts.len());
+        for (app, draft) in drafts.iter().enumerate() {
+            let procs = draft.count(&job, given, app)?;
+            total += u64::from(procs);
+            counts.push(procs);
+        }
+        if total > MOST_RANKS {
+            return Err(MapError::TooMany { what: String::new(), asked: total, most: MOST_RANKS });
+        }
+        let mut first_rank = 0;
+        for (draft, procs) in drafts.into_iter().zip(counts) {
+            let own = draft.request.policy.is_some();
+            let settled = defaults::settle(draft.policy, if own { procs.into() } else { total }, nodes);
+            let shapes =
+                draft.topologies.into_iter().map(|topology| Shape::new(topology, &settled)).collect();
+            job.apps.push(App {
+                policy: draft.policy,
+                settled,
+                procs,
+                first_rank,
+                first_line: if own { 0 } else { first_rank },
+                offers: draft.offers,
+                shapes,
+            });
+            first_rank += procs;
+        }
+        Ok(job)
+    }
+
+    /// What a node takes of an app context now. Where binding is required, no more than can be bound.
+    pub(super) fn budget(&self, app: &App<'_>, offer: &Offer) -> Budget {
+        let node = &self.nodes[offer.node as usize];
+        let shape = &app.shapes[offer.shape as usize];
+        let mut budget = self.slots(offer, shape.units.len() as u32, app.settled.oversubscribe);
+        if app.settled.required && app.settled.bind != BindTo::None && !app.settled.overload {
+            let wanted = self.demand[offer.node as usize];
+            let room = match wanted {
+                0 => shape.room(&node.busy, app.settled.pe),
+                _ => shape.free(&node.busy).saturating_sub(wanted) / app.settled.pe,
+            };
+            budget = Budget { turn: budget.turn.min(room), most: budget.most.min(room) };
+        }
+        budget
+    }
+
+    /// The same by slots alone, for a node of so many CPUs.
+    pub(super) fn slots(&self, offer: &Offer, cpus: u32, oversubscribe: Option<bool>) -> Budget {
+        let node = &self.nodes[offer.node as usize];
+        let used = self.used[offer.node as usize];
+        let there = node.in_use.saturating_add(used);
+        let (turn, stated) = match offer.slots {
+            Slots::Unstated => (cpus.saturating_sub(there), None),
+            Slots::Mentioned(times) => (times.saturating_sub(used), None),
+            Slots::Stated(slots) => (slots.saturating_sub(there), Some(slots.saturating_sub(there))),
+        };
+        let most = match (oversubscribe, stated) {
+            (Some(true), _) | (None, None) => u32::MAX,
+            (Some(false) | None, Some(free)) => free,
+            (Some(false), None) => cpus.saturating_sub(there),
+        };
+        let most = offer.max_slots.map_or(most, |max| most.min(max.saturating_sub(there)));
+        let turn = offer.mentioned.map_or(turn, |times| turn.min(times));
+        Budget { turn: turn.min(most), most }
+    }
+
+    /// Why so many ranks of an app context do not fit.
+    pub(super) fn refusal(&self, app: usize, asked: u32) -> MapError {
+        self.refusal_of(app, &self.apps[app].offers, asked)
+    }
+
+    /// Why so many do not fit a single node.
+    pub(super) fn refusal_on(&self, app: usize, offer: &Offer, asked: u32) -> MapError {
+        self.refusal_of(app, std::slice::from_ref(offer), asked)
+    }
+
+    fn refusal_of(&self, app: usize, offers: &[Offer], asked: u32) -> MapError {
+        let this = &self.apps[app];
+        let cpus = |offer: &Offer| this.shapes[offer.shape as usize].units.len() as u32;
+        let most = |oversubscribe| -> u64 {
+            let budgets = offers.iter().map(|offer| self.slots(offer, cpus(offer), oversubscribe));
+            budgets.map(|budget| u64::from(budget.most)).sum()
+        };
+        let free = most(this.settled.oversubscribe);
+        let bound = most(Some(true));
+        let shortages = |slots: &dyn Fn(&Offer) -> u32| {
+            let shortage = |offer: &Offer| {
+                let node = &self.nodes[offer.node as usize];
+                let in_use = node.in_use + self.used[offer.node as usize];
+                NodeShortage { node: node.name.clone(), slots: slots(offer), in_use }
+            };
+            offers.iter().map(shortage).collect()
+        };
+        if bound < asked.into() {
+            let nodes = shortages(&|offer| offer.max_slots.unwrap_or(u32::MAX));
+            return MapError::Full { app, asked, room: bound, nodes };
+        }
+        if free < asked.into() {
+            let nodes = shortages(&|offer| match offer.slots {
+                Slots::Stated(slots) => slots,
+                _ => cpus(offer),
+            });
+            let forbidden = this.settled.oversubscribe == Some(false);
+            return MapError::NotEnoughSlots { app, asked, free, nodes, forbidden };
+        }
+        let room = offers.iter().map(|offer| u64::from(self.budget(this, offer).most)).sum();
+        let Settled { pe, unit, bind, .. } = this.settled;
+        MapError::NotEnoughCpus { app, asked, pe, room, unit, bind, nodes: offers.len() }
+    }
+}
+
+/// Ranks are below the special ones, which begin near the top of 32 bits.
+const MOST_RANKS: u64 = 0x7fff_ffff;
+
+/// An app context whose policies are not settled yet.
+struct Draft<'a> {
+    request: &'a AppRequest,
+    policy: &'a Policy,
+    offers: Vec<Offer>,
+    topologies: Vec<Arc<Topology>>,
+}
+
+impl Draft<'_> {
+    /// How many ranks it has. `given` is how many the job's app contexts ask for in numbers.
+    fn count(&self, job: &Job<'_>, given: u64, app: usize) -> Result<u32, MapError> {
+        let counted = match (self.request.procs, self.policy.map.by) {
+            (Some(procs), _) => procs.into(),
+            (None, Some(MapBy::Sequence)) => match &self.policy.sequence {
+                Some(sequence) => sequence.entries.len() as u64,
+                None => self.request.hosts.len().max(self.offers.len()) as u64,
+            },
+            (None, Some(MapBy::Rankfile)) => {
+                self.policy.rankfile.as_ref().map_or(0, |rankfile| rankfile.ranks.len() as u64)
+            }
+            (None, Some(MapBy::PerResource { count, level })) => {
+                let objects =
+                    |offer: &Offer| self.topologies[offer.shape as usize].objects(level).len() as u64;
+                self.offers.iter().map(objects).sum::<u64>() * u64::from(count)
+            }
+            (None, _) => {
+                let pe = self.policy.map.pe.unwrap_or(1);
+                let unit = defaults::unit(self.policy, job.nodes);
+                let slots = |offer: &Offer| {
+                    let cpus = self.topologies[offer.shape as usize].objects(unit).len() as u32;
+                    let turn = job.slots(offer, cpus, self.policy.map.oversubscribe).turn;
+                    u64::from(if pe > 1 { turn.min(cpus / pe) } else { turn })
+                };
+                let free = self.offers.iter().map(slots).sum::<u64>();
+                // A node that is full still runs one rank more if nobody stated its slots.
+                free.saturating_sub(given).max(u64::from(given == 0 && free == 0 && pe == 1))
+            }
+        };
+        match u32::try_from(counted) {
+            Ok(0) => Err(MapError::NoProcs { app }),
+            Ok(procs) => Ok(procs),
+            Err(_) => Err(MapError::TooMany { what: String::new(), asked: counted, most: MOST_RANKS }),
+        }
+    }
+}
+
+/// The nodes of an app context, in the order in which they were named, otherwise in that of the allocation. `claimed`
+/// are those that earlier app contexts named.
+fn find_nodes(
+    nodes: &[NodeResources],
+    request: &AppRequest,
+    policy: &Policy,
+    claimed: &mut [bool],
+    app: usize,
+) -> Result<Vec<Offer>, MapError> {
+    let whole = |node: usize| Offer {
+        node: node as u32,
+        shape: 0,
+        slots: nodes[node].slots,
+        mentioned: None,
+        max_slots: nodes[node].max_slots,
+    };
+    let mut offers: Vec<Offer> = Vec::new();
+    if request.hosts.is_empty() {
+        offers.extend((0..nodes.len()).map(whole));
+    } else {
+        let names = Names::new(nodes);
+        let mut place: Vec<Option<usize>> = vec![None; nodes.len()];
+        for entry in merge_hosts(request.hosts.clone()) {
+            for node in names.find(&entry.host, claimed, None)? {
+                claimed[node] = true;
+                let offer = Offer {
+                    mentioned: match entry.slots {
+                        Slots::Mentioned(times) => Some(times),
+                        _ => None,
+                    },
+                    slots: narrowed(nodes[node].slots, entry.slots, policy.map.oversubscribe),
+                    max_slots: entry.max_slots.or(nodes[node].max_slots),
+                    ..whole(node)
+                };
+                match place[node] {
+                    Some(known) => offers[known] = offer,
+                    None => {
+                        place[node] = Some(offers.len());
+                        offers.push(offer);
+                    }
+                }
+            }
+        }
+    }
+    if policy.map.nolocal {
+        offers.retain(|offer| !nodes[offer.node as usize].launcher);
+    }
+    if offers.is_empty() { Err(MapError::NoNodesLeft { app }) } else { Ok(offers) }
+}
+
+/// The slots that an app context sees of a node when it names it.
+fn narrowed(node: Slots, app: Slots, oversubscribe: Option<bool>) -> Slots {
+    match (node, app) {
+        (node, Slots::Unstated) => node,
+        (Slots::Stated(node), Slots::Stated(app)) if oversubscribe != Some(true) => {
+            Slots::Stated(node.min(app))
+        }
+        (Slots::Stated(node), Slots::Mentioned(_)) => Slots::Stated(node),
+        (_, app) => app,
+    }
+}
+
+/// The nodes by their names.
+pub(super) struct Names<'a> {
+    nodes: &'a [NodeResources],
+    whole: BTreeMap<String, usize>,
+    /// Those with a domain, without it.
+    short: BTreeMap<String, usize>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(nodes: &'a [NodeResources]) -> Names<'a> {
+        // Of two nodes of one name the first is meant.
+        let backwards = || nodes.iter().enumerate().rev();
+        let whole = backwards().map(|(index, node)| (node.name.to_ascii_lowercase(), index)).collect();
+        let short = backwards().filter_map(|(index, node)| Some((short_name(&node.name)?, index))).collect();
+        Names { nodes, whole, short }
+    }
+
+    /// A node whose name is this one, or this one with or without a domain.
+    fn named(&self, name: &str) -> Option<usize> {
+        let found = self.whole.get(&name.to_ascii_lowercase());
+        let found = found.or_else(|| match short_name(name) {
+            Some(short) => self.whole.get(&short),
+            None => self.short.get(&name.to_ascii_lowercase()),
+        });
+        found.copied()
+    }
+
+    /// The nodes that a mention means. `claimed` are no longer empty; `place` is where the mention was written.
+    pub(super) fn find(
+        &self,
+        host: &Host,
+        claimed: &[bool],
+        place: Option<(&str, u32)>,
+    ) -> Result<Vec<usize>, MapError> {
+        match host {
+            Host::Name(name) => match self.named(name) {
+                Some(node) => Ok(vec![node]),
+                None => Err(self.unknown(host, Some(name), place)),
+            },
+            Host::Index(index) if (*index as usize) < self.nodes.len() => Ok(vec![*index as usize]),
+            Host::Index(_) => Err(self.unknown(host, None, place)),
+            Host::Empty(asked) => {
+                let empty = |node: &usize| self.nodes[*node].in_use == 0 && claimed.get(*node) != Some(&true);
+                let found: Vec<usize> = (0..self.nodes.len()).filter(empty).collect();
+                match asked {
+                    Some(asked) if found.len() < *asked as usize => {
+                        Err(MapError::NotEnoughEmpty { asked: *asked, empty: found.len() as u32 })
+                    }
+                    Some(asked) => Ok(found.into_iter().take(*asked as usize).collect()),
+                    None => Ok(found),
+                }
+            }
+        }
+    }
+
+    fn unknown(&self, host: &Host, name: Option<&String>, place: Option<(&str, u32)>) -> MapError {
+        const LOOKED_AT: usize = 10_000;
+        let names = self.nodes.iter().take(LOOKED_AT).map(|node| node.name.as_str());
+        let near = name.and_then(|name| words::nearest(name, names)).map(str::to_owned);
+        let place = place.map(|(file, line)| (file.to_owned(), line));
+        MapError::UnknownHost { host: host.clone(), nodes: self.nodes.len(), near, place }
+    }
+}
+
+/// A name without its domain, in lower case, if it has one.
+fn short_name(name: &str) -> Option<String> {
+    let (short, _) = name.split_once('.').filter(|_| !is_address(name))?;
+    Some(short.to_ascii_lowercase())
+}
