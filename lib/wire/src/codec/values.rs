@@ -120,7 +120,8 @@ impl Packer {
             return;
         }
         let text = bytes.split(|b| *b == 0).next().unwrap_or_default();
-        self.raw(text);
+        // As a text this would be taken for the start of a compressed one.
+        self.raw(if text == b"blob:" { b"" } else { text });
         self.byte(&0);
     }
 }
@@ -252,7 +253,11 @@ impl Unpacker<'_> {
     fn regex(&mut self) -> Result<Blob, DecodeError> {
         match blob_length(self.peek()) {
             Some(len) => Ok(Blob::from(self.take(len, "a compressed regex")?)),
-            None => Ok(Blob::from(self.until_nul()?)),
+            None => match self.until_nul()? {
+                // The start of a compressed one, with nothing sensible behind.
+                b"blob:" => Err(DecodeError::Malformed { what: "a compressed regex" }),
+                text => Ok(Blob::from(text)),
+            },
         }
     }
 }
