@@ -4,6 +4,7 @@
 //! our daemon, a simulation) feeds [`Input`]s and carries out [`Output`]s.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod explain;
 pub mod host;
 pub mod job;
@@ -11,6 +12,7 @@ mod machine;
 pub mod server;
 pub mod store;
 
+pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
 pub use explain::Waiting;
 pub use host::{Event, HostOp, HostReply};
 pub use job::JobInfo;

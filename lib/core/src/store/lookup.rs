@@ -4,7 +4,7 @@
 //! looked up where it can stand: at the rank, then at the job, then at the realms of this node, this app and the session.
 
 use phalanx_spec::{Rank, keys};
-use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, ProcId, Value};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
 
 use super::space::{JobRealms, NodeRealm, Values};
 use super::{Store, read};
@@ -136,6 +136,11 @@ impl Store {
                 read(&space.job).apps.get(&number)?.get(name).cloned()
             }
         }
+    }
+
+    /// The hosts of a job, as far as they are known.
+    pub fn node_names(&self, nspace: &Nspace) -> Vec<String> {
+        self.space(nspace).map(|space| read(&space.job).node_names()).unwrap_or_default()
     }
 
     fn known_whole(&self, proc: &ProcId) -> Option<Value> {

@@ -47,6 +47,12 @@ impl JobRealms {
         self.nodes.get(*self.by_id.get(&id)?)
     }
 
+    /// In the order in which they were told.
+    pub(super) fn node_names(&self) -> Vec<String> {
+        let name = |node: &NodeRealm| node.values.get(keys::HOSTNAME)?.as_str().map(str::to_owned);
+        self.nodes.iter().filter_map(name).collect()
+    }
+
     /// Files one value of the job, looking into the arrays that stand for realms.
     pub(super) fn take(&mut self, key: Key, value: Value) {
         match (key.as_str(), value) {
@@ -80,7 +86,7 @@ impl JobRealms {
     }
 }
 
-pub(super) fn values_of(array: &DataArray) -> Values {
+fn values_of(array: &DataArray) -> Values {
     array.infos().map(|info| (info.key.clone(), info.value.clone())).collect()
 }
 

@@ -147,23 +147,10 @@ fn everything_of_a_process_comes_as_infos() {
 }
 
 #[test]
-fn a_rank_may_come_as_an_array_that_names_it() {
-    let store = Store::new(proc(1));
-    let of_rank = array([Info::new(keys::RANK, Rank(7)), Info::new(keys::LOCAL_RANK, 3_u16)]);
-    let data = JobData {
-        nspace: nspace("job"),
-        values: vec![Kval::new(keys::PROC_INFO_ARRAY, of_rank)],
-        procs: vec![],
-    };
-    store.load_job(data);
-    assert_eq!(get(&store, Rank(7), keys::LOCAL_RANK, &[]), hit(3_u16));
-}
-
-#[test]
 fn malformed_arrays_do_no_harm() {
     let store = Store::new(proc(1));
     let numbers = DataArray { of: DataType::UINT32, items: vec![Value::Uint32(1)] };
-    for key in [keys::PROC_INFO_ARRAY, keys::NODE_INFO_ARRAY, keys::APP_INFO_ARRAY] {
+    for key in [keys::NODE_INFO_ARRAY, keys::APP_INFO_ARRAY] {
         let values = vec![Kval::new(key, Value::DataArray(Box::new(numbers.clone()))), Kval::new(key, 5_u32)];
         store.load_job(JobData { nspace: nspace("job"), values, procs: vec![] });
     }

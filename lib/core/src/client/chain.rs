@@ -1,0 +1,281 @@
+//! Event handlers of this process: their order, and the chains of those that run.
+//!
+//! One event runs through its handlers one after the other: the one that asked to be first, those of this code alone, those
+//! of several codes, the default ones, the one that asked to be last. Within a category a new handler goes to the front unless
+//! it says otherwise. Each is a delivery that the program completes; its results are handed on to the next.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use phalanx_spec::{Range, Status, keys};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
+
+use super::Verdict;
+use crate::explain::Waiting;
+use crate::host::Event;
+use crate::machine::{DeliveryId, HandlerId, Time};
+
+/// A registered callback.
+#[derive(Clone, Debug)]
+pub(super) struct Handler {
+    pub(super) id: HandlerId,
+    /// None: all of them.
+    pub(super) codes: Vec<Status>,
+    pub(super) oneshot: bool,
+    /// Events of this process alone; the server is not told.
+    pub(super) stays_here: bool,
+    name: Option<String>,
+    object: Option<Value>,
+    place: Place,
+    range: Range,
+    sources: Vec<ProcId>,
+    affected: Vec<ProcId>,
+}
+
+/// Where a handler wants to stand.
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    First,
+    FirstInCategory,
+    Front,
+    Before(String),
+    After(String),
+    Back,
+    LastInCategory,
+    Last,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Category {
+    First,
+    Single,
+    Multi,
+    Default,
+    Last,
+}
+
+impl Handler {
+    pub(super) fn new(id: HandlerId, codes: Vec<Status>, info: &[Info]) -> Handler {
+        let range = match info.find(keys::RANGE) {
+            Some(Value::Range(range)) => *range,
+            _ => Range::UNDEF,
+        };
+        let text = |key| info.find(key).and_then(Value::as_str).map(str::to_owned);
+        Handler {
+            id,
+            codes,
+            oneshot: info.is_set(keys::EVENT_ONESHOT),
+            stays_here: range == Range::PROC_LOCAL,
+            name: text(keys::EVENT_HDLR_NAME),
+            object: info.find(keys::EVENT_RETURN_OBJECT).cloned(),
+            place: Place::of(info),
+            range,
+            sources: procs(info, keys::EVENT_CUSTOM_RANGE),
+            affected: affected(info),
+        }
+    }
+
+    fn category(&self) -> Category {
+        match (&self.place, self.codes.len()) {
+            (Place::First, _) => Category::First,
+            (Place::Last, _) => Category::Last,
+            (_, 0) => Category::Default,
+            (_, 1) => Category::Single,
+            _ => Category::Multi,
+        }
+    }
+
+    fn wants(&self, event: &Event, me: &ProcId) -> bool {
+        let of_code = match self.codes.is_empty() {
+            true => !event.info.is_set(keys::EVENT_NON_DEFAULT),
+            false => self.codes.contains(&event.code),
+        };
+        let in_range = match self.range {
+            Range::PROC_LOCAL => event.source == *me,
+            Range::NAMESPACE => event.source.nspace == me.nspace,
+            Range::CUSTOM => self.sources.iter().any(|source| source.covers(&event.source)),
+            _ => true,
+        };
+        let touched = || affected(&event.info);
+        let concerns = |mine: &ProcId| touched().iter().any(|it| mine.covers(it) || it.covers(mine));
+        of_code && in_range && (self.affected.is_empty() || self.affected.iter().any(concerns))
+    }
+}
+
+impl Place {
+    fn of(info: &[Info]) -> Place {
+        let name = |key| info.find(key).and_then(Value::as_str).map(str::to_owned);
+        if info.is_set(keys::EVENT_HDLR_FIRST) {
+            Place::First
+        } else if info.is_set(keys::EVENT_HDLR_LAST) {
+            Place::Last
+        } else if info.is_set(keys::EVENT_HDLR_FIRST_IN_CATEGORY) {
+            Place::FirstInCategory
+        } else if info.is_set(keys::EVENT_HDLR_LAST_IN_CATEGORY) {
+            Place::LastInCategory
+        } else if let Some(other) = name(keys::EVENT_HDLR_BEFORE) {
+            Place::Before(other)
+        } else if let Some(other) = name(keys::EVENT_HDLR_AFTER) {
+            Place::After(other)
+        } else if info.is_set(keys::EVENT_HDLR_APPEND) {
+            Place::Back
+        } else {
+            Place::Front
+        }
+    }
+}
+
+/// All handlers in the order in which they run, and the chains under way.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    handlers: Vec<Handler>,
+    running: BTreeMap<DeliveryId, Chain>,
+    deliveries: u64,
+}
+
+#[derive(Debug)]
+struct Chain {
+    event: Event,
+    results: Vec<Info>,
+    current: HandlerId,
+    since: Time,
+    ahead: VecDeque<HandlerId>,
+}
+
+/// What one handler is to be given.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) delivery: DeliveryId,
+    pub(super) handler: HandlerId,
+    pub(super) event: Event,
+    pub(super) results: Vec<Info>,
+    /// It asked to be called once, and this was it.
+    pub(super) spent: Option<Handler>,
+}
+
+impl Chains {
+    /// Puts a handler where it wants to stand. Refused if that place is taken, or does not exist.
+    pub(super) fn add(&mut self, handler: Handler) -> Result<(), Status> {
+        let at = self.position_for(&handler).ok_or(Status::ERR_EVENT_REGISTRATION)?;
+        self.handlers.insert(at, handler);
+        Ok(())
+    }
+
+    fn position_for(&self, new: &Handler) -> Option<usize> {
+        let category = new.category();
+        let start = self.handlers.partition_point(|handler| handler.category() < category);
+        let end = self.handlers.partition_point(|handler| handler.category() <= category);
+        let peers = self.handlers.get(start..end)?;
+        let first = peers.first().is_some_and(|handler| handler.place == Place::FirstInCategory);
+        let last = peers.last().is_some_and(|handler| handler.place == Place::LastInCategory);
+        let named =
+            |name: &str| self.handlers.iter().position(|handler| handler.name.as_deref() == Some(name));
+        match &new.place {
+            Place::First | Place::Last => peers.is_empty().then_some(start),
+            Place::FirstInCategory => (!first).then_some(start),
+            Place::LastInCategory => (!last).then_some(end),
+            Place::Front => Some(start + usize::from(first)),
+            Place::Back => Some(end - usize::from(last)),
+            Place::Before(name) => named(name).filter(|at| *at >= start).map(|at| at.min(end)),
+            Place::After(name) => named(name).filter(|at| *at < end).map(|at| (at + 1).max(start)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: HandlerId) -> Option<Handler> {
+        let at = self.handlers.iter().position(|handler| handler.id == id)?;
+        Some(self.handlers.remove(at))
+    }
+
+    /// Whether some handler makes the server send events of this code; None: events of every code.
+    pub(super) fn needs(&self, code: Option<Status>) -> bool {
+        self.handlers.iter().filter(|handler| !handler.stays_here).any(|handler| match code {
+            Some(code) => handler.codes.contains(&code),
+            None => handler.codes.is_empty(),
+        })
+    }
+
+    /// Starts an event on its way. The first turn, if anybody wants it.
+    pub(super) fn start(&mut self, now: Time, event: Event, me: &ProcId) -> Option<Turn> {
+        let mut ahead: VecDeque<_> = self
+            .handlers
+            .iter()
+            .filter(|handler| handler.wants(&event, me))
+            .map(|handler| handler.id)
+            .collect();
+        if self.running.len() >= MOST_RUNNING {
+            tracing::warn!(code = %event.code, "too many events are being handled; this one is dropped");
+            ahead.clear();
+        }
+        let current = *ahead.front()?;
+        self.step(Chain { event, results: Vec::new(), current, since: now, ahead })
+    }
+
+    /// A handler has finished. The next turn, unless the chain has ended.
+    pub(super) fn go_on(&mut self, now: Time, delivery: DeliveryId, verdict: Verdict) -> Option<Turn> {
+        let mut chain = self.running.remove(&delivery)?;
+        if verdict.status == Status::EVENT_ACTION_COMPLETE {
+            return None;
+        }
+        chain.results.extend(verdict.results);
+        chain.since = now;
+        self.step(chain)
+    }
+
+    fn step(&mut self, mut chain: Chain) -> Option<Turn> {
+        // A handler may have gone since the chain began.
+        let handler = loop {
+            let id = chain.ahead.pop_front()?;
+            if let Some(handler) = self.handlers.iter().find(|handler| handler.id == id) {
+                break handler.clone();
+            }
+        };
+        let mut event = chain.event.clone();
+        event.info.extend(handler.name.as_deref().map(|name| Info::new(keys::EVENT_HDLR_NAME, name)));
+        let object = handler.object.clone();
+        event.info.extend(object.map(|object| Info::new(keys::EVENT_RETURN_OBJECT, object)));
+        let delivery = DeliveryId(self.deliveries);
+        self.deliveries += 1;
+        let results = chain.results.clone();
+        chain.current = handler.id;
+        self.running.insert(delivery, chain);
+        let spent = if handler.oneshot { self.remove(handler.id) } else { None };
+        Some(Turn { delivery, handler: handler.id, event, results, spent })
+    }
+
+    pub(super) fn explain(&self, me: &ProcId) -> impl Iterator<Item = Waiting> {
+        self.running.values().map(|chain| {
+            let name = self.handlers.iter().find(|handler| handler.id == chain.current);
+            let name = name.and_then(|handler| handler.name.clone());
+            let name = name.unwrap_or_else(|| format!("handler {}", chain.current.0));
+            Waiting {
+                operation: "event",
+                subject: format!("{} at {name}", chain.event.code),
+                asked_by: vec![chain.event.source.clone()],
+                missing: vec![me.clone()],
+                since: chain.since,
+                deadline: None,
+                unblocked_by: "the handler's completion",
+            }
+        })
+    }
+}
+
+/// Whom an event is about, or about whom a handler wants to hear.
+fn affected(info: &[Info]) -> Vec<ProcId> {
+    let mut all = procs(info, keys::EVENT_AFFECTED_PROC);
+    all.extend(procs(info, keys::EVENT_AFFECTED_PROCS));
+    all
+}
+
+/// One process or an array of them.
+pub(super) fn procs(info: &[Info], key: &str) -> Vec<ProcId> {
+    match info.find(key) {
+        Some(Value::Proc(proc)) => vec![proc.clone()],
+        Some(Value::DataArray(array)) => array.items.iter().filter_map(Value::as_proc).cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+const MOST_RUNNING: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! Fence: waits for other processes, and with `pmix.collect` lets the servers exchange what was committed.
+//!
+//! The data do not come with the reply. A get finds them at the server, which by then has them.
+
+use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::{Info, ProcId};
+
+use super::pending::Awaited;
+use super::{Client, Out};
+use crate::machine::{CallId, Time};
+
+impl Client {
+    pub(super) fn on_fence(
+        &mut self,
+        now: Time,
+        id: CallId,
+        procs: Vec<ProcId>,
+        info: Vec<Info>,
+        out: &mut Out,
+    ) {
+        let me = &self.config.proc;
+        if self.is_alone() && procs.iter().all(|proc| proc.covers(me)) {
+            return self.done_alone(id, out);
+        }
+        let procs = if procs.is_empty() { vec![ProcId::all(&me.nspace)] } else { procs };
+        let awaited = Awaited::Fence { procs: procs.clone() };
+        let request = Request::Fence(Fence { procs, info: info.clone() });
+        self.ask(now, Some(id), &request, awaited, &info, out);
+    }
+}

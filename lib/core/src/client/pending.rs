@@ -1,0 +1,220 @@
+//! What the client has asked the server and not yet been told.
+//!
+//! A request leaves under a tag, its reply carries the same tag, in any order. Each entry knows who called, since when, until
+//! when, and what it is about. An entry whose time ran out stays, without a caller, until the reply comes after all: the tag
+//! must not be taken for a stranger's, nor be used again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::frame::FIRST_REQUEST_TAG;
+use phalanx_wire::{Info, InfoList, Key, ProcId, Value};
+
+use super::ClientReturn;
+use crate::explain::Waiting;
+use crate::machine::{CallId, HandlerId, Time};
+use crate::store::LookupRequest;
+
+/// One request under way.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Nobody, when the client itself asks or when the caller was told that time ran out.
+    pub(super) call: Option<CallId>,
+    pub(super) since: Time,
+    pub(super) deadline: Option<Time>,
+    pub(super) what: Awaited,
+}
+
+/// What a reply is for: how it is read, and how the wait explains itself.
+#[derive(Debug)]
+pub(super) enum Awaited {
+    JobData,
+    /// That the server knows whom to tell when a debugger lets go.
+    Hold,
+    /// A status ends it.
+    Status {
+        operation: &'static str,
+        subject: String,
+    },
+    /// A status and infos end it.
+    Infos {
+        operation: &'static str,
+        subject: String,
+    },
+    Fence {
+        procs: Vec<ProcId>,
+    },
+    /// The fence that finalize was asked to begin with.
+    LastFence,
+    Get {
+        request: LookupRequest,
+    },
+    Refresh {
+        request: LookupRequest,
+    },
+    Lookup {
+        keys: Vec<Key>,
+    },
+    Registration {
+        handler: HandlerId,
+    },
+    Peers {
+        node: String,
+    },
+    Nodes {
+        nspace: String,
+    },
+    Finalize,
+}
+
+impl Awaited {
+    /// What the caller is told when no reply comes.
+    pub(super) fn failed(&self, status: Status) -> ClientReturn {
+        match self {
+            Awaited::Infos { .. } => ClientReturn::Infos(status, Vec::new()),
+            Awaited::Get { .. } | Awaited::Refresh { .. } => ClientReturn::Value(Err(status)),
+            Awaited::Lookup { .. } => ClientReturn::Found(status, Vec::new()),
+            Awaited::Peers { .. } => ClientReturn::Peers(Err(status)),
+            Awaited::Nodes { .. } => ClientReturn::Nodes(Err(status)),
+            // A server that is gone, or that is slow to say goodbye, keeps nobody from leaving.
+            Awaited::Finalize | Awaited::LastFence => ClientReturn::Done(Status::SUCCESS),
+            Awaited::JobData
+            | Awaited::Hold
+            | Awaited::Status { .. }
+            | Awaited::Fence { .. }
+            | Awaited::Registration { .. } => ClientReturn::Done(status),
+        }
+    }
+
+    fn operation(&self) -> &'static str {
+        match self {
+            Awaited::JobData => "init",
+            Awaited::Hold => "hold in init",
+            Awaited::Status { operation, .. } | Awaited::Infos { operation, .. } => operation,
+            Awaited::Fence { .. } => "fence",
+            Awaited::LastFence | Awaited::Finalize => "finalize",
+            Awaited::Get { .. } | Awaited::Refresh { .. } => "get",
+            Awaited::Lookup { .. } => "lookup",
+            Awaited::Registration { .. } => "register event handler",
+            Awaited::Peers { .. } => "resolve peers",
+            Awaited::Nodes { .. } => "resolve nodes",
+        }
+    }
+
+    fn subject(&self) -> String {
+        match self {
+            Awaited::JobData => "the job's data".into(),
+            Awaited::Hold | Awaited::Finalize => String::new(),
+            Awaited::Status { subject, .. } | Awaited::Infos { subject, .. } => subject.clone(),
+            Awaited::Fence { procs } => list(procs),
+            Awaited::LastFence => "the barrier before it".into(),
+            Awaited::Get { request } | Awaited::Refresh { request } => match &request.key {
+                Some(key) => format!("{key} of {}", request.proc),
+                None => format!("everything of {}", request.proc),
+            },
+            Awaited::Lookup { keys } => list(keys),
+            Awaited::Registration { handler } => format!("handler {}", handler.0),
+            Awaited::Peers { node: subject } | Awaited::Nodes { nspace: subject } => subject.clone(),
+        }
+    }
+
+    fn unblocked_by(&self) -> &'static str {
+        match self {
+            Awaited::Fence { .. } | Awaited::LastFence => "all participants having entered the fence",
+            Awaited::Get { .. } => {
+                "a commit of that process, or the server's word that there is no such value"
+            }
+            _ => "the server's reply",
+        }
+    }
+}
+
+/// All requests under way, by tag.
+#[derive(Debug)]
+pub(super) struct Table {
+    by_tag: BTreeMap<u32, Pending>,
+    last_tag: u32,
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table { by_tag: BTreeMap::new(), last_tag: FIRST_REQUEST_TAG }
+    }
+}
+
+impl Table {
+    pub(super) fn has_room(&self) -> bool {
+        self.by_tag.len() < MOST_PENDING
+    }
+
+    /// Takes an entry in and says under which tag.
+    pub(super) fn insert(&mut self, entry: Pending) -> u32 {
+        let tag = self.next_tag();
+        self.by_tag.insert(tag, entry);
+        tag
+    }
+
+    /// A tag under which nothing is under way.
+    pub(super) fn next_tag(&mut self) -> u32 {
+        loop {
+            self.last_tag = self.last_tag.checked_add(1).unwrap_or(FIRST_REQUEST_TAG);
+            if !self.by_tag.contains_key(&self.last_tag) {
+                return self.last_tag;
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, tag: u32) -> Option<Pending> {
+        self.by_tag.remove(&tag)
+    }
+
+    /// Ends all entries, in the order in which they were made.
+    pub(super) fn take_all(&mut self) -> Vec<Pending> {
+        let mut all: Vec<_> = std::mem::take(&mut self.by_tag).into_values().collect();
+        all.sort_by_key(|entry| entry.since);
+        all
+    }
+
+    pub(super) fn get_mut(&mut self, tag: u32) -> Option<&mut Pending> {
+        self.by_tag.get_mut(&tag)
+    }
+
+    /// The entries whose time has run out.
+    pub(super) fn overdue(&self, now: Time) -> Vec<u32> {
+        let overdue = |entry: &Pending| entry.deadline.is_some_and(|deadline| deadline <= now);
+        self.by_tag.iter().filter(|(_, entry)| overdue(entry)).map(|(tag, _)| *tag).collect()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.by_tag.values().filter_map(|entry| entry.deadline).min()
+    }
+
+    pub(super) fn explain(&self, me: &ProcId) -> impl Iterator<Item = Waiting> {
+        self.by_tag.values().filter(|entry| entry.call.is_some()).map(|entry| Waiting {
+            operation: entry.what.operation(),
+            subject: entry.what.subject(),
+            asked_by: vec![me.clone()],
+            missing: Vec::new(),
+            since: entry.since,
+            deadline: entry.deadline,
+            unblocked_by: entry.what.unblocked_by(),
+        })
+    }
+}
+
+/// Until when a caller is willing to wait. The server, which can say more about the cause, is given the time first.
+pub(super) fn deadline_of(now: Time, info: &[Info]) -> Option<Time> {
+    let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0)?;
+    Some(now.after(Duration::from_secs(seconds).saturating_add(HEAD_START)))
+}
+
+pub(super) fn list<T: std::fmt::Display>(items: &[T]) -> String {
+    let shown: Vec<_> = items.iter().take(MOST_SHOWN).map(T::to_string).collect();
+    let more = if items.len() > MOST_SHOWN { ", ..." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+const HEAD_START: Duration = Duration::from_millis(250);
+const MOST_SHOWN: usize = 8;
+const MOST_PENDING: usize = 1 << 16;
