@@ -7,6 +7,7 @@ use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId, Text};
 
+use crate::control::Control;
 use crate::job::{ExitStatus, JobEnd, JobRequest};
 use crate::msg::{Msg, NodeId};
 
@@ -104,20 +105,6 @@ pub enum Input<'a> {
     },
 
     Tick,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Deliver to every rank.
-    Signal(i32),
-    /// Ask first (SIGTERM), then kill.
-    Terminate {
-        signal: i32,
-    },
-    Kill,
-    /// Stop and continue the ranks' process groups.
-    Suspend,
-    Resume,
 }
 
 /// What the shell is to do, in order.

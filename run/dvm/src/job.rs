@@ -134,3 +134,24 @@ pub struct JobEnd {
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,
 }
+
+impl ProcEnd {
+    /// Whether it is somebody's fault, and not ours.
+    pub fn is_failure(&self) -> bool {
+        let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
+        left_badly && !self.killed_by_us
+    }
+}
+
+impl FailurePolicy {
+    /// Whether this end of one process ends the job.
+    pub fn ends_job(self, end: &ProcEnd) -> bool {
+        match self {
+            FailurePolicy::KillJob => end.is_failure(),
+            FailurePolicy::KillOnSignal => {
+                end.is_failure() && matches!(end.status, Some(ExitStatus::Signal { .. }) | None)
+            }
+            FailurePolicy::Continue => false,
+        }
+    }
+}

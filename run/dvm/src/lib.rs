@@ -4,12 +4,49 @@
 //! neighbours in a tree. A shell feeds [`Input`]s and carries out [`Effect`]s; the simulated world does so for thousands.
 #![forbid(unsafe_code)]
 
+mod boot;
+mod cast;
+mod column;
+mod config;
+mod control;
+mod daemon;
+mod desc;
+mod dmodex;
 mod effect;
+mod errno;
+mod event;
+mod fault;
+mod fence;
+mod gather;
+mod group;
+mod host;
 pub mod hosts;
+mod iof;
 mod job;
+mod launch;
+mod link;
+mod log;
 pub mod map;
+mod models;
 mod msg;
+mod node;
+mod plan;
+mod post;
+mod procs;
+mod publish;
+mod query;
+mod ranges;
+mod root;
+mod spawn;
+mod stdin;
+mod timers;
+mod tree;
 
-pub use effect::{Control, Effect, Input, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
+pub use config::{Limits, NodeConfig};
+pub use control::Control;
+pub use effect::{Effect, Input, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
 pub use job::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd, StdinTarget};
 pub use msg::{Msg, NodeId};
+pub use node::Node;
+pub use ranges::Ranges;
+pub use tree::{Hop, Tree};

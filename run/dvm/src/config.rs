@@ -1,0 +1,84 @@
+//! What a daemon is told at its birth. Everything that differs between machines comes in here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_topo::Topology;
+
+use crate::msg::NodeId;
+
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    pub id: NodeId,
+    /// How many daemons the DVM has, the root included.
+    pub size: u32,
+    /// Children per daemon.
+    pub radix: u32,
+    /// Distinguishes this DVM from all others of the user; jobs are named `DVM@1`, `DVM@2`, ...
+    pub dvm: Arc<str>,
+    pub hostname: Arc<str>,
+    pub topology: Arc<Topology>,
+    /// Processes that the allocation grants here, if anybody said so.
+    pub slots: Option<u32>,
+    /// Processes that may never be exceeded here, if anybody said so.
+    pub max_slots: Option<u32>,
+    /// Where orphaned daemons reach this one.
+    pub address: Arc<str>,
+    /// The jobs' user: only their processes may connect.
+    pub uid: u32,
+    pub gid: u32,
+    /// Under this directory each job gets one of its own.
+    pub scratch: Arc<str>,
+    pub limits: Limits,
+}
+
+/// Bounds in time and space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// From the polite signal to SIGKILL.
+    pub kill_grace: Duration,
+    /// From SIGKILL until a process that does not end is given up.
+    pub reap_grace: Duration,
+    /// How long the output of a job's dead processes is waited for: descendants of theirs may hold the pipes for ever.
+    pub output_grace: Duration,
+    /// How long, after a process has exited, its server may take to notice that the connection is gone.
+    pub settle_grace: Duration,
+    /// Between two messages on an idle link.
+    pub heartbeat: Duration,
+    /// A link that has said nothing for this long is dead.
+    pub silence: Duration,
+    /// How long a daemon whose link was lost has to come back.
+    pub reconnect: Duration,
+    /// How long all daemons together may take to report.
+    pub boot: Duration,
+    /// Between two requests for the data of a process on another node, while it has none.
+    pub retry: Duration,
+    /// Bytes of unfetched output that one daemon holds for its own processes.
+    pub output_pool: usize,
+    /// Bytes of output in flight on one link of the tree.
+    pub output_link: usize,
+    /// Bytes of standard input in flight to one process.
+    pub stdin_window: usize,
+    /// Bytes of published data that the root holds.
+    pub published: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            kill_grace: Duration::from_secs(3),
+            reap_grace: Duration::from_secs(30),
+            output_grace: Duration::from_secs(2),
+            settle_grace: Duration::from_secs(1),
+            heartbeat: Duration::from_secs(2),
+            silence: Duration::from_secs(15),
+            reconnect: Duration::from_secs(5),
+            boot: Duration::from_secs(120),
+            retry: Duration::from_secs(5),
+            output_pool: 8 << 20,
+            output_link: 256 << 10,
+            stdin_window: 64 << 10,
+            published: 32 << 20,
+        }
+    }
+}

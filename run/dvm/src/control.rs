@@ -1,0 +1,188 @@
+//! Doing something to processes: signals, the polite end with its deadline, stop and continue.
+
+use std::collections::BTreeMap;
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, Nspace, ProcId};
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::{Cx, Daemon};
+use crate::effect::{Effect, SpawnFailure};
+use crate::job::ExitStatus;
+use crate::msg::{Down, Up};
+use crate::procs::{Killed, Phase, Proc, SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
+use crate::ranges::Ranges;
+use crate::timers::Timer;
+
+/// What the user may want done to a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Deliver to every rank.
+    Signal(i32),
+    /// Ask first (SIGTERM), then kill. `signal`: the one that the user sent us.
+    Terminate { signal: i32 },
+    Kill,
+    /// Stop and continue the ranks' process groups.
+    Suspend,
+    Resume,
+}
+
+/// What a daemon does to processes of its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    Signal(i32),
+    Terminate,
+    Kill,
+    Suspend,
+    Resume,
+}
+
+impl Daemon {
+    /// `ranks`: `None` for all.
+    pub(crate) fn act_on(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Option<&Ranges>, action: Action) {
+        let limits = self.config.limits.clone();
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        for (rank, proc) in chosen(&mut job.procs, ranks) {
+            proc.act(cx, &ProcId::new(nspace, rank), action);
+        }
+        let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
+        match action {
+            Action::Terminate if waits => {
+                self.timers.set_once(cx.now.after(limits.kill_grace), Timer::Kill(nspace.clone()));
+            }
+            Action::Kill if waits => {
+                self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Those that were asked and are still there are killed.
+    pub(crate) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        let asked = |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone;
+        let ranks: Ranges = job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
+        if !ranks.is_empty() {
+            self.act_on(cx, nspace, Some(&ranks), Action::Kill);
+        }
+    }
+
+    /// A process that SIGKILL does not end hangs in the kernel; the job is not kept waiting for it.
+    pub(crate) fn on_reap_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        let hangs = |proc: &Proc| proc.killed == Some(Killed::Forced) && proc.phase != Phase::Gone;
+        let hanging = job.procs.iter().filter(|(_, proc)| hangs(proc));
+        let hanging: Vec<_> = hanging.map(|(rank, proc)| (ProcId::new(nspace, *rank), proc.phase, proc.pid)).collect();
+        for (proc, phase, pid) in hanging {
+            let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+            let text = format!("rank {}{pid} on {} survives SIGKILL", proc.rank, self.config.hostname);
+            self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
+            match phase {
+                Phase::Running => {
+                    self.on_exited(cx, &proc, ExitStatus::Signal { number: SIGKILL, core_dumped: false });
+                }
+                _ => self.on_spawn_failed(cx, proc, SpawnFailure::never_answered()),
+            }
+        }
+    }
+}
+
+impl Daemon {
+    /// Root only: what a process wants done to processes.
+    pub(crate) fn job_control(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &ProcId,
+        targets: &[ProcId],
+        directives: &[Info],
+    ) -> HostReply {
+        let mut actions = Vec::new();
+        for directive in directives {
+            let on = directive.value.is_true();
+            match (directive.key.as_str(), &directive.value) {
+                (keys::JOB_CTRL_KILL, _) if on => actions.push(Action::Kill),
+                (keys::JOB_CTRL_TERMINATE, _) if on => actions.push(Action::Terminate),
+                (keys::JOB_CTRL_PAUSE, _) if on => actions.push(Action::Suspend),
+                (keys::JOB_CTRL_RESUME, _) if on => actions.push(Action::Resume),
+                (keys::JOB_CTRL_SIGNAL, value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
+                    Some(signal) if (1..=64).contains(&signal) => actions.push(Action::Signal(signal)),
+                    _ => return HostReply::Done(Status::ERR_BAD_PARAM),
+                },
+                // A name for the operation, and files to remove at the end: the job's directory always goes.
+                (keys::JOB_CTRL_ID, _) => {}
+                _ if directive.is_required() => return HostReply::Done(Status::ERR_NOT_SUPPORTED),
+                _ => {}
+            }
+        }
+        if actions.is_empty() {
+            return HostReply::Done(Status::ERR_NOT_SUPPORTED);
+        }
+        let whole = ProcId::all(&from.nspace);
+        let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
+        for target in if targets.is_empty() { std::slice::from_ref(&whole) } else { targets } {
+            let Some(job) = self.jobs.get(&target.nspace) else { return HostReply::Done(Status::ERR_NOT_FOUND) };
+            let ranks = chosen.entry(target.nspace.clone()).or_default();
+            match target.rank {
+                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
+                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                _ => return HostReply::Done(Status::ERR_NOT_FOUND),
+            }
+        }
+        for (nspace, ranks) in chosen {
+            let Some(job) = self.jobs.get(&nspace) else { continue };
+            let to = job.desc.nodes_of(&ranks);
+            for action in &actions {
+                let control = Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
+                self.cast(cx, to.clone(), control);
+            }
+        }
+        HostReply::Infos(Status::SUCCESS, Vec::new())
+    }
+}
+
+fn chosen<'a>(
+    procs: &'a mut BTreeMap<Rank, Proc>,
+    ranks: Option<&'a Ranges>,
+) -> impl Iterator<Item = (Rank, &'a mut Proc)> {
+    procs
+        .iter_mut()
+        .filter(move |(rank, _)| ranks.is_none_or(|ranks| ranks.contains(rank.0)))
+        .map(|(rank, proc)| (*rank, proc))
+}
+
+impl Proc {
+    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Action) {
+        let mut signal = |number| cx.effect(Effect::Signal { proc: proc.clone(), signal: number });
+        let running = self.phase == Phase::Running;
+        match action {
+            // One that is not running yet gets what is due when it runs (`Daemon::on_spawned`).
+            Action::Terminate if self.phase != Phase::Gone => {
+                self.killed = self.killed.max(Some(Killed::Asked));
+                if running {
+                    signal(SIGTERM);
+                }
+                if running && self.suspended {
+                    self.suspended = false;
+                    signal(SIGCONT);
+                }
+            }
+            Action::Kill if self.phase != Phase::Gone => {
+                self.killed = Some(Killed::Forced);
+                if running {
+                    signal(SIGKILL);
+                }
+            }
+            Action::Signal(number) if running => signal(number),
+            Action::Suspend if running && !self.suspended => {
+                self.suspended = true;
+                signal(SIGSTOP);
+            }
+            Action::Resume if running && self.suspended => {
+                self.suspended = false;
+                signal(SIGCONT);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The decision state of one daemon and the switch that takes each happening to the file that decides it.
+//!
+//! It knows nothing of PMIx messages: its server's upcalls come in as [`Happening::HostCall`], its calls of the server
+//! go out as [`Act::Call`]. `node.rs` joins the two. The root is an ordinary daemon with one more table.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
+use phalanx_spec::Status;
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::boot::{Boot, NodeTable};
+use crate::cast::CastLog;
+use crate::config::NodeConfig;
+use crate::dmodex::Modexes;
+use crate::effect::{Effect, Input, Report};
+use crate::fault::Fault;
+use crate::fence::Rounds;
+use crate::gather::Gathers;
+use crate::iof::Iof;
+use crate::link::Links;
+use crate::msg::{Cast, Down, NodeId, Up};
+use crate::post::Posts;
+use crate::procs::Job;
+use crate::ranges::Ranges;
+use crate::root::Root;
+use crate::timers::{Timer, Timers};
+use crate::tree::Tree;
+
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pub(crate) config: NodeConfig,
+    pub(crate) me: NodeId,
+    pub(crate) tree: Tree,
+    pub(crate) parent: Option<NodeId>,
+    /// Those below whose next living ancestor we are.
+    pub(crate) children: Arc<[NodeId]>,
+    pub(crate) links: Links,
+    pub(crate) fault: Fault,
+    pub(crate) cast: CastLog,
+    pub(crate) gathers: Gathers,
+    pub(crate) rounds: Rounds,
+    pub(crate) posts: Posts,
+    pub(crate) iof: Iof,
+    pub(crate) modexes: Modexes,
+    pub(crate) boot: Boot,
+    pub(crate) table: Arc<NodeTable>,
+    pub(crate) jobs: BTreeMap<Nspace, Job>,
+    pub(crate) timers: Timers,
+    pub(crate) inbox: VecDeque<Local>,
+    /// Ours is node 0.
+    pub(crate) root: Option<Box<Root>>,
+    /// The DVM is over for this daemon.
+    pub(crate) over: bool,
+    calls: BTreeMap<CallId, Call>,
+    last_call: u64,
+    /// Upcalls that wait for the root.
+    requests: BTreeMap<u64, HostCallId>,
+    last_request: u64,
+}
+
+/// What a daemon tells itself; handled before the turn ends.
+#[derive(Debug)]
+pub(crate) enum Local {
+    Cast(Arc<Cast>),
+    /// Root only.
+    Up { origin: NodeId, body: Arc<Up> },
+}
+
+#[derive(Debug)]
+pub(crate) enum Happening<'a> {
+    Input(Input<'a>),
+    HostCall { id: HostCallId, op: HostOp },
+    Returned { id: CallId, result: ServerReturn },
+}
+
+#[derive(Debug)]
+pub(crate) enum Act {
+    Effect(Effect),
+    Reply { id: HostCallId, reply: HostReply },
+    Call { id: CallId, call: ServerCall },
+}
+
+/// What a call of our server was for.
+#[derive(Debug)]
+pub(crate) enum Call {
+    Register(Nspace),
+    SetupFork(ProcId),
+    Modex { asker: NodeId, id: u64 },
+    /// Nothing depends on the answer.
+    Told(&'static str),
+}
+
+/// One turn: when it is, and what is to be done.
+pub(crate) struct Cx<'a> {
+    pub(crate) now: Time,
+    pub(crate) out: &'a mut VecDeque<Act>,
+}
+
+impl Cx<'_> {
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.out.push_back(Act::Effect(effect));
+    }
+
+    pub(crate) fn report(&mut self, report: Report) {
+        self.effect(Effect::Report(report));
+    }
+
+    pub(crate) fn reply(&mut self, id: HostCallId, reply: HostReply) {
+        self.out.push_back(Act::Reply { id, reply });
+    }
+}
+
+impl Daemon {
+    pub(crate) fn new(config: NodeConfig) -> Daemon {
+        let (me, tree) = (config.id, Tree::new(config.size, config.radix));
+        Daemon {
+            parent: tree.parent(me),
+            children: tree.children(me).into(),
+            iof: Iof::new(&config.limits),
+            root: (me == NodeId::ROOT).then(Box::default),
+            config,
+            me,
+            tree,
+            links: Links::default(),
+            fault: Fault::default(),
+            cast: CastLog::default(),
+            gathers: Gathers::default(),
+            rounds: Rounds::default(),
+            posts: Posts::default(),
+            modexes: Modexes::default(),
+            boot: Boot::default(),
+            table: Arc::default(),
+            jobs: BTreeMap::new(),
+            timers: Timers::default(),
+            inbox: VecDeque::new(),
+            over: false,
+            calls: BTreeMap::new(),
+            last_call: 0,
+            requests: BTreeMap::new(),
+            last_request: 0,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        if self.over { None } else { self.timers.next() }
+    }
+
+    pub(crate) fn handle(&mut self, now: Time, happening: Happening<'_>, out: &mut VecDeque<Act>) {
+        let cx = &mut Cx { now, out };
+        self.begin_boot(cx);
+        match happening {
+            Happening::Input(input) => self.on_input(cx, input),
+            Happening::HostCall { id, op } => self.on_host_call(cx, id, op),
+            Happening::Returned { id, result } => self.on_returned(cx, id, result),
+        }
+        self.drain_inbox(cx);
+        while let Some(timer) = self.timers.pop_due(now) {
+            self.on_timer(cx, timer);
+            self.drain_inbox(cx);
+        }
+    }
+
+    fn on_input(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
+        match input {
+            Input::LinkUp { peer } => self.on_link_up(cx, peer),
+            Input::LinkMsg { peer, msg } => self.on_link_msg(cx, peer, msg),
+            Input::LinkDown { peer } => self.on_link_down(cx, peer),
+            Input::Submit { request, job } => self.on_submit(cx, request, job),
+            Input::Control { nspace, action } => self.on_control(cx, &nspace, action),
+            Input::Shutdown => self.on_shutdown(cx),
+            Input::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
+            Input::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
+            Input::Exited { proc, status } => self.on_exited(cx, &proc, status),
+            Input::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),
+            Input::OutputClosed { proc, channel } => self.on_output_closed(cx, &proc, channel),
+            Input::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
+            Input::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
+            Input::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
+            Input::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
+            Input::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
+            // Connections belong to the server; time is looked at after every input.
+            Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
+            Input::Tick => {}
+        }
+    }
+
+    fn drain_inbox(&mut self, cx: &mut Cx<'_>) {
+        while let Some(local) = self.inbox.pop_front() {
+            match local {
+                Local::Cast(cast) => self.on_down(cx, &cast),
+                Local::Up { origin, body } => self.on_up(cx, origin, &body),
+            }
+        }
+    }
+
+    /// A cast that came by. Some are looked at by every daemon on the way.
+    fn on_down(&mut self, cx: &mut Cx<'_>, cast: &Cast) {
+        let addressed = cast.to.contains(self.me.0);
+        match &cast.body {
+            Down::Done { op, outcome } => self.on_done(cx, op, outcome),
+            _ if !addressed => {}
+            Down::Table(table) => self.on_table(table),
+            Down::SendTopology => self.send_topology(cx),
+            Down::Start(desc) => self.on_start(cx, desc),
+            Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
+            Down::Dead { nspace, ranks } => self.on_dead(cx, nspace, ranks),
+            Down::Forget { nspace } => self.on_forget(cx, nspace),
+            Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
+            Down::PostAcks(acks) => self.on_post_acks(acks),
+            Down::ChunkAcks(acks) => self.on_chunk_acks(cx, acks),
+            Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
+            Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
+            Down::Event { event, except } => self.deliver_event(cx, event, *except),
+            Down::Lost { node } => self.take_loss(cx, *node),
+            Down::Stop => self.stop(cx),
+        }
+    }
+
+    /// Root only: what a daemon says.
+    fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
+        match body {
+            Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
+            Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
+            Up::Failed(end) => self.on_proc_failed(cx, end),
+            Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
+            Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
+            Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
+            Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
+            Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
+            Up::NodeLost { node, why } => self.on_node_lost(cx, *node, why),
+            Up::Note { nspace, text } => {
+                cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
+            }
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Report => self.send_reports(cx),
+            Timer::Boot => self.on_boot_over(cx),
+            Timer::Beat => self.beat(cx),
+            Timer::CastAck => self.ack_casts(cx),
+            Timer::PostAck => self.ack_posts(cx),
+            Timer::Reconnect(child) => self.on_reconnect_over(cx, child),
+            Timer::Orphaned => self.on_orphaned_too_long(cx),
+            Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
+            Timer::Settle(nspace) => self.settle_all(cx, &nspace),
+            Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
+            Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
+            Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
+            Timer::Limit(nspace) => self.on_limit(cx, &nspace),
+            Timer::Retry => self.ask_again(cx),
+            Timer::Lookup(id) => self.on_lookup_over(cx, id),
+        }
+    }
+
+    /// Asks our server for something.
+    pub(crate) fn call(&mut self, cx: &mut Cx<'_>, call: ServerCall, purpose: Call) {
+        self.last_call += 1;
+        let id = CallId(self.last_call);
+        self.calls.insert(id, purpose);
+        cx.out.push_back(Act::Call { id, call });
+    }
+
+    fn on_returned(&mut self, cx: &mut Cx<'_>, id: CallId, result: ServerReturn) {
+        match (self.calls.remove(&id), result) {
+            (Some(Call::Register(nspace)), ServerReturn::Done(status)) => {
+                self.on_registered(cx, &nspace, status);
+            }
+            (Some(Call::SetupFork(proc)), ServerReturn::Environment(env)) => self.start_proc(cx, &proc, env),
+            (Some(Call::Modex { asker, id }), ServerReturn::Modex(result)) => {
+                self.answer_modex(cx, asker, id, result);
+            }
+            (Some(Call::Modex { asker, id }), ServerReturn::Done(status)) => {
+                self.answer_modex(cx, asker, id, Err(status));
+            }
+            (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
+                tracing::warn!(what, %status, "the server refused");
+            }
+            (Some(Call::Told(_)), _) => {}
+            (Some(call), result) => tracing::error!(?call, ?result, "the server gave an answer of another kind"),
+            (None, result) => tracing::error!(?result, "the server answered what was not asked"),
+        }
+    }
+
+    /// Hands an upcall to the root, which answers it.
+    pub(crate) fn ask_root(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
+        self.last_request += 1;
+        let request = self.last_request;
+        self.requests.insert(request, id);
+        self.post(cx, Up::Host { request, op });
+    }
+
+    fn on_reply(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
+        if let Some(id) = self.requests.remove(&request) {
+            cx.reply(id, reply.clone());
+        }
+    }
+
+    /// Root only: the answer to a daemon's request.
+    pub(crate) fn answer(&mut self, cx: &mut Cx<'_>, to: NodeId, request: u64, reply: HostReply) {
+        self.cast(cx, Ranges::single(to.0), Down::Reply { request, reply });
+    }
+
+    pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>, to: NodeId, request: u64, status: Status) {
+        self.answer(cx, to, request, HostReply::Done(status));
+    }
+
+    pub(crate) fn explain(&self) -> Vec<Waiting> {
+        let mut waiting = self.explain_gathers();
+        waiting.extend(self.explain_modexes());
+        waiting.extend(self.explain_lookups());
+        waiting.extend(self.explain_boot());
+        waiting
+    }
+}

@@ -1,0 +1,155 @@
+//! Direct modex: the values that one process has committed, fetched by another's daemon from the daemon that hosts it.
+//!
+//! The question is asked again and again until it is answered or one of the two is gone; answering twice does no harm.
+
+use std::collections::BTreeMap;
+
+use phalanx_core::server::ServerCall;
+use phalanx_core::{HostCallId, HostReply, Time, Waiting};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
+
+use crate::daemon::{Call, Cx, Daemon};
+use crate::msg::{Msg, NodeId, Routed, Side};
+use crate::timers::Timer;
+use crate::tree::Hop;
+
+#[derive(Debug, Default)]
+pub(crate) struct Modexes {
+    last: u64,
+    /// What we have asked others for.
+    asked: BTreeMap<u64, Asked>,
+    /// What others have asked us and our server has not answered.
+    answering: BTreeMap<(NodeId, u64), ProcId>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: HostCallId,
+    proc: ProcId,
+    key: Option<Key>,
+    to: NodeId,
+    since: Time,
+    until: Option<Time>,
+}
+
+impl Daemon {
+    pub(crate) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId, info: &[Info]) {
+        let refuse = |cx: &mut Cx<'_>, status| cx.reply(id, HostReply::Modex(Err(status)));
+        let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
+        let rank = proc.rank;
+        if !job.registered || rank == Rank::WILDCARD {
+            // What is asked for is data of the job itself, or the job was a stranger until now.
+            self.introduce(cx, &proc.nspace);
+        }
+        if rank == Rank::WILDCARD {
+            return cx.reply(id, HostReply::Modex(Ok(Blob::default())));
+        }
+        let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
+        let Some(to) = job.desc.node_of(rank) else { return refuse(cx, Status::ERR_NOT_FOUND) };
+        if self.tree.is_lost(to) || job.dead.contains(proc.rank.0) {
+            return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
+        }
+        let timeout = info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
+        let until = timeout.map(|seconds| cx.now.after(std::time::Duration::from_secs(seconds)));
+        let key = info.find(keys::REQUIRED_KEY).and_then(Value::as_str).and_then(|key| Key::new(key).ok());
+        self.modexes.last += 1;
+        let number = self.modexes.last;
+        self.modexes.asked.insert(number, Asked { id, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
+        self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
+        if let Some(until) = until {
+            self.timers.set(until, Timer::Retry);
+        }
+        self.route(cx, Routed { from: self.me, to, body: Side::Modex { id: number, proc, key } });
+    }
+
+    /// Whatever is unanswered is asked again, or given up when its time is over.
+    pub(crate) fn ask_again(&mut self, cx: &mut Cx<'_>) {
+        let over = |asked: &Asked| asked.until.is_some_and(|until| until <= cx.now);
+        for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| over(asked)).collect::<Vec<_>>() {
+            cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+        }
+        let open = self.modexes.asked.iter().map(|(id, asked)| (*id, asked.to, asked.proc.clone(), asked.key.clone()));
+        let open: Vec<_> = open.collect();
+        if !open.is_empty() {
+            self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
+        }
+        for (id, to, proc, key) in open {
+            self.route(cx, Routed { from: self.me, to, body: Side::Modex { id, proc, key } });
+        }
+    }
+
+    /// Passes a message on towards its destination.
+    fn route(&mut self, cx: &mut Cx<'_>, routed: Routed) {
+        match self.tree.hop(self.me, routed.to) {
+            Hop::Here => self.on_side(cx, routed.from, routed.body),
+            Hop::Up(next) | Hop::Down(next) => self.send(cx, next, Msg::Routed(routed)),
+            Hop::Nowhere => {}
+        }
+    }
+
+    pub(crate) fn on_routed(&mut self, cx: &mut Cx<'_>, routed: Routed) {
+        self.route(cx, routed);
+    }
+
+    fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
+        match body {
+            Side::Modex { id, proc, key } => {
+                let gone = self.jobs.get(&proc.nspace).is_none_or(|job| !job.procs.contains_key(&proc.rank));
+                if gone {
+                    let result = Err(Status::ERR_NOT_FOUND);
+                    return self.route(cx, Routed { from: self.me, to: from, body: Side::ModexIs { id, result } });
+                }
+                if self.modexes.answering.insert((from, id), proc.clone()).is_none() {
+                    self.call(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker: from, id });
+                }
+            }
+            Side::ModexIs { id, result } => {
+                if let Some(asked) = self.modexes.asked.remove(&id) {
+                    cx.reply(asked.id, HostReply::Modex(result));
+                }
+            }
+        }
+    }
+
+    /// Our server has found what another daemon wants.
+    pub(crate) fn answer_modex(&mut self, cx: &mut Cx<'_>, asker: NodeId, id: u64, result: Result<Blob, Status>) {
+        self.modexes.answering.remove(&(asker, id));
+        self.route(cx, Routed { from: self.me, to: asker, body: Side::ModexIs { id, result } });
+    }
+
+    pub(crate) fn modex_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+        self.give_up_modexes(cx, |asked| asked.to == lost);
+        if !self.modexes.asked.is_empty() {
+            self.ask_again(cx);
+        }
+    }
+
+    pub(crate) fn modexes_without_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.modexes.answering.retain(|_, proc| proc.nspace != *nspace);
+        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
+    }
+
+    pub(crate) fn modexes_without_rank(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: impl Fn(Rank) -> bool) {
+        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace && dead(asked.proc.rank));
+    }
+
+    fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {
+        for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| concerned(asked)).collect::<Vec<_>>() {
+            cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
+        }
+    }
+
+    pub(crate) fn explain_modexes(&self) -> Vec<Waiting> {
+        let waiting = |asked: &Asked| Waiting {
+            operation: "get",
+            subject: format!("data of {} from {}", asked.proc, self.node_name(asked.to)),
+            asked_by: Vec::new(),
+            missing: vec![asked.proc.clone()],
+            since: asked.since,
+            deadline: asked.until,
+            unblocked_by: "the named process committing its data",
+        };
+        self.modexes.asked.values().map(waiting).collect()
+    }
+}

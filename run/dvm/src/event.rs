@@ -1,0 +1,126 @@
+//! Events: which daemons hear of one that a process raised, and those that the runtime itself raises.
+//!
+//! An event that a process raises reaches every daemon in its range; their servers keep it for clients that register
+//! later. What the runtime raises (a process ended, a job ended) goes only where somebody has asked for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_core::Event;
+use phalanx_core::server::ServerCall;
+use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
+
+use crate::daemon::{Call, Cx, Daemon};
+use crate::job::{JobEnd, JobVerdict, ProcEnd};
+use crate::msg::{Down, NodeId};
+use crate::publish::procs;
+use crate::ranges::Ranges;
+
+/// Root only: which daemons have clients that registered for a code; 0 stands for all codes.
+#[derive(Debug, Default)]
+pub(crate) struct Interests(BTreeMap<Status, Ranges>);
+
+impl Daemon {
+    pub(crate) fn register_events(&mut self, node: NodeId, codes: &[Status]) {
+        let Some(root) = &mut self.root else { return };
+        let all = [Status::SUCCESS];
+        for code in if codes.is_empty() { &all } else { codes } {
+            root.interests.0.entry(*code).or_default().insert(node.0);
+        }
+    }
+
+    pub(crate) fn deregister_events(&mut self, node: NodeId, codes: &[Status]) {
+        let Some(root) = &mut self.root else { return };
+        let all = [Status::SUCCESS];
+        for code in if codes.is_empty() { &all } else { codes } {
+            if let Some(nodes) = root.interests.0.get_mut(code) {
+                nodes.remove(node.0);
+            }
+        }
+        root.interests.0.retain(|_, nodes| !nodes.is_empty());
+    }
+
+    /// Root only: a process on `origin` has raised an event; its own server has told those there.
+    pub(crate) fn notify(&mut self, cx: &mut Cx<'_>, origin: NodeId, event: &Event) {
+        let to = match event.range {
+            Range::LOCAL | Range::PROC_LOCAL | Range::RM => return,
+            Range::NAMESPACE => match self.jobs.get(&event.source.nspace) {
+                Some(job) => job.desc.nodes.clone(),
+                None => return,
+            },
+            Range::CUSTOM => self.nodes_of_procs(procs(event.info.find(keys::EVENT_CUSTOM_RANGE))),
+            _ => Ranges::first(self.tree.size()),
+        };
+        self.cast(cx, to, Down::Event { event: Arc::new(event.clone()), except: Some(origin) });
+    }
+
+    pub(crate) fn deliver_event(&mut self, cx: &mut Cx<'_>, event: &Event, except: Option<NodeId>) {
+        if except != Some(self.me) {
+            self.call(cx, ServerCall::Notify(event.clone()), Call::Told("passing on an event"));
+        }
+    }
+
+    /// Root only: a process has ended badly.
+    pub(crate) fn tell_proc_event(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        self.withdraw_published_by(&end.proc);
+        let code = Status::EVENT_PROC_TERMINATED;
+        let mut info = vec![Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone())];
+        if let Some(status) = end.status {
+            info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
+        }
+        self.raise(cx, code, end.proc.clone(), info);
+    }
+
+    /// Root only: a job is over.
+    pub(crate) fn tell_job_end_event(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
+        let whole = ProcId::all(&end.nspace);
+        let status = match &end.verdict {
+            JobVerdict::Success => Status::SUCCESS,
+            JobVerdict::Aborted { status, .. } => *status,
+            _ => Status::ERR_JOB_TERMINATED,
+        };
+        let info = vec![
+            Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
+            Info::new(keys::JOB_TERM_STATUS, status),
+            Info::new(keys::EXIT_CODE, end.exit_code),
+        ];
+        self.raise(cx, Status::EVENT_JOB_END, whole, info);
+    }
+
+    /// An event of the runtime's own, for those who registered for it.
+    fn raise(&mut self, cx: &mut Cx<'_>, code: Status, source: ProcId, info: Vec<Info>) {
+        let Some(root) = &self.root else { return };
+        let interested = [code, Status::SUCCESS].into_iter().filter_map(|code| root.interests.0.get(&code));
+        let to = interested.fold(Ranges::new(), |mut all, nodes| {
+            all.add(nodes);
+            all
+        });
+        if !to.is_empty() {
+            let event = Arc::new(Event { code, source, range: Range::SESSION, info });
+            self.cast(cx, to, Down::Event { event, except: None });
+        }
+    }
+
+    /// The daemons that host any of `procs`.
+    pub(crate) fn nodes_of_procs(&self, procs: impl Iterator<Item = ProcId>) -> Ranges {
+        let mut nodes = Ranges::new();
+        for proc in procs {
+            let Some(job) = self.jobs.get(&proc.nspace) else { continue };
+            match proc.rank {
+                Rank::WILDCARD => nodes.add(&job.desc.nodes),
+                rank => nodes.add(&job.desc.node_of(rank).map(|node| Ranges::single(node.0)).unwrap_or_default()),
+            }
+        }
+        nodes
+    }
+}
+
+/// A value as a text, for messages.
+pub(crate) fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.to_string(),
+        Value::ByteObject(blob) => String::from_utf8_lossy(blob.as_bytes()).into_owned(),
+        other => format!("{other:?}"),
+    }
+}

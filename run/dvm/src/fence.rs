@@ -1,0 +1,148 @@
+//! Collectives of processes: fence, connect and disconnect. Which daemons take part follows from the members.
+//!
+//! The same set of processes may fence again and again; the how-manieth time it is counts on every daemon alike, and is
+//! part of the operation's name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_core::{HostCallId, HostReply};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
+
+use crate::daemon::{Cx, Daemon};
+use crate::gather::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
+use crate::ranges::Ranges;
+
+/// Counts operations that are alike, and holds the upcalls that wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    counts: BTreeMap<Series, u64>,
+    waiting: BTreeMap<Collective, Vec<HostCallId>>,
+}
+
+type Series = (Kind, Arc<[Members]>, Option<Arc<str>>);
+
+impl Daemon {
+    /// Our clients' part of a fence.
+    pub(crate) fn on_fence(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: HostCallId,
+        procs: &[ProcId],
+        info: &[Info],
+        data: Blob,
+    ) {
+        let part = if data.is_empty() { Part::Nothing } else { Part::Modex(vec![data]) };
+        self.join_collective(cx, id, Kind::Fence, procs, info, None, part);
+    }
+
+    #[allow(clippy::too_many_arguments)] // The upcall's own fields.
+    pub(crate) fn join_collective(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: HostCallId,
+        kind: Kind,
+        procs: &[ProcId],
+        info: &[Info],
+        name: Option<Arc<str>>,
+        part: Part,
+    ) {
+        // A failure here is a failure everywhere.
+        let part = match info.find(keys::LOCAL_COLLECTIVE_STATUS) {
+            Some(Value::Status(status)) if !status.is_success() => Part::Failed(*status),
+            _ => part,
+        };
+        let members = match self.members(procs) {
+            Ok(members) => members,
+            Err(status) => return cx.reply(id, HostReply::Done(status)),
+        };
+        let Some(round) = self.rounds.next((kind, members.clone(), name.clone())) else {
+            return cx.reply(id, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
+        };
+        let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
+        if members.iter().any(dead) {
+            return cx.reply(id, HostReply::Done(Status::ERR_PROC_ABORTED));
+        }
+        let collective = Collective { kind, members, id: name, round };
+        self.rounds.waiting.entry(collective.clone()).or_default().push(id);
+        self.contribute(cx, OpId::Collective(collective), part);
+    }
+
+    /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
+    fn members(&self, procs: &[ProcId]) -> Result<Arc<[Members]>, Status> {
+        let mut by_nspace: BTreeMap<&Nspace, Ranges> = BTreeMap::new();
+        for proc in procs {
+            let job = self.jobs.get(&proc.nspace).ok_or(Status::ERR_NOT_FOUND)?;
+            let ranks = by_nspace.entry(&proc.nspace).or_default();
+            match proc.rank {
+                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
+                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                _ => return Err(Status::ERR_BAD_PARAM),
+            }
+        }
+        let members = by_nspace.into_iter().map(|(nspace, ranks)| Members { nspace: nspace.clone(), ranks });
+        match members.collect::<Arc<[Members]>>() {
+            none if none.is_empty() => Err(Status::ERR_BAD_PARAM),
+            members => Ok(members),
+        }
+    }
+
+    /// Root only: the result, from everybody's parts.
+    pub(crate) fn outcome_of(&mut self, collective: Collective, part: Part) -> Outcome {
+        match (collective.kind, part) {
+            (_, Part::Failed(status)) => Err(status),
+            (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
+            (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
+            (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct, _) => Ok(Settled::Nothing),
+            (Kind::GroupConstruct, part) => self.form_group(&collective, part),
+        }
+    }
+
+    /// The result of an operation came by.
+    pub(crate) fn on_done(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
+        self.close_gather(op);
+        self.answer_collective(cx, op, outcome);
+    }
+
+    pub(crate) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
+        let OpId::Collective(collective) = op else { return };
+        let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
+        if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
+            collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
+        }
+        for id in waiting {
+            let reply = match outcome {
+                Err(status) => HostReply::Done(*status),
+                Ok(Settled::Nothing) => HostReply::Done(Status::SUCCESS),
+                Ok(Settled::Modex(data)) => HostReply::Modex(Ok(data.clone())),
+                Ok(Settled::Group(formed)) => HostReply::Group(Ok(formed.clone())),
+            };
+            cx.reply(id, reply);
+        }
+    }
+}
+
+impl Rounds {
+    fn next(&mut self, series: Series) -> Option<u64> {
+        if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&series) {
+            return None;
+        }
+        let count = self.counts.entry(series).or_default();
+        *count += 1;
+        Some(*count)
+    }
+
+    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+        self.counts.retain(|(_, members, _), _| members.iter().all(|m| m.nspace != *nspace));
+    }
+}
+
+fn join(blobs: &[Blob]) -> Blob {
+    let mut all = Vec::with_capacity(blobs.iter().map(Blob::len).sum());
+    blobs.iter().for_each(|blob| all.extend_from_slice(blob.as_bytes()));
+    Blob::from(all)
+}
+
+/// Different sets of processes that the living jobs may use in collectives.
+const MOST_SERIES: usize = 1 << 16;

@@ -1,0 +1,161 @@
+//! From the broadcast description of a job to running processes on this node.
+//!
+//! The server is told of the job and of each process here; what it wants in a process's environment is merged with the
+//! job's and the app's, and the shell gets one complete order per process. The root's half is in `root.rs`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_core::server::ServerCall;
+use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_topo::CpuSet;
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::daemon::{Call, Cx, Daemon};
+use crate::desc::{AppDesc, JobDesc};
+use crate::effect::{Effect, ProcStart, SpawnFailure, SpawnStep, StdinPlan};
+use crate::job::StdinTarget;
+use crate::models;
+use crate::msg::Up;
+use crate::procs::{Job, Phase};
+
+impl Daemon {
+    pub(crate) fn on_start(&mut self, cx: &mut Cx<'_>, desc: &Arc<JobDesc>) {
+        let ranks = desc.ranks_on(self.me);
+        self.jobs.insert(desc.nspace.clone(), Job::new(desc.clone(), cx.now, &ranks));
+        if ranks.is_empty() {
+            return;
+        }
+        self.introduce(cx, &desc.nspace);
+        let (uid, gid) = (self.config.uid, self.config.gid);
+        for rank in ranks.iter() {
+            let proc = ProcId::new(&desc.nspace, Rank(rank));
+            let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
+            self.call(cx, register, Call::Told("registering a client"));
+            self.call(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
+        }
+    }
+
+    /// Tells our server of a job, unless it knows.
+    pub(crate) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
+        job.registered = true;
+        let info = job.desc.job_info(self.me, &self.table);
+        self.call(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
+    }
+
+    pub(crate) fn on_registered(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, status: Status) {
+        if status.is_success() {
+            return;
+        }
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let Some(rank) = job.procs.keys().next().copied() else { return };
+        job.procs.values_mut().for_each(|proc| proc.never());
+        let text = format!("registering job {nspace} with the server of {}: {status}", self.config.hostname);
+        self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
+        let failure = SpawnFailure { step: SpawnStep::Fork, subject: nspace.to_string(), errno: 0 };
+        self.post(cx, Up::StartFailed { proc: ProcId::new(nspace, rank), failure });
+        self.try_started(cx, nspace);
+        self.try_ended(cx, nspace);
+    }
+
+    /// The last that was missing is here: the server's part of the environment.
+    pub(crate) fn start_proc(&mut self, cx: &mut Cx<'_>, proc: &ProcId, server_env: Vec<(String, String)>) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let (desc, procs) = (job.desc.clone(), job.procs.len());
+        let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Preparing) else {
+            return;
+        };
+        let Some(app) = desc.app(proc.rank).filter(|_| entry.killed.is_none()) else {
+            entry.never();
+            self.try_started(cx, &proc.nspace);
+            return self.try_ended(cx, &proc.nspace);
+        };
+        entry.phase = Phase::Starting;
+        entry.open = [true; 2];
+        let cpuset = desc.binding(proc.rank).and_then(|binding| binding.cpuset.as_deref());
+        let start = ProcStart {
+            proc: proc.clone(),
+            argv: app.argv.clone(),
+            env: environment(&desc, app, proc.rank, procs, server_env),
+            cwd: app.cwd.clone(),
+            cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
+            stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },
+            scratch: desc.scratch.as_ref().map(|job| Text::from(format!("{job}/{}", proc.rank.0))),
+        };
+        let bytes = self.stream_window(procs);
+        cx.effect(Effect::Spawn(Box::new(start)));
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+            cx.effect(Effect::Credit { proc: proc.clone(), channel, bytes });
+        }
+    }
+
+    pub(crate) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.call(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
+    }
+}
+
+/// Whether `rank` reads the launcher's standard input.
+pub(crate) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
+    match desc.stdin {
+        StdinTarget::FirstRank => rank == Rank(0),
+        StdinTarget::Rank(chosen) => rank == chosen,
+        StdinTarget::All => true,
+        StdinTarget::None => false,
+    }
+}
+
+/// `NAME=VALUE`, each name once; later sources win: the job, the app, its prefix, other launchers' variables, the
+/// server, ours.
+fn environment(
+    desc: &JobDesc,
+    app: &AppDesc,
+    rank: Rank,
+    local_size: usize,
+    server: Vec<(String, String)>,
+) -> Vec<Text> {
+    let mut env: BTreeMap<Vec<u8>, Text> = BTreeMap::new();
+    let mut set = |entry: Text| {
+        let name = entry.as_bytes().split(|b| *b == b'=').next().unwrap_or_default().to_vec();
+        env.insert(name, entry);
+    };
+    desc.env.iter().chain(&app.env).cloned().for_each(&mut set);
+    for (name, value) in models::launch_triggers() {
+        set(Text::from(format!("{name}={value}")));
+    }
+    for (name, value) in server {
+        set(Text::from(format!("{name}={value}")));
+    }
+    let places = &desc.places;
+    for (name, value) in [
+        ("PX_JOB", desc.nspace.to_string()),
+        ("PX_RANK", rank.to_string()),
+        ("PX_SIZE", desc.size.to_string()),
+        ("PX_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
+        ("PX_LOCAL_SIZE", local_size.to_string()),
+        ("PX_NODE_RANK", places.node_rank.get(rank.0).to_string()),
+        ("PX_APP", places.app.get(rank.0).to_string()),
+    ] {
+        set(Text::from(format!("{name}={value}")));
+    }
+    if let Some(prefix) = &app.prefix {
+        for (name, below) in [("PATH", "bin"), ("LD_LIBRARY_PATH", "lib")] {
+            put_in_front(&mut env, name, prefix, below);
+        }
+    }
+    env.into_values().collect()
+}
+
+/// `NAME=PREFIX/below:before`.
+fn put_in_front(env: &mut BTreeMap<Vec<u8>, Text>, name: &str, prefix: &Text, below: &str) {
+    let mut entry = format!("{name}=").into_bytes();
+    entry.extend_from_slice(prefix.as_bytes());
+    entry.push(b'/');
+    entry.extend_from_slice(below.as_bytes());
+    let before = env.get(name.as_bytes()).and_then(|old| old.as_bytes().get(name.len() + 1..));
+    if let Some(before) = before.filter(|value| !value.is_empty()) {
+        entry.push(b':');
+        entry.extend_from_slice(before);
+    }
+    env.insert(name.as_bytes().to_vec(), Text::from_bytes(&entry));
+}

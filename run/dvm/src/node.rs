@@ -1,0 +1,95 @@
+//! One daemon: its decisions and its PMIx server, joined.
+//!
+//! What the server asks of its host is decided in `daemon.rs`, what the daemon asks of the server is done at once, and
+//! only what concerns the world outside leaves as an [`Effect`].
+
+use std::collections::VecDeque;
+
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{Machine, Outbox, Output, Time, Waiting};
+
+use crate::config::NodeConfig;
+use crate::daemon::{Act, Daemon, Happening};
+use crate::effect::{Effect, Input};
+
+/// `S` is the PMIx server; anything that takes a server's calls will do, which is how a simulation scripts thousands.
+#[derive(Debug)]
+pub struct Node<S: Machine> {
+    daemon: Daemon,
+    server: S,
+    outbox: Outbox<S::Return, S::Delivery>,
+    acts: VecDeque<Act>,
+}
+
+impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
+    pub fn new(config: NodeConfig, server: S) -> Node<S> {
+        Node { daemon: Daemon::new(config), server, outbox: Outbox::default(), acts: VecDeque::new() }
+    }
+
+    /// Takes one happening to its end. Effects are to be carried out in order.
+    pub fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
+        use phalanx_core::Input as ServerInput;
+        let connection = match &input {
+            Input::Opened { conn, peer } => Some(ServerInput::Opened { conn: *conn, peer: *peer }),
+            Input::Bytes { conn, data } => Some(ServerInput::Bytes { conn: *conn, data }),
+            Input::Writable { conn, queued } => Some(ServerInput::Writable { conn: *conn, queued: *queued }),
+            Input::Closed { conn, reason } => Some(ServerInput::Closed { conn: *conn, reason: *reason }),
+            Input::Tick => Some(ServerInput::Tick),
+            _ => None,
+        };
+        if let Some(connection) = connection {
+            self.server.handle(now, connection, &mut self.outbox);
+        }
+        self.daemon.handle(now, Happening::Input(input), &mut self.acts);
+        self.settle(now, effects);
+    }
+
+    /// When this node next wants an [`Input::Tick`], if nothing else happens before.
+    pub fn deadline(&self) -> Option<Time> {
+        [self.daemon.deadline(), self.server.deadline()].into_iter().flatten().min()
+    }
+
+    /// What this daemon waits for. Its server's own waits are the server's to explain.
+    pub fn explain(&self) -> Vec<Waiting> {
+        self.daemon.explain()
+    }
+
+    pub fn server(&self) -> &S {
+        &self.server
+    }
+
+    pub fn server_mut(&mut self) -> &mut S {
+        &mut self.server
+    }
+
+    /// Passes questions and answers between daemon and server until both are quiet.
+    fn settle(&mut self, now: Time, effects: &mut VecDeque<Effect>) {
+        use phalanx_core::Input as ServerInput;
+        loop {
+            while let Some(output) = self.outbox.pop() {
+                match output {
+                    Output::Send { conn, frame } => effects.push_back(Effect::Send { conn, frame }),
+                    Output::Close { conn } => effects.push_back(Effect::Close { conn }),
+                    Output::CallHost { id, op } => {
+                        self.daemon.handle(now, Happening::HostCall { id, op }, &mut self.acts);
+                    }
+                    Output::Return { id, result } => {
+                        self.daemon.handle(now, Happening::Returned { id, result }, &mut self.acts);
+                    }
+                    // A server connects to nobody and has no callbacks of its own.
+                    Output::Connect { .. } | Output::Deliver { .. } => {}
+                }
+            }
+            let Some(act) = self.acts.pop_front() else { return };
+            match act {
+                Act::Effect(effect) => effects.push_back(effect),
+                Act::Reply { id, reply } => {
+                    self.server.handle(now, ServerInput::Host { id, reply }, &mut self.outbox);
+                }
+                Act::Call { id, call } => {
+                    self.server.handle(now, ServerInput::Call { id, call }, &mut self.outbox);
+                }
+            }
+        }
+    }
+}

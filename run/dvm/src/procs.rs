@@ -1,0 +1,366 @@
+//! The processes of this node: from the order to start them to the last byte of their output.
+//!
+//! A process has ended when it was reaped, its server has noticed, both its streams are closed and the user has taken
+//! what they carried. When that is true of all of a job's processes here, this daemon contributes to the job's end.
+//! Whether one process's end is the end of the job is the root's decision (`root.rs`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_core::Time;
+use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::daemon::{Cx, Daemon};
+use crate::desc::JobDesc;
+use crate::effect::{Effect, SpawnFailure};
+use crate::gather::{OpId, Part};
+use crate::job::{ExitStatus, FailurePolicy, ProcEnd};
+use crate::msg::{NodeId, Up};
+use crate::ranges::Ranges;
+use crate::timers::Timer;
+
+/// A job as this daemon knows it, with or without processes here.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) desc: Arc<JobDesc>,
+    pub(crate) procs: BTreeMap<Rank, Proc>,
+    /// Ranks anywhere that have failed while the job goes on.
+    pub(crate) dead: Ranges,
+    pub(crate) since: Time,
+    /// Pieces of output that the user has not taken yet.
+    pub(crate) chunks: usize,
+    pub(crate) connected: u32,
+    /// Our server knows of it.
+    pub(crate) registered: bool,
+    told_started: bool,
+    told_failed: bool,
+    told_ended: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Proc {
+    pub(crate) phase: Phase,
+    pub(crate) pid: Option<u32>,
+    pub(crate) pmix: Pmix,
+    /// The deadliest signal that we have ordered.
+    pub(crate) killed: Option<Killed>,
+    pub(crate) suspended: bool,
+    /// Whether the streams still carry something: standard output, standard error.
+    pub(crate) open: [bool; 2],
+    status: Option<ExitStatus>,
+    after: Duration,
+    settled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Its environment is being made.
+    Preparing,
+    /// The shell was told.
+    Starting,
+    Running,
+    /// Reaped, or never started.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pmix {
+    Never,
+    Connected,
+    Finalized,
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Killed {
+    Asked,
+    Forced,
+}
+
+/// Processes that ended alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndGroup {
+    pub ranks: Ranges,
+    pub status: Option<ExitStatus>,
+    pub killed_by_us: bool,
+    pub lost_connection: bool,
+    /// After the job's start, the last of them.
+    pub after: Duration,
+}
+
+impl Job {
+    pub(crate) fn new(desc: Arc<JobDesc>, now: Time, ranks: &Ranges) -> Job {
+        let proc = || Proc {
+            phase: Phase::Preparing,
+            pid: None,
+            pmix: Pmix::Never,
+            killed: None,
+            suspended: false,
+            open: [false; 2],
+            status: None,
+            after: Duration::ZERO,
+            settled: false,
+        };
+        Job {
+            procs: ranks.iter().map(|rank| (Rank(rank), proc())).collect(),
+            desc,
+            dead: Ranges::new(),
+            since: now,
+            chunks: 0,
+            connected: 0,
+            registered: false,
+            told_started: false,
+            told_failed: false,
+            told_ended: false,
+        }
+    }
+}
+
+impl Proc {
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    pub(crate) fn stream(&mut self, channel: IofChannel) -> Option<&mut bool> {
+        match channel {
+            IofChannel::STDOUT => self.open.first_mut(),
+            IofChannel::STDERR => self.open.last_mut(),
+            _ => None,
+        }
+    }
+
+    /// It never came to run.
+    pub(crate) fn never(&mut self) {
+        self.phase = Phase::Gone;
+        self.open = [false; 2];
+        self.settled = true;
+    }
+}
+
+impl Daemon {
+    pub(crate) fn proc_mut(&mut self, proc: &ProcId) -> Option<&mut Proc> {
+        self.jobs.get_mut(&proc.nspace)?.procs.get_mut(&proc.rank)
+    }
+
+    pub(crate) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32) {
+        let Some(entry) = self.proc_mut(proc).filter(|entry| entry.phase == Phase::Starting) else { return };
+        entry.phase = Phase::Running;
+        entry.pid = Some(pid);
+        match entry.killed {
+            None => {}
+            Some(Killed::Asked) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGTERM }),
+            Some(Killed::Forced) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGKILL }),
+        }
+        self.try_started(cx, &proc.nspace);
+    }
+
+    pub(crate) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, proc: ProcId, failure: SpawnFailure) {
+        let Some(entry) = self.proc_mut(&proc).filter(|entry| entry.phase == Phase::Starting) else { return };
+        entry.never();
+        let nspace = proc.nspace.clone();
+        self.post(cx, Up::StartFailed { proc, failure });
+        self.try_started(cx, &nspace);
+        self.try_ended(cx, &nspace);
+    }
+
+    /// Contributes to the job's start when each process here runs or never will.
+    pub(crate) fn try_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let pending = |proc: &Proc| matches!(proc.phase, Phase::Preparing | Phase::Starting);
+        if job.told_started || job.procs.values().any(pending) {
+            return;
+        }
+        job.told_started = true;
+        let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
+        self.contribute(cx, OpId::Started(nspace.clone()), Part::Pids(pids));
+    }
+
+    pub(crate) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {
+        let settle_grace = self.config.limits.settle_grace;
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.is_alive()) else { return };
+        entry.phase = Phase::Gone;
+        entry.status = Some(status);
+        entry.after = cx.now.since(job.since);
+        // What it told its server last may still be unread; only then is it known whether it left in order.
+        if entry.pmix == Pmix::Connected {
+            self.timers.set(cx.now.after(settle_grace), Timer::Settle(proc.nspace.clone()));
+        } else {
+            self.settle(cx, proc);
+        }
+        self.try_started(cx, &proc.nspace);
+    }
+
+    /// A client said hello, goodbye, or neither any more.
+    pub(crate) fn on_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pmix: Pmix) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
+        if pmix == Pmix::Lost && entry.pmix == Pmix::Finalized {
+            return;
+        }
+        let first = entry.pmix == Pmix::Never;
+        entry.pmix = pmix;
+        if first && pmix == Pmix::Connected {
+            job.connected += 1;
+            self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
+        }
+        if pmix != Pmix::Connected {
+            self.settle(cx, proc);
+        }
+    }
+
+    pub(crate) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        if let Some(count) = self.jobs.get(nspace).map(|job| job.connected) {
+            self.post(cx, Up::Connected { nspace: nspace.clone(), count });
+        }
+    }
+
+    pub(crate) fn settle_all(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        let overdue = |after: Duration| cx.now.since(job.since) >= after + self.config.limits.settle_grace;
+        let gone = job.procs.iter().filter(|(_, proc)| proc.phase == Phase::Gone && overdue(proc.after));
+        let gone: Vec<ProcId> = gone.map(|(rank, _)| ProcId::new(nspace, *rank)).collect();
+        gone.iter().for_each(|proc| self.settle(cx, proc));
+    }
+
+    /// Everything that decides how a process ended is known.
+    fn settle(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
+        if entry.phase != Phase::Gone || entry.settled {
+            return;
+        }
+        entry.settled = true;
+        let end = ProcEnd {
+            proc: proc.clone(),
+            node: self.config.hostname.to_string(),
+            pid: entry.pid,
+            status: entry.status,
+            after: entry.after,
+            killed_by_us: entry.killed.is_some(),
+            lost_connection: entry.lost_connection(),
+        };
+        let telling = match job.desc.on_failure {
+            // The first decides; the others are in the job's end.
+            FailurePolicy::KillJob => !job.told_failed,
+            FailurePolicy::KillOnSignal | FailurePolicy::Continue => true,
+        };
+        if end.is_failure() && telling {
+            job.told_failed = true;
+            self.post(cx, Up::Failed(end));
+        }
+        let grace = self.config.limits.output_grace;
+        let Some(job) = self.jobs.get(&proc.nspace) else { return };
+        if job.procs.values().all(|proc| proc.phase == Phase::Gone) {
+            self.timers.set_once(cx.now.after(grace), Timer::Drain(proc.nspace.clone()));
+        }
+        self.try_ended(cx, &proc.nspace);
+    }
+
+    /// Whoever still holds the pipes of our dead processes has had its time.
+    pub(crate) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        if job.procs.values().any(|proc| proc.phase != Phase::Gone) {
+            return;
+        }
+        let mut open = Vec::new();
+        for (rank, proc) in &job.procs {
+            let channels = [IofChannel::STDOUT, IofChannel::STDERR].into_iter().zip(proc.open);
+            open.extend(channels.filter(|(_, open)| *open).map(|(c, _)| (ProcId::new(nspace, *rank), c)));
+        }
+        for (proc, channel) in open {
+            self.on_output_closed(cx, &proc, channel);
+        }
+    }
+
+    /// Contributes to the job's end when nothing of it is left here.
+    pub(crate) fn try_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let over = |proc: &Proc| proc.phase == Phase::Gone && proc.settled && proc.open == [false; 2];
+        if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
+            return;
+        }
+        job.told_ended = true;
+        // With many processes, times are told roughly, so that what ended alike is told together.
+        let grain = if job.desc.size <= EXACT { 1 } else { 1000 };
+        let mut ends = Vec::new();
+        for (rank, proc) in &job.procs {
+            let group = EndGroup {
+                ranks: Ranges::single(rank.0),
+                status: proc.status,
+                killed_by_us: proc.killed.is_some(),
+                lost_connection: proc.lost_connection(),
+                after: Duration::from_millis((proc.after.as_millis() as u64).div_ceil(grain) * grain),
+            };
+            EndGroup::merge(&mut ends, vec![group]);
+        }
+        self.contribute(cx, OpId::Ended(nspace.clone()), Part::Ends(ends));
+    }
+
+    /// The job is over everywhere.
+    pub(crate) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.remove(nspace) else { return };
+        self.timers.cancel(|timer| timer.concerns(nspace));
+        self.drop_gathers(|op| op.concerns(nspace)).iter().for_each(|op| self.fail_collective(cx, op));
+        self.rounds.forget(nspace);
+        self.modexes_without_job(cx, nspace);
+        if job.registered {
+            self.deregister(cx, nspace);
+        }
+        if !job.procs.is_empty() {
+            cx.effect(Effect::Forget { nspace: nspace.clone(), scratch: job.desc.scratch.clone() });
+        }
+        if self.me == NodeId::ROOT {
+            self.tell_end(cx, nspace);
+        }
+    }
+
+    /// Ranks that have failed while their job goes on.
+    pub(crate) fn on_dead(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        job.dead.add(ranks);
+        let concerned = |op: &OpId| match op {
+            OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
+            OpId::Started(_) | OpId::Ended(_) => false,
+        };
+        self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
+    }
+
+    fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {
+        self.answer_collective(cx, op, &Err(Status::ERR_PROC_ABORTED));
+    }
+}
+
+impl Proc {
+    fn lost_connection(&self) -> bool {
+        matches!(self.pmix, Pmix::Connected | Pmix::Lost)
+    }
+}
+
+impl EndGroup {
+    /// Adds `more` to `ends`: what ended alike becomes one group.
+    pub fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
+        for group in more {
+            let alike = |other: &&mut EndGroup| {
+                let mine = (group.status, group.killed_by_us, group.lost_connection, group.after);
+                mine == (other.status, other.killed_by_us, other.lost_connection, other.after)
+            };
+            match ends.iter_mut().find(alike) {
+                Some(same) => same.ranks.add(&group.ranks),
+                None => ends.push(group),
+            }
+        }
+    }
+}
+
+pub(crate) const SIGTERM: i32 = 15;
+pub(crate) const SIGKILL: i32 = 9;
+pub(crate) const SIGCONT: i32 = 18;
+pub(crate) const SIGSTOP: i32 = 19;
+
+/// Progress is told this much later, so that it is told seldom.
+const COLLECT: Duration = Duration::from_millis(250);
+/// In jobs up to this size each process's time is told to the millisecond.
+const EXACT: u32 = 1024;

@@ -1,0 +1,312 @@
+//! Published data, held by the root: who may see what, how long it lives, who waits for it.
+//!
+//! The store is bounded in bytes; lookups that wait are bounded by their number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use phalanx_core::{HostReply, Time, Waiting};
+use phalanx_spec::{Persistence, Range, Status, keys};
+use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
+
+use crate::daemon::{Cx, Daemon};
+use crate::msg::NodeId;
+use crate::timers::Timer;
+
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    entries: Vec<Entry>,
+    bytes: usize,
+    waiting: BTreeMap<u64, Lookup>,
+    last_lookup: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    from: ProcId,
+    node: NodeId,
+    uid: u32,
+    key: Key,
+    value: Value,
+    range: Range,
+    /// For [`Range::CUSTOM`].
+    readers: Vec<ProcId>,
+    /// Users other than the publisher's that may read.
+    uids: Vec<u64>,
+    persistence: Persistence,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Lookup {
+    origin: NodeId,
+    request: u64,
+    from: ProcId,
+    uid: u32,
+    keys: Vec<Key>,
+    range: Range,
+    /// How many of the keys it waits for.
+    wanted: usize,
+    since: Time,
+    until: Option<Time>,
+}
+
+impl Daemon {
+    #[allow(clippy::too_many_arguments)] // The upcall's own fields.
+    pub(crate) fn publish(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &ProcId,
+        uid: u32,
+        data: &[Info],
+        range: Range,
+        persistence: Persistence,
+        info: &[Info],
+    ) -> Status {
+        let Some(node) = self.jobs.get(&from.nspace).and_then(|job| job.desc.node_of(from.rank)) else {
+            return Status::ERR_NOT_FOUND;
+        };
+        let limit = self.config.limits.published;
+        let Some(root) = &mut self.root else { return Status::ERR_NOT_SUPPORTED };
+        let store = &mut root.store;
+        let range = if range == Range::UNDEF { Range::SESSION } else { range };
+        let bytes: usize = data.iter().map(weight).sum();
+        if store.bytes.saturating_add(bytes) > limit {
+            return Status::ERR_OUT_OF_RESOURCE;
+        }
+        let mut new = BTreeSet::new();
+        let taken = |key: &Key| store.entries.iter().any(|entry| entry.key == *key && entry.overlaps(from, node, range));
+        if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
+            return Status::ERR_DUPLICATE_KEY;
+        }
+        let readers: Vec<ProcId> = procs(info.find(keys::EVENT_CUSTOM_RANGE)).collect();
+        let uids: Vec<u64> = numbers(info.find(keys::ACCESS_USERIDS)).collect();
+        store.bytes += bytes;
+        store.entries.extend(data.iter().map(|item| Entry {
+            from: from.clone(),
+            node,
+            uid,
+            key: item.key.clone(),
+            value: item.value.clone(),
+            range,
+            readers: readers.clone(),
+            uids: uids.clone(),
+            persistence,
+            bytes: weight(item),
+        }));
+        self.serve_lookups(cx);
+        Status::SUCCESS
+    }
+
+    #[allow(clippy::too_many_arguments)] // The upcall's own fields.
+    pub(crate) fn lookup(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        from: &ProcId,
+        uid: u32,
+        keys: &[Key],
+        range: Range,
+        info: &[Info],
+    ) {
+        let wanted = match info.find(keys::WAIT).map(|value| (value.as_u64(), value.is_true())) {
+            None => 0,
+            Some((Some(0), _)) | Some((None, true)) => keys.len(),
+            Some((Some(count), _)) => (count as usize).min(keys.len()),
+            Some((None, false)) => 0,
+        };
+        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        let lookup = Lookup {
+            origin,
+            request,
+            from: from.clone(),
+            uid,
+            keys: keys.to_vec(),
+            range,
+            wanted,
+            since: cx.now,
+            until: seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))),
+        };
+        if self.lookup_node(&lookup).is_none() {
+            return self.refuse(cx, origin, request, Status::ERR_NOT_FOUND);
+        }
+        let Some(lookup) = self.try_lookup(cx, lookup) else { return };
+        let Some(root) = &mut self.root else { return };
+        if root.store.waiting.len() >= MOST_WAITING {
+            return self.refuse(cx, origin, request, Status::ERR_OUT_OF_RESOURCE);
+        }
+        root.store.last_lookup += 1;
+        let id = root.store.last_lookup;
+        let until = lookup.until;
+        root.store.waiting.insert(id, lookup);
+        if let Some(until) = until {
+            self.timers.set(until, Timer::Lookup(id));
+        }
+    }
+
+    /// Answers a lookup unless it has to wait; then it comes back.
+    fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
+        let node = self.lookup_node(&lookup)?;
+        let root = self.root.as_mut()?;
+        let mut found = Vec::new();
+        for key in &lookup.keys {
+            found.extend(root.store.entries.iter().position(|entry| entry.answers(key, &lookup, node)));
+        }
+        if found.len() < lookup.wanted {
+            return Some(lookup);
+        }
+        let data: Vec<Pdata> = found.iter().filter_map(|at| Some(root.store.entries.get(*at)?.to_pdata())).collect();
+        found.sort_unstable();
+        for at in found.into_iter().rev() {
+            if root.store.entries.get(at).is_some_and(|entry| entry.persistence == Persistence::FIRST_READ) {
+                root.store.bytes -= root.store.entries.remove(at).bytes;
+            }
+        }
+        let result = match data.len() {
+            0 => Err(Status::ERR_NOT_FOUND),
+            _ => Ok(data),
+        };
+        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(result));
+        None
+    }
+
+    fn lookup_node(&self, lookup: &Lookup) -> Option<NodeId> {
+        self.jobs.get(&lookup.from.nspace)?.desc.node_of(lookup.from.rank)
+    }
+
+    /// Something new was published.
+    fn serve_lookups(&mut self, cx: &mut Cx<'_>) {
+        let Some(root) = &mut self.root else { return };
+        for (id, lookup) in std::mem::take(&mut root.store.waiting) {
+            if let Some(waits) = self.try_lookup(cx, lookup)
+                && let Some(root) = &mut self.root
+            {
+                root.store.waiting.insert(id, waits);
+            }
+        }
+    }
+
+    pub(crate) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.waiting.remove(&id)) else { return };
+        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(Err(Status::ERR_TIMEOUT)));
+    }
+
+    pub(crate) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
+        let Some(root) = &mut self.root else { return Status::ERR_NOT_SUPPORTED };
+        let anywhere = range == Range::UNDEF;
+        root.store.remove(|entry| {
+            let own = entry.from == *from && entry.uid == uid;
+            own && (anywhere || entry.range == range) && (keys.is_empty() || keys.contains(&entry.key))
+        });
+        Status::SUCCESS
+    }
+
+    /// The job is over: what was to live no longer goes, and nobody of it waits.
+    pub(crate) fn withdraw_published(&mut self, nspace: &Nspace) {
+        let Some(root) = &mut self.root else { return };
+        let outlives = |p| p == Persistence::INDEF || p == Persistence::SESSION;
+        root.store.remove(|entry| entry.from.nspace == *nspace && !outlives(entry.persistence));
+        root.store.waiting.retain(|_, lookup| lookup.from.nspace != *nspace);
+    }
+
+    /// A process has ended.
+    pub(crate) fn withdraw_published_by(&mut self, proc: &ProcId) {
+        let Some(root) = &mut self.root else { return };
+        root.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
+    }
+
+    pub(crate) fn explain_lookups(&self) -> Vec<Waiting> {
+        let waiting = |lookup: &Lookup| Waiting {
+            operation: "lookup",
+            subject: lookup.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" "),
+            asked_by: vec![lookup.from.clone()],
+            missing: Vec::new(),
+            since: lookup.since,
+            deadline: lookup.until,
+            unblocked_by: "somebody publishing the keys",
+        };
+        self.root.iter().flat_map(|root| root.store.waiting.values().map(waiting)).collect()
+    }
+}
+
+impl Store {
+    fn remove(&mut self, chosen: impl Fn(&Entry) -> bool) {
+        let gone: usize = self.entries.extract_if(.., |entry| chosen(entry)).map(|entry| entry.bytes).sum();
+        self.bytes -= gone;
+    }
+}
+
+impl Entry {
+    fn answers(&self, key: &Key, lookup: &Lookup, node: NodeId) -> bool {
+        self.key == *key
+            && (self.uid == lookup.uid || self.uids.contains(&u64::from(lookup.uid)))
+            && (lookup.range == Range::UNDEF || lookup.range == self.range)
+            && self.is_visible_to(&lookup.from, node)
+    }
+
+    fn is_visible_to(&self, proc: &ProcId, node: NodeId) -> bool {
+        match self.range {
+            Range::PROC_LOCAL => self.from == *proc,
+            Range::LOCAL => self.node == node,
+            Range::NAMESPACE => self.from.nspace == proc.nspace,
+            Range::CUSTOM => self.from == *proc || self.readers.iter().any(|reader| reader.covers(proc)),
+            Range::SESSION | Range::GLOBAL => true,
+            // Meant for the resource manager alone.
+            _ => false,
+        }
+    }
+
+    /// Whether a second entry of the same key could be mistaken for this one by somebody.
+    fn overlaps(&self, from: &ProcId, node: NodeId, range: Range) -> bool {
+        if self.range != range {
+            return false;
+        }
+        match range {
+            Range::PROC_LOCAL => self.from == *from,
+            Range::LOCAL => self.node == node,
+            Range::NAMESPACE => self.from.nspace == from.nspace,
+            _ => true,
+        }
+    }
+
+    fn to_pdata(&self) -> Pdata {
+        Pdata { proc: self.from.clone(), key: self.key.clone(), value: self.value.clone() }
+    }
+}
+
+/// What an item counts against the store's bound.
+fn weight(item: &Info) -> usize {
+    OVERHEAD + item.key.as_str().len() + value_weight(&item.value)
+}
+
+fn value_weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.as_bytes().len(),
+        Value::ByteObject(blob)
+        | Value::CompressedString(blob)
+        | Value::CompressedByteObject(blob)
+        | Value::DataBuffer(blob)
+        | Value::Regex(blob) => blob.len(),
+        Value::Buffer(buffer) => buffer.bytes.len(),
+        Value::Value(inner) => OVERHEAD + value_weight(inner),
+        Value::Info(info) => weight(info),
+        Value::DataArray(array) => array.items.iter().map(|item| OVERHEAD + value_weight(item)).sum(),
+        _ => OVERHEAD,
+    }
+}
+
+/// The processes that a value names: one, or an array.
+pub(crate) fn procs(value: Option<&Value>) -> impl Iterator<Item = ProcId> {
+    let one = value.and_then(Value::as_proc).cloned();
+    let many = value.and_then(Value::as_array).into_iter().flat_map(|array| &array.items);
+    one.into_iter().chain(many.filter_map(Value::as_proc).cloned())
+}
+
+fn numbers(value: Option<&Value>) -> impl Iterator<Item = u64> {
+    let many = value.and_then(Value::as_array).into_iter().flat_map(|array| &array.items);
+    many.filter_map(Value::as_u64)
+}
+
+const OVERHEAD: usize = 64;
+const MOST_WAITING: usize = 1 << 16;

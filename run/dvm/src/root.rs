@@ -1,0 +1,399 @@
+//! The root's table of jobs: from the request to the report of its end.
+//!
+//! Here alone is decided what the end of one process means for the others. The first reason for a job's end is the one
+//! that is told; whatever it causes is a consequence, not a culprit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_core::Time;
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::control::{Action, Control};
+use crate::daemon::{Cx, Daemon};
+use crate::desc::JobDesc;
+use crate::effect::{Effect, Report, SpawnFailure};
+use crate::event::Interests;
+use crate::gather::{OpId, Part};
+use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
+use crate::msg::{Down, NodeId};
+use crate::procs::{EndGroup, SIGKILL, SIGTERM};
+use crate::publish::Store;
+use crate::ranges::Ranges;
+use crate::stdin::StdinFlow;
+use crate::timers::Timer;
+
+#[derive(Debug, Default)]
+pub(crate) struct Root {
+    pub(crate) jobs: BTreeMap<Nspace, RootJob>,
+    pub(crate) last_job: u32,
+    pub(crate) store: Store,
+    pub(crate) interests: Interests,
+    pub(crate) last_context: u64,
+    lost: BTreeSet<NodeId>,
+    shutting_down: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct RootJob {
+    pub(crate) desc: Arc<JobDesc>,
+    pub(crate) asked_by: AskedBy,
+    pub(crate) since: Time,
+    pub(crate) running: bool,
+    pub(crate) limit: Option<Duration>,
+    pub(crate) verdict: Option<JobVerdict>,
+    /// Rank and pid, by rank.
+    pub(crate) pids: Vec<(u32, u32)>,
+    pub(crate) stdin: StdinFlow,
+    /// Processes that have called init, by daemon.
+    connected: BTreeMap<NodeId, u32>,
+    ends: Vec<EndGroup>,
+    over: bool,
+    /// What a program that could not be started says of itself.
+    start_code: Option<i32>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum AskedBy {
+    User(u64),
+    /// A process, through its daemon's request.
+    Process { node: NodeId, request: u64 },
+    /// Who asked has its answer.
+    Answered,
+}
+
+impl Daemon {
+    pub(crate) fn root_job(&mut self, nspace: &Nspace) -> Option<&mut RootJob> {
+        self.root.as_mut()?.jobs.get_mut(nspace)
+    }
+
+    pub(crate) fn launch_submitted(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
+        if let Err(error) = self.launch(cx, AskedBy::User(request), &job) {
+            cx.report(Report::Refused { request, error });
+        }
+    }
+
+    /// Maps the job and tells everybody. The error says what, why, and a hint.
+    pub(crate) fn launch(&mut self, cx: &mut Cx<'_>, asked_by: AskedBy, job: &JobRequest) -> Result<Nspace, String> {
+        let Some(root) = &mut self.root else { return Err("jobs are accepted by the root daemon".to_owned()) };
+        if root.shutting_down {
+            return Err("the DVM is shutting down".to_owned());
+        }
+        let number = root.last_job + 1;
+        let (desc, notes) = self.plan(number, job)?;
+        let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
+        let entry = RootJob {
+            stdin: StdinFlow::new(&desc),
+            desc: desc.clone(),
+            asked_by: asked_by.clone(),
+            since: cx.now,
+            running: false,
+            limit: job.timeout,
+            verdict: None,
+            pids: Vec::new(),
+            connected: BTreeMap::new(),
+            ends: Vec::new(),
+            over: false,
+            start_code: None,
+        };
+        if let Some(root) = &mut self.root {
+            root.last_job = number;
+            root.jobs.insert(nspace.clone(), entry);
+        }
+        if let AskedBy::User(request) = asked_by {
+            cx.report(Report::Accepted { request, nspace: nspace.clone() });
+        }
+        for text in notes {
+            cx.report(Report::Note { nspace: Some(nspace.clone()), text });
+        }
+        if let Some(limit) = job.timeout {
+            self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
+        }
+        self.cast_all(cx, Down::Start(desc));
+        Ok(nspace)
+    }
+
+    /// Another part of a job's start or end has arrived at the root.
+    pub(crate) fn gather_advanced(&mut self, cx: &mut Cx<'_>, op: &OpId) {
+        let OpId::Started(nspace) = op else { return };
+        let Some((arrived, _)) = self.gathered_nodes(op) else { return };
+        let Some(job) = self.root_job(nspace) else { return };
+        let of = job.desc.size;
+        let here = |rank: &u32| arrived.contains(job.desc.places.node.get(*rank));
+        let done = (0..of).filter(here).count() as u32;
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
+    }
+
+    pub(crate) fn job_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
+        let Some(job) = self.root_job(nspace) else { return };
+        job.running = true;
+        if let Part::Pids(mut pids) = part {
+            pids.sort_unstable();
+            job.pids = pids;
+        }
+        let (done, of) = (job.pids.len() as u32, job.desc.size);
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
+        self.answer_spawn(cx, nspace);
+        self.ask_stdin(cx, nspace);
+    }
+
+    pub(crate) fn on_connected(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace, count: u32) {
+        let Some(job) = self.root_job(nspace) else { return };
+        job.connected.insert(from, count);
+        let (done, of) = (job.connected.values().sum(), job.desc.size);
+        cx.report(Report::Progress { nspace: nspace.clone(), phase: "connecting", done, of });
+    }
+
+    pub(crate) fn on_start_failed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: NodeId,
+        proc: &ProcId,
+        failure: &SpawnFailure,
+    ) {
+        let error = format!("starting rank {} on {}: {failure}", proc.rank, self.node_name(from));
+        if let Some(job) = self.root_job(&proc.nspace) {
+            job.start_code.get_or_insert(failure.exit_code());
+        }
+        self.end_job(cx, &proc.nspace, JobVerdict::NotStarted { error });
+    }
+
+    /// A process has ended badly.
+    pub(crate) fn on_proc_failed(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        let nspace = &end.proc.nspace;
+        let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
+        if job.desc.on_failure.ends_job(end) {
+            self.tell_proc_event(cx, end);
+            return self.end_job(cx, nspace, JobVerdict::Failed { first: end.clone() });
+        }
+        let (ranks, to) = (Ranges::single(end.proc.rank.0), job.desc.nodes.clone());
+        self.cast(cx, to, Down::Dead { nspace: nspace.clone(), ranks });
+        self.tell_proc_event(cx, end);
+    }
+
+    pub(crate) fn on_abort(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &ProcId,
+        status: Status,
+        message: &str,
+        procs: &[ProcId],
+    ) {
+        let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
+        let whole = ProcId::all(&from.nspace);
+        for proc in if procs.is_empty() { std::slice::from_ref(&whole) } else { procs } {
+            let Some(job) = self.root_job(&proc.nspace) else { continue };
+            let all = job.desc.ranks();
+            let ranks = chosen.entry(proc.nspace.clone()).or_default();
+            if proc.rank == Rank::WILDCARD { ranks.add(&all) } else { ranks.insert(proc.rank.0) }
+        }
+        for (nspace, ranks) in chosen {
+            let Some(job) = self.root_job(&nspace) else { continue };
+            if ranks.count() >= job.desc.size || job.desc.on_failure != FailurePolicy::Continue {
+                let verdict = JobVerdict::Aborted { by: from.clone(), status, message: message.to_owned() };
+                self.end_job(cx, &nspace, verdict);
+            } else {
+                let to = job.desc.nodes_of(&ranks);
+                self.cast(cx, to, Down::Control { nspace, ranks: Some(ranks), action: Action::Terminate });
+            }
+        }
+    }
+
+    pub(crate) fn on_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(limit) = self.root_job(nspace).and_then(|job| job.limit) else { return };
+        self.end_job(cx, nspace, JobVerdict::TimedOut { limit });
+    }
+
+    /// The user wants something done to a job.
+    pub(crate) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
+        let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
+        let to = job.desc.nodes.clone();
+        let action = match control {
+            Control::Signal(signal) => Action::Signal(signal),
+            Control::Suspend => Action::Suspend,
+            Control::Resume => Action::Resume,
+            Control::Terminate { signal } => {
+                return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
+            }
+            Control::Kill => {
+                job.verdict.get_or_insert(JobVerdict::Cancelled { signal: SIGKILL });
+                Action::Kill
+            }
+        };
+        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action });
+    }
+
+    /// The job is to end, for this reason unless it had one already.
+    pub(crate) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
+        let Some(job) = self.root_job(nspace).filter(|job| job.verdict.is_none() && !job.over) else { return };
+        job.verdict = Some(verdict);
+        let to = job.desc.nodes.clone();
+        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: Action::Terminate });
+    }
+
+    /// Processes on a lost node are lost with it.
+    pub(crate) fn lose_processes(&mut self, cx: &mut Cx<'_>, node: NodeId, why: &str) {
+        let name = self.node_name(node);
+        let Some(root) = &mut self.root else { return };
+        let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.over;
+        let jobs: Vec<Arc<JobDesc>> = root.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
+        cx.report(Report::Note { nspace: None, text: format!("node {name} (daemon {}) is lost: {why}", node.0) });
+        for desc in jobs {
+            if desc.on_failure == FailurePolicy::Continue {
+                let dead = Down::Dead { nspace: desc.nspace.clone(), ranks: desc.ranks_on(node) };
+                self.cast(cx, desc.nodes.clone(), dead);
+            } else {
+                self.end_job(cx, &desc.nspace, JobVerdict::NodeLost { node: name.to_string() });
+            }
+            // Nobody else may be left to contribute.
+            self.reconsider_gather(cx, OpId::Started(desc.nspace.clone()));
+            self.reconsider_gather(cx, OpId::Ended(desc.nspace.clone()));
+        }
+    }
+
+    /// `true` the first time.
+    pub(crate) fn note_lost(&mut self, node: NodeId) -> bool {
+        self.root.as_mut().is_some_and(|root| root.lost.insert(node))
+    }
+
+    pub(crate) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
+        let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
+        job.over = true;
+        if let Part::Ends(ends) = part {
+            job.ends = ends;
+        }
+        self.withdraw_published(nspace);
+        self.cast_all(cx, Down::Forget { nspace: nspace.clone() });
+    }
+
+    /// Nothing of the job is left here: the user is told of its end.
+    pub(crate) fn tell_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.root.as_mut().and_then(|root| root.jobs.remove(nspace)) else { return };
+        self.answer_spawn_of(cx, &job);
+        let end = self.job_end(cx.now, job);
+        self.tell_job_end_event(cx, &end);
+        cx.report(Report::Ended(Box::new(end)));
+        self.stop_when_idle(cx);
+    }
+
+    fn job_end(&self, now: Time, job: RootJob) -> JobEnd {
+        let desc = &job.desc;
+        let pid = |rank: u32| {
+            let at = job.pids.binary_search_by_key(&rank, |(rank, _)| *rank).ok()?;
+            job.pids.get(at).map(|(_, pid)| *pid)
+        };
+        let lost = ProcEnd {
+            proc: ProcId::new(&desc.nspace, Rank(0)),
+            node: String::new(),
+            pid: None,
+            status: None,
+            after: now.since(job.since),
+            killed_by_us: false,
+            lost_connection: false,
+        };
+        let named = |rank: u32, end: &ProcEnd| ProcEnd {
+            proc: ProcId::new(&desc.nspace, Rank(rank)),
+            node: desc.node_of(Rank(rank)).map(|node| self.node_name(node).to_string()).unwrap_or_default(),
+            pid: pid(rank),
+            ..end.clone()
+        };
+        let mut procs: Vec<ProcEnd> = (0..desc.size).map(|rank| named(rank, &lost)).collect();
+        for group in &job.ends {
+            for rank in group.ranks.iter() {
+                if let Some(end) = procs.get_mut(rank as usize) {
+                    end.status = group.status;
+                    end.after = group.after;
+                    end.killed_by_us = group.killed_by_us;
+                    end.lost_connection = group.lost_connection;
+                }
+            }
+        }
+        let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
+        let verdict = match (job.verdict, first_failure) {
+            (Some(verdict), _) => verdict,
+            (None, Some(first)) => JobVerdict::Failed { first: first.clone() },
+            (None, None) => JobVerdict::Success,
+        };
+        JobEnd {
+            nspace: desc.nspace.clone(),
+            exit_code: job.start_code.unwrap_or_else(|| verdict.exit_code()),
+            verdict,
+            procs,
+            duration: now.since(job.since),
+        }
+    }
+
+    pub(crate) fn on_shutdown(&mut self, cx: &mut Cx<'_>) {
+        let Some(root) = &mut self.root else { return };
+        root.shutting_down = true;
+        let jobs: Vec<Nspace> = root.jobs.keys().cloned().collect();
+        for nspace in jobs {
+            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGTERM });
+        }
+        self.stop_when_idle(cx);
+    }
+
+    fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {
+        if self.root.as_ref().is_some_and(|root| root.shutting_down && root.jobs.is_empty()) {
+            self.cast_all(cx, Down::Stop);
+        }
+    }
+
+    /// This daemon is done: what it started must not outlive it.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        for (nspace, job) in std::mem::take(&mut self.jobs) {
+            for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
+                cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
+            }
+            if !job.procs.is_empty() {
+                cx.effect(Effect::Forget { nspace, scratch: job.desc.scratch.clone() });
+            }
+        }
+        cx.effect(Effect::Stop);
+    }
+}
+
+impl RootJob {
+    /// As a query for the job's status is answered.
+    pub(crate) fn status(&self) -> Status {
+        match (&self.verdict, self.running) {
+            (None, _) => Status::SUCCESS,
+            (Some(JobVerdict::Success), _) => Status::SUCCESS,
+            (Some(JobVerdict::Aborted { .. }), _) => Status::ERR_JOB_ABORTED,
+            (Some(JobVerdict::NotStarted { .. }), _) => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            (Some(JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. }), _) => Status::ERR_JOB_CANCELED,
+            (Some(JobVerdict::NodeLost { .. }), _) => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
+            (Some(JobVerdict::Failed { first }), _) => match first.status {
+                Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
+                _ => Status::ERR_JOB_NON_ZERO_TERM,
+            },
+        }
+    }
+}
+
+impl JobVerdict {
+    /// What the launcher exits with.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            JobVerdict::Success => 0,
+            JobVerdict::Failed { first } => match first.status {
+                Some(ExitStatus::Code(0)) | None => 1,
+                Some(status) => status.shell_code(),
+            },
+            JobVerdict::Aborted { status, .. } => match status.0 & 0xff {
+                0 => 1,
+                code => code,
+            },
+            JobVerdict::NotStarted { .. } => 126,
+            JobVerdict::TimedOut { .. } => 124,
+            JobVerdict::Cancelled { signal } => 128 + signal,
+            JobVerdict::NodeLost { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A process asks for a new job: the same path as the user's, with the process as the parent.
+
+use std::time::Duration;
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
+
+use crate::daemon::{Cx, Daemon};
+use crate::effect::Report;
+use crate::job::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
+use crate::msg::NodeId;
+use crate::root::{AskedBy, RootJob};
+
+/// The directives that are carried out. Others are ignored unless they are marked as required.
+pub(crate) const SUPPORTED: &[&str] =
+    &[keys::WDIR, keys::PREFIX, keys::SET_ENVAR, keys::UNSET_ENVAR, keys::TIMEOUT, keys::JOB_TIMEOUT];
+
+impl Daemon {
+    /// Root only.
+    pub(crate) fn spawn(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        from: &ProcId,
+        job: &[Info],
+        apps: &[App],
+    ) {
+        let job = match self.to_request(from, job, apps) {
+            Ok(job) => job,
+            Err(status) => return self.refuse(cx, origin, request, status),
+        };
+        let asked_by = AskedBy::Process { node: origin, request };
+        if let Err(error) = self.launch(cx, asked_by, &job) {
+            let text = format!("spawning a job for {from}: {error}");
+            cx.report(Report::Note { nspace: Some(from.nspace.clone()), text });
+            self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+        }
+    }
+
+    /// The job runs, or never will: whoever asked for it is told, once.
+    pub(crate) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.root_job(nspace) else { return };
+        let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
+        let result = match job.verdict {
+            None => Ok(nspace.clone()),
+            Some(_) => Err(Status::ERR_JOB_FAILED_TO_LAUNCH),
+        };
+        if let AskedBy::Process { node, request } = asked_by {
+            self.answer(cx, node, request, HostReply::Spawned(result));
+        }
+    }
+
+    /// The job has ended; if nobody could say before that it ran, it did not.
+    pub(crate) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &RootJob) {
+        if let AskedBy::Process { node, request } = job.asked_by {
+            self.answer(cx, node, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_LAUNCH)));
+        }
+    }
+
+    fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Status> {
+        let parent = self.jobs.get(&from.nspace).ok_or(Status::ERR_NOT_FOUND)?;
+        let infos = job.iter().chain(apps.iter().flat_map(|app| &app.info));
+        if infos.into_iter().any(|info| info.is_required() && !SUPPORTED.contains(&info.key.as_str())) {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
+        Ok(JobRequest {
+            apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
+            env: parent.desc.env.clone(),
+            stdin: StdinTarget::None,
+            on_failure: FailurePolicy::default(),
+            timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            info: job.to_vec(),
+            parent: Some(from.clone()),
+        })
+    }
+}
+
+fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
+    let mut argv = app.argv.clone();
+    if let Some(cmd) = &app.cmd {
+        match argv.first_mut() {
+            Some(first) => *first = cmd.clone(),
+            None => argv.push(cmd.clone()),
+        }
+    }
+    if argv.is_empty() {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    let text = |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
+    let mut env = app.env.clone();
+    for info in job.iter().chain(&app.info) {
+        if let (keys::SET_ENVAR, Value::Envar(envar)) = (info.key.as_str(), &info.value)
+            && let (Some(name), Some(value)) = (&envar.name, &envar.value)
+        {
+            let entry = [name.as_bytes(), value.as_bytes()].join(&b'=');
+            env.push(Text::from_bytes(&entry));
+        }
+    }
+    let unset = |entry: &Text| {
+        let removed = job.iter().chain(&app.info).filter(|info| info.key == keys::UNSET_ENVAR);
+        removed.filter_map(|info| info.value.as_text()).any(|name| {
+            entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+        })
+    };
+    env.retain(|entry| !unset(entry));
+    Ok(AppSpec {
+        argv,
+        procs: u32::try_from(app.max_procs).ok().filter(|procs| *procs > 0),
+        env,
+        cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
+        prefix: text(keys::PREFIX),
+    })
+}
+

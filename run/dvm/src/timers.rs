@@ -1,0 +1,83 @@
+//! When which table wants to be looked at again. An entry that has lost its meaning is ignored when it fires.
+
+use std::collections::BTreeSet;
+
+use phalanx_core::Time;
+use phalanx_wire::Nspace;
+
+use crate::msg::NodeId;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// Reports of booting daemons are collected a moment before they go up.
+    Report,
+    /// Boot has taken too long.
+    Boot,
+    /// Say something on idle links, look for silent ones.
+    Beat,
+    CastAck,
+    PostAck,
+    /// A lost neighbour had this long to come back.
+    Reconnect(NodeId),
+    /// This orphan had this long to find a parent.
+    Orphaned,
+    /// How many processes have called init is told a moment later.
+    Connected(Nspace),
+    /// An exited process's connection should be gone by now.
+    Settle(Nspace),
+    /// Politeness is over.
+    Kill(Nspace),
+    /// Processes that survive SIGKILL are given up.
+    Reap(Nspace),
+    /// Output of a job without living processes is waited for no longer.
+    Drain(Nspace),
+    /// The job's own limit.
+    Limit(Nspace),
+    /// Ask again for remote data.
+    Retry,
+    /// A lookup that waits.
+    Lookup(u64),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeSet<(Time, Timer)>);
+
+impl Timers {
+    pub(crate) fn set(&mut self, at: Time, timer: Timer) {
+        self.0.insert((at, timer));
+    }
+
+    /// Unless it is set already.
+    pub(crate) fn set_once(&mut self, at: Time, timer: Timer) {
+        if !self.0.iter().any(|(_, set)| *set == timer) {
+            self.set(at, timer);
+        }
+    }
+
+    pub(crate) fn cancel(&mut self, concerned: impl Fn(&Timer) -> bool) {
+        self.0.retain(|(_, timer)| !concerned(timer));
+    }
+
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.0.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
+        self.0.first().filter(|(at, _)| *at <= now)?;
+        self.0.pop_first().map(|(_, timer)| timer)
+    }
+}
+
+impl Timer {
+    pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
+        match self {
+            Timer::Connected(job)
+            | Timer::Settle(job)
+            | Timer::Kill(job)
+            | Timer::Reap(job)
+            | Timer::Drain(job)
+            | Timer::Limit(job) => job == nspace,
+            _ => false,
+        }
+    }
+}
