@@ -12,6 +12,7 @@ use phalanx_topo::Topology;
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
+use crate::hosts::Slots;
 use crate::job::JobRequest;
 use crate::msg::{Down, Msg, NodeId, Up};
 use crate::ranges::Ranges;
@@ -22,7 +23,7 @@ use crate::timers::Timer;
 pub struct NodeReport {
     pub node: NodeId,
     pub hostname: Arc<str>,
-    pub slots: Option<u32>,
+    pub slots: Slots,
     pub max_slots: Option<u32>,
     /// Equal for nodes that look the same.
     pub signature: Arc<str>,
@@ -105,7 +106,8 @@ impl Daemon {
     pub(crate) fn send_reports(&mut self, cx: &mut Cx<'_>) {
         if self.parent.is_some_and(|parent| self.links.is_ready(parent)) {
             let unsent = std::mem::take(&mut self.boot.unsent);
-            let reports: Vec<_> = unsent.iter().filter_map(|node| self.boot.reports.get(node).cloned()).collect();
+            let reports: Vec<_> =
+                unsent.iter().filter_map(|node| self.boot.reports.get(node).cloned()).collect();
             if !reports.is_empty() {
                 self.send_up(cx, Msg::Report(reports));
             }
@@ -153,7 +155,9 @@ impl Daemon {
         }
         let mut ask = Ranges::new();
         for report in self.boot.reports.values() {
-            if !self.boot.topologies.contains_key(&report.signature) && !self.boot.asked.contains_key(&report.signature) {
+            if !self.boot.topologies.contains_key(&report.signature)
+                && !self.boot.asked.contains_key(&report.signature)
+            {
                 self.boot.asked.insert(report.signature.clone(), report.node);
                 ask.insert(report.node.0);
             }
@@ -168,7 +172,8 @@ impl Daemon {
         }
         self.boot.phase = Phase::Up;
         self.timers.cancel(|timer| *timer == Timer::Boot);
-        let name = |node| self.boot.reports.get(&NodeId(node)).map(|r| r.hostname.clone()).unwrap_or_default();
+        let name =
+            |node| self.boot.reports.get(&NodeId(node)).map(|r| r.hostname.clone()).unwrap_or_default();
         let table = NodeTable { names: (0..self.tree.size()).map(name).collect() };
         self.table = Arc::new(table);
         self.cast_all(cx, Down::Table(self.table.clone()));
@@ -231,7 +236,8 @@ impl Daemon {
     }
 
     fn absent(&self) -> Ranges {
-        let here = |node: &u32| !self.boot.reports.contains_key(&NodeId(*node)) && !self.tree.is_lost(NodeId(*node));
+        let here =
+            |node: &u32| !self.boot.reports.contains_key(&NodeId(*node)) && !self.tree.is_lost(NodeId(*node));
         self.tree.under(self.me).iter().filter(here).collect()
     }
 }

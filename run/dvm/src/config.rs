@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use phalanx_topo::Topology;
 
+use crate::hosts::Slots;
 use crate::msg::NodeId;
 
 #[derive(Clone, Debug)]
@@ -18,8 +19,8 @@ pub struct NodeConfig {
     pub dvm: Arc<str>,
     pub hostname: Arc<str>,
     pub topology: Arc<Topology>,
-    /// Processes that the allocation grants here, if anybody said so.
-    pub slots: Option<u32>,
+    /// Processes that the allocation grants here.
+    pub slots: Slots,
     /// Processes that may never be exceeded here, if anybody said so.
     pub max_slots: Option<u32>,
     /// Where orphaned daemons reach this one.

@@ -21,7 +21,9 @@ pub enum Control {
     /// Deliver to every rank.
     Signal(i32),
     /// Ask first (SIGTERM), then kill. `signal`: the one that the user sent us.
-    Terminate { signal: i32 },
+    Terminate {
+        signal: i32,
+    },
     Kill,
     /// Stop and continue the ranks' process groups.
     Suspend,
@@ -40,7 +42,13 @@ pub enum Action {
 
 impl Daemon {
     /// `ranks`: `None` for all.
-    pub(crate) fn act_on(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Option<&Ranges>, action: Action) {
+    pub(crate) fn act_on(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        ranks: Option<&Ranges>,
+        action: Action,
+    ) {
         let limits = self.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         for (rank, proc) in chosen(&mut job.procs, ranks) {
@@ -62,7 +70,8 @@ impl Daemon {
     pub(crate) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
         let asked = |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone;
-        let ranks: Ranges = job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
+        let ranks: Ranges =
+            job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
         if !ranks.is_empty() {
             self.act_on(cx, nspace, Some(&ranks), Action::Kill);
         }
@@ -73,7 +82,8 @@ impl Daemon {
         let Some(job) = self.jobs.get(nspace) else { return };
         let hangs = |proc: &Proc| proc.killed == Some(Killed::Forced) && proc.phase != Phase::Gone;
         let hanging = job.procs.iter().filter(|(_, proc)| hangs(proc));
-        let hanging: Vec<_> = hanging.map(|(rank, proc)| (ProcId::new(nspace, *rank), proc.phase, proc.pid)).collect();
+        let hanging: Vec<_> =
+            hanging.map(|(rank, proc)| (ProcId::new(nspace, *rank), proc.phase, proc.pid)).collect();
         for (proc, phase, pid) in hanging {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
             let text = format!("rank {}{pid} on {} survives SIGKILL", proc.rank, self.config.hostname);
@@ -121,7 +131,9 @@ impl Daemon {
         let whole = ProcId::all(&from.nspace);
         let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
         for target in if targets.is_empty() { std::slice::from_ref(&whole) } else { targets } {
-            let Some(job) = self.jobs.get(&target.nspace) else { return HostReply::Done(Status::ERR_NOT_FOUND) };
+            let Some(job) = self.jobs.get(&target.nspace) else {
+                return HostReply::Done(Status::ERR_NOT_FOUND);
+            };
             let ranks = chosen.entry(target.nspace.clone()).or_default();
             match target.rank {
                 Rank::WILDCARD => ranks.add(&job.desc.ranks()),
@@ -133,7 +145,8 @@ impl Daemon {
             let Some(job) = self.jobs.get(&nspace) else { continue };
             let to = job.desc.nodes_of(&ranks);
             for action in &actions {
-                let control = Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
+                let control =
+                    Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
                 self.cast(cx, to.clone(), control);
             }
         }

@@ -66,7 +66,10 @@ pub(crate) struct Daemon {
 pub(crate) enum Local {
     Cast(Arc<Cast>),
     /// Root only.
-    Up { origin: NodeId, body: Arc<Up> },
+    Up {
+        origin: NodeId,
+        body: Arc<Up>,
+    },
 }
 
 #[derive(Debug)]
@@ -88,7 +91,10 @@ pub(crate) enum Act {
 pub(crate) enum Call {
     Register(Nspace),
     SetupFork(ProcId),
-    Modex { asker: NodeId, id: u64 },
+    Modex {
+        asker: NodeId,
+        id: u64,
+    },
     /// Nothing depends on the answer.
     Told(&'static str),
 }
@@ -281,7 +287,9 @@ impl Daemon {
                 tracing::warn!(what, %status, "the server refused");
             }
             (Some(Call::Told(_)), _) => {}
-            (Some(call), result) => tracing::error!(?call, ?result, "the server gave an answer of another kind"),
+            (Some(call), result) => {
+                tracing::error!(?call, ?result, "the server gave an answer of another kind")
+            }
             (None, result) => tracing::error!(?result, "the server answered what was not asked"),
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc};
-use phalanx_spec::Rank;
+use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Text};
 
 use crate::boot::NodeTable;
@@ -43,6 +43,8 @@ pub struct Places {
     pub app_rank: Column,
     pub local_rank: Column,
     pub node_rank: Column,
+    /// From 1; 0 for a process that is bound to no single package.
+    pub package_rank: Column,
     /// Index into `bindings`.
     pub binding: Column,
     pub bindings: Vec<Binding>,
@@ -131,13 +133,17 @@ impl JobDesc {
                 app_rank: Rank(places.app_rank.get(rank)),
                 local_rank: places.local_rank.get(rank) as u16,
                 node_rank: places.node_rank.get(rank) as u16,
-                package_rank: None,
+                package_rank: places.package_rank.get(rank).checked_sub(1).map(|n| n as u16),
                 cpuset: binding.cpuset,
                 locality: binding.locality,
                 reincarnation: 0,
             }
         });
-        let named = |id: &u32| JobNode { name: table.name(NodeId(*id)), id: *id, values: Vec::new() };
+        let named = |id: &u32| JobNode {
+            name: table.name(NodeId(*id)),
+            id: *id,
+            values: self.scratch.iter().map(|dir| Kval::new(keys::NSDIR, dir.clone())).collect(),
+        };
         Expanded {
             procs: procs.collect(),
             nodes: nodes.iter().map(named).collect(),

@@ -11,6 +11,7 @@ use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::msg::{Msg, NodeId, Routed, Side};
+use crate::ranges::Ranges;
 use crate::timers::Timer;
 use crate::tree::Hop;
 
@@ -50,12 +51,15 @@ impl Daemon {
         if self.tree.is_lost(to) || job.dead.contains(proc.rank.0) {
             return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
         }
-        let timeout = info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
+        let timeout =
+            info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
         let until = timeout.map(|seconds| cx.now.after(std::time::Duration::from_secs(seconds)));
         let key = info.find(keys::REQUIRED_KEY).and_then(Value::as_str).and_then(|key| Key::new(key).ok());
         self.modexes.last += 1;
         let number = self.modexes.last;
-        self.modexes.asked.insert(number, Asked { id, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
+        self.modexes
+            .asked
+            .insert(number, Asked { id, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
         self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
         if let Some(until) = until {
             self.timers.set(until, Timer::Retry);
@@ -69,7 +73,11 @@ impl Daemon {
         for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| over(asked)).collect::<Vec<_>>() {
             cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
         }
-        let open = self.modexes.asked.iter().map(|(id, asked)| (*id, asked.to, asked.proc.clone(), asked.key.clone()));
+        let open = self
+            .modexes
+            .asked
+            .iter()
+            .map(|(id, asked)| (*id, asked.to, asked.proc.clone(), asked.key.clone()));
         let open: Vec<_> = open.collect();
         if !open.is_empty() {
             self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
@@ -98,7 +106,8 @@ impl Daemon {
                 let gone = self.jobs.get(&proc.nspace).is_none_or(|job| !job.procs.contains_key(&proc.rank));
                 if gone {
                     let result = Err(Status::ERR_NOT_FOUND);
-                    return self.route(cx, Routed { from: self.me, to: from, body: Side::ModexIs { id, result } });
+                    return self
+                        .route(cx, Routed { from: self.me, to: from, body: Side::ModexIs { id, result } });
                 }
                 if self.modexes.answering.insert((from, id), proc.clone()).is_none() {
                     self.call(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker: from, id });
@@ -113,7 +122,13 @@ impl Daemon {
     }
 
     /// Our server has found what another daemon wants.
-    pub(crate) fn answer_modex(&mut self, cx: &mut Cx<'_>, asker: NodeId, id: u64, result: Result<Blob, Status>) {
+    pub(crate) fn answer_modex(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: NodeId,
+        id: u64,
+        result: Result<Blob, Status>,
+    ) {
         self.modexes.answering.remove(&(asker, id));
         self.route(cx, Routed { from: self.me, to: asker, body: Side::ModexIs { id, result } });
     }
@@ -130,8 +145,8 @@ impl Daemon {
         self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
     }
 
-    pub(crate) fn modexes_without_rank(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: impl Fn(Rank) -> bool) {
-        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace && dead(asked.proc.rank));
+    pub(crate) fn modexes_without_ranks(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
+        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace && dead.contains(asked.proc.rank.0));
     }
 
     fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {

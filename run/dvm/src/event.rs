@@ -109,7 +109,9 @@ impl Daemon {
             let Some(job) = self.jobs.get(&proc.nspace) else { continue };
             match proc.rank {
                 Rank::WILDCARD => nodes.add(&job.desc.nodes),
-                rank => nodes.add(&job.desc.node_of(rank).map(|node| Ranges::single(node.0)).unwrap_or_default()),
+                rank => {
+                    nodes.add(&job.desc.node_of(rank).map(|node| Ranges::single(node.0)).unwrap_or_default())
+                }
             }
         }
         nodes

@@ -50,7 +50,9 @@ impl Daemon {
         if !self.tree.ancestors(self.me).any(|ancestor| ancestor == peer) {
             return self.drop_link(cx, peer, "it is no ancestor of ours");
         }
-        for between in self.tree.ancestors(self.me).take_while(|ancestor| *ancestor > peer).collect::<Vec<_>>() {
+        for between in
+            self.tree.ancestors(self.me).take_while(|ancestor| *ancestor > peer).collect::<Vec<_>>()
+        {
             self.tree.lose(between);
         }
         self.fault.tried = None;

@@ -67,7 +67,7 @@ pub enum Part {
     Failed(Status),
 }
 
-pub type Outcome = Result<Settled, Status>;
+pub(crate) type Outcome = Result<Settled, Status>;
 
 #[derive(Clone, Debug)]
 pub enum Settled {
@@ -165,7 +165,8 @@ impl Daemon {
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
                 for members in collective.members.iter() {
-                    let job = self.jobs.get(&members.nspace).filter(|job| !job.dead.intersects(&members.ranks))?;
+                    let job =
+                        self.jobs.get(&members.nspace).filter(|job| !job.dead.intersects(&members.ranks))?;
                     nodes.add(&job.desc.nodes_of(&members.ranks));
                 }
                 Some(nodes)
@@ -254,7 +255,9 @@ impl Daemon {
         };
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
-            OpId::Collective(c) => c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect(),
+            OpId::Collective(c) => {
+                c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
+            }
         }
     }
 }

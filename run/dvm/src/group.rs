@@ -20,7 +20,8 @@ impl Daemon {
             root.last_context
         });
         let members = collective.members.iter();
-        let members = members.flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank)))).collect();
+        let members =
+            members.flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank)))).collect();
         let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
         let info = infos.into_iter().filter(contributed).collect();
         Ok(Settled::Group(GroupFormed { members, context_id, info }))

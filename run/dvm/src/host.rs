@@ -41,7 +41,15 @@ impl Daemon {
             }
             HostOp::GroupConstruct { id: name, procs, info } => {
                 let name = Some(name.into());
-                self.join_collective(cx, id, Kind::GroupConstruct, &procs, &info, name, Part::Infos(info.clone()));
+                self.join_collective(
+                    cx,
+                    id,
+                    Kind::GroupConstruct,
+                    &procs,
+                    &info,
+                    name,
+                    Part::Infos(info.clone()),
+                );
             }
             HostOp::GroupDestruct { id: name, procs, info } => {
                 let name = Some(name.into());

@@ -78,7 +78,8 @@ impl Daemon {
     }
 
     pub(crate) fn on_output_closed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        let Some(open) = self.proc_mut(proc).and_then(|entry| entry.stream(channel)).filter(|open| **open) else {
+        let Some(open) = self.proc_mut(proc).and_then(|entry| entry.stream(channel)).filter(|open| **open)
+        else {
             return;
         };
         *open = false;
@@ -190,7 +191,11 @@ impl Daemon {
             if job.chunks == 0 && touched.last() != Some(&proc.nspace) {
                 touched.push(proc.nspace.clone());
             }
-            let open = job.procs.get_mut(&proc.rank).and_then(|entry| entry.stream(channel)).is_some_and(|open| *open);
+            let open = job
+                .procs
+                .get_mut(&proc.rank)
+                .and_then(|entry| entry.stream(channel))
+                .is_some_and(|open| *open);
             if open && !data.is_empty() {
                 cx.effect(Effect::Credit { proc, channel, bytes: data.len() });
             }

@@ -5,6 +5,9 @@ use std::time::Duration;
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
+use crate::hosts::HostEntry;
+use crate::map::Policy;
+
 /// One job: one or more app contexts, started together.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct JobRequest {
@@ -15,6 +18,8 @@ pub struct JobRequest {
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,
+    /// How the ranks are placed, as far as the user said.
+    pub policy: Policy,
     /// Further directives, as `PMIx_Spawn` takes them.
     pub info: Vec<Info>,
     /// The process that asked, when it was not the user.
@@ -33,6 +38,10 @@ pub struct AppSpec {
     pub cwd: Option<Text>,
     /// Put in front of PATH and LD_LIBRARY_PATH as PREFIX/bin and PREFIX/lib.
     pub prefix: Option<Text>,
+    /// Only on these nodes, with these slots; empty is everywhere.
+    pub hosts: Vec<HostEntry>,
+    /// What was said about the placement of this app context alone; otherwise the job's policy holds.
+    pub policy: Option<Policy>,
 }
 
 /// Who reads the launcher's standard input; the others read the null device.

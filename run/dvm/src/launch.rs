@@ -63,7 +63,8 @@ impl Daemon {
     pub(crate) fn start_proc(&mut self, cx: &mut Cx<'_>, proc: &ProcId, server_env: Vec<(String, String)>) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let (desc, procs) = (job.desc.clone(), job.procs.len());
-        let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Preparing) else {
+        let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Preparing)
+        else {
             return;
         };
         let Some(app) = desc.app(proc.rank).filter(|_| entry.killed.is_none()) else {

@@ -9,7 +9,13 @@ use crate::event::as_text;
 
 impl Daemon {
     /// Root only.
-    pub(crate) fn log(&mut self, cx: &mut Cx<'_>, from: &ProcId, data: &[Info], directives: &[Info]) -> Status {
+    pub(crate) fn log(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &ProcId,
+        data: &[Info],
+        directives: &[Info],
+    ) -> Status {
         let is_channel = |info: &&Info| info.key == keys::LOG_STDERR || info.key == keys::LOG_STDOUT;
         let (mut done, mut refused) = (0, 0);
         for item in data {

@@ -21,7 +21,7 @@ use crate::ranges::Ranges;
 
 /// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
 /// started them, and the link is refused.
-pub const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 1;
 
 /// A daemon's number in its DVM. The root is 0; the tree follows from the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -81,20 +81,47 @@ pub enum Down {
     SendTopology,
     Start(Arc<JobDesc>),
     /// A collective operation has ended.
-    Done { op: Arc<OpId>, outcome: Outcome },
-    Control { nspace: Nspace, ranks: Option<Ranges>, action: Action },
+    Done {
+        op: Arc<OpId>,
+        outcome: Outcome,
+    },
+    Control {
+        nspace: Nspace,
+        ranks: Option<Ranges>,
+        action: Action,
+    },
     /// Processes that have failed while their job goes on: nobody waits for them any more.
-    Dead { nspace: Nspace, ranks: Ranges },
-    Forget { nspace: Nspace },
+    Dead {
+        nspace: Nspace,
+        ranks: Ranges,
+    },
+    Forget {
+        nspace: Nspace,
+    },
     /// The root's answer to a request of the addressed daemon.
-    Reply { request: u64, reply: HostReply },
+    Reply {
+        request: u64,
+        reply: HostReply,
+    },
     PostAcks(Vec<(NodeId, u64)>),
     ChunkAcks(Vec<(NodeId, u64)>),
-    Stdin { nspace: Nspace, ranks: Ranges, data: Arc<[u8]> },
-    StdinEnd { nspace: Nspace, ranks: Ranges },
+    Stdin {
+        nspace: Nspace,
+        ranks: Ranges,
+        data: Arc<[u8]>,
+    },
+    StdinEnd {
+        nspace: Nspace,
+        ranks: Ranges,
+    },
     /// `except`: the daemon whose server has told its own clients already.
-    Event { event: Arc<Event>, except: Option<NodeId> },
-    Lost { node: NodeId },
+    Event {
+        event: Arc<Event>,
+        except: Option<NodeId>,
+    },
+    Lost {
+        node: NodeId,
+    },
     Stop,
 }
 
@@ -118,19 +145,49 @@ pub struct Post {
 
 #[derive(Clone, Debug)]
 pub enum Up {
-    Topology { signature: String, encoded: Vec<u8> },
-    StartFailed { proc: ProcId, failure: SpawnFailure },
+    Topology {
+        signature: String,
+        encoded: Vec<u8>,
+    },
+    StartFailed {
+        proc: ProcId,
+        failure: SpawnFailure,
+    },
     /// The first of a daemon's processes whose end may end the job; under `Continue` each that failed.
     Failed(ProcEnd),
-    Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
+    Abort {
+        from: ProcId,
+        status: Status,
+        message: String,
+        procs: Vec<ProcId>,
+    },
     /// Processes that have called init, so far.
-    Connected { nspace: Nspace, count: u32 },
+    Connected {
+        nspace: Nspace,
+        count: u32,
+    },
     /// An upcall that the root answers. `uid`/`gid`: the jobs' user.
-    Host { request: u64, op: HostOp },
-    StdinTaken { nspace: Nspace, rank: Rank, bytes: usize },
-    StdinRefused { nspace: Nspace, rank: Rank },
-    NodeLost { node: NodeId, why: String },
-    Note { nspace: Option<Nspace>, text: String },
+    Host {
+        request: u64,
+        op: HostOp,
+    },
+    StdinTaken {
+        nspace: Nspace,
+        rank: Rank,
+        bytes: usize,
+    },
+    StdinRefused {
+        nspace: Nspace,
+        rank: Rank,
+    },
+    NodeLost {
+        node: NodeId,
+        why: String,
+    },
+    Note {
+        nspace: Option<Nspace>,
+        text: String,
+    },
 }
 
 /// A piece of a process's output on its way to the root, in order, exactly once.
@@ -154,6 +211,13 @@ pub struct Routed {
 #[derive(Clone, Debug)]
 pub enum Side {
     /// Repeated until it is answered.
-    Modex { id: u64, proc: ProcId, key: Option<Key> },
-    ModexIs { id: u64, result: Result<Blob, Status> },
+    Modex {
+        id: u64,
+        proc: ProcId,
+        key: Option<Key>,
+    },
+    ModexIs {
+        id: u64,
+        result: Result<Blob, Status>,
+    },
 }

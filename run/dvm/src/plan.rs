@@ -4,81 +4,185 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use phalanx_spec::keys;
+use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{Kval, Nspace, Text};
 
+use crate::boot::NodeReport;
 use crate::daemon::Daemon;
 use crate::desc::{AppDesc, Binding, JobDesc, Places};
+use crate::hosts::Slots;
 use crate::job::{AppSpec, JobRequest};
+use crate::map::{AppRequest, JobMap, NodeResources, map_job};
 use crate::msg::NodeId;
 use crate::ranges::Ranges;
 
 impl Daemon {
-    /// Root only. The error is for the user.
+    /// Root only: the description of a job, and notes for the user. The error is for the user.
     pub(crate) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Vec<String>), String> {
         if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
             return Err("the job names no program".to_owned());
         }
-        let nspace = format!("{}@{number}", self.config.dvm);
-        let nspace = Nspace::new(&nspace).map_err(|error| format!("naming the job {nspace:?}: {error}"))?;
-        let nodes: Vec<(NodeId, u32)> = self
-            .booted_nodes()
-            .map(|(report, topology)| (report.node, report.slots.unwrap_or(topology.cpus().count())))
-            .collect();
-        let slots: u32 = nodes.iter().map(|(_, slots)| slots).sum();
-        let mut seats: Vec<(u32, u32, u32, u32)> = Vec::new();
-        let mut here: BTreeMap<NodeId, u32> = BTreeMap::new();
-        for (index, app) in (0u32..).zip(&job.apps) {
-            for app_rank in 0..app.procs.unwrap_or(slots) {
-                let at = seats.len() as u32 % slots.max(1);
-                let mut before = 0;
-                let on = nodes.iter().find(|(_, slots)| {
-                    before += slots;
-                    at < before
-                });
-                let Some((node, _)) = on else { return Err("there is no node with a free slot".to_owned()) };
-                let local = here.entry(*node).or_default();
-                seats.push((node.0, index, app_rank, *local));
-                *local += 1;
-            }
-        }
-        let session: Arc<[Kval]> = [Kval::new(keys::UNIV_SIZE, slots), Kval::new(keys::SESSION_ID, 0u32)].into();
-        let mut values = vec![
-            Kval::new(keys::JOBID, nspace.as_str()),
-            Kval::new(keys::UNIV_SIZE, slots),
-            Kval::new(keys::MAX_PROCS, slots.max(seats.len() as u32)),
-            Kval::new(keys::SPAWNED, job.parent.is_some()),
-        ];
-        values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
-        let scratch = Text::from(format!("{}/{number}", self.config.scratch));
+        let name = format!("{}@{number}", self.config.dvm);
+        let nspace = Nspace::new(&name).map_err(|error| format!("naming the job {name:?}: {error}"))?;
+        let (ids, nodes) = self.resources();
+        let apps: Vec<AppRequest> = job.apps.iter().map(request).collect();
+        let map = map_job(&nodes, &apps, &job.policy).map_err(|error| match error.hint() {
+            Some(hint) => format!("{error}\nhint: {hint}"),
+            None => error.to_string(),
+        })?;
+        let id = |index: u32| ids.get(index as usize).copied().unwrap_or(NodeId::ROOT);
+        let scratch = format!("{}/{number}", self.config.scratch);
         let desc = JobDesc {
             number,
             parent: job.parent.clone(),
-            size: seats.len() as u32,
-            nodes: here.keys().map(|node| node.0).collect::<Ranges>(),
-            places: Places {
-                node: seats.iter().map(|seat| seat.0).collect(),
-                app: seats.iter().map(|seat| seat.1).collect(),
-                app_rank: seats.iter().map(|seat| seat.2).collect(),
-                local_rank: seats.iter().map(|seat| seat.3).collect(),
-                node_rank: seats.iter().map(|seat| seat.3).collect(),
-                binding: seats.iter().map(|_| 0).collect(),
-                bindings: vec![Binding::default()],
-            },
+            size: map.procs.len() as u32,
+            nodes: map.nodes.iter().map(|load| id(load.node).0).collect::<Ranges>(),
+            places: places(&map, &nodes, id),
             env: job.env.clone(),
-            apps: job.apps.iter().map(describe_app).collect(),
+            apps: job.apps.iter().map(describe).collect(),
             stdin: job.stdin,
             on_failure: job.on_failure,
-            scratch: Some(scratch),
-            job: values.into(),
-            session,
+            job: self.job_values(&nspace, job, &map, &scratch),
+            session: self.session_values(&nodes, &map),
+            scratch: Some(Text::from(scratch)),
             expanded: OnceLock::new(),
             nspace,
         };
-        Ok((desc, Vec::new()))
+        Ok((desc, map.notes))
+    }
+
+    /// What the nodes offer, with what other jobs have taken, and their numbers.
+    fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
+        let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
+        let jobs = self.root.iter().flat_map(|root| root.jobs.values());
+        for desc in jobs.map(|job| &job.desc) {
+            for rank in 0..desc.size {
+                let (procs, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
+                *procs += 1;
+                let bound = desc.places.bindings.get(desc.places.binding.get(rank) as usize);
+                if let Some(list) = bound.and_then(|binding| binding.cpuset.as_deref())
+                    && let Ok(set) = CpuSet::from_list(list)
+                {
+                    cpus.add(&set);
+                }
+            }
+        }
+        let resources = |(report, topology): (&NodeReport, &Arc<Topology>)| {
+            let (in_use, busy) = taken.get(&report.node).cloned().unwrap_or_default();
+            let node = NodeResources {
+                slots: report.slots,
+                max_slots: report.max_slots,
+                in_use,
+                busy,
+                launcher: report.node == NodeId::ROOT,
+                ..NodeResources::new(&*report.hostname, topology.clone())
+            };
+            (report.node, node)
+        };
+        self.booted_nodes().map(resources).unzip()
+    }
+
+    /// What does not follow from where the processes are.
+    fn job_values(&self, nspace: &Nspace, job: &JobRequest, map: &JobMap, scratch: &str) -> Arc<[Kval]> {
+        let mut values = vec![
+            Kval::new(keys::JOBID, nspace.as_str()),
+            Kval::new(keys::MAX_PROCS, map.procs.len() as u32),
+            Kval::new(keys::SPAWNED, job.parent.is_some()),
+            Kval::new(keys::NSDIR, scratch),
+            Kval::new(keys::TDIR_RMCLEAN, true),
+            Kval::new(keys::HOSTNAME_KEEP_FQDN, true),
+        ];
+        if let Some(app) = map.apps.first() {
+            values.push(Kval::new(keys::MAPBY, app.map.to_string()));
+            values.push(Kval::new(keys::RANKBY, app.rank.to_string()));
+            values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
+        }
+        values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
+        values.into()
+    }
+
+    fn session_values(&self, nodes: &[NodeResources], map: &JobMap) -> Arc<[Kval]> {
+        // Where nobody stated slots, more may run than there are CPUs: at least those that do.
+        let slots_of = |node: &NodeResources| match node.slots {
+            Slots::Stated(slots) => slots,
+            Slots::Unstated | Slots::Mentioned(_) => node.topology.cpus().count(),
+        };
+        let slots: u32 = nodes.iter().map(slots_of).sum();
+        let universe = slots.max(map.procs.len() as u32);
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        [
+            // Session numbers are for hosts with several sessions; a DVM is one.
+            Kval::new(keys::SESSION_ID, 0u32),
+            Kval::new(keys::UNIV_SIZE, universe),
+            Kval::new(keys::MAX_PROCS, universe),
+            Kval::new(keys::ALLOCATED_NODELIST, names.join(",")),
+            Kval::new(keys::TMPDIR, &*self.config.scratch),
+            Kval::new(keys::RM_NAME, "phalanx"),
+            Kval::new(keys::RM_VERSION, env!("CARGO_PKG_VERSION")),
+        ]
+        .into()
     }
 }
 
-fn describe_app(app: &AppSpec) -> AppDesc {
+fn request(app: &AppSpec) -> AppRequest {
+    AppRequest { procs: app.procs, hosts: app.hosts.clone(), policy: app.policy.clone() }
+}
+
+/// What is described once: CPUs of one kind of node.
+type Alike = (*const Topology, Option<CpuSet>);
+
+/// The placements as columns. Bindings that are equal on equal hardware are described once.
+fn places(map: &JobMap, nodes: &[NodeResources], id: impl Fn(u32) -> NodeId) -> Places {
+    let mut known: BTreeMap<Alike, (u32, Option<u32>)> = BTreeMap::new();
+    let mut bindings = Vec::new();
+    let mut on_package: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let (mut binding, mut package_rank) = (Vec::new(), Vec::new());
+    for placed in &map.procs {
+        let topology = nodes.get(placed.node as usize).map(|node| &node.topology);
+        // Equal topologies are one object at the root; its address is only compared, and only here.
+        let key = (topology.map_or(std::ptr::null(), Arc::as_ptr), placed.cpus.clone());
+        let (index, package) = *known.entry(key).or_insert_with(|| {
+            bindings.push(describe_binding(topology, placed.cpus.as_ref()));
+            (
+                bindings.len() as u32 - 1,
+                topology.zip(placed.cpus.as_ref()).and_then(|(t, cpus)| package(t, cpus)),
+            )
+        });
+        binding.push(index);
+        package_rank.push(package.map_or(0, |package| {
+            let count = on_package.entry((placed.node, package)).or_default();
+            *count += 1;
+            *count
+        }));
+    }
+    Places {
+        node: map.procs.iter().map(|placed| id(placed.node).0).collect(),
+        app: map.procs.iter().map(|placed| placed.app).collect(),
+        app_rank: map.procs.iter().map(|placed| placed.app_rank).collect(),
+        local_rank: map.procs.iter().map(|placed| u32::from(placed.local_rank)).collect(),
+        node_rank: map.procs.iter().map(|placed| u32::from(placed.node_rank)).collect(),
+        package_rank: package_rank.into_iter().collect(),
+        binding: binding.into_iter().collect(),
+        bindings,
+    }
+}
+
+fn describe_binding(topology: Option<&Arc<Topology>>, cpus: Option<&CpuSet>) -> Binding {
+    // An unbound process may be anywhere; its locality is the whole machine.
+    let everywhere = topology.map(|topology| topology.cpus());
+    let locality =
+        topology.zip(cpus.or(everywhere)).map(|(topology, cpus)| topology.locality_string(cpus).into());
+    Binding { cpuset: cpus.map(|cpus| cpus.to_string().into()), locality }
+}
+
+/// The one package that a process is bound to.
+fn package(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
+    let mut packages = topology.touching(Level::Package, cpus);
+    let first = packages.next()?.logical;
+    packages.next().is_none().then_some(first)
+}
+
+fn describe(app: &AppSpec) -> AppDesc {
     let argv: Vec<String> = app.argv.iter().map(Text::to_string_lossy).collect();
     let mut values = vec![Kval::new(keys::APP_ARGV, argv.join(" "))];
     values.extend(app.cwd.clone().map(|cwd| Kval::new(keys::WDIR, cwd)));

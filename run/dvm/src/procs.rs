@@ -326,6 +326,7 @@ impl Daemon {
             OpId::Started(_) | OpId::Ended(_) => false,
         };
         self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
+        self.modexes_without_ranks(cx, nspace, ranks);
     }
 
     fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {

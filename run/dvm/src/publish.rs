@@ -75,7 +75,9 @@ impl Daemon {
             return Status::ERR_OUT_OF_RESOURCE;
         }
         let mut new = BTreeSet::new();
-        let taken = |key: &Key| store.entries.iter().any(|entry| entry.key == *key && entry.overlaps(from, node, range));
+        let taken = |key: &Key| {
+            store.entries.iter().any(|entry| entry.key == *key && entry.overlaps(from, node, range))
+        };
         if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
             return Status::ERR_DUPLICATE_KEY;
         }
@@ -156,7 +158,8 @@ impl Daemon {
         if found.len() < lookup.wanted {
             return Some(lookup);
         }
-        let data: Vec<Pdata> = found.iter().filter_map(|at| Some(root.store.entries.get(*at)?.to_pdata())).collect();
+        let data: Vec<Pdata> =
+            found.iter().filter_map(|at| Some(root.store.entries.get(*at)?.to_pdata())).collect();
         found.sort_unstable();
         for at in found.into_iter().rev() {
             if root.store.entries.get(at).is_some_and(|entry| entry.persistence == Persistence::FIRST_READ) {

@@ -59,7 +59,10 @@ pub(crate) struct RootJob {
 pub(crate) enum AskedBy {
     User(u64),
     /// A process, through its daemon's request.
-    Process { node: NodeId, request: u64 },
+    Process {
+        node: NodeId,
+        request: u64,
+    },
     /// Who asked has its answer.
     Answered,
 }
@@ -76,8 +79,15 @@ impl Daemon {
     }
 
     /// Maps the job and tells everybody. The error says what, why, and a hint.
-    pub(crate) fn launch(&mut self, cx: &mut Cx<'_>, asked_by: AskedBy, job: &JobRequest) -> Result<Nspace, String> {
-        let Some(root) = &mut self.root else { return Err("jobs are accepted by the root daemon".to_owned()) };
+    pub(crate) fn launch(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asked_by: AskedBy,
+        job: &JobRequest,
+    ) -> Result<Nspace, String> {
+        let Some(root) = &mut self.root else {
+            return Err("jobs are accepted by the root daemon".to_owned());
+        };
         if root.shutting_down {
             return Err("the DVM is shutting down".to_owned());
         }
@@ -227,7 +237,9 @@ impl Daemon {
 
     /// The job is to end, for this reason unless it had one already.
     pub(crate) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
-        let Some(job) = self.root_job(nspace).filter(|job| job.verdict.is_none() && !job.over) else { return };
+        let Some(job) = self.root_job(nspace).filter(|job| job.verdict.is_none() && !job.over) else {
+            return;
+        };
         job.verdict = Some(verdict);
         let to = job.desc.nodes.clone();
         self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: Action::Terminate });
@@ -238,8 +250,12 @@ impl Daemon {
         let name = self.node_name(node);
         let Some(root) = &mut self.root else { return };
         let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.over;
-        let jobs: Vec<Arc<JobDesc>> = root.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
-        cx.report(Report::Note { nspace: None, text: format!("node {name} (daemon {}) is lost: {why}", node.0) });
+        let jobs: Vec<Arc<JobDesc>> =
+            root.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
+        cx.report(Report::Note {
+            nspace: None,
+            text: format!("node {name} (daemon {}) is lost: {why}", node.0),
+        });
         for desc in jobs {
             if desc.on_failure == FailurePolicy::Continue {
                 let dead = Down::Dead { nspace: desc.nspace.clone(), ranks: desc.ranks_on(node) };

@@ -9,6 +9,7 @@ use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
 use crate::job::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
+use crate::map::Policy;
 use crate::msg::NodeId;
 use crate::root::{AskedBy, RootJob};
 
@@ -72,6 +73,7 @@ impl Daemon {
             stdin: StdinTarget::None,
             on_failure: FailurePolicy::default(),
             timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            policy: Policy::default(),
             info: job.to_vec(),
             parent: Some(from.clone()),
         })
@@ -89,7 +91,8 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
     if argv.is_empty() {
         return Err(Status::ERR_BAD_PARAM);
     }
-    let text = |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
+    let text =
+        |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
     let mut env = app.env.clone();
     for info in job.iter().chain(&app.info) {
         if let (keys::SET_ENVAR, Value::Envar(envar)) = (info.key.as_str(), &info.value)
@@ -112,6 +115,7 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
         env,
         cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
         prefix: text(keys::PREFIX),
+        hosts: Vec::new(),
+        policy: None,
     })
 }
-

@@ -101,7 +101,8 @@ impl Daemon {
     /// The readers of this node.
     fn readers_here(&self, nspace: &Nspace, ranks: &Ranges) -> Vec<ProcId> {
         let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
-        let started = job.procs.iter().filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));
+        let started =
+            job.procs.iter().filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));
         let reading = started.filter(|(rank, _)| ranks.contains(rank.0) && reads_stdin(&job.desc, **rank));
         reading.map(|(rank, _)| ProcId::new(nspace, *rank)).collect()
     }
