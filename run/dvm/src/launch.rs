@@ -91,6 +91,11 @@ impl Daemon {
         }
     }
 
+    /// The process is gone; who waits for it at our server need not.
+    pub(crate) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        self.call(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
+    }
+
     pub(crate) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         self.call(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
     }

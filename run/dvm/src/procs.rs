@@ -251,6 +251,7 @@ impl Daemon {
             job.told_failed = true;
             self.post(cx, Up::Failed(end));
         }
+        self.deregister_client(cx, proc);
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(&proc.nspace) else { return };
         if job.procs.values().all(|proc| proc.phase == Phase::Gone) {
