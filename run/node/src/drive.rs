@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 use crate::conn::{Conn, ConnEvent};
 use crate::handle::{Desk, Request};
 use crate::listen;
-use crate::procs::{News, Piece, Procs};
+use crate::procs::{News, Procs};
 use crate::session::Session;
 use crate::spawn::Spawner;
 use crate::startup::Inherited;
@@ -107,7 +107,7 @@ impl<D: Decide> Owner<D> {
             decide,
             began: Instant::now(),
             effects: VecDeque::new(),
-            news: News::default(),
+            news: News::new(),
             stopping: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
@@ -144,7 +144,7 @@ impl<D: Decide> Owner<D> {
                 Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
                 Event::Time => self.input(Input::Tick),
                 Event::Conn(event) => self.conn_event(event),
-                Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
+                Event::Stream(event) => self.stream_event(event),
                 Event::Stdin(event) => self.stdin_event(event),
                 Event::Nothing => {}
             }
@@ -187,11 +187,8 @@ impl<D: Decide> Owner<D> {
         loop {
             if let Some(effect) = self.effects.pop_front() {
                 self.carry_out(effect);
-            } else if let Some(piece) = self.news.pop() {
-                match piece {
-                    Piece::Input(input) => self.input(input),
-                    Piece::Stream(event) => self.told_by_stream(event),
-                }
+            } else if let Some(news) = self.news.pop_front() {
+                self.input(news);
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
                     self.input(Input::Writable { conn, queued });
@@ -229,7 +226,7 @@ impl<D: Decide> Owner<D> {
             }
             Effect::Stop => self.stopping = true,
             // Daemons on other machines cannot be reached yet.
-            Effect::Connect { to, .. } => self.news.push(Input::LinkDown { peer: to }),
+            Effect::Connect { to, .. } => self.news.push_back(Input::LinkDown { peer: to }),
             Effect::Link { to, .. } | Effect::Unlink { to } => tracing::warn!(?to, "there is no link"),
         }
     }
@@ -302,7 +299,7 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    fn told_by_stream(&mut self, event: StreamEvent) {
+    fn stream_event(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Output { proc, channel, data } => {
                 self.input(Input::Output { proc, channel, data: &data });
@@ -349,7 +346,7 @@ impl<D: Decide> Owner<D> {
     fn close(&mut self, conn: ConnId) {
         let Some(entry) = self.conns.get_mut(&conn) else { return };
         entry.close();
-        self.news.push(Input::Closed { conn, reason: CloseReason::Local });
+        self.news.push_back(Input::Closed { conn, reason: CloseReason::Local });
         if entry.queued() > 0 {
             let wakes = self.wakes.0.clone();
             tokio::task::spawn_local(async move {
@@ -365,7 +362,7 @@ impl<D: Decide> Owner<D> {
             let told = entry.is_closing();
             entry.drop_now();
             if !told {
-                self.news.push(Input::Closed { conn, reason });
+                self.news.push_back(Input::Closed { conn, reason });
             }
         }
     }

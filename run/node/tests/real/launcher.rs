@@ -48,14 +48,14 @@ pub(crate) struct Script {
     /// Answers bytes of connections.
     pub(crate) answer: Option<Answer>,
     pub(crate) opened: Option<Greet>,
-    pub(crate) procs: BTreeMap<ProcId, Proc>,
-    pub(crate) nspace: Option<Nspace>,
+    procs: BTreeMap<ProcId, Proc>,
+    nspace: Option<Nspace>,
     /// Credit to be given back when the user has taken the bytes, in order.
-    pub(crate) owed: VecDeque<(ProcId, IofChannel, usize)>,
-    pub(crate) next_job: u32,
+    owed: VecDeque<(ProcId, IofChannel, usize)>,
+    next_job: u32,
 }
 
-pub(crate) struct Proc {
+struct Proc {
     open: usize,
     credit: usize,
     end: Option<ProcEnd>,
@@ -283,10 +283,4 @@ pub(crate) async fn run(running: &mut Running, job: JobRequest, stdin: StdinSour
 pub(crate) fn forget_variable(name: &str) {
     // SAFETY: the scenario has begun with one thread and has started no other.
     unsafe { std::env::remove_var(name) };
-}
-
-/// Makes a descriptor our standard input.
-pub(crate) fn put_on_stdin(fd: &impl std::os::fd::AsRawFd) {
-    // SAFETY: nothing in the scenario owns descriptor 0.
-    assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 0) }, 0);
 }

@@ -1,0 +1,232 @@
+//! One of the launcher's own output descriptors, written without ever blocking the launcher.
+//!
+//! The launcher serves its ranks from the same thread, so a reader that stops reading must not stop it. A terminal or a
+//! pipe is opened a second time, non-blocking; the description that is shared with the shell is left as it is. Where
+//! that cannot be done (a socket, a sandbox), the descriptor is asked before each small write.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Standard output or standard error, with what waits to be written to it.
+#[derive(Debug)]
+pub struct Sink {
+    inherited: BorrowedFd<'static>,
+    buffer: Vec<u8>,
+    /// How much of the buffer has been written.
+    written: usize,
+    way: Option<Way>,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Never blocks for long: a file, the null device.
+    Direct,
+    /// Says by itself when it would block.
+    NonBlocking(AsyncFd<OwnedFd>),
+    /// Might block: is asked before, and takes little at a time.
+    Asked(AsyncFd<BorrowedFd<'static>>),
+}
+
+impl Sink {
+    pub fn stdout() -> Sink {
+        Sink::new(rustix::stdio::stdout())
+    }
+
+    pub fn stderr() -> Sink {
+        Sink::new(rustix::stdio::stderr())
+    }
+
+    fn new(inherited: BorrowedFd<'static>) -> Sink {
+        Sink { inherited, buffer: Vec::new(), written: 0, way: None }
+    }
+
+    /// A person may be looking.
+    pub fn is_terminal(&self) -> bool {
+        rustix::termios::isatty(self.inherited)
+    }
+
+    /// Whoever reads one of them reads the other.
+    pub fn is_same_file(&self, other: &Sink) -> bool {
+        match (fstat(self.inherited), fstat(other.inherited)) {
+            (Ok(a), Ok(b)) => (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino),
+            _ => false,
+        }
+    }
+
+    /// What is appended here will be written by [`Sink::flush`].
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// How many bytes wait.
+    pub fn pending(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
+    /// Writes all that waits. May be dropped while it waits.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        while self.pending() > 0 {
+            let way = match self.way.take() {
+                Some(way) => way,
+                None => Way::find(self.inherited)?,
+            };
+            let way = self.way.insert(way);
+            let rest = self.buffer.get(self.written..).unwrap_or_default();
+            match write(way, self.inherited, rest) {
+                Ok(count) => self.written += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => way.writable(self.inherited).await?,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.buffer.clear();
+        self.written = 0;
+        Ok(())
+    }
+}
+
+impl Way {
+    fn find(fd: BorrowedFd<'static>) -> io::Result<Way> {
+        let kind = FileType::from_raw_mode(fstat(fd)?.st_mode);
+        if !matches!(kind, FileType::Fifo | FileType::CharacterDevice | FileType::Socket) {
+            return Ok(Way::Direct);
+        }
+        if kind != FileType::Socket {
+            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            if let Ok(own) = open(path, flags, Mode::empty()) {
+                // epoll refuses what never blocks, such as the null device.
+                // SAFETY: the descriptor is owned by the `AsyncFd`, so it stays open for as long as it is registered.
+                let waited_for = unsafe { AsyncFd::register_with_interest(own, Interest::WRITABLE) };
+                return Ok(waited_for.map_or(Way::Direct, Way::NonBlocking));
+            }
+        }
+        // SAFETY: a standard descriptor, borrowed for ever: nobody closes it.
+        let waited_for = unsafe { AsyncFd::register_with_interest(fd, Interest::WRITABLE) };
+        Ok(waited_for.map_or(Way::Direct, Way::Asked))
+    }
+
+    /// Waits until a write that would have blocked may be tried again.
+    async fn writable(&self, inherited: BorrowedFd<'static>) -> io::Result<()> {
+        match self {
+            Way::NonBlocking(fd) => {
+                let mut guard = fd.writable().await?;
+                if !is_ready(fd.get_ref().as_fd())? {
+                    guard.clear_ready();
+                }
+            }
+            Way::Asked(fd) => {
+                let mut guard = fd.writable().await?;
+                if !is_ready(inherited)? {
+                    guard.clear_ready();
+                }
+            }
+            Way::Direct => tokio::time::sleep(RETRY).await,
+        }
+        Ok(())
+    }
+}
+
+fn write(way: &Way, inherited: BorrowedFd<'static>, bytes: &[u8]) -> Result<usize, Errno> {
+    match way {
+        Way::Direct => rustix::io::write(inherited, bytes),
+        Way::NonBlocking(fd) => rustix::io::write(fd.get_ref(), bytes),
+        Way::Asked(_) if !is_ready(inherited)? => Err(Errno::AGAIN),
+        Way::Asked(_) => rustix::io::write(inherited, bytes.get(..SURE).unwrap_or(bytes)),
+    }
+}
+
+fn is_ready(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    Ok(!fds[0].revents().is_empty())
+}
+
+/// A pipe that polls writable takes PIPE_BUF bytes without blocking.
+const SURE: usize = 4096;
+/// For the odd file that says EAGAIN although it cannot be waited for.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A sink on a descriptor that the test leaves open for ever, as a process leaves its standard output.
+    fn sink(fd: OwnedFd) -> Sink {
+        let raw = fd.as_raw_fd();
+        std::mem::forget(fd);
+        // SAFETY: nobody closes the descriptor any more.
+        Sink::new(unsafe { BorrowedFd::borrow_raw(raw) })
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(test);
+    }
+
+    /// Fills what the kernel takes, sees that the sink waits without blocking, and reads everything back.
+    async fn slow_reader(mut sink: Sink, mut reader: impl Read + Send + 'static) {
+        let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        sink.buffer().extend_from_slice(&sent);
+        let blocked = tokio::time::timeout(Duration::from_millis(50), sink.flush()).await;
+        assert!(blocked.is_err(), "a reader that does not read cannot take all of it");
+        assert!(sink.pending() > 0 && sink.pending() < sent.len());
+
+        let thread = std::thread::spawn(move || {
+            let mut seen = vec![0; 3_000_000];
+            reader.read_exact(&mut seen).expect("all of it");
+            seen
+        });
+        sink.flush().await.expect("a reader");
+        assert_eq!(sink.pending(), 0);
+        assert!(thread.join().expect("the reader") == sent);
+    }
+
+    #[test]
+    fn a_slow_pipe_makes_the_sink_wait() {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        run(slow_reader(sink(writer), std::fs::File::from(reader)));
+    }
+
+    #[test]
+    fn a_slow_socket_makes_the_sink_wait() {
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().expect("sockets");
+        run(slow_reader(sink(writer.into()), reader));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_an_error() {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        drop(reader);
+        let mut sink = sink(writer);
+        sink.buffer().extend_from_slice(b"x");
+        run(async move {
+            let error = sink.flush().await.expect_err("nobody reads");
+            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        });
+    }
+
+    #[test]
+    fn files_and_the_null_device_never_wait() {
+        let null = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()).expect("the null device");
+        let file = tempfile::tempfile().expect("a file");
+        for fd in [null, file.into()] {
+            let mut sink = sink(fd);
+            sink.buffer().extend_from_slice(&[0; 1 << 20]);
+            run(async move {
+                sink.flush().await.expect("no trouble");
+                assert_eq!(sink.pending(), 0);
+            });
+        }
+    }
+}
