@@ -1,1 +1,88 @@
-fn main() {}
+//! `px`: the launcher, the daemons and the tools of Phalanx in one binary.
+//!
+//! This file only finds out who is meant; each command is a file in [`cmd`].
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod compat;
+mod failure;
+mod output;
+mod render;
+mod resolve;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::args::split::{self, RunLine};
+use crate::args::usage::Refusal;
+use crate::args::{Command, Px};
+use crate::compat::mpirun::{self, Asked};
+use crate::failure::{EXIT_USAGE, Failure};
+use crate::render::hint;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let program = args.next().unwrap_or_default();
+    let args: Vec<OsString> = args.collect();
+    let code = match mpirun::dialect(&program) {
+        Some(name) => called_as(name, args),
+        None => px(args),
+    };
+    ExitCode::from(code)
+}
+
+fn px(mut args: Vec<OsString>) -> u8 {
+    if args.first().is_some_and(|word| word == "run") {
+        args.remove(0);
+        return match split::run_line(args) {
+            Ok(line) => run(line),
+            Err(refusal) => refused(refusal),
+        };
+    }
+    let parsed = Px::command()
+        .try_get_matches_from(std::iter::once("px".into()).chain(args))
+        .and_then(|matches| Px::from_arg_matches(&matches));
+    match parsed.map(|px| px.command) {
+        Ok(Command::Completions(args)) => finish(cmd::completions::run(&args), false),
+        Ok(Command::Man(args)) => finish(cmd::man::run(&args), false),
+        // Reached only if 'run' is not the first word, which clap does not accept.
+        Ok(Command::Run(run_args)) => run(RunLine { job: run_args.job, apps: vec![run_args.app] }),
+        Err(error) => refused(error.into()),
+    }
+}
+
+fn called_as(name: &str, args: Vec<OsString>) -> u8 {
+    let timeout = std::env::var_os("MPIEXEC_TIMEOUT");
+    match mpirun::parse(name, args, timeout.as_deref()) {
+        Ok(Asked::Run(line)) => run(*line),
+        Ok(Asked::Help(text) | Asked::Version(text)) => {
+            finish(cmd::print(format!("{text}\n").as_bytes()), false)
+        }
+        Err(failure) => finish(Err(failure), false),
+    }
+}
+
+fn run(line: RunLine) -> u8 {
+    let as_json = line.job.json;
+    finish(cmd::run::run(line), as_json)
+}
+
+fn finish(result: Result<u8, Failure>, as_json: bool) -> u8 {
+    result.unwrap_or_else(|failure| {
+        hint::say(&hint::failure(&failure, as_json));
+        failure.exit_code
+    })
+}
+
+fn refused(refusal: Refusal) -> u8 {
+    match refusal {
+        Refusal::Failure(failure) => finish(Err(failure), false),
+        Refusal::Help(help) => {
+            let _ = help.print();
+            if help.use_stderr() { EXIT_USAGE } else { 0 }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What the user typed, as a table: `--help`, the man pages and the completions are made from it and from nothing else.
+//!
+//! Nothing here is interpreted beyond its form; [`crate::resolve`] makes requests of it. How a command line of `px run`
+//! is cut into app contexts before clap sees it is in [`split`].
+
+pub(crate) mod nearest;
+pub(crate) mod split;
+pub(crate) mod usage;
+pub(crate) mod words;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Run and observe PMIx jobs.
+#[derive(Debug, Parser)]
+#[command(name = "px", version, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Px {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run programs as the ranks of one job
+    #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
+    Run(Box<RunArgs>),
+    /// Print the completion script of a shell
+    Completions(CompletionsArgs),
+    /// Print or write the man pages
+    #[command(hide = true)]
+    Man(ManArgs),
+}
+
+/// `px run` up to the end of its first app context; later ones are [`AppLine`]s.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) app: AppArgs,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+}
+
+/// An app context behind a `:`, parsed by itself.
+#[derive(Debug, Parser)]
+#[command(name = "px run", disable_help_flag = true, override_usage = RUN_USAGE)]
+pub(crate) struct AppLine {
+    #[command(flatten)]
+    pub(crate) app: AppArgs,
+}
+
+/// Options of one app context. They may be given again after each `:`.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of one program (again after each ':')")]
+pub(crate) struct AppArgs {
+    /// Number of ranks
+    ///
+    /// Without it the program gets one rank per slot, as the map policy counts slots. Also written -np N.
+    #[arg(short = 'n', long = "np", value_name = "N", value_parser = words::procs)]
+    pub(crate) procs: Option<u32>,
+
+    /// Set NAME in the ranks' environment, or hand on the launcher's value
+    ///
+    /// NAME=VALUE sets it. NAME alone hands on the launcher's own value. NAME may hold the wildcards '*' and '?', which
+    /// name all matching variables of the launcher: -x 'OMPI_*'. May be given many times; the last one wins.
+    #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<OsString>,
+
+    /// Read variables from FILE, one NAME=VALUE a line
+    ///
+    /// Empty lines and lines that begin with '#' are skipped; a leading 'export ' is allowed; VALUE may stand in single
+    /// or double quotes. What -x says wins over the file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
+
+    /// Working directory of the ranks
+    ///
+    /// A relative path counts from the launcher's working directory, which is also the default. Also written -wd DIR.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) wdir: Option<PathBuf>,
+
+    /// Put DIR/bin in front of PATH and DIR/lib in front of LD_LIBRARY_PATH
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prefix: Option<PathBuf>,
+
+    /// Hosts to use, and how many slots each has: a:4,b
+    ///
+    /// A host named without a number has one slot for each time it is named. For now every host must be this one.
+    #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
+    pub(crate) host: Vec<String>,
+
+    /// Read hosts from FILE: a name and 'slots=N' a line
+    ///
+    /// '#' begins a comment. For now every host must be this one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+
+    /// The program and its arguments
+    ///
+    /// Everything after the program's name belongs to the program. A lone ':' begins the next program; an argument that
+    /// is itself a lone ':' is written '\:'.
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1.., last = false)]
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// Options of the whole job. They stand before the first program.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct JobArgs {
+    /// Where ranks go: slot, core, l3cache, numa, package, node, ppr:N:OBJECT, seq, rankfile
+    ///
+    /// 'slot' fills a node's slots before the next node; an object ('core', 'l3cache', 'numa', 'package', 'node') deals
+    /// ranks round robin over the objects of that kind; 'ppr:N:OBJECT' puts N ranks on each; 'seq' takes one line of
+    /// the hostfile for each rank; 'rankfile:file=F' places each rank as F says. Modifiers follow after colons: pe=N
+    /// gives each rank N cores.
+    #[arg(long, value_name = "POLICY[:MODIFIER]", help_heading = PLACEMENT)]
+    pub(crate) map_by: Option<String>,
+
+    /// How ranks are numbered over the map: slot, node, fill, span
+    #[arg(long, value_name = "POLICY", help_heading = PLACEMENT)]
+    pub(crate) rank_by: Option<String>,
+
+    /// What each rank is bound to: none, hwthread, core, l3cache, numa, package
+    #[arg(long, value_name = "OBJECT", help_heading = PLACEMENT)]
+    pub(crate) bind_to: Option<String>,
+
+    /// Use only these of the CPUs that we may use: 0-3,8
+    #[arg(long, value_name = "LIST", help_heading = PLACEMENT)]
+    pub(crate) cpu_set: Option<String>,
+
+    /// Allow more ranks than slots where slots were stated
+    #[arg(long, help_heading = PLACEMENT)]
+    pub(crate) oversubscribe: bool,
+
+    /// How the ranks' output is shown and where it goes
+    ///
+    /// A comma-separated list. Form: 'tag' (job, rank and stream before each line), 'rank' (the rank before each line),
+    /// 'timestamp', 'json' (one object a line), 'xml' (one document), 'raw' (chunks as they come, lines may mix).
+    /// 'merge' sends standard error where standard output goes. Files: 'file=NAME' writes NAME.RANK.out and
+    /// NAME.RANK.err, 'directory=DIR' writes DIR/rank.RANK/stdout and stderr, 'pattern=PATH' expands %n (job), %r
+    /// (rank), %R (rank, padded), %h (host), %s (stdout or stderr) and %% in PATH; 'file-only' shows nothing besides.
+    /// prterun's words are known too: tag-detailed, tag-fullname, merge-stderr-to-stdout, dir=, nocopy.
+    #[arg(long, value_name = "WORD,...", help_heading = STREAMS)]
+    pub(crate) output: Vec<String>,
+
+    /// Who reads standard input: a rank, all, none; or the file to read instead of it
+    ///
+    /// By default the first rank reads the launcher's standard input and the others read nothing. With a FILE the first
+    /// rank reads that file. A file whose name is a number or a keyword is written ./NAME.
+    #[arg(long, value_name = "RANK|all|none|FILE", help_heading = STREAMS)]
+    pub(crate) stdin: Option<OsString>,
+
+    /// End the job when it has run this long: 30, 1.5s, 10m, 1h30m
+    ///
+    /// A number alone is seconds. The launcher then exits with 124.
+    #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = ENDING)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Which failures of one rank end the whole job
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = BadExit::Any, help_heading = ENDING)]
+    pub(crate) kill_on_bad_exit: BadExit,
+
+    /// Write the exit report as JSON to FILE, or to standard output with '-'
+    #[arg(long, value_name = "FILE", help_heading = ENDING)]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Show what was decided before the job runs
+    ///
+    /// On standard error, so that the ranks' output stays what it is; with --dry-run on standard output.
+    #[arg(long, value_name = "WHAT,...", value_enum, value_delimiter = ',', help_heading = SHOWING)]
+    pub(crate) display: Vec<Display>,
+
+    /// Decide everything, show it with the rule that placed each rank, and start nothing
+    #[arg(long, help_heading = SHOWING)]
+    pub(crate) dry_run: bool,
+
+    /// Say everything that px itself says as JSON, one object a line
+    #[arg(long, help_heading = SHOWING)]
+    pub(crate) json: bool,
+
+    /// Say nothing but errors
+    #[arg(short, long, conflicts_with = "verbose", help_heading = SHOWING)]
+    pub(crate) quiet: bool,
+
+    /// Say more; twice: also what the runtime does
+    #[arg(short, long, action = clap::ArgAction::Count, help_heading = SHOWING)]
+    pub(crate) verbose: u8,
+
+    /// Read the machine's topology below DIR instead of /
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) topology_root: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write all pages into DIR; without it, print the page of 'px run'
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Display {
+    /// Which rank is where, and which rule put it there
+    Map,
+    /// Which CPUs each rank is bound to
+    #[value(alias = "bind")]
+    Bindings,
+    /// Which hosts there are, with how many slots
+    #[value(alias = "alloc")]
+    Allocation,
+    /// The hardware of each host
+    #[value(alias = "topo")]
+    Topology,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BadExit {
+    /// Any failing rank ends the job
+    #[default]
+    Any,
+    /// A rank that exits with a code is let go; a signal or an abort ends the job
+    Signal,
+    /// The others go on; only an abort ends the job
+    None,
+}
+
+const PLACEMENT: &str = "Placement";
+const STREAMS: &str = "Input and output";
+const ENDING: &str = "How the job ends";
+const SHOWING: &str = "What px says";
+
+const RUN_USAGE: &str = "px run [OPTIONS] PROGRAM [ARG]... [: [OPTIONS] PROGRAM [ARG]...]...";
+
+const RUN_AFTER_HELP: &str = "\
+Exit code: 0 when every rank ended with 0; else the code of the first rank that failed, or 128 and the number of the \
+signal that killed it; 124 after --timeout; 126 and 127 when a program could not be started; 2 when the command line \
+was wrong.
+
+Ctrl-C ends the job orderly; a second one within two seconds kills it. Ctrl-Z suspends the job together with px.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Px;
+
+    #[test]
+    fn the_table_is_consistent() {
+        Px::command().debug_assert();
+        super::AppLine::command().debug_assert();
+    }
+}

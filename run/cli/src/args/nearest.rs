@@ -1,0 +1,47 @@
+//! Which known word somebody meant who typed an unknown one.
+
+/// The word of `known` with the smallest edit distance to `typed`, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let limit = (typed.chars().count() / 3).clamp(1, 3);
+    known
+        .iter()
+        .map(|word| (distance(typed, word), *word))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
+
+/// Insertions, deletions, changes and swaps of neighbours that make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let change = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = change.min(above[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(before[j - 2] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant() {
+        let words = ["core", "numa", "package", "node", "slot"];
+        assert_eq!(nearest("cores", &words), Some("core"));
+        assert_eq!(nearest("pakcage", &words), Some("package"));
+        assert_eq!(nearest("nmua", &words), Some("numa"));
+        assert_eq!(nearest("banana", &words), None);
+        assert_eq!(nearest("", &words), None);
+    }
+}

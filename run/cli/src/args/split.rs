@@ -1,0 +1,138 @@
+//! Cuts the command line of `px run` into app contexts, and each of these into options and program.
+//!
+//! clap knows neither the lone `:` between programs nor that everything after a program's name is the program's. So the
+//! cuts are made here, with the help of clap's own table, and clap gets each context as `OPTIONS -- PROGRAM ARG...`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use super::{AppArgs, AppLine, Command, JobArgs, Px, RunArgs, usage};
+use crate::failure::Failure;
+
+/// The whole command line of a run, still as typed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunLine {
+    pub(crate) job: JobArgs,
+    /// At least one.
+    pub(crate) apps: Vec<AppArgs>,
+}
+
+/// Parses what stands behind `px run`. A request for help is an `Err` of clap's.
+pub(crate) fn run_line(args: Vec<OsString>) -> Result<RunLine, usage::Refusal> {
+    let mut table = Px::command();
+    let run = table.find_subcommand("run").cloned().unwrap_or_default();
+    let mut contexts = contexts(args)?.into_iter();
+
+    let first = contexts.next().unwrap_or_default();
+    let line = ["px".into(), "run".into()].into_iter().chain(behind_dashes(first, &run));
+    let matches = table.try_get_matches_from_mut(line)?;
+    let RunArgs { app, job } = match Px::from_arg_matches(&matches)?.command {
+        Command::Run(run) => *run,
+        _ => return Err(Failure::usage("no run").into()),
+    };
+
+    let mut apps = vec![app];
+    for (index, context) in contexts.enumerate() {
+        let line = std::iter::once("px run".into()).chain(behind_dashes(context, &run));
+        let parsed =
+            AppLine::try_parse_from(line).map_err(|e| usage::Refusal::in_context(e, index + 2, &run))?;
+        apps.push(parsed.app);
+    }
+    Ok(RunLine { job, apps })
+}
+
+/// Cuts at every lone `:`. A `\:` is an argument `:`, a `\\:` an argument `\:`, and so on.
+pub(crate) fn contexts(args: Vec<OsString>) -> Result<Vec<Vec<OsString>>, Failure> {
+    let mut contexts = vec![Vec::new()];
+    for arg in args {
+        match arg.as_bytes() {
+            b":" => contexts.push(Vec::new()),
+            [b'\\', rest @ ..] if is_escaped_colon(rest) => {
+                push(&mut contexts, OsStr::from_bytes(rest).into())
+            }
+            _ => push(&mut contexts, arg),
+        }
+    }
+    match contexts.iter().position(Vec::is_empty) {
+        Some(empty) if contexts.len() > 1 => {
+            let place = match empty {
+                0 => "before the first ':'".to_owned(),
+                n if n + 1 == contexts.len() => "after the last ':'".to_owned(),
+                n => format!("between ':' number {n} and {}", n + 1),
+            };
+            Err(Failure::usage(format!("there is no program {place}"))
+                .hint("a lone ':' stands between two programs; an argument ':' is written '\\:'"))
+        }
+        _ => Ok(contexts),
+    }
+}
+
+fn is_escaped_colon(rest: &[u8]) -> bool {
+    matches!(rest, [slashes @ .., b':'] if slashes.iter().all(|b| *b == b'\\'))
+}
+
+fn push(contexts: &mut [Vec<OsString>], arg: OsString) {
+    if let Some(last) = contexts.last_mut() {
+        last.push(arg);
+    }
+}
+
+/// Puts `--` before the program, and turns the customary long options with one dash into what the table knows.
+fn behind_dashes(context: Vec<OsString>, table: &clap::Command) -> Vec<OsString> {
+    let mut line = Vec::with_capacity(context.len() + 1);
+    let mut args = context.into_iter().peekable();
+    while let Some(arg) = args.peek() {
+        let bytes = arg.as_bytes();
+        if bytes == b"--" {
+            args.next();
+            break;
+        }
+        if bytes.len() < 2 || bytes[0] != b'-' {
+            break;
+        }
+        let arg = one_dash(args.next().unwrap_or_default());
+        let wants_value = wants_value(&arg, table);
+        line.push(arg);
+        if wants_value {
+            line.extend(args.next());
+        }
+    }
+    if args.peek().is_some() {
+        line.push("--".into());
+        line.extend(args);
+    }
+    line
+}
+
+/// `-np` and `-wd` have been written with one dash for thirty years.
+fn one_dash(arg: OsString) -> OsString {
+    match arg.as_bytes() {
+        b"-np" => "--np".into(),
+        b"-wd" | b"-wdir" => "--wdir".into(),
+        [b'-', b'n', b'p', b'=', ..] => OsString::from_vec([b"-", arg.as_bytes()].concat()),
+        _ => arg,
+    }
+}
+
+/// Whether the option in `arg` takes the next argument as its value.
+fn wants_value(arg: &OsStr, table: &clap::Command) -> bool {
+    let Some(arg) = arg.to_str() else { return false };
+    let takes_values = |found: Option<&clap::Arg>| found.is_some_and(|a| a.get_action().takes_values());
+    if let Some(long) = arg.strip_prefix("--") {
+        return !long.contains('=')
+            && takes_values(table.get_arguments().find(|a| a.get_long() == Some(long)));
+    }
+    // A cluster of flags: the first that takes a value has the rest of the cluster as its value, if there is a rest.
+    let shorts = arg.trim_start_matches('-');
+    for (at, short) in shorts.char_indices() {
+        if takes_values(table.get_arguments().find(|a| a.get_short() == Some(short))) {
+            return at + short.len_utf8() == shorts.len();
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Words that are values of options: counts and durations.
+
+use std::time::Duration;
+
+/// A number of ranks: at least 1.
+pub(crate) fn procs(word: &str) -> Result<u32, String> {
+    match word.parse() {
+        Ok(0) => Err("a program needs at least 1 rank".into()),
+        Ok(n) if n <= MAX_PROCS => Ok(n),
+        Ok(_) => Err(format!("at most {MAX_PROCS} ranks can be named")),
+        Err(_) if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) => {
+            Err(format!("at most {MAX_PROCS} ranks can be named"))
+        }
+        Err(_) => Err("expected a whole number".into()),
+    }
+}
+
+/// `30`, `1.5`, `500ms`, `10m`, `1h30m`: a number alone is seconds.
+pub(crate) fn duration(word: &str) -> Result<Duration, String> {
+    let expected = || "expected a duration such as 30, 1.5s, 10m or 1h30m".to_owned();
+    let mut total = 0.0;
+    let mut rest = word;
+    if rest.is_empty() {
+        return Err(expected());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, after) = rest.split_at(digits);
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(letters);
+        let seconds = match unit {
+            "ms" => 0.001,
+            "" | "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
+            "d" => 86400.0,
+            _ => return Err(expected()),
+        };
+        total += number.parse::<f64>().map_err(|_| expected())? * seconds;
+        rest = after;
+    }
+    match Duration::try_from_secs_f64(total) {
+        Ok(d) if d.is_zero() => Err("a duration of nothing would end the job at once".into()),
+        Ok(d) if total <= MAX_SECONDS => Ok(d),
+        _ => Err("more than a hundred years".into()),
+    }
+}
+
+/// Ranks from 0x7fffffff on mean something else in parts of the standard's interface.
+const MAX_PROCS: u32 = 0x7fff_ffff;
+const MAX_SECONDS: f64 = 100.0 * 366.0 * 86400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let ms = |word| duration(word).map(|d| d.as_millis());
+        assert_eq!(ms("30"), Ok(30_000));
+        assert_eq!(ms("1.5s"), Ok(1_500));
+        assert_eq!(ms("250ms"), Ok(250));
+        assert_eq!(ms("1h30m"), Ok(5_400_000));
+        assert_eq!(ms("1m5"), Ok(65_000));
+        for bad in ["", "x", "-1", "1x", "1..2", "0", "0ms", "1e99", "99999999999999999d", "s"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_counted_from_one() {
+        assert_eq!(procs("1"), Ok(1));
+        assert_eq!(procs("2147483647"), Ok(MAX_PROCS));
+        for bad in ["0", "-1", "2147483648", "99999999999999999999", "four", "", "4.0"] {
+            assert!(procs(bad).is_err(), "{bad}");
+        }
+    }
+}

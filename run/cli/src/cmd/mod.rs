@@ -1,0 +1,20 @@
+//! The commands, a file each.
+
+pub(crate) mod completions;
+pub(crate) mod man;
+pub(crate) mod run;
+
+use std::io::Write;
+
+use crate::failure::Failure;
+
+/// Writes a command's product to standard output. That nobody reads all of it is no error.
+pub(crate) fn print(text: &[u8]) -> Result<u8, Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new("cannot write to standard output").because(e))
+        }
+        _ => Ok(0),
+    }
+}

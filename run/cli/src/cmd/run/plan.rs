@@ -1,0 +1,80 @@
+//! `--dry-run`: the map as the node would make it, and nothing started.
+
+use std::sync::Arc;
+
+use phalanx_dvm::JobRequest;
+use phalanx_dvm::map::{AppRequest, JobMap, NodeResources, map_job};
+use phalanx_node::Machine;
+use phalanx_topo::Topology;
+
+use crate::args::Display;
+use crate::failure::Failure;
+use crate::render::decided::{self, Decided};
+use crate::render::{hint, tree};
+use crate::resolve::{Here, Run};
+
+/// Shows what would be done.
+pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
+    let topology = match run.topology_root.as_path() {
+        root if root.as_os_str() == "/" => Machine::read()?.topology,
+        root => {
+            Arc::new(Topology::read(root).map_err(|e| Failure::new("cannot read the topology").because(e))?)
+        }
+    };
+    let node = NodeResources { launcher: true, ..NodeResources::new(here.hostname.clone(), topology) };
+    let nodes = [node];
+    let map = make(&run.request, &nodes)?;
+    if !run.voice.quiet && !run.voice.json {
+        map.notes.iter().for_each(|note| hint::say(&hint::note(note, false)));
+    }
+    let mut display = run.display.clone();
+    if !display.contains(&Display::Map) {
+        display.push(Display::Map);
+    }
+    super::super::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+}
+
+/// The map of a request.
+fn make(request: &JobRequest, nodes: &[NodeResources]) -> Result<JobMap, Failure> {
+    let app = |app: &phalanx_dvm::AppSpec| AppRequest {
+        procs: app.procs,
+        hosts: app.hosts.clone(),
+        policy: app.policy.clone(),
+    };
+    let apps: Vec<AppRequest> = request.apps.iter().map(app).collect();
+    map_job(nodes, &apps, &request.policy)
+        .map_err(|e| e.hint().into_iter().fold(Failure::new(e.to_string()), Failure::hint))
+}
+
+/// What `--display` asks for, in its order; sections of text stand apart by an empty line.
+pub(crate) fn show(
+    display: &[Display],
+    nodes: &[NodeResources],
+    map: &JobMap,
+    request: &JobRequest,
+    as_json: bool,
+) -> String {
+    let argvs: Vec<Vec<String>> =
+        request.apps.iter().map(|app| app.argv.iter().map(|arg| arg.to_string_lossy()).collect()).collect();
+    let decided = Decided { nodes, map, argvs: &argvs };
+    let mut sections: Vec<String> = Vec::new();
+    for what in display {
+        match (what, as_json) {
+            (Display::Map, false) => sections.push(decided::map(&decided)),
+            (Display::Map, true) => sections.push(format!("{}\n", decided::map_json(&decided))),
+            (Display::Bindings, false) => sections.push(decided::bindings(&decided)),
+            (Display::Bindings, true) => sections.push(format!("{}\n", decided::bindings_json(&decided))),
+            (Display::Allocation, false) => sections.push(decided::allocation(nodes)),
+            (Display::Allocation, true) => sections.push(format!("{}\n", decided::allocation_json(nodes))),
+            (Display::Topology, false) => {
+                sections.extend(nodes.iter().map(|node| tree::topology(&node.name, &node.topology)));
+            }
+            (Display::Topology, true) => {
+                let lines =
+                    nodes.iter().map(|node| format!("{}\n", tree::topology_json(&node.name, &node.topology)));
+                sections.extend(lines);
+            }
+        }
+    }
+    sections.join(if as_json { "" } else { "\n" })
+}

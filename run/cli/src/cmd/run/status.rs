@@ -1,0 +1,79 @@
+//! The status line: on a terminal, while something takes long, what it is and how far it has come.
+
+use std::time::{Duration, Instant};
+
+use crate::output::Output;
+
+/// What is being waited for, and whether the terminal says so.
+#[derive(Debug)]
+pub(crate) struct Status {
+    /// There is a person to tell.
+    wanted: bool,
+    phase: Option<Phase>,
+    shown: bool,
+}
+
+#[derive(Debug)]
+struct Phase {
+    name: &'static str,
+    done: u32,
+    of: u32,
+    /// When there is reason to say something.
+    due: Instant,
+}
+
+impl Status {
+    pub(crate) fn new(wanted: bool) -> Status {
+        Status { wanted, phase: None, shown: false }
+    }
+
+    /// Something has come further; it is over when all is done.
+    pub(crate) fn progress(
+        &mut self,
+        now: Instant,
+        name: &'static str,
+        done: u32,
+        of: u32,
+        output: &mut Output,
+    ) {
+        if !self.wanted {
+            return;
+        }
+        let due =
+            self.phase.as_ref().filter(|phase| phase.name == name).map_or(now + PATIENCE, |phase| phase.due);
+        self.phase = (done < of).then_some(Phase { name, done, of, due });
+        self.clear(output);
+        self.tick(now, output);
+    }
+
+    /// The ranks have something to say: that is news enough for a while.
+    pub(crate) fn make_way(&mut self, now: Instant, output: &mut Output) {
+        self.clear(output);
+        if let Some(phase) = &mut self.phase {
+            phase.due = now + PATIENCE;
+        }
+    }
+
+    /// Shows the line if it is time.
+    pub(crate) fn tick(&mut self, now: Instant, output: &mut Output) {
+        if let Some(phase) = self.phase.as_ref().filter(|phase| phase.due <= now && !self.shown) {
+            output.say_over(&format!("px: {} {} of {} ranks", phase.name, phase.done, phase.of));
+            self.shown = true;
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&mut self, output: &mut Output) {
+        if std::mem::take(&mut self.shown) {
+            output.say_over("\r\x1b[K");
+        }
+    }
+
+    /// When [`Status::tick`] is wanted.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.phase.as_ref().filter(|_| !self.shown).map(|phase| phase.due)
+    }
+}
+
+/// What is done within this time needs no words.
+const PATIENCE: Duration = Duration::from_secs(1);

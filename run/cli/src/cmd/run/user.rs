@@ -1,0 +1,273 @@
+//! The user's side of one job: shows what the ranks write, hands signals on, and tells how it ended.
+//!
+//! Reports are asked for only when there is room for what they bring: that is what slows ranks down when nobody reads
+//! their output.
+
+use std::io::ErrorKind;
+use std::time::Instant;
+
+use phalanx_dvm::{Control, JobEnd, Report};
+use phalanx_node::{Handle, Reports, SignalEvent, Signals, stop_self};
+use phalanx_spec::IofChannel;
+use phalanx_wire::Nspace;
+
+use crate::cmd::run::status::Status;
+use crate::failure::Failure;
+use crate::output::{Channel, Output, Stream};
+use crate::render::{ending, hint};
+use crate::resolve::Run;
+
+/// The user's side of one job.
+pub(crate) struct User<'a> {
+    run: &'a Run,
+    handle: Handle,
+    output: Output,
+    status: Status,
+    nspace: Option<Nspace>,
+    /// How often we were asked to end the job.
+    asked_to_end: u32,
+    /// Nobody reads our output any more.
+    reader_gone: bool,
+    /// Something is wrong that the job knows nothing of.
+    trouble: bool,
+}
+
+impl<'a> User<'a> {
+    pub(crate) fn new(run: &'a Run, handle: Handle) -> User<'a> {
+        let ranks = run.request.apps.iter().map(|app| app.procs).sum();
+        let voice = run.voice;
+        let output = Output::new(run.output.clone(), ranks);
+        let status = Status::new(output.has_person() && !voice.quiet && !voice.json);
+        User {
+            run,
+            handle,
+            output,
+            status,
+            nspace: None,
+            asked_to_end: 0,
+            reader_gone: false,
+            trouble: false,
+        }
+    }
+
+    /// Until the job has ended, or the node is gone.
+    pub(crate) async fn follow(
+        &mut self,
+        reports: &mut Reports,
+        signals: &mut Signals,
+    ) -> Result<JobEnd, Failure> {
+        loop {
+            let deadline = [self.output.deadline(), self.status.deadline()].into_iter().flatten().min();
+            let (full, empty) = (self.output.is_full(), self.output.is_empty());
+            tokio::select! {
+                biased;
+                signal = signals.next() => self.on_signal(signal).await,
+                written = self.output.flush(), if !empty => self.on_written(written).await,
+                report = reports.recv(), if !full => match report {
+                    Some(report) => {
+                        if let Some(end) = self.on_report(report)? {
+                            return Ok(end);
+                        }
+                    }
+                    None => return Err(Failure::new("the node stopped before the job had ended")),
+                },
+                () = sleep_until(deadline) => {
+                    let now = Instant::now();
+                    self.output.tick(now);
+                    self.status.tick(now, &mut self.output);
+                }
+            }
+        }
+    }
+
+    fn on_report(&mut self, report: Report) -> Result<Option<JobEnd>, Failure> {
+        let now = Instant::now();
+        match report {
+            Report::Refused { error, .. } => return Err(refused(&error)),
+            Report::Accepted { nspace, .. } => self.nspace = Some(nspace),
+            Report::Progress { phase, done, of, .. } => {
+                self.status.progress(now, phase, done, of, &mut self.output);
+            }
+            Report::Output { proc, channel, data } => {
+                self.status.make_way(now, &mut self.output);
+                self.output.data(now, &Stream { proc, channel: which(channel) }, &data);
+                self.file_trouble();
+            }
+            Report::OutputEnd { proc, channel } => {
+                self.output.end(now, &Stream { proc, channel: which(channel) });
+                self.file_trouble();
+            }
+            Report::Note { text, .. } => self.note(&text),
+            Report::Ended(end) => return Ok(Some(*end)),
+        }
+        Ok(None)
+    }
+
+    /// A remark that is no error.
+    pub(crate) fn note(&mut self, text: &str) {
+        if !self.run.voice.quiet {
+            self.say(&hint::note(text, self.run.voice.json));
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.status.clear(&mut self.output);
+        self.output.say(text);
+    }
+
+    fn file_trouble(&mut self) {
+        if let Some(failure) = self.output.take_trouble() {
+            self.trouble = true;
+            self.say(&hint::failure(&failure, self.run.voice.json));
+        }
+    }
+
+    async fn on_signal(&mut self, signal: SignalEvent) {
+        match signal {
+            SignalEvent::Interrupt => self.end_job(SIGINT).await,
+            SignalEvent::Terminate => self.end_job(SIGTERM).await,
+            SignalEvent::Hangup => self.end_job(SIGHUP).await,
+            SignalEvent::Quit => self.end_job(SIGQUIT).await,
+            SignalEvent::Suspend => {
+                self.control(Control::Suspend).await;
+                // Its answer comes after the ranks have been stopped: requests are carried out in order.
+                let _ = self.handle.explain().await;
+                if let Err(error) = stop_self() {
+                    self.note(&format!("cannot stop: {error}"));
+                }
+            }
+            SignalEvent::Resume => self.control(Control::Resume).await,
+            SignalEvent::Forward(number) => self.control(Control::Signal(number)).await,
+            SignalEvent::Resize => {}
+        }
+    }
+
+    /// The first time orderly, then at once.
+    async fn end_job(&mut self, signal: i32) {
+        self.asked_to_end += 1;
+        let action = match self.asked_to_end {
+            1 => Control::Terminate { signal },
+            _ => Control::Kill,
+        };
+        if self.asked_to_end == 1 && signal == SIGINT && self.output.has_person() {
+            self.note("ending the job; Ctrl-C again kills it");
+        }
+        self.control(action).await;
+    }
+
+    async fn control(&self, action: Control) {
+        // Before the job has a name there is nobody to control, and a node that is gone has no job.
+        if let Some(nspace) = &self.nspace {
+            let _ = self.handle.control(nspace, action).await;
+        }
+    }
+
+    /// A reader that is gone ends the job, as SIGPIPE would have ended the program without us.
+    async fn on_written(&mut self, written: std::io::Result<()>) {
+        let Err(error) = written else { return };
+        if error.kind() == ErrorKind::BrokenPipe {
+            self.reader_gone = true;
+        } else {
+            self.trouble = true;
+            self.say(&hint::failure(
+                &Failure::new("cannot write output").because(error),
+                self.run.voice.json,
+            ));
+        }
+        self.end_job(SIGPIPE).await;
+    }
+
+    /// Shows what is left, says how it ended, and returns the exit code.
+    pub(crate) async fn conclude(
+        mut self,
+        end: Result<JobEnd, Failure>,
+        signals: &mut Signals,
+    ) -> Result<u8, Failure> {
+        self.status.clear(&mut self.output);
+        self.output.finish();
+        self.file_trouble();
+        let mut code = match &end {
+            Ok(end) => self.tell(end),
+            Err(_) => 0,
+        };
+        while !self.output.is_empty() {
+            tokio::select! {
+                biased;
+                // Whoever does not want to read the rest need not.
+                signal = signals.next() => if signal == SignalEvent::Interrupt {
+                    break;
+                },
+                written = self.output.flush() => if let Err(error) = written {
+                    self.reader_gone |= error.kind() == ErrorKind::BrokenPipe;
+                    self.trouble |= error.kind() != ErrorKind::BrokenPipe;
+                },
+            }
+        }
+        if self.reader_gone {
+            code = 128 + SIGPIPE as u8;
+        } else if self.trouble && code == 0 {
+            code = crate::failure::EXIT_FAILURE;
+        }
+        end.map(|_| code)
+    }
+
+    fn tell(&mut self, end: &JobEnd) -> u8 {
+        let voice = self.run.voice;
+        if !self.reader_gone {
+            if voice.json {
+                self.output.say(&ending::json(end).to_string());
+            } else {
+                for (index, line) in ending::lines(end).into_iter().enumerate() {
+                    let line = match index {
+                        0 => hint::failure(&Failure::new(line), false),
+                        _ => hint::note(&line, false),
+                    };
+                    self.output.say(&line);
+                }
+            }
+        }
+        if let Some(path) = &self.run.report {
+            let report = format!("{}\n", ending::json(end));
+            if path.as_os_str() == "-" {
+                self.output.print(&report);
+            } else if let Err(error) = std::fs::write(path, report) {
+                let failure =
+                    Failure::new(format!("cannot write the report '{}'", path.display())).because(error);
+                self.trouble = true;
+                self.output.say(&hint::failure(&failure, voice.json));
+            }
+        }
+        match end.exit_code {
+            0 => 0,
+            // A code is a byte; what is no success must not look like one.
+            code => u8::try_from(code & 0xff).ok().filter(|code| *code != 0).unwrap_or(1),
+        }
+    }
+}
+
+fn which(channel: IofChannel) -> Channel {
+    if channel == IofChannel::STDOUT { Channel::Stdout } else { Channel::Stderr }
+}
+
+/// The node's text may end in lines of hints.
+fn refused(error: &str) -> Failure {
+    let mut lines = error.lines();
+    let failure = Failure::new(lines.next().unwrap_or("the job was refused"));
+    lines.fold(failure, |failure, line| match line.strip_prefix("hint: ") {
+        Some(hint) => failure.hint(hint),
+        None => failure.because(line),
+    })
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+const SIGHUP: i32 = 1;
+const SIGINT: i32 = 2;
+const SIGQUIT: i32 = 3;
+const SIGPIPE: i32 = 13;
+const SIGTERM: i32 = 15;

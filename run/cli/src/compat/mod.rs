@@ -1,0 +1,3 @@
+//! Other launchers' command lines, for when px is called by their names.
+
+pub(crate) mod mpirun;

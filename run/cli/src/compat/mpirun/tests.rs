@@ -1,0 +1,109 @@
+use std::time::Duration;
+
+use super::*;
+
+fn parse_line(line: &str) -> Result<Asked, Failure> {
+    parse("mpirun", line.split_whitespace().map(Into::into).collect(), None)
+}
+
+fn run(line: &str) -> RunLine {
+    match parse_line(line) {
+        Ok(Asked::Run(line)) => *line,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn refused(line: &str) -> String {
+    match parse_line(line) {
+        Err(failure) => format!("{failure} {}", failure.hints.join(" ")),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn names_are_dialects() {
+    assert_eq!(dialect(OsStr::new("/usr/bin/mpirun")), Some("mpirun"));
+    assert_eq!(dialect(OsStr::new("mpiexec")), Some("mpiexec"));
+    assert_eq!(dialect(OsStr::new("px")), None);
+    assert_eq!(dialect(OsStr::new("mpirun.px")), None);
+}
+
+#[test]
+fn open_mpi_command_lines() {
+    let line = run("-np 4 --mca btl tcp,self -x FOO=1 --map-by ppr:2:node --bind-to core --report-bindings \
+         --oversubscribe --allow-run-as-root -H a:2,b --tag-output --timestamp-output prog -np 5 --mca x y");
+    let app = &line.apps[0];
+    assert_eq!(app.procs, Some(4));
+    assert_eq!(app.env, ["OMPI_MCA_btl=tcp,self", "FOO=1"]);
+    assert_eq!(app.host, ["a:2", "b"]);
+    assert_eq!(app.argv, ["prog", "-np", "5", "--mca", "x", "y"]);
+    assert_eq!(line.job.map_by.as_deref(), Some("ppr:2:node"));
+    assert_eq!(line.job.bind_to.as_deref(), Some("core"));
+    assert_eq!(line.job.output, ["tag", "timestamp"]);
+    assert_eq!(line.job.display, [Display::Bindings]);
+    assert!(line.job.oversubscribe);
+}
+
+#[test]
+fn one_dash_or_two_and_an_equals_sign() {
+    for spelling in ["-bind-to none", "--bind-to none", "--bind-to=none", "-bind-to=none"] {
+        assert_eq!(run(&format!("{spelling} a")).job.bind_to.as_deref(), Some("none"));
+    }
+}
+
+#[test]
+fn mpich_command_lines() {
+    let line = run("-genv A 1 -env B 2 -n 2 -wdir /tmp first : -env A 3 -n 1 second -genv no");
+    assert_eq!(line.apps[0].env, ["A=1", "B=2"]);
+    assert_eq!(line.apps[0].wdir.as_deref(), Some(Path::new("/tmp")));
+    assert_eq!(line.apps[1].env, ["A=1", "A=3"]);
+    assert_eq!(line.apps[1].argv, ["second", "-genv", "no"]);
+    assert_eq!(run("-ppn 2 -prepend-rank a").job.map_by.as_deref(), Some("ppr:2:node"));
+}
+
+#[test]
+fn qualifiers_join_the_policy() {
+    assert_eq!(run("--use-hwthread-cpus a").job.map_by.as_deref(), Some(":hwtcpus"));
+    let line = run("--map-by core --use-hwthread-cpus --nooversubscribe a");
+    assert_eq!(line.job.map_by.as_deref(), Some("core:hwtcpus:nooversubscribe"));
+    assert!(refused("--bynode --bycore a").contains("contradict"));
+}
+
+#[test]
+fn hostfiles() {
+    let line = run("--default-hostfile d -n 1 a : -machinefile m -n 1 b");
+    assert_eq!(line.apps[0].hostfile.as_deref(), Some(Path::new("d")));
+    assert_eq!(line.apps[1].hostfile.as_deref(), Some(Path::new("m")));
+}
+
+#[test]
+fn what_is_not_understood_is_refused() {
+    assert!(refused("--bnid-to core a").contains("'--bind-to'"));
+    assert!(refused("-np").contains("needs N"));
+    assert!(refused("--mca btl").contains("needs VALUE"));
+    assert!(refused("-np 0 a").contains("at least 1"));
+    assert!(refused("--tag-output=1 a").contains("takes no value"));
+    assert!(refused("-n 2").contains("no program"));
+    assert!(refused("-n 2 a : -n 2").contains("program number 2"));
+    assert!(refused("--display mop a").contains("mop"));
+}
+
+#[test]
+fn the_environment_may_say_the_timeout() {
+    let parse = |timeout: &str| parse("mpiexec", vec!["a".into()], Some(OsStr::new(timeout)));
+    match parse("7") {
+        Ok(Asked::Run(line)) => assert_eq!(line.job.timeout, Some(Duration::from_secs(7))),
+        other => panic!("{other:?}"),
+    }
+    assert!(parse("soon").expect_err("no number").message.contains("MPIEXEC_TIMEOUT"));
+}
+
+#[test]
+fn every_option_is_in_the_help_and_no_name_has_two_meanings() {
+    let help = help("mpirun");
+    let mut names: Vec<&str> = OPTIONS.iter().flat_map(|known| known.names).copied().collect();
+    assert!(names.iter().all(|name| help.contains(&format!("-{name}"))));
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+}

@@ -1,0 +1,320 @@
+//! What the ranks write, on its way to where the user wants it.
+//!
+//! Bytes come in as the node reports them; [`lines`] keeps ranks apart, [`format`] dresses lines, [`files`] and the node's
+//! [`Sink`]s take what results. Nothing here waits except [`Output::flush`]; whoever feeds it must not feed more while
+//! [`Output::is_full`], so that a slow reader of px slows the ranks down instead of filling px.
+
+pub(crate) mod files;
+pub(crate) mod format;
+pub(crate) mod lines;
+pub(crate) mod plan;
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use phalanx_node::Sink;
+use phalanx_wire::ProcId;
+
+use crate::failure::Failure;
+use files::FileSet;
+use lines::{Lines, Piece, Rules};
+use plan::{Form, OutputPlan, Tag};
+
+/// One standard stream of one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stream {
+    pub(crate) proc: ProcId,
+    pub(crate) channel: Channel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Channel {
+    Stdout,
+    Stderr,
+}
+
+/// A stream and what is known about where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) host: Option<&'a str>,
+    /// Digits of the job's highest rank.
+    pub(crate) rank_width: usize,
+}
+
+/// The output of one run.
+#[derive(Debug)]
+pub(crate) struct Output {
+    plan: OutputPlan,
+    /// Standard output, and standard error unless both are the same file or the form is one document.
+    lanes: Vec<Lane>,
+    /// Standard error for px's own words, where no lane has it.
+    own: Option<Sink>,
+    files: Option<FileSet>,
+    /// By rank of the job.
+    hosts: Vec<Arc<str>>,
+    rank_width: usize,
+    first: Option<ProcId>,
+    opened: bool,
+}
+
+/// Streams that must not mix, because a reader sees them together.
+#[derive(Debug)]
+struct Lane {
+    lines: Lines,
+    /// Where [`Piece`]s go, by channel. None once its reader is gone.
+    sinks: [Option<Sink>; 2],
+    /// Both channels go to the first sink.
+    merged: bool,
+    /// The sink that the last piece went to: a break follows it there.
+    last: Channel,
+}
+
+impl Output {
+    /// To the standard output and standard error of px, for a job of `ranks` ranks if that is known already.
+    pub(crate) fn new(plan: OutputPlan, ranks: Option<u32>) -> Output {
+        let solo = plan.raw
+            || (ranks == Some(1) && plan.form == Form::Text && plan.tag == Tag::None && !plan.timestamp);
+        let (stdout, stderr) = (Sink::stdout(), Sink::stderr());
+        let one_reader = stdout.is_same_file(&stderr);
+        let rules = |sink: &Sink| Rules {
+            solo,
+            opens: plan.form == Form::Text,
+            prompt_after: (sink.is_terminal() || plan.form != Form::Text).then_some(PROMPT_AFTER),
+            patience: if sink.is_terminal() { PATIENCE_ON_TERMINAL } else { PATIENCE },
+        };
+        let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
+        let merged = plan.merge || plan.is_document();
+        let lane = |sinks, rules| Lane { lines: Lines::new(rules), sinks, merged, last: Channel::Stdout };
+        let (lanes, own) = match (one_reader, merged) {
+            (true, _) if !plan.is_document() => (vec![lane([Some(stdout), Some(stderr)], on_stdout)], None),
+            (_, true) => (vec![lane([Some(stdout), None], on_stdout)], Some(stderr)),
+            _ => (vec![lane([Some(stdout), None], on_stdout), lane([None, Some(stderr)], on_stderr)], None),
+        };
+        let files = plan.files.clone().map(FileSet::new);
+        let rank_width = digits(ranks.unwrap_or(1));
+        Output { plan, lanes, own, files, hosts: Vec::new(), rank_width, first: None, opened: false }
+    }
+
+    /// Where each rank runs, by rank.
+    pub(crate) fn set_hosts(&mut self, hosts: Vec<Arc<str>>) {
+        self.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
+        self.hosts = hosts;
+    }
+
+    pub(crate) fn data(&mut self, now: Instant, stream: &Stream, data: &[u8]) {
+        if self.first.get_or_insert_with(|| stream.proc.clone()) != &stream.proc && !self.plan.raw {
+            self.lanes.iter_mut().for_each(|lane| lane.lines.no_longer_solo());
+        }
+        self.step(
+            stream,
+            |source, channel, files| files.data(now, source, channel, data),
+            |lines, emit| {
+                lines.data(now, stream, data, emit);
+            },
+        );
+    }
+
+    /// A stream has ended.
+    pub(crate) fn end(&mut self, now: Instant, stream: &Stream) {
+        self.step(
+            stream,
+            |source, channel, files| files.end(now, source, channel),
+            |lines, emit| {
+                lines.end(now, stream, emit);
+            },
+        );
+    }
+
+    /// Says something of px's own on standard error, on lines of its own.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.say_over(text);
+        self.say_over("\n");
+    }
+
+    /// Writes `text` to standard error as it is, at the beginning of a line.
+    pub(crate) fn say_over(&mut self, text: &str) {
+        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        match &mut self.own {
+            Some(sink) => sink.buffer().extend_from_slice(text.as_bytes()),
+            None => {
+                if let Some(lane) = self.lanes.last_mut() {
+                    lane.run(&view, |lines, emit| lines.interrupt(emit));
+                    if let [_, Some(sink)] | [Some(sink), None] = &mut lane.sinks {
+                        sink.buffer().extend_from_slice(text.as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes `text` to standard output as it is.
+    pub(crate) fn print(&mut self, text: &str) {
+        if let Some(lane) = self.lanes.first_mut() {
+            lane.push(Channel::Stdout, text.as_bytes());
+        }
+    }
+
+    /// Time has passed: shows prompts, ends waiting.
+    pub(crate) fn tick(&mut self, now: Instant) {
+        self.each_lane(|lines, emit| lines.tick(now, emit));
+    }
+
+    /// When [`Output::tick`] is wanted.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.lanes.iter().filter_map(|lane| lane.lines.deadline()).min()
+    }
+
+    /// Nothing more comes: lets everything that is held go.
+    pub(crate) fn finish(&mut self) {
+        self.each_lane(|lines, emit| lines.finish(emit));
+        let tagged = self.plan.tag != Tag::None || self.plan.timestamp;
+        for lane in &mut self.lanes {
+            if tagged && lane.lines.is_open() {
+                lane.push(lane.last, b"\n");
+            }
+        }
+        if !self.plan.file_only {
+            self.open_document();
+            if let Some(lane) = self.lanes.first_mut() {
+                lane.push(Channel::Stdout, format::closing(self.plan.form).as_bytes());
+            }
+        }
+        if let Some(files) = &mut self.files {
+            files.finish();
+        }
+    }
+
+    /// Whether px speaks to a terminal.
+    pub(crate) fn has_person(&self) -> bool {
+        let voice = self.own.as_ref().or_else(|| self.lanes.last()?.sinks[1].as_ref());
+        voice.is_some_and(Sink::is_terminal)
+    }
+
+    /// Whether so much waits for px's readers that no more should come.
+    pub(crate) fn is_full(&self) -> bool {
+        self.sinks().any(|sink| sink.pending() >= MOST_PENDING)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sinks().all(|sink| sink.pending() == 0)
+    }
+
+    /// Writes what waits. May be dropped at any time: nothing is lost or written twice. After an error that descriptor
+    /// is not written to any more.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        for place in self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]) {
+            if let Some(sink) = place
+                && let Err(error) = sink.flush().await
+            {
+                *place = None;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first thing that went wrong with a file.
+    pub(crate) fn take_trouble(&mut self) -> Option<Failure> {
+        self.files.as_mut().and_then(FileSet::take_trouble)
+    }
+
+    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+        self.lanes.iter().flat_map(Lane::sinks).chain(&self.own)
+    }
+
+    fn step(
+        &mut self,
+        stream: &Stream,
+        to_files: impl FnOnce(&Source<'_>, Channel, &mut FileSet),
+        to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
+    ) {
+        let channel = if self.plan.merge { Channel::Stdout } else { stream.channel };
+        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        if let Some(files) = &mut self.files {
+            to_files(&view.source(stream), channel, files);
+        }
+        if self.plan.file_only {
+            return;
+        }
+        self.open_document();
+        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        let lane = if self.lanes.len() == 2 && channel == Channel::Stderr { 1 } else { 0 };
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.run(&view, to_lines);
+        }
+    }
+
+    fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
+        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        for lane in &mut self.lanes {
+            lane.run(&view, &mut step);
+        }
+    }
+
+    fn open_document(&mut self) {
+        if !std::mem::replace(&mut self.opened, true)
+            && let Some(lane) = self.lanes.first_mut()
+        {
+            lane.push(Channel::Stdout, format::opening(self.plan.form).as_bytes());
+        }
+    }
+}
+
+/// What formatting needs to know.
+struct View<'a> {
+    plan: &'a OutputPlan,
+    hosts: &'a [Arc<str>],
+    rank_width: usize,
+}
+
+impl<'a> View<'a> {
+    fn source(&self, stream: &'a Stream) -> Source<'a> {
+        let host = self.hosts.get(stream.proc.rank.0 as usize).map(|host| &**host);
+        Source { stream, host, rank_width: self.rank_width }
+    }
+}
+
+impl Lane {
+    fn run(&mut self, view: &View<'_>, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
+        let now = SystemTime::now();
+        let (sinks, last, merged) = (&mut self.sinks, &mut self.last, self.merged);
+        step(&mut self.lines, &mut |piece| match piece {
+            Piece::Text { stream, bytes, starts } => {
+                *last = if merged { Channel::Stdout } else { stream.channel };
+                if let Some(sink) = &mut sinks[*last as usize] {
+                    let source = View { ..*view }.source(stream);
+                    format::append(sink.buffer(), view.plan, &source, bytes, starts, now);
+                }
+            }
+            Piece::Break => {
+                if let Some(sink) = &mut sinks[*last as usize] {
+                    sink.buffer().push(b'\n');
+                }
+            }
+        });
+    }
+
+    fn push(&mut self, channel: Channel, bytes: &[u8]) {
+        if let Some(sink) = &mut self.sinks[channel as usize] {
+            sink.buffer().extend_from_slice(bytes);
+        }
+    }
+
+    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+        self.sinks.iter().flatten()
+    }
+}
+
+/// Of the highest rank of so many.
+fn digits(ranks: u32) -> usize {
+    ranks.saturating_sub(1).max(1).ilog10() as usize + 1
+}
+
+/// Longer than a program needs between two pieces of one line, shorter than a person notices.
+const PROMPT_AFTER: Duration = Duration::from_millis(50);
+const PATIENCE_ON_TERMINAL: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Output is taken no further when this many bytes wait for a reader.
+const MOST_PENDING: usize = 256 << 10;

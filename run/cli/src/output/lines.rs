@@ -1,0 +1,286 @@
+//! Keeps lines of different ranks apart on one sink, and yet shows a prompt.
+//!
+//! Whole lines pass at once. The beginning of a line is held until its end arrives; it passes earlier when it has been
+//! quiet for a while on a terminal (a prompt), when it grows too long to be held, or when its stream ends. From then
+//! on the sink belongs to that line until it ends. Others wait, but not for ever: after some patience, or when too
+//! much waits, the open line is broken off with a line end that its rank did not write.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crate::output::Stream;
+
+/// What a sink is, and hence what may be done on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Only one rank writes here: everything passes as it comes.
+    pub(crate) solo: bool,
+    /// A piece of a line leaves the sink in the middle of a line (text). Otherwise each piece stands for itself (JSON).
+    pub(crate) opens: bool,
+    /// A piece that was quiet for so long is a prompt and is shown.
+    pub(crate) prompt_after: Option<Duration>,
+    /// For so long an open line may keep others waiting.
+    pub(crate) patience: Duration,
+}
+
+/// What is to be written next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// Lines and pieces of lines of one stream. `starts`: the first byte begins a line.
+    Text { stream: &'a Stream, bytes: &'a [u8], starts: bool },
+    /// End the line that is open, although its rank did not.
+    Break,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lines {
+    rules: Rules,
+    held: BTreeMap<Stream, Held>,
+    held_bytes: usize,
+    /// Streams that have something to write while the sink belongs to another one, in the order in which they came.
+    waiting: VecDeque<Stream>,
+    waiting_since: Option<Instant>,
+    open: Option<Stream>,
+    /// The open line's stream has ended: nobody will end the line.
+    open_ended: bool,
+    next_prompt: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: Vec<u8>,
+    last: Instant,
+    ended: bool,
+    /// It is in the queue of those who wait.
+    waiting: bool,
+}
+
+impl Lines {
+    pub(crate) fn new(rules: Rules) -> Lines {
+        Lines {
+            rules,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            waiting: VecDeque::new(),
+            waiting_since: None,
+            open: None,
+            open_ended: false,
+            next_prompt: None,
+        }
+    }
+
+    /// A second rank writes here after all.
+    pub(crate) fn no_longer_solo(&mut self) {
+        self.rules.solo = false;
+    }
+
+    /// Whether the sink is in the middle of a line.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    pub(crate) fn data(
+        &mut self,
+        now: Instant,
+        stream: &Stream,
+        bytes: &[u8],
+        emit: &mut dyn FnMut(Piece<'_>),
+    ) {
+        if bytes.is_empty() {
+            return;
+        }
+        if self.rules.solo {
+            return self.pass(stream, bytes, emit);
+        }
+        if self.open_ended && self.open.as_ref() != Some(stream) {
+            self.break_off(emit);
+        }
+        match &self.open {
+            Some(open) if open != stream => self.hold(now, stream, bytes),
+            Some(_) => self.pass_lines(now, stream, bytes, emit),
+            None => match self.held.get(stream).map(|held| held.bytes.len()) {
+                None => self.pass_lines(now, stream, bytes, emit),
+                Some(before) => {
+                    self.hold(now, stream, bytes);
+                    if bytes.contains(&b'\n') || before + bytes.len() > LONGEST_HELD {
+                        self.release(now, stream, emit);
+                    }
+                }
+            },
+        }
+        self.after(now, emit);
+    }
+
+    /// Nothing more of `stream` comes.
+    pub(crate) fn end(&mut self, now: Instant, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+        if self.open.as_ref() == Some(stream) {
+            self.open_ended = true;
+        } else if let Some(held) = self.held.get_mut(stream) {
+            held.ended = true;
+            if self.open_ended {
+                self.break_off(emit);
+            }
+            match self.open {
+                Some(_) => self.wait(now, stream),
+                None => self.release(now, stream, emit),
+            }
+        }
+        self.after(now, emit);
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+        if let Some(quiet) = self.rules.prompt_after
+            && self.next_prompt.is_some_and(|at| at <= now)
+        {
+            let due: Vec<Stream> = self
+                .held
+                .iter()
+                .filter(|(_, held)| held.last + quiet <= now)
+                .map(|(s, _)| s.clone())
+                .collect();
+            for stream in due {
+                match self.open {
+                    Some(_) => self.wait(now, &stream),
+                    None => self.show(&stream, emit),
+                }
+            }
+            self.next_prompt = self.held.values().map(|h| h.last + quiet).filter(|at| *at > now).min();
+        }
+        self.after(now, emit);
+    }
+
+    /// When [`Lines::tick`] is wanted.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let patience = self.waiting_since.map(|since| since + self.rules.patience);
+        [patience, self.next_prompt].into_iter().flatten().min()
+    }
+
+    /// Somebody else is about to write here: ends an open line.
+    pub(crate) fn interrupt(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+        self.break_off(emit);
+    }
+
+    /// Nothing more comes of any stream.
+    pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+        while let Some(stream) = self.held.keys().next().cloned() {
+            if self.open.as_ref() != Some(&stream) {
+                self.break_off(emit);
+            }
+            self.show(&stream, emit);
+        }
+    }
+
+    /// Breaks an open line off when others have waited enough.
+    fn after(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+        while self.open.is_some() && !self.waiting.is_empty() {
+            let patient = self.waiting_since.is_some_and(|since| now < since + self.rules.patience);
+            if patient && !self.open_ended && self.held_bytes <= MOST_HELD {
+                return;
+            }
+            self.break_off(emit);
+            self.drain(now, emit);
+        }
+        if self.open.is_none() {
+            self.drain(now, emit);
+        }
+    }
+
+    fn break_off(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+        if self.open.take().is_some() {
+            emit(Piece::Break);
+        }
+        self.open_ended = false;
+    }
+
+    /// Lets those who wait write, until one of them leaves its line open.
+    fn drain(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+        while self.open.is_none() {
+            let Some(stream) = self.waiting.pop_front() else { break };
+            let quiet =
+                self.rules.prompt_after.zip(self.held.get(&stream)).is_some_and(|(q, h)| h.last + q <= now);
+            self.release(now, &stream, emit);
+            if quiet && self.open.is_none() && self.held.contains_key(&stream) {
+                self.show(&stream, emit);
+            }
+        }
+        self.waiting_since = if self.waiting.is_empty() { None } else { Some(now) };
+    }
+
+    /// Writes the whole lines among what is held of `stream`, and the rest if it cannot be held.
+    fn release(&mut self, now: Instant, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+        if let Some(held) = self.held.remove(stream) {
+            self.held_bytes -= held.bytes.len();
+            self.pass_lines(now, stream, &held.bytes, emit);
+            if held.ended {
+                self.show(stream, emit);
+                self.open_ended = self.open.as_ref() == Some(stream);
+            }
+        }
+    }
+
+    /// Writes whole lines; of the last, unfinished one whatever may not be held.
+    fn pass_lines(&mut self, now: Instant, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+        let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+        let (lines, rest) = bytes.split_at(whole);
+        if !lines.is_empty() {
+            self.pass(stream, lines, emit);
+        }
+        if self.open.is_some() || rest.len() > LONGEST_HELD {
+            self.pass(stream, rest, emit);
+        } else if !rest.is_empty() {
+            self.hold(now, stream, rest);
+        }
+    }
+
+    /// Writes all that is held of `stream`.
+    fn show(&mut self, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+        if let Some(held) = self.held.remove(stream) {
+            self.held_bytes -= held.bytes.len();
+            self.pass(stream, &held.bytes, emit);
+        }
+    }
+
+    fn pass(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+        if let Some(last) = bytes.last() {
+            emit(Piece::Text { stream, bytes, starts: self.open.is_none() });
+            self.open = (self.rules.opens && *last != b'\n').then(|| stream.clone());
+            self.open_ended = false;
+        }
+    }
+
+    fn hold(&mut self, now: Instant, stream: &Stream, bytes: &[u8]) {
+        let held = self.held.entry(stream.clone()).or_insert_with(|| Held {
+            bytes: Vec::new(),
+            last: now,
+            ended: false,
+            waiting: false,
+        });
+        held.bytes.extend_from_slice(bytes);
+        held.last = now;
+        self.held_bytes += bytes.len();
+        if self.open.is_some() && (bytes.contains(&b'\n') || held.bytes.len() > LONGEST_HELD) {
+            self.wait(now, stream);
+        }
+        if let Some(quiet) = self.rules.prompt_after {
+            self.next_prompt.get_or_insert(now + quiet);
+        }
+    }
+
+    fn wait(&mut self, now: Instant, stream: &Stream) {
+        if let Some(held) = self.held.get_mut(stream)
+            && !std::mem::replace(&mut held.waiting, true)
+        {
+            self.waiting.push_back(stream.clone());
+        }
+        self.waiting_since.get_or_insert(now);
+    }
+}
+
+/// The beginning of a line is held up to this many bytes.
+const LONGEST_HELD: usize = 64 << 10;
+/// When this much waits for a line to end, it is broken off.
+const MOST_HELD: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

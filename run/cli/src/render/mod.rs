@@ -1,0 +1,9 @@
+//! How px itself speaks: tables, trees, JSON, colours, errors with their hints.
+
+pub(crate) mod decided;
+pub(crate) mod ending;
+pub(crate) mod hint;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod tree;
+pub(crate) mod words;

@@ -1,0 +1,251 @@
+//! The command line as its users see it: words in; exit code, standard output and standard error out.
+//!
+//! Nothing here depends on this machine's hardware: topologies are read from directories that the tests make.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A directory with a machine in it, and px.
+struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    /// A machine of so many packages, cores in each, hardware threads in each of those.
+    fn new(packages: u32, cores: u32, threads: u32) -> Bench {
+        let dir = tempfile::tempdir().expect("a directory");
+        let total = packages * cores * threads;
+        let write = |path: String, text: String| {
+            let path = dir.path().join("machine").join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text + "\n").expect("a file");
+        };
+        write("sys/devices/system/cpu/online".into(), format!("0-{}", total - 1));
+        for cpu in 0..total {
+            let (core, package) = (cpu / threads, cpu / threads / cores);
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+            write(format!("{folder}/core_id"), (core % cores).to_string());
+            write(format!("{folder}/physical_package_id"), package.to_string());
+            write(
+                format!("{folder}/core_cpus_list"),
+                format!("{}-{}", core * threads, (core + 1) * threads - 1),
+            );
+            let width = cores * threads;
+            write(
+                format!("{folder}/package_cpus_list"),
+                format!("{}-{}", package * width, (package + 1) * width - 1),
+            );
+        }
+        Bench { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> &Bench {
+        fs::write(self.path(name), text).expect("a file");
+        self
+    }
+
+    /// What `px` says to these words.
+    fn px(&self, words: &str) -> String {
+        self.called(Path::new(env!("CARGO_BIN_EXE_px")), words)
+    }
+
+    /// What px says when it is called by another name.
+    fn px_as(&self, name: &str, words: &str) -> String {
+        let link = self.path(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_px"), &link).expect("a link");
+        }
+        self.called(&link, words)
+    }
+
+    /// What px says about where ranks would go on this bench's machine.
+    fn dry_run(&self, words: &str) -> String {
+        let machine = self.path("machine");
+        self.px(&format!("run --dry-run --topology-root {} {words}", machine.display()))
+    }
+
+    fn called(&self, program: &Path, words: &str) -> String {
+        let output = Command::new(program)
+            .args(words.split_whitespace())
+            .current_dir(self.dir.path())
+            .env("NO_COLOR", "1")
+            .env("COLUMNS", "100")
+            .env_remove("MPIEXEC_TIMEOUT")
+            .stdin(Stdio::null())
+            .output()
+            .expect("px runs");
+        let code = output.status.code().expect("px is not killed");
+        let mut text = format!("exit code: {code}\n");
+        for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if !bytes.is_empty() {
+                text.push_str(&format!("--- {name}\n{}", String::from_utf8_lossy(bytes)));
+            }
+        }
+        let hostname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+        let hostname = hostname.trim();
+        text.replace(&self.dir.path().display().to_string(), "[DIR]")
+            // Columns stay as wide as the name was, whatever it was.
+            .replace(&format!("{hostname:<4}"), "HOST")
+            .replace(hostname, "HOST")
+            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+    }
+}
+
+/// Snapshots of several command lines, each under its own heading.
+fn session(lines: &[&str], say: impl Fn(&str) -> String) -> String {
+    lines.iter().map(|line| format!("$ px {line}\n{}\n", say(line))).collect()
+}
+
+#[test]
+fn help() {
+    let bench = Bench::new(1, 1, 1);
+    insta::assert_snapshot!("help", session(&["", "--help", "--version", "-V"], |line| bench.px(line)));
+    insta::assert_snapshot!("help_run", bench.px("run --help"));
+    insta::assert_snapshot!("help_run_short", bench.px("run -h"));
+}
+
+#[test]
+fn wrong_command_lines() {
+    let bench = Bench::new(1, 1, 1);
+    let lines = [
+        "rnu",
+        "hostname",
+        "--frobnicate",
+        "run",
+        "run --dispaly map prog",
+        "run --frobnicate prog",
+        "run -n",
+        "run -n four prog",
+        "run -n 0 prog",
+        "run -n 99999999999 prog",
+        "run -n 2 -n 3 prog",
+        "run --quiet --verbose prog",
+        "run --timeout soon prog",
+        "run --kill-on-bad-exit maybe prog",
+        "run --display mapp prog",
+        "run --oversubscribe=yes prog",
+        "run a :",
+        "run : a",
+        "run a : --timeout 3 b",
+        "run a : -m b",
+        "run --map-by croe prog",
+        "run --map-by core:pe=0 prog",
+        "run --map-by rankfile prog",
+        "run --bind-to cor3 prog",
+        "run --cpu-set 3-1 prog",
+        "run --output tag,jsno prog",
+        "run --output file-only prog",
+        "run --output raw,tag prog",
+        "run --stdin nowhere prog",
+        "run -n 2 --stdin 5 prog",
+        "run --host other prog",
+        "run --host , prog",
+        "run --hostfile nowhere prog",
+        "run --env-file nowhere prog",
+        "run -x =1 prog",
+        "completions",
+        "completions csh",
+    ];
+    insta::assert_snapshot!("wrong_command_lines", session(&lines, |line| bench.px(line)));
+}
+
+#[test]
+fn errors_as_json() {
+    let bench = Bench::new(1, 1, 1);
+    insta::assert_snapshot!(bench.px("run --json --host other prog"));
+}
+
+#[test]
+fn bad_files_are_shown_with_line_and_column() {
+    let bench = Bench::new(1, 1, 1);
+    bench.file("hosts", "localhost slots=2\nlocalhost slots=two\n");
+    bench.file("names", "localhost\n\n  b@d host\n");
+    bench.file("env", "GOOD=1\nBAD LINE\n");
+    bench.file("ranks", "rank 0=localhost slot=0\nrank one=localhost slot=1\n");
+    let lines = [
+        "run --hostfile hosts prog",
+        "run --hostfile names prog",
+        "run --env-file env prog",
+        "run --map-by rankfile:file=ranks prog",
+        "run --map-by seq:file=nowhere prog",
+    ];
+    insta::assert_snapshot!("bad_files", session(&lines, |line| bench.px(line)));
+}
+
+#[test]
+fn dry_runs() {
+    let bench = Bench::new(2, 4, 2);
+    let lines = [
+        "-n 4 prog arg",
+        "-n 4 --map-by package --display bindings prog",
+        "-n 2 --map-by slot:pe=3 --display bindings prog",
+        "-n 2 --bind-to none prog",
+        "--map-by ppr:1:package prog",
+        "-n 1 server --port 1 : -n 3 worker",
+        "-n 40 prog",
+        "-n 3 --cpu-set 4-7 prog",
+        "-n 2 --display allocation,topology prog",
+        "-n 2 --host localhost:4 --display allocation prog",
+        "-n 2 -x NOT_SET_ANYWHERE prog",
+    ];
+    insta::assert_snapshot!("dry_runs", session(&lines, |line| bench.dry_run(line)));
+}
+
+#[test]
+fn dry_runs_that_cannot_be() {
+    let bench = Bench::new(1, 2, 1);
+    let lines = [
+        "-n 5 --host localhost:2 prog",
+        "-n 3 --map-by core:nooversubscribe prog",
+        "-n 2 --map-by numa:pe=4 prog",
+        "-n 4 --map-by ppr:1:core prog",
+        "-n 1 --cpu-set 17 prog",
+    ];
+    insta::assert_snapshot!("dry_runs_that_cannot_be", session(&lines, |line| bench.dry_run(line)));
+}
+
+#[test]
+fn dry_run_as_json() {
+    let bench = Bench::new(1, 2, 1);
+    insta::assert_snapshot!(bench.dry_run("-n 2 --json --display allocation,bindings,topology,map prog"));
+}
+
+#[test]
+fn dialects() {
+    let bench = Bench::new(1, 1, 1);
+    insta::assert_snapshot!("mpirun_help", bench.px_as("mpirun", "--help"));
+    let lines = [
+        "",
+        "--version",
+        "-np two prog",
+        "--frob prog",
+        "--tag-ouput prog",
+        "-n 2 prog :",
+        "--host other prog",
+    ];
+    insta::assert_snapshot!("mpirun_errors", session(&lines, |line| bench.px_as("mpiexec", line)));
+}
+
+#[test]
+fn completions_and_man_pages_come_from_the_same_table() {
+    let bench = Bench::new(1, 1, 1);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = bench.px(&format!("completions {shell}"));
+        assert!(script.contains("kill-on-bad-exit"), "{shell}");
+    }
+    fs::create_dir(bench.path("man")).expect("a directory");
+    assert_eq!(bench.px("man man"), "exit code: 0\n");
+    let mut pages: Vec<String> = fs::read_dir(bench.path("man"))
+        .expect("a directory")
+        .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
+        .collect();
+    pages.sort();
+    assert!(pages.contains(&"px.1".to_owned()) && pages.contains(&"px-run.1".to_owned()), "{pages:?}");
+    let page = fs::read_to_string(bench.path("man/px-run.1")).expect("a page");
+    assert!(page.contains("kill\\-on\\-bad\\-exit") && page.contains("Exit code"), "{page}");
+}
