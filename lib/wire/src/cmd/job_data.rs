@@ -98,14 +98,6 @@ impl EncodedJob {
     pub fn format(&self) -> Format {
         self.format
     }
-
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
 }
 
 /// The array form of one rank's values: the first info says which rank.

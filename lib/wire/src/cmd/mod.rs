@@ -156,6 +156,11 @@ impl Request {
         })
     }
 
+    /// What a payload asks for, even if the rest of it cannot be read: whether a failure is to be answered depends on it.
+    pub fn command_of(payload: &[u8], dialect: Dialect) -> Result<Command, DecodeError> {
+        Reader::new(dialect.format, payload).get()
+    }
+
     /// The payload of a frame.
     pub fn encode(&self, dialect: Dialect) -> Vec<u8> {
         let mut writer = Writer::new(dialect.format);
@@ -269,3 +274,6 @@ impl Body for InfoReply {
         Ok(InfoReply { status, info })
     }
 }
+
+#[cfg(test)]
+mod tests;
