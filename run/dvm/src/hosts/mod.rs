@@ -77,7 +77,7 @@ impl fmt::Display for Host {
 
 impl Slots {
     /// What two mentions of one node amount to.
-    fn plus(self, other: Slots) -> Slots {
+    pub(crate) fn plus(self, other: Slots) -> Slots {
         match (self, other) {
             (Slots::Stated(a), Slots::Stated(b) | Slots::Mentioned(b))
             | (Slots::Mentioned(a), Slots::Stated(b)) => Slots::Stated(a.saturating_add(b)),

@@ -5,12 +5,13 @@
 //! nodes; nothing is looked up, and equal questions have equal answers. Never starts anything and never prints: what a
 //! user should know is in [`JobMap::notes`], why a rank is where it is in [`Placement::rule`].
 //!
-//! The order of a job: `defaults` settles the policies, `slots` counts what each node can take, `spread` divides
+//! The order of a job: `choose` finds the nodes, `defaults` settles the policies, `slots` counts what each node can take, `spread` divides
 //! the ranks over nodes, `seats` finds each its object and CPUs, `order` numbers them.
 //!
 //! Next stop: the launch message tells every daemon its ranks and their CPUs; the renderers of `--display` and
 //! `--dry-run` read the same structures.
 
+mod choose;
 mod defaults;
 mod error;
 mod files;

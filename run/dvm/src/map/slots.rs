@@ -1,22 +1,22 @@
 //! What each node can take of each app context: its turn, its bound, and what is there already.
 //!
-//! Owns finding the nodes of an app context, counting its ranks where nobody did, and the numbers in the refusals.
+//! Owns counting the ranks of an app context where nobody did, and the numbers in the refusals.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use phalanx_topo::Topology;
 
+use super::choose::{Choice, Names, Offer, choose};
 use super::defaults::{self, Settled};
 use super::error::NodeShortage;
 use super::shape::{self, Shape};
-use super::{AppRequest, BindTo, MapBy, MapError, NodeResources, Policy, words};
-use crate::hosts::{Host, Slots, is_address, merge_hosts};
+use super::{AppRequest, BindTo, MapBy, MapError, NodeResources, Policy};
+use crate::hosts::Slots;
 
 /// A job while it is being placed.
 pub(super) struct Job<'a> {
     pub(super) nodes: &'a [NodeResources],
-    pub(super) requests: &'a [AppRequest],
+    pub(super) names: Names<'a>,
     pub(super) apps: Vec<App<'a>>,
     /// By node: how many ranks of this job it has so far.
     pub(super) used: Vec<u32>,
@@ -34,19 +34,9 @@ pub(super) struct App<'a> {
     /// The files of a job's policy number the job's ranks, those of an app's the app's.
     pub(super) first_line: u32,
     pub(super) offers: Vec<Offer>,
+    /// Into `offers`: its hosts as they were named, each as often as it was.
+    pub(super) turns: Vec<u32>,
     pub(super) shapes: Vec<Shape>,
-}
-
-/// One node that an app context may use.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
-    pub(super) node: u32,
-    /// Into [`App::shapes`].
-    pub(super) shape: u32,
-    pub(super) slots: Slots,
-    /// How often the app context names it, where that alone is its turn.
-    mentioned: Option<u32>,
-    pub(super) max_slots: Option<u32>,
 }
 
 /// How many more ranks a node takes.
@@ -67,7 +57,7 @@ impl<'a> Job<'a> {
     ) -> Result<Job<'a>, MapError> {
         let mut job = Job {
             nodes,
-            requests,
+            names: Names::new(nodes),
             apps: Vec::new(),
             used: vec![0; nodes.len()],
             demand: vec![0; nodes.len()],
@@ -76,10 +66,10 @@ impl<'a> Job<'a> {
         let mut drafts = Vec::with_capacity(requests.len());
         for (app, request) in requests.iter().enumerate() {
             let policy = request.policy.as_ref().unwrap_or(policy);
-            let mut offers = find_nodes(nodes, request, policy, &mut claimed, app)?;
+            let Choice { mut offers, turns } = choose(&job.names, request, policy, &mut claimed, app)?;
             let (topologies, own) = shape::topologies(nodes, offers.iter().map(|offer| offer.node), policy)?;
             offers.iter_mut().zip(own).for_each(|(offer, shape)| offer.shape = shape);
-            drafts.push(Draft { request, policy, offers, topologies });
+            drafts.push(Draft { request, policy, offers, turns, topologies });
         }
         let given: u64 = requests.iter().filter_map(|request| request.procs).map(u64::from).sum();
         let mut total = 0u64;
@@ -105,6 +95,7 @@ impl<'a> Job<'a> {
                 first_rank,
                 first_line: if own { 0 } else { first_rank },
                 offers: draft.offers,
+                turns: draft.turns,
                 shapes,
             });
             first_rank += procs;
@@ -201,6 +192,7 @@ struct Draft<'a> {
     request: &'a AppRequest,
     policy: &'a Policy,
     offers: Vec<Offer>,
+    turns: Vec<u32>,
     topologies: Vec<Arc<Topology>>,
 }
 
@@ -211,7 +203,7 @@ impl Draft<'_> {
             (Some(procs), _) => procs.into(),
             (None, Some(MapBy::Sequence)) => match &self.policy.sequence {
                 Some(sequence) => sequence.entries.len() as u64,
-                None => self.request.hosts.len().max(self.offers.len()) as u64,
+                None => self.turns.len() as u64,
             },
             (None, Some(MapBy::Rankfile)) => {
                 self.policy.rankfile.as_ref().map_or(0, |rankfile| rankfile.ranks.len() as u64)
@@ -240,136 +232,4 @@ impl Draft<'_> {
             Err(_) => Err(MapError::TooMany { what: String::new(), asked: counted, most: MOST_RANKS }),
         }
     }
-}
-
-/// The nodes of an app context, in the order in which they were named, otherwise in that of the allocation. `claimed`
-/// are those that earlier app contexts named.
-fn find_nodes(
-    nodes: &[NodeResources],
-    request: &AppRequest,
-    policy: &Policy,
-    claimed: &mut [bool],
-    app: usize,
-) -> Result<Vec<Offer>, MapError> {
-    let whole = |node: usize| Offer {
-        node: node as u32,
-        shape: 0,
-        slots: nodes[node].slots,
-        mentioned: None,
-        max_slots: nodes[node].max_slots,
-    };
-    let mut offers: Vec<Offer> = Vec::new();
-    if request.hosts.is_empty() {
-        offers.extend((0..nodes.len()).map(whole));
-    } else {
-        let names = Names::new(nodes);
-        let mut place: Vec<Option<usize>> = vec![None; nodes.len()];
-        for entry in merge_hosts(request.hosts.clone()) {
-            for node in names.find(&entry.host, claimed, None)? {
-                claimed[node] = true;
-                let offer = Offer {
-                    mentioned: match entry.slots {
-                        Slots::Mentioned(times) => Some(times),
-                        _ => None,
-                    },
-                    slots: narrowed(nodes[node].slots, entry.slots, policy.map.oversubscribe),
-                    max_slots: entry.max_slots.or(nodes[node].max_slots),
-                    ..whole(node)
-                };
-                match place[node] {
-                    Some(known) => offers[known] = offer,
-                    None => {
-                        place[node] = Some(offers.len());
-                        offers.push(offer);
-                    }
-                }
-            }
-        }
-    }
-    if policy.map.nolocal {
-        offers.retain(|offer| !nodes[offer.node as usize].launcher);
-    }
-    if offers.is_empty() { Err(MapError::NoNodesLeft { app }) } else { Ok(offers) }
-}
-
-/// The slots that an app context sees of a node when it names it.
-fn narrowed(node: Slots, app: Slots, oversubscribe: Option<bool>) -> Slots {
-    match (node, app) {
-        (node, Slots::Unstated) => node,
-        (Slots::Stated(node), Slots::Stated(app)) if oversubscribe != Some(true) => {
-            Slots::Stated(node.min(app))
-        }
-        (Slots::Stated(node), Slots::Mentioned(_)) => Slots::Stated(node),
-        (_, app) => app,
-    }
-}
-
-/// The nodes by their names.
-pub(super) struct Names<'a> {
-    nodes: &'a [NodeResources],
-    whole: BTreeMap<String, usize>,
-    /// Those with a domain, without it.
-    short: BTreeMap<String, usize>,
-}
-
-impl<'a> Names<'a> {
-    pub(super) fn new(nodes: &'a [NodeResources]) -> Names<'a> {
-        // Of two nodes of one name the first is meant.
-        let backwards = || nodes.iter().enumerate().rev();
-        let whole = backwards().map(|(index, node)| (node.name.to_ascii_lowercase(), index)).collect();
-        let short = backwards().filter_map(|(index, node)| Some((short_name(&node.name)?, index))).collect();
-        Names { nodes, whole, short }
-    }
-
-    /// A node whose name is this one, or this one with or without a domain.
-    fn named(&self, name: &str) -> Option<usize> {
-        let found = self.whole.get(&name.to_ascii_lowercase());
-        let found = found.or_else(|| match short_name(name) {
-            Some(short) => self.whole.get(&short),
-            None => self.short.get(&name.to_ascii_lowercase()),
-        });
-        found.copied()
-    }
-
-    /// The nodes that a mention means. `claimed` are no longer empty; `place` is where the mention was written.
-    pub(super) fn find(
-        &self,
-        host: &Host,
-        claimed: &[bool],
-        place: Option<(&str, u32)>,
-    ) -> Result<Vec<usize>, MapError> {
-        match host {
-            Host::Name(name) => match self.named(name) {
-                Some(node) => Ok(vec![node]),
-                None => Err(self.unknown(host, Some(name), place)),
-            },
-            Host::Index(index) if (*index as usize) < self.nodes.len() => Ok(vec![*index as usize]),
-            Host::Index(_) => Err(self.unknown(host, None, place)),
-            Host::Empty(asked) => {
-                let empty = |node: &usize| self.nodes[*node].in_use == 0 && claimed.get(*node) != Some(&true);
-                let found: Vec<usize> = (0..self.nodes.len()).filter(empty).collect();
-                match asked {
-                    Some(asked) if found.len() < *asked as usize => {
-                        Err(MapError::NotEnoughEmpty { asked: *asked, empty: found.len() as u32 })
-                    }
-                    Some(asked) => Ok(found.into_iter().take(*asked as usize).collect()),
-                    None => Ok(found),
-                }
-            }
-        }
-    }
-
-    fn unknown(&self, host: &Host, name: Option<&String>, place: Option<(&str, u32)>) -> MapError {
-        const LOOKED_AT: usize = 10_000;
-        let names = self.nodes.iter().take(LOOKED_AT).map(|node| node.name.as_str());
-        let near = name.and_then(|name| words::nearest(name, names)).map(str::to_owned);
-        let place = place.map(|(file, line)| (file.to_owned(), line));
-        MapError::UnknownHost { host: host.clone(), nodes: self.nodes.len(), near, place }
-    }
-}
-
-/// A name without its domain, in lower case, if it has one.
-fn short_name(name: &str) -> Option<String> {
-    let (short, _) = name.split_once('.').filter(|_| !is_address(name))?;
-    Some(short.to_ascii_lowercase())
 }

@@ -3,9 +3,12 @@
 //! First every node gets its turn: all at once one node after the other, or one each over and over. What is left goes
 //! one each to the nodes that may take more, over and over, until nobody is left or nobody may.
 
+use std::collections::BTreeMap;
+
 use phalanx_topo::{CpuSet, Level};
 
-use super::slots::{App, Budget, Job, Names, Offer};
+use super::choose::Offer;
+use super::slots::{App, Budget, Job};
 use super::{BindTo, MapBy, MapError, SequenceEntry};
 
 /// Where an app context's ranks go.
@@ -48,7 +51,7 @@ pub(super) enum Place {
 pub(super) fn spread(job: &mut Job<'_>, app: usize) -> Result<Spread, MapError> {
     let this = &job.apps[app];
     let spread = match this.settled.map {
-        MapBy::Sequence => Spread::Listed(sequence(job, this, app)?),
+        MapBy::Sequence => Spread::Listed(sequence(job, this)?),
         MapBy::Rankfile => Spread::Listed(rankfile(job, this)?),
         MapBy::PerResource { count, level } => Spread::Counted(per_resource(job, app, count, level)?),
         map => {
@@ -149,23 +152,20 @@ fn per_resource(job: &Job<'_>, app: usize, each: u32, level: Level) -> Result<Ve
 }
 
 /// One after the other, as a file or the list of hosts says.
-fn sequence(job: &Job<'_>, app: &App<'_>, number: usize) -> Result<Vec<Listed>, MapError> {
+fn sequence(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
     let procs = app.procs as usize;
     let Some(sequence) = &app.policy.sequence else {
         if app.policy.map.file.is_some() {
             return Err(MapError::NoFile { map: "seq" });
         }
-        let turns = turns(job, number, app)?;
-        if turns.len() < procs {
-            return Err(MapError::TooFewEntries { file: None, asked: app.procs, entries: turns.len() });
+        if app.turns.len() < procs {
+            return Err(MapError::TooFewEntries { file: None, asked: app.procs, entries: app.turns.len() });
         }
-        let listed = |(offer, turn): (Offer, u32)| Listed {
-            node: offer.node,
-            shape: offer.shape,
-            cpus: None,
-            place: Place::Turn(turn),
+        let listed = |(place, turn): (&u32, u32)| {
+            let Offer { node, shape, .. } = app.offers[*place as usize];
+            Listed { node, shape, cpus: None, place: Place::Turn(turn) }
         };
-        return Ok(turns.into_iter().zip(1..).take(procs).map(listed).collect());
+        return Ok(app.turns.iter().zip(1..).take(procs).map(listed).collect());
     };
     let first = app.first_line as usize;
     let entries = sequence.entries.iter().skip(first).take(procs);
@@ -178,22 +178,6 @@ fn sequence(job: &Job<'_>, app: &App<'_>, number: usize) -> Result<Vec<Listed>, 
     }
     let finder = Finder::new(job, app);
     entries.map(|entry| finder.listed(entry, &sequence.file)).collect()
-}
-
-/// The hosts of a sequence without a file: as they were named, each as often as it was.
-fn turns(job: &Job<'_>, number: usize, app: &App<'_>) -> Result<Vec<Offer>, MapError> {
-    let hosts = &job.requests[number].hosts;
-    if hosts.is_empty() {
-        return Ok(app.offers.clone());
-    }
-    let finder = Finder::new(job, app);
-    let mut turns = Vec::with_capacity(hosts.len());
-    for entry in hosts {
-        for node in finder.names.find(&entry.host, &[], None)? {
-            turns.extend(finder.offer(node));
-        }
-    }
-    Ok(turns)
 }
 
 /// Each rank where its line says.
@@ -212,33 +196,25 @@ fn rankfile(job: &Job<'_>, app: &App<'_>) -> Result<Vec<Listed>, MapError> {
 struct Finder<'a> {
     job: &'a Job<'a>,
     app: &'a App<'a>,
-    names: Names<'a>,
     /// By node: which of the app context's offers is its own.
-    offers: Vec<Option<u32>>,
+    offers: BTreeMap<u32, Offer>,
 }
 
 impl<'a> Finder<'a> {
     fn new(job: &'a Job<'_>, app: &'a App<'_>) -> Finder<'a> {
-        let mut offers = vec![None; job.nodes.len()];
-        for (index, offer) in (0u32..).zip(&app.offers) {
-            offers[offer.node as usize] = Some(index);
-        }
-        Finder { job, app, names: Names::new(job.nodes), offers }
-    }
-
-    fn offer(&self, node: usize) -> Option<Offer> {
-        self.offers[node].map(|index| self.app.offers[index as usize])
+        Finder { job, app, offers: app.offers.iter().map(|offer| (offer.node, *offer)).collect() }
     }
 
     fn listed(&self, entry: &SequenceEntry, file: &str) -> Result<Listed, MapError> {
-        let nodes = self.names.find(&entry.host, &[], Some((file, entry.line)))?;
-        let offer =
-            nodes.first().and_then(|node| self.offer(*node)).ok_or_else(|| MapError::UnknownHost {
+        let nodes = self.job.names.find(&entry.host, &[], Some((file, entry.line)))?;
+        let offer = nodes.first().and_then(|node| self.offers.get(&(*node as u32))).ok_or_else(|| {
+            MapError::UnknownHost {
                 host: entry.host.clone(),
                 nodes: self.app.offers.len(),
                 near: None,
                 place: Some((file.to_owned(), entry.line)),
-            })?;
+            }
+        })?;
         let topology = &self.app.shapes[offer.shape as usize].topology;
         let resolve = |cpus: &super::CpuList| {
             cpus.resolve(topology, self.app.settled.unit).map_err(|missing| MapError::NoSuchCpus {
