@@ -1,1 +1,26 @@
-//! placeholder
+//! Runs programs that know nothing of us: MPI libraries, PMIx programs in C and Python, clients that misbehave.
+//!
+//! This crate is the harness; the tests are in `tests/`, one file per subject, and the programs in `programs/`. The
+//! programs are compiled against the libraries of others, never against ours. Every test runs `px` as a user would and
+//! looks at its exit code, its output and at what it leaves behind.
+//!
+//! Nothing is skipped: a missing compiler, package or wheel is a failure that names it.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+mod install;
+mod job;
+pub mod mpi_programs;
+mod outcome;
+mod program;
+mod watch;
+
+pub use install::{Wheel, debian_file, wheel};
+pub use job::{Job, Running, new_directory, px, workspace};
+pub use outcome::{Ended, Outcome};
+pub use program::{Library, mpi, pmix, script};
+pub use watch::{children_of, eventually, rss_kib, survivors};
+
+/// How many ranks the tests with MPI programs run.
+pub const SIZES: [u32; 4] = [1, 2, 4, 16];

@@ -1,0 +1,20 @@
+/* The last rank writes through a null pointer while all others wait for it in a barrier. */
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) {
+        volatile int *nowhere = NULL;
+        *nowhere = 1;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d must not come here\n", rank);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,270 @@
+//! Starting `px` the way a user does, under a deadline.
+//!
+//! Each job gets a temporary directory of its own as `TMPDIR` and a marking variable in its environment, so that tests
+//! in parallel do not see each other's leftovers. What became of the job goes back as an [`Outcome`].
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+use crate::watch::{rss_kib, survivors};
+use crate::{Ended, Library, Outcome};
+
+/// One command under test. Made by [`px`] or [`Job::new`].
+pub struct Job {
+    command: Command,
+    input: Vec<u8>,
+    deadline: Duration,
+    mark: String,
+    tmpdir: TempDir,
+}
+
+/// `px run` with these arguments.
+pub fn px<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Job {
+    Job::new(px_binary()).arg("run").args(arguments)
+}
+
+impl Job {
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("PHALANX_TEST_JOB={}-{number}", std::process::id());
+        let tmpdir = new_directory();
+        let mut command = Command::new(program);
+        let (name, value) = mark.split_once('=').unwrap_or_default();
+        command.env(name, value).env("TMPDIR", tmpdir.path());
+        Self { command, input: Vec::new(), deadline: Duration::from_secs(120), mark, tmpdir }
+    }
+
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Sets the variables that the programs of a library need.
+    pub fn with(mut self, library: Library) -> Self {
+        self.command.envs(library.environment(self.tmpdir.path()));
+        self
+    }
+
+    pub fn input(mut self, bytes: &[u8]) -> Self {
+        self.input = bytes.to_vec();
+        self
+    }
+
+    pub fn dir(mut self, path: &Path) -> Self {
+        self.command.current_dir(path);
+        self
+    }
+
+    pub fn deadline(mut self, seconds: u64) -> Self {
+        self.deadline = Duration::from_secs(seconds);
+        self
+    }
+
+    /// The temporary directory that the job is told to use. It lives as long as the job, or as its [`Running`].
+    pub fn tmpdir(&self) -> &Path {
+        self.tmpdir.path()
+    }
+
+    /// The assignment that is in the environment of everything the job starts.
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Runs to the end, or to the deadline.
+    #[track_caller]
+    pub fn run(self) -> Outcome {
+        self.start().wait()
+    }
+
+    /// Starts, and leaves the rest to the test.
+    #[track_caller]
+    pub fn start(mut self) -> Running {
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let line = format!("{:?}", self.command);
+        let mut child = self.command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
+        let mut stdin = child.stdin.take();
+        let input = std::mem::take(&mut self.input);
+        // A program that does not read its input must not stop us.
+        thread::spawn(move || stdin.as_mut().map(|pipe| pipe.write_all(&input)));
+        let stdout = collect(child.stdout.take());
+        let stderr = collect(child.stderr.take());
+        Running { line, child, stdout, stderr, started: Instant::now(), peak_rss_kib: 0, job: self }
+    }
+}
+
+/// A command that was started.
+pub struct Running {
+    line: String,
+    child: Child,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+    started: Instant,
+    peak_rss_kib: u64,
+    job: Job,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn mark(&self) -> &str {
+        &self.job.mark
+    }
+
+    pub fn tmpdir(&self) -> &Path {
+        self.job.tmpdir.path()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("sending a signal to the launcher");
+    }
+
+    /// Waits for the end, or for the deadline.
+    #[track_caller]
+    pub fn wait(mut self) -> Outcome {
+        let ended = loop {
+            if let Some((_, peak)) = rss_kib(self.child.id()) {
+                self.peak_rss_kib = self.peak_rss_kib.max(peak);
+            }
+            if let Some(status) = self.child.try_wait().expect("waiting for the command") {
+                break match (status.code(), status.signal()) {
+                    (Some(code), _) => Ended::Code(code),
+                    (None, signal) => Ended::Signal(signal.unwrap_or_default()),
+                };
+            }
+            if self.started.elapsed() > self.job.deadline {
+                self.kill_everything();
+                self.child.wait().expect("waiting for the killed command");
+                break Ended::TooLate;
+            }
+            thread::sleep(Duration::from_millis(3));
+        };
+        let took = self.started.elapsed();
+        let ended = if self.output_is_complete() { ended } else { Ended::TooLate };
+        Outcome {
+            left_behind: left_behind(&self.job),
+            command: self.line,
+            ended,
+            stdout: text(self.stdout),
+            stderr: text(self.stderr),
+            took,
+            peak_rss_kib: self.peak_rss_kib,
+        }
+    }
+
+    /// Waits until nobody holds our pipes any more: a rank that outlives its launcher would keep them open for ever.
+    fn output_is_complete(&self) -> bool {
+        let complete = || self.stdout.is_finished() && self.stderr.is_finished();
+        while !complete() && self.started.elapsed() < self.job.deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let in_time = complete();
+        if !in_time {
+            self.kill_everything();
+        }
+        in_time
+    }
+
+    fn kill_everything(&self) {
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        for (pid, _) in survivors(&self.job.mark) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Files in the job's temporary directory, and processes of the job that go on living.
+fn left_behind(job: &Job) -> Vec<String> {
+    let patience = Instant::now() + Duration::from_secs(10);
+    let alive = loop {
+        let alive = survivors(&job.mark);
+        if alive.is_empty() || Instant::now() > patience {
+            break alive;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let files = fs::read_dir(job.tmpdir.path()).into_iter().flatten().flatten();
+    let files = files.map(|entry| format!("file {}", entry.path().display()));
+    let mut all: Vec<String> = files.collect();
+    all.extend(alive.into_iter().map(|(pid, line)| format!("process {pid}: {line}")));
+    all
+}
+
+fn collect<R: Read + Send + 'static>(pipe: Option<R>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        bytes
+    })
+}
+
+fn text(reader: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
+}
+
+/// An empty directory that is removed when dropped.
+pub fn new_directory() -> TempDir {
+    tempfile::Builder::new().prefix("interop-").tempdir().expect("a temporary directory")
+}
+
+/// The root of the workspace.
+pub fn workspace() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    root.expect("this crate is two levels below the root").to_owned()
+}
+
+/// `PHALANX_PX` if it is set, else the `px` of this workspace, built now.
+fn px_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("PHALANX_PX") {
+            return PathBuf::from(path);
+        }
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--package", "phalanx-cli", "--bin", "px"]);
+        let status = build.current_dir(workspace()).status().expect("running cargo");
+        assert!(status.success(), "building px failed");
+        target().join("debug/px")
+    })
+}
+
+/// Where cargo puts things.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(path) => workspace().join(path),
+        None => workspace().join("target"),
+    }
+}

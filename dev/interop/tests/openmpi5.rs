@@ -1,0 +1,77 @@
+//! Programs compiled with Open MPI 5.0 of the Python wheel, running on the libpmix 5.0 inside it; and mpi4py above it.
+
+use std::ffi::OsStr;
+
+use phalanx_interop::{Library::OpenMpi5, Outcome, SIZES, mpi_programs, px, script, wheel};
+
+#[test]
+fn hello() {
+    for ranks in SIZES {
+        mpi_programs::hello(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn ring() {
+    for ranks in SIZES {
+        mpi_programs::ring(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn allreduce() {
+    for ranks in SIZES {
+        mpi_programs::allreduce(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn abort() {
+    for ranks in SIZES {
+        mpi_programs::abort(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn exit3() {
+    for ranks in SIZES {
+        mpi_programs::exit3(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn segv() {
+    for ranks in SIZES {
+        mpi_programs::segv(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn publish() {
+    for ranks in SIZES {
+        mpi_programs::publish(OpenMpi5, ranks);
+    }
+}
+
+#[test]
+fn mpi4py_hello_world() {
+    for ranks in SIZES {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let line = |rank| format!("Hello, World! I am process {rank} of {ranks} on {host}.");
+        mpi4py(ranks, &["-m".as_ref(), "mpi4py.bench".as_ref(), "helloworld".as_ref()])
+            .expect_lines((0..ranks).map(line));
+    }
+}
+
+#[test]
+fn mpi4py_ring_and_allreduce() {
+    for ranks in SIZES {
+        let line = |rank| format!("rank {rank} of {ranks}: ring and allreduce are right");
+        mpi4py(ranks, &[script("mpi4py_ring_allreduce.py").as_os_str()]).expect_lines((0..ranks).map(line));
+    }
+}
+
+fn mpi4py(ranks: u32, arguments: &[&OsStr]) -> Outcome {
+    let job = px(["-n", &ranks.to_string()]).arg(wheel().python()).args(arguments).with(OpenMpi5);
+    job.run().expect_code(0).expect_nothing_left()
+}

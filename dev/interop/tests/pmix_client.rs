@@ -1,0 +1,131 @@
+//! PMIx programs in C, compiled against Debian's libpmix 4.2, running on it and on libpmix 5.0 of the wheel.
+
+use phalanx_interop::{
+    Library::{self, Pmix4, Pmix5},
+    Outcome, SIZES, pmix, px,
+};
+
+const BOTH: [Library; 2] = [Pmix4, Pmix5];
+
+#[test]
+fn values_of_all_types_come_back() {
+    everywhere("values", "all values came back");
+}
+
+#[test]
+fn direct_modex_waits_and_times_out() {
+    everywhere("modex", "direct modex is right");
+}
+
+#[test]
+fn names_are_published_found_and_withdrawn() {
+    everywhere("names", "publish, lookup and unpublish are right");
+}
+
+#[test]
+fn events_reach_whom_they_should() {
+    everywhere("events", "events are right");
+}
+
+#[test]
+fn groups_and_connections_form_and_dissolve() {
+    everywhere("groups", "groups and connections are right");
+}
+
+#[test]
+fn queries_are_answered_and_logs_are_printed() {
+    for outcome in everywhere("inquiry", "query, log and resolve are right") {
+        outcome.expect_stderr(&["logged to stderr by-0"]).expect_stdout(&["logged to stdout by-0"]);
+    }
+}
+
+#[test]
+fn every_key_the_standard_requires_is_there() {
+    for library in BOTH {
+        let outcome = run(library, 2, "keys", &["an argument"]).expect_code(0).expect_nowhere("wrong:");
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        outcome.expect_stdout(&[
+            "job PMIX_JOB_SIZE = 2\n",
+            "job PMIX_NUM_NODES = 1\n",
+            &format!("job PMIX_NODE_LIST = {host}\n"),
+            "app PMIX_APP_SIZE = 2\n",
+            "app PMIX_APPLDR = 0\n",
+            "pmix_keys an argument\n",
+            "node PMIX_LOCAL_PEERS = 0,1\n",
+            "node PMIX_LOCAL_SIZE = 2\n",
+            &format!("node PMIX_HOSTNAME = {host}\n"),
+            "proc 1 PMIX_RANK = 1\n",
+            "proc 1 PMIX_LOCAL_RANK = 1\n",
+            "proc 1 PMIX_REINCARNATION = 0\n",
+            "proc 1 PMIX_SPAWNED = false\n",
+        ]);
+    }
+}
+
+#[test]
+fn ending_twice_and_beginning_twice_are_harmless() {
+    for library in BOTH {
+        for how in ["finalize-twice", "init-twice"] {
+            let line = |rank| format!("rank {rank} of 4: ended well");
+            let outcome = run(library, 4, "end", &[how]).expect_code(0).expect_nothing_left();
+            outcome.expect_lines((0..4).map(line));
+        }
+    }
+}
+
+#[test]
+fn abort_ends_everybody_with_its_code_and_message() {
+    for library in BOTH {
+        let outcome = run(library, 4, "end", &["abort"]).expect_code(5).expect_nothing_left();
+        outcome.expect_stderr(&["rank 3", "it went wrong here"]).expect_nowhere("ended well");
+    }
+}
+
+#[test]
+fn a_rank_that_fails_in_the_middle_ends_the_job() {
+    for library in BOTH {
+        run(library, 4, "end", &["exit-4"]).expect_code(4).expect_stderr(&["rank 3"]).expect_nothing_left();
+        for how in ["killed", "killed-waiting"] {
+            let outcome = run(library, 4, "end", &[how]).expect_code(128 + 9);
+            outcome.expect_stderr(&["rank 3", "SIGKILL"]).expect_nothing_left();
+        }
+        let outcome = run(library, 4, "end", &["before-init"]).expect_code(6);
+        outcome.expect_stderr(&["rank 0"]).expect_nothing_left();
+    }
+}
+
+#[test]
+fn a_rank_that_leaves_without_finalize_is_named() {
+    for library in BOTH {
+        let outcome = run(library, 4, "end", &["leave"]).expect_failure();
+        outcome.expect_stderr(&["rank 3", "finalize"]).expect_nothing_left();
+    }
+}
+
+#[test]
+fn a_rank_that_never_ends_is_ended_by_the_timeout() {
+    for library in BOTH {
+        let job = px(["--timeout", "2", "-n", "4"]).arg(pmix("end")).arg("stuck").with(library);
+        let outcome = job.run().expect_failure().expect_nothing_left();
+        outcome.expect_stdout(&["rank 3 is stuck"]).expect_stderr(&["2 s"]);
+    }
+}
+
+/// Runs a program that says at its end, in every rank, that all was well.
+fn everywhere(program: &str, verdict: &str) -> Vec<Outcome> {
+    let mut outcomes = Vec::new();
+    for library in BOTH {
+        for ranks in SIZES {
+            let outcome = run(library, ranks, program, &[]).expect_code(0).expect_nothing_left();
+            for rank in 0..ranks {
+                outcome.assert_line(&format!("rank {rank} of {ranks}: {verdict}"));
+            }
+            outcomes.push(outcome);
+        }
+    }
+    outcomes
+}
+
+fn run(library: Library, ranks: u32, program: &str, arguments: &[&str]) -> Outcome {
+    px(["-n", &ranks.to_string()]).arg(pmix(program)).args(arguments).with(library).run()
+}
