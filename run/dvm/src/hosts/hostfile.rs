@@ -4,7 +4,7 @@
 //! (`NAME:N`), and of batch systems (a node's bare name once for each slot).
 
 use super::hostlist::{relative, user};
-use super::scan::{Line, MOST_HOSTS, lines};
+use super::scan::{Line, lines};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
 /// Reads a hostfile; `file` is how errors call it. Mentions of one node are joined: slots add up, and a bare name that
@@ -14,9 +14,7 @@ pub fn parse_hostfile(file: &str, text: &str) -> Result<Vec<HostEntry>, HostsErr
     for mut line in lines(file, text) {
         let start = line;
         entry(&mut line, &mut entries)?;
-        if entries.len() > MOST_HOSTS {
-            return Err(start.expected(&format!("at most {MOST_HOSTS} hosts")));
-        }
+        start.check_count(entries.len())?;
     }
     let mut entries = super::merge_hosts(entries);
     for entry in &mut entries {

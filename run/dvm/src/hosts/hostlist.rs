@@ -10,7 +10,9 @@ pub fn parse_hosts(option: &str, text: &str) -> Result<Vec<HostEntry>, HostsErro
     let mut entries = Vec::new();
     loop {
         line.skip_blanks();
+        let start = line;
         entry(&mut line, &mut entries)?;
+        start.check_count(entries.len())?;
         line.skip_blanks();
         if line.rest().is_empty() {
             return Ok(entries);

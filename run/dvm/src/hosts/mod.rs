@@ -1,11 +1,13 @@
-//! The words in which users name nodes: `--host`, hostfiles, and the files of the `seq` and `rankfile` mappings.
+//! The words in which nodes are named: `--host`, hostfiles, what batch systems say, and the files of the `seq` and
+//! `rankfile` mappings.
 //!
-//! Owns the four grammars and their errors, which say where in which text and what was expected there. Never opens a
+//! Owns these grammars and their errors, which say where in which text and what was expected there. Never opens a
 //! file: the caller reads it and says how to call it. A name is taken as it stands; nobody is asked whether it exists.
 //!
 //! Next stop: the shell starts a daemon on each named node, and [`crate::map`] places ranks on them.
 
 mod cpulist;
+mod envs;
 mod hostfile;
 mod hostlist;
 mod ranges;
@@ -15,6 +17,7 @@ mod seqfile;
 
 use std::fmt;
 
+pub use envs::{parse_lsf, parse_slurm};
 pub use hostfile::parse_hostfile;
 pub use hostlist::parse_hosts;
 pub use rankfile::parse_rankfile;

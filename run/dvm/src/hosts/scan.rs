@@ -80,6 +80,11 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
+    /// Refuses what was named from here on when there are too many already.
+    pub(super) fn check_count(&self, hosts: usize) -> Result<(), HostsError> {
+        if hosts > MOST_HOSTS { Err(self.expected(&format!("at most {MOST_HOSTS} hosts"))) } else { Ok(()) }
+    }
+
     /// The error that something else is here.
     pub(super) fn expected(&self, what: &str) -> HostsError {
         let found = self.rest().split_whitespace().next().unwrap_or_default();

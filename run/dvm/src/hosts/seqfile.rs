@@ -3,7 +3,7 @@
 //! A hostfile serves too: what it says of slots is of no interest to a sequence.
 
 use super::hostlist::{relative, user};
-use super::scan::{MOST_HOSTS, lines};
+use super::scan::lines;
 use super::{Host, HostsError, cpulist, ranges};
 use crate::map::{Sequence, SequenceEntry};
 
@@ -36,9 +36,7 @@ pub fn parse_sequence(file: &str, text: &str) -> Result<Sequence, HostsError> {
             cpus: cpus.clone(),
             line: number,
         }));
-        if entries.len() > MOST_HOSTS {
-            return Err(start.expected(&format!("at most {MOST_HOSTS} hosts")));
-        }
+        start.check_count(entries.len())?;
     }
     Ok(Sequence { file: file.to_owned(), entries })
 }

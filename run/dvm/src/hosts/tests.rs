@@ -60,6 +60,10 @@ fn bad_lists_of_hosts_say_where() {
         error("n[0-999]x[0-99999]"),
         "--host:1:1: expected at most 1048576 names, found \"n[0-999]x[0-99999]\""
     );
+    assert_eq!(
+        error("n[0-599999],m[0-599999]"),
+        "--host:1:13: expected at most 1048576 hosts, found \"m[0-599999]\""
+    );
     assert_eq!(error("-oProxyCommand=x"), "--host:1:1: expected a host name, found \"-oProxyCommand=x\"");
     assert_eq!(error("-l@a"), "--host:1:1: expected an account before the @, found \"-l@a\"");
     assert_eq!(error("+x"), "--host:1:1: expected +n and a number, or +e, found \"+x\"");
@@ -187,6 +191,37 @@ fn sequences() {
     assert_eq!(shown, expected);
 }
 
+#[test]
+fn batch_systems() {
+    let shown = |entries: Vec<HostEntry>| {
+        entries.into_iter().map(|e| (e.host.to_string(), e.slots)).collect::<Vec<_>>()
+    };
+    use Slots::{Stated, Unstated};
+    let slurm = |names: &str, counts: &str| parse_slurm(names, Some(counts));
+    let expected = [named("n1", Stated(2)), named("n2", Stated(2)), named("gpu7", Stated(16))];
+    assert_eq!(shown(slurm("n[1-2],gpu7", "2(x2),16").unwrap()), expected);
+    assert_eq!(shown(parse_slurm("a,b", None).unwrap()), [named("a", Unstated), named("b", Unstated)]);
+    let error = |names: &str, counts: &str| slurm(names, counts).unwrap_err().to_string();
+    assert_eq!(
+        error("n[1-2", "2"),
+        "SLURM_JOB_NODELIST:1:6: expected \",\", \"-\" or \"]\", found the end of the line"
+    );
+    assert_eq!(
+        error("a,b,c", "2(x2)"),
+        "SLURM_TASKS_PER_NODE:1:6: expected numbers for 3 nodes, found the end of the line"
+    );
+    assert_eq!(
+        error("a", "2(x4000000000"),
+        "SLURM_TASKS_PER_NODE:1:14: expected \")\", found the end of the line"
+    );
+    assert_eq!(error("a", "x"), "SLURM_TASKS_PER_NODE:1:1: expected a number of tasks, found \"x\"");
+    assert_eq!(shown(parse_lsf("a 4 b 2 a 1 ").unwrap()), [named("a", Stated(5)), named("b", Stated(2))]);
+    assert_eq!(
+        parse_lsf("a 4 b").unwrap_err().to_string(),
+        "LSB_MCPU_HOSTS:1:6: expected a number of slots, found the end of the line"
+    );
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "[ -~\\n\u{e4}\t]{0,60}", words in "(node|rank|slots?|=|\\[|\\]|[0-9]|,|-|:|@|\\+[ne]|#| |\\n){0,20}") {
@@ -195,6 +230,8 @@ proptest! {
             let _ = parse_hostfile("hosts", &text);
             let _ = parse_rankfile("ranks", &text);
             let _ = parse_sequence("seq", &text);
+            let _ = parse_slurm(&text, Some(&text));
+            let _ = parse_lsf(&text);
         }
     }
 
