@@ -18,9 +18,9 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use crate::conn::{Conn, ConnEvent};
-use crate::handle::{Desk, Request};
+use crate::handle::{Desk, Explanation, Request};
 use crate::listen;
-use crate::procs::{News, Procs};
+use crate::procs::{News, Piece, Procs};
 use crate::session::Session;
 use crate::spawn::Spawner;
 use crate::startup::Inherited;
@@ -107,7 +107,7 @@ impl<D: Decide> Owner<D> {
             decide,
             began: Instant::now(),
             effects: VecDeque::new(),
-            news: News::new(),
+            news: News::default(),
             stopping: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
@@ -144,7 +144,7 @@ impl<D: Decide> Owner<D> {
                 Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
                 Event::Time => self.input(Input::Tick),
                 Event::Conn(event) => self.conn_event(event),
-                Event::Stream(event) => self.stream_event(event),
+                Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
                 Event::Stdin(event) => self.stdin_event(event),
                 Event::Nothing => {}
             }
@@ -187,8 +187,11 @@ impl<D: Decide> Owner<D> {
         loop {
             if let Some(effect) = self.effects.pop_front() {
                 self.carry_out(effect);
-            } else if let Some(news) = self.news.pop_front() {
-                self.input(news);
+            } else if let Some(piece) = self.news.pop() {
+                match piece {
+                    Piece::Input(input) => self.input(input),
+                    Piece::Stream(event) => self.told_by_stream(event),
+                }
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
                     self.input(Input::Writable { conn, queued });
@@ -200,8 +203,12 @@ impl<D: Decide> Owner<D> {
     }
 
     fn input(&mut self, input: Input<'_>) {
-        let elapsed = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.decide.handle(Time(elapsed), input, &mut self.effects);
+        let now = self.now();
+        self.decide.handle(now, input, &mut self.effects);
+    }
+
+    fn now(&self) -> Time {
+        Time::default().after(self.began.elapsed())
     }
 
     fn carry_out(&mut self, effect: Effect) {
@@ -226,7 +233,7 @@ impl<D: Decide> Owner<D> {
             }
             Effect::Stop => self.stopping = true,
             // Daemons on other machines cannot be reached yet.
-            Effect::Connect { to, .. } => self.news.push_back(Input::LinkDown { peer: to }),
+            Effect::Connect { to, .. } => self.news.push(Input::LinkDown { peer: to }),
             Effect::Link { to, .. } | Effect::Unlink { to } => tracing::warn!(?to, "there is no link"),
         }
     }
@@ -240,7 +247,9 @@ impl<D: Decide> Owner<D> {
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
             Request::Shutdown => self.input(Input::Shutdown),
             // Whoever asked may have gone meanwhile.
-            Request::Explain { reply } => drop(reply.send(self.decide.explain())),
+            Request::Explain { reply } => {
+                drop(reply.send(Explanation { now: self.now(), waiting: self.decide.explain() }));
+            }
         }
     }
 
@@ -299,7 +308,7 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    fn stream_event(&mut self, event: StreamEvent) {
+    fn told_by_stream(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Output { proc, channel, data } => {
                 self.input(Input::Output { proc, channel, data: &data });
@@ -346,7 +355,7 @@ impl<D: Decide> Owner<D> {
     fn close(&mut self, conn: ConnId) {
         let Some(entry) = self.conns.get_mut(&conn) else { return };
         entry.close();
-        self.news.push_back(Input::Closed { conn, reason: CloseReason::Local });
+        self.news.push(Input::Closed { conn, reason: CloseReason::Local });
         if entry.queued() > 0 {
             let wakes = self.wakes.0.clone();
             tokio::task::spawn_local(async move {
@@ -362,7 +371,7 @@ impl<D: Decide> Owner<D> {
             let told = entry.is_closing();
             entry.drop_now();
             if !told {
-                self.news.push_back(Input::Closed { conn, reason });
+                self.news.push(Input::Closed { conn, reason });
             }
         }
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-use phalanx_core::Waiting;
+use phalanx_core::{Time, Waiting};
 use phalanx_dvm::{Control, JobRequest, Report};
 use phalanx_wire::Nspace;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -19,6 +19,14 @@ use crate::stdin::StdinSource;
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     next_request: Rc<Cell<u64>>,
+}
+
+/// What a node waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The node's time, to compare [`Waiting::since`] with.
+    pub now: Time,
+    pub waiting: Vec<Waiting>,
 }
 
 /// The node has stopped; nobody is there to ask.
@@ -45,8 +53,8 @@ impl Handle {
         self.send(Request::Shutdown).await
     }
 
-    /// Everything that is being waited for at this node, with the time that [`Waiting::since`] counts from.
-    pub async fn explain(&self) -> Result<Vec<Waiting>, Gone> {
+    /// Everything that is being waited for at this node. Comes after all that was asked for before was carried out.
+    pub async fn explain(&self) -> Result<Explanation, Gone> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Explain { reply }).await?;
         answer.await.map_err(|_| Gone)
@@ -84,7 +92,7 @@ pub(crate) enum Request {
     Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
     Control { nspace: Nspace, action: Control },
     Shutdown,
-    Explain { reply: oneshot::Sender<Vec<Waiting>> },
+    Explain { reply: oneshot::Sender<Explanation> },
 }
 
 /// How many bytes of output the user has taken since the owner last looked.

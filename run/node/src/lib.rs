@@ -22,8 +22,8 @@ mod machine;
 mod procs;
 mod session;
 mod signals;
-mod spawn;
 mod sink;
+mod spawn;
 mod startup;
 mod stdin;
 mod stdio;
@@ -31,7 +31,7 @@ mod warden;
 
 pub use daemon::{Running, Site, block_on};
 pub use drive::Decide;
-pub use handle::{Gone, Handle, Reports};
+pub use handle::{Explanation, Gone, Handle, Reports};
 pub use machine::{Machine, cpu_quota};
 pub use session::{Session, SessionOptions};
 pub use signals::{SignalEvent, Signals, stop_self};

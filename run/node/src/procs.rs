@@ -26,8 +26,25 @@ use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Reader, StreamEvent, Writer, WriterState, Written};
 use crate::warden::GroupSlot;
 
-/// What is to be told to the node.
-pub(crate) type News = VecDeque<Input<'static>>;
+/// What is to be told to the node, in order.
+#[derive(Debug, Default)]
+pub(crate) struct News(VecDeque<Piece>);
+
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Input(Input<'static>),
+    Stream(StreamEvent),
+}
+
+impl News {
+    pub(crate) fn push(&mut self, input: Input<'static>) {
+        self.0.push_back(Piece::Input(input));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Piece> {
+        self.0.pop_front()
+    }
+}
 
 /// All processes of this node.
 #[derive(Debug)]
@@ -55,6 +72,8 @@ struct Proc {
     stdin: Option<Writer>,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
+    /// What its streams said before it was known whether its start succeeded.
+    early: Vec<StreamEvent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,14 +189,14 @@ impl Procs {
             let reader = Reader::start(proc.clone(), channel, pipe, self.streams.clone());
             reader.inspect_err(|e| {
                 tracing::warn!("cannot read what {proc} writes: {e}");
-                news.push_back(Input::OutputClosed { proc: proc.clone(), channel });
+                news.push(Input::OutputClosed { proc: proc.clone(), channel });
             })
         };
         let stdout = reader(IofChannel::STDOUT, started.stdout).ok();
         let stderr = reader(IofChannel::STDERR, started.stderr).ok();
         let stdin = started.stdin.and_then(|pipe| Writer::new(pipe).ok());
         let group = Some(session.groups().add(started.pid));
-        Proc { pid: started.pid, phase, group, stdin, stdout, stderr }
+        Proc { pid: started.pid, phase, group, stdin, stdout, stderr, early: Vec::new() }
     }
 
     /// One of the effects that name a process.
@@ -201,7 +220,7 @@ impl Procs {
                     writer.push(data);
                     self.write_stdin(&proc, news);
                 }
-                None => news.push_back(Input::StdinRefused { proc }),
+                None => news.push(Input::StdinRefused { proc }),
             },
             Effect::StdinEnd { .. } => {
                 if let Some(writer) = &mut entry.stdin {
@@ -210,6 +229,17 @@ impl Procs {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Tells what a stream said, as soon as its process is known to run. Of failed starts and forgotten jobs nothing is
+    /// told.
+    pub(crate) fn stream_event(&mut self, event: StreamEvent, news: &mut News) {
+        let (StreamEvent::Output { proc, .. } | StreamEvent::OutputClosed { proc, .. }) = &event;
+        match self.table.get_mut(proc) {
+            Some(Proc { phase: Phase::Starting { .. }, early, .. }) => early.push(event),
+            Some(_) => news.0.push_back(Piece::Stream(event)),
+            None => {}
         }
     }
 
@@ -226,7 +256,7 @@ impl Procs {
         let Some(writer) = &mut entry.stdin else { return };
         let Written { bytes, then } = writer.flush();
         if bytes > 0 {
-            news.push_back(Input::StdinTaken { proc: proc.clone(), bytes });
+            news.push(Input::StdinTaken { proc: proc.clone(), bytes });
         }
         if let Some(room) = writer.wait() {
             let (wakes, proc) = (self.wakes.clone(), proc.clone());
@@ -240,7 +270,7 @@ impl Procs {
             WriterState::Ended => entry.stdin = None,
             WriterState::Refused => {
                 entry.stdin = None;
-                news.push_back(Input::StdinRefused { proc: proc.clone() });
+                news.push(Input::StdinRefused { proc: proc.clone() });
             }
         }
     }
@@ -266,7 +296,8 @@ impl Procs {
             None => {
                 entry.phase = Phase::Running;
                 let pid = entry.pid.as_raw_pid().cast_unsigned();
-                news.push_back(Input::Spawned { proc: proc.clone(), pid });
+                news.push(Input::Spawned { proc: proc.clone(), pid });
+                news.0.extend(entry.early.drain(..).map(Piece::Stream));
             }
             Some(failure) => {
                 if let Some(known) = self.by_pid.get_mut(&entry.pid) {
@@ -276,14 +307,14 @@ impl Procs {
                     session.groups().remove(slot);
                 }
                 self.table.remove(proc);
-                news.push_back(Input::SpawnFailed { proc: proc.clone(), failure });
+                news.push(Input::SpawnFailed { proc: proc.clone(), failure });
             }
         }
     }
 
     fn fail(&mut self, proc: ProcId, failure: SpawnFailure, news: &mut News) {
         self.held.remove(&proc);
-        news.push_back(Input::SpawnFailed { proc, failure });
+        news.push(Input::SpawnFailed { proc, failure });
     }
 
     /// Collects every child that has ended.
@@ -326,7 +357,7 @@ impl Procs {
         {
             session.groups().remove(slot);
         }
-        news.push_back(Input::Exited { proc, status: exit_status(status) });
+        news.push(Input::Exited { proc, status: exit_status(status) });
     }
 
     /// Kills what is left of a job, and forgets it.

@@ -44,18 +44,19 @@ type Greet = fn(ConnId, Option<PeerCred>, &mut VecDeque<Effect>);
 pub(crate) struct Script {
     pub(crate) window: usize,
     pub(crate) scratch: Option<String>,
+    pub(crate) fails_at_control: bool,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
     /// Answers bytes of connections.
     pub(crate) answer: Option<Answer>,
     pub(crate) opened: Option<Greet>,
-    procs: BTreeMap<ProcId, Proc>,
-    nspace: Option<Nspace>,
+    pub(crate) procs: BTreeMap<ProcId, Proc>,
+    pub(crate) nspace: Option<Nspace>,
     /// Credit to be given back when the user has taken the bytes, in order.
-    owed: VecDeque<(ProcId, IofChannel, usize)>,
-    next_job: u32,
+    pub(crate) owed: VecDeque<(ProcId, IofChannel, usize)>,
+    pub(crate) next_job: u32,
 }
 
-struct Proc {
+pub(crate) struct Proc {
     open: usize,
     credit: usize,
     end: Option<ProcEnd>,
@@ -109,6 +110,7 @@ impl Decide for Script {
             Input::StdinTaken { proc, bytes } => {
                 effects.push_back(Effect::StdinCredit { nspace: proc.nspace, bytes });
             }
+            Input::Control { .. } if self.fails_at_control => panic!("as wanted"),
             Input::Control { action: Control::Signal(signal), .. } => {
                 for proc in self.procs.keys() {
                     effects.push_back(Effect::Signal { proc: proc.clone(), signal });
@@ -283,4 +285,10 @@ pub(crate) async fn run(running: &mut Running, job: JobRequest, stdin: StdinSour
 pub(crate) fn forget_variable(name: &str) {
     // SAFETY: the scenario has begun with one thread and has started no other.
     unsafe { std::env::remove_var(name) };
+}
+
+/// Makes a descriptor our standard input.
+pub(crate) fn put_on_stdin(fd: &impl std::os::fd::AsRawFd) {
+    // SAFETY: nothing in the scenario owns descriptor 0.
+    assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 0) }, 0);
 }

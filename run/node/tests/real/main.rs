@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 fn main() -> ExitCode {
     if let Some(name) = std::env::var_os(SCENARIO) {
-        let (_, run) = scenarios::ALL.iter().find(|(n, _)| name == *n).expect("a scenario of that name");
+        let mut known = scenarios::all().chain(scenarios::parts());
+        let (_, run) = known.find(|(n, _)| name == *n).expect("a scenario of that name");
         // The ranks must not take themselves for scenarios.
         launcher::forget_variable(SCENARIO);
         run();
@@ -26,7 +27,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let flag = |name: &str| arguments.iter().any(|a| a == name);
     let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let chosen = scenarios::ALL.iter().map(|(name, _)| *name).filter(|name| {
+    let chosen = scenarios::all().map(|(name, _)| name).filter(|name| {
         filters.is_empty()
             || filters.iter().any(|f| if flag("--exact") { name == f } else { name.contains(*f) })
     });
@@ -42,11 +43,25 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn passes(name: &str) -> bool {
-    let own = std::env::current_exe().expect("a path");
+/// This program, to do one thing.
+pub(crate) fn part(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command.env(SCENARIO, name).stdin(Stdio::null());
+    command
+}
+
+/// Waits for something that must become true.
+pub(crate) fn until(condition: impl Fn() -> bool) {
     let began = Instant::now();
-    let mut child =
-        Command::new(own).env(SCENARIO, name).stdin(Stdio::null()).spawn().expect("to start ourselves");
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "it does not happen");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn passes(name: &str) -> bool {
+    let began = Instant::now();
+    let mut child = part(name).spawn().expect("to start ourselves");
     let verdict = loop {
         match child.try_wait().expect("to wait") {
             Some(status) if status.success() => break "ok".to_owned(),

@@ -1,0 +1,201 @@
+//! Nothing is left behind, however a launcher ends.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use phalanx_dvm::Report;
+use phalanx_node::StdinSource;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Scenario;
+use crate::launcher::{Script, begin, run, shell, with_node, with_node_in};
+use crate::until;
+
+pub(super) const ALL: &[Scenario] = &[
+    ("an_orderly_end_leaves_nothing", an_orderly_end_leaves_nothing),
+    ("a_killed_launcher_leaves_nothing", a_killed_launcher_leaves_nothing),
+    ("a_killed_group_leaves_nothing", a_killed_group_leaves_nothing),
+    ("a_launcher_that_just_exits_leaves_nothing", a_launcher_that_just_exits_leaves_nothing),
+    ("leftovers_of_the_dead_are_swept", leftovers_of_the_dead_are_swept),
+    ("launchers_do_not_disturb_each_other", launchers_do_not_disturb_each_other),
+    ("a_forgotten_job_leaves_no_process", a_forgotten_job_leaves_no_process),
+    ("a_node_that_fails_leaves_nothing", a_node_that_fails_leaves_nothing),
+];
+
+pub(super) const PARTS: &[Scenario] = &[("launcher_that_waits", launcher_that_waits)];
+
+/// Tells its session directory, and the pids of its rank and of what that has started, then waits for ever.
+fn launcher_that_waits() {
+    let (inherited, session) = begin();
+    println!("{}", session.dir().display());
+    std::fs::write(session.dir().join("a file"), "x").unwrap();
+    with_node_in(inherited, session, Script::default(), async |node, _| {
+        // One child in the group, one that left it, one that left it and has lost its parent.
+        let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
+                      (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; exec sleep 1000";
+        node.handle.submit(shell(2, script), StdinSource::Empty).await.unwrap();
+        let mut output = Vec::new();
+        loop {
+            if let Report::Output { data, .. } = node.reports.recv().await.unwrap() {
+                output.extend(data);
+                if output.iter().filter(|b| **b == b'\n').count() == 8 {
+                    break;
+                }
+            }
+        }
+        std::io::stdout().write_all(&output).unwrap();
+        std::io::stdout().write_all(b"ready\n").unwrap();
+        if std::env::var_os("JUST_EXIT").is_some() {
+            std::process::exit(0);
+        }
+        node.reports.recv().await;
+    });
+}
+
+struct Waiting {
+    child: Child,
+    dir: PathBuf,
+    pids: Vec<i32>,
+}
+
+fn start_waiting(command: &mut Command) -> Waiting {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let dir = PathBuf::from(lines.next().unwrap());
+    let pids: Vec<i32> = lines.take_while(|line| line != "ready").map(|line| line.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 8);
+    Waiting { child, dir, pids }
+}
+
+impl Waiting {
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn wait_until_nothing_is_left(mut self) {
+        self.child.wait().unwrap();
+        until(|| self.pids.iter().all(|pid| is_gone(*pid)));
+        until(|| !self.dir.exists());
+    }
+}
+
+/// Whether there is no such process, or only what nobody has asked for yet.
+fn is_gone(pid: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+fn an_orderly_end_leaves_nothing() {
+    let (inherited, session) = begin();
+    let dir = session.dir().to_owned();
+    assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let scratch = dir.join("scratch");
+    let script = Script { scratch: Some(scratch.to_str().unwrap().to_owned()), ..Script::default() };
+    with_node_in(inherited, session, script, async |node, _| {
+        let seen =
+            run(node, shell(2, &format!("touch {}/$RANK/file", scratch.display())), StdinSource::Empty).await;
+        assert!(seen.iter().all(|seen| seen.code() == 0));
+        assert!(!scratch.exists());
+    });
+    assert!(!dir.exists());
+    // Not even the warden is left to wait for.
+    assert_eq!(
+        rustix::process::wait(rustix::process::WaitOptions::NOHANG).unwrap_err(),
+        rustix::io::Errno::CHILD
+    );
+}
+
+fn a_killed_launcher_leaves_nothing() {
+    let waiting = start_waiting(&mut crate::part("launcher_that_waits"));
+    assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().all(|pid| !is_gone(*pid)));
+    kill_process(waiting.pid(), Signal::KILL).unwrap();
+    waiting.wait_until_nothing_is_left();
+}
+
+fn a_killed_group_leaves_nothing() {
+    use std::os::unix::process::CommandExt;
+    let waiting = start_waiting(crate::part("launcher_that_waits").process_group(0));
+    rustix::process::kill_process_group(waiting.pid(), Signal::KILL).unwrap();
+    waiting.wait_until_nothing_is_left();
+}
+
+fn a_launcher_that_just_exits_leaves_nothing() {
+    start_waiting(crate::part("launcher_that_waits").env("JUST_EXIT", "1")).wait_until_nothing_is_left();
+}
+
+fn leftovers_of_the_dead_are_swept() {
+    let tmp = tempfile::tempdir().unwrap();
+    let me = rustix::process::geteuid().as_raw();
+    let dead = tmp.path().join(format!("px.{me}.1.dead"));
+    let alive = tmp.path().join(format!("px.{me}.2.alive"));
+    let others = tmp.path().join(format!("px.{}.3.others", me + 1));
+    let link = tmp.path().join(format!("px.{me}.4.link"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    for dir in [&dead, &alive, &others] {
+        std::fs::create_dir_all(dir.join("deep")).unwrap();
+        std::fs::write(dir.join("deep/file"), "x").unwrap();
+    }
+    std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
+    let lock = std::fs::File::open(&alive).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let session = phalanx_node::Session::begin(&options).unwrap();
+    until(|| !dead.exists());
+    session.end();
+    assert!(alive.join("deep/file").exists() && others.join("deep/file").exists());
+    assert!(link.symlink_metadata().is_ok() && elsewhere.path().exists());
+}
+
+fn launchers_do_not_disturb_each_other() {
+    let waiting: Vec<Waiting> =
+        (0..5).map(|_| start_waiting(&mut crate::part("launcher_that_waits"))).collect();
+    let mut dirs: Vec<&Path> = waiting.iter().map(|waiting| waiting.dir.as_path()).collect();
+    dirs.sort();
+    dirs.dedup();
+    assert_eq!(dirs.len(), 5);
+    let mut waiting = waiting.into_iter();
+    while let Some(next) = waiting.next() {
+        kill_process(next.pid(), Signal::KILL).unwrap();
+        next.wait_until_nothing_is_left();
+        for other in waiting.as_slice() {
+            assert!(other.dir.join("a file").exists() && other.pids.iter().all(|pid| !is_gone(*pid)));
+        }
+    }
+}
+
+fn a_forgotten_job_leaves_no_process() {
+    with_node(Script::default(), async |node, _| {
+        let seen = run(node, shell(3, "trap '' TERM; sleep 1000 & echo $!"), StdinSource::Empty).await;
+        for seen in seen {
+            let left: i32 = seen.text().parse().unwrap();
+            until(|| is_gone(left));
+        }
+    });
+}
+
+fn a_node_that_fails_leaves_nothing() {
+    let (inherited, session) = begin();
+    let dir = session.dir().to_owned();
+    let script = Script { fails_at_control: true, ..Script::default() };
+    phalanx_node::block_on(async {
+        let mut node = phalanx_node::Running::start(inherited, session, |_| script).unwrap();
+        node.handle.submit(shell(2, "echo $$; exec sleep 1000"), StdinSource::Empty).await.unwrap();
+        let mut pids: Vec<i32> = Vec::new();
+        while pids.len() < 2 {
+            if let Report::Output { data, .. } = node.reports.recv().await.unwrap() {
+                pids.push(std::str::from_utf8(&data).unwrap().trim().parse().unwrap());
+            }
+        }
+        let nspace = phalanx_wire::Nspace::new("job@1").unwrap();
+        node.handle.control(&nspace, phalanx_dvm::Control::Kill).await.unwrap();
+        while node.reports.recv().await.is_some() {}
+        assert_eq!(node.handle.explain().await.unwrap_err(), phalanx_node::Gone);
+        assert!(node.finish().await.is_err());
+        until(|| pids.iter().all(|pid| is_gone(*pid)));
+        until(|| !dir.exists());
+    })
+    .unwrap();
+}
