@@ -1,1 +1,22 @@
-//! placeholder
+//! The simulated world: many nodes, virtual time, one thread.
+//!
+//! A [`World`] holds any number of [`phalanx_dvm::Node`]s, the links between them, the processes that they start and the
+//! user who watches. Everything random comes from one seed, so a failure is repeated by its number. Nothing here sleeps:
+//! time jumps from one event to the next.
+//!
+//! Processes follow a [`Script`]. They reach their node's server either through [`scripted::ScriptedServer`], which
+//! answers at the level of upcalls and makes thousands of nodes cheap, or through a real server and real bytes.
+
+mod net;
+mod process;
+mod random;
+pub mod script;
+pub mod scripted;
+mod user;
+mod world;
+
+pub use process::Fate;
+pub use random::Random;
+pub use script::{Answer, Op, RankServer, Script, Step};
+pub use user::{Stream, User};
+pub use world::{Setup, World};

@@ -25,6 +25,8 @@ pub struct NodeConfig {
     pub max_slots: Option<u32>,
     /// Where orphaned daemons reach this one.
     pub address: Arc<str>,
+    /// Where this daemon's ancestors are reached, its parent first.
+    pub lineage: Vec<(NodeId, Arc<str>)>,
     /// The jobs' user: only their processes may connect.
     pub uid: u32,
     pub gid: u32,

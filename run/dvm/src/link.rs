@@ -30,6 +30,10 @@ struct Link {
 }
 
 impl Links {
+    pub(crate) fn new(lineage: Vec<(NodeId, Arc<str>)>) -> Links {
+        Links { lineage, ..Links::default() }
+    }
+
     pub(crate) fn is_up(&self, peer: NodeId) -> bool {
         self.peers.contains_key(&peer)
     }

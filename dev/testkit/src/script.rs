@@ -1,0 +1,104 @@
+//! What a simulated process does, step by step, and what it asks of its PMIx server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_core::Machine;
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_spec::{IofChannel, Range, Rank, Status};
+use phalanx_wire::{Blob, ProcId};
+
+/// A process's life. When the steps run out it exits with code 0.
+#[derive(Clone, Debug, Default)]
+pub struct Script {
+    pub steps: Vec<Step>,
+    /// How it takes SIGTERM: not at all, or by ending after this long.
+    pub ignores_term: bool,
+    /// Its streams stay open this long after its end, as if a descendant held them.
+    pub lingers: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Asks the server; goes on when it is answered.
+    Ask(Op),
+    /// Writes, as fast as the stream is read.
+    Write(IofChannel, Vec<u8>),
+    /// Reads standard input until its end.
+    ReadAll,
+    Sleep(Duration),
+    Exit(i32),
+    /// Ends by this signal.
+    Die(i32),
+    /// Does nothing until it is killed.
+    Hang,
+}
+
+/// A request of a process to its server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    Init,
+    /// Puts and commits.
+    Commit {
+        key: String,
+        value: Vec<u8>,
+    },
+    /// `procs` empty: the whole job.
+    Fence {
+        procs: Vec<Rank>,
+        collect: bool,
+    },
+    Get {
+        rank: Rank,
+        key: String,
+    },
+    Publish {
+        key: String,
+        value: String,
+        range: Range,
+    },
+    Lookup {
+        key: String,
+        wait: bool,
+        timeout: Option<u64>,
+    },
+    Unpublish {
+        key: String,
+    },
+    Abort {
+        status: i32,
+    },
+    Notify {
+        code: Status,
+        range: Range,
+    },
+    Finalize,
+}
+
+/// What the server answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Done(Status),
+    Value(Blob),
+}
+
+/// A server that simulated processes can use.
+pub trait RankServer: Machine<Call = ServerCall, Return = ServerReturn> {
+    /// A process asks; it is answered later.
+    fn ask(&mut self, proc: &ProcId, op: Op);
+
+    /// A process is gone, and its connection with it.
+    fn leave(&mut self, proc: &ProcId);
+
+    /// What was answered since the last time.
+    fn answers(&mut self) -> Vec<(ProcId, Answer)>;
+
+    /// The environment that a process was started with.
+    fn started(&mut self, _proc: &ProcId, _env: &BTreeMap<Vec<u8>, Vec<u8>>) {}
+}
+
+impl Script {
+    pub fn new(steps: Vec<Step>) -> Script {
+        Script { steps, ..Script::default() }
+    }
+}

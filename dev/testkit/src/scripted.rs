@@ -1,0 +1,268 @@
+//! A PMIx server reduced to its upcalls: no connections, no bytes, just enough to let a host do its part.
+//!
+//! It collects the local part of a fence, holds what its processes commit, and keeps every event that it was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{CallId, Event, HostCallId, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
+use phalanx_spec::{Persistence, Range, Rank, Status, keys};
+use phalanx_wire::{Blob, Info, Key, Nspace, ProcId, Value};
+
+use crate::script::{Answer, Op, RankServer};
+
+#[derive(Debug, Default)]
+pub struct ScriptedServer {
+    /// Events that this server was told.
+    pub events: Vec<Event>,
+    last: u64,
+    /// To be emitted at the next turn.
+    out: Vec<(HostCallId, HostOp)>,
+    pending: BTreeMap<HostCallId, Vec<(ProcId, Want)>>,
+    fences: Vec<Fence>,
+    committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
+    /// Modex data of others, as fences brought it.
+    known: BTreeMap<(ProcId, String), Blob>,
+    asked: Vec<(CallId, ProcId, Option<Key>)>,
+    /// The local processes of each job, and the job's size.
+    jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
+    answers: Vec<(ProcId, Answer)>,
+}
+
+#[derive(Debug)]
+enum Want {
+    Done,
+    /// One key of a modex that comes back.
+    Key(ProcId, String),
+}
+
+#[derive(Debug)]
+struct Fence {
+    members: Vec<ProcId>,
+    here: BTreeSet<ProcId>,
+    collect: bool,
+}
+
+impl Machine for ScriptedServer {
+    type Call = ServerCall;
+    type Return = ServerReturn;
+    type Delivery = ();
+
+    fn handle(&mut self, _now: Time, input: Input<'_, ServerCall>, out: &mut Outbox<ServerReturn, ()>) {
+        match input {
+            Input::Call { id, call } => {
+                if let Some(result) = self.on_call(id, call) {
+                    out.push(Output::Return { id, result });
+                }
+            }
+            Input::Host { id, reply } => self.on_reply(id, reply),
+            _ => {}
+        }
+        for (id, op) in self.out.drain(..) {
+            out.push(Output::CallHost { id, op });
+        }
+        let committed = &self.committed;
+        self.asked.retain(|(id, proc, key)| {
+            let Some(values) = committed.get(proc) else { return true };
+            if key.as_ref().is_some_and(|key| !values.contains_key(key.as_str())) {
+                return true;
+            }
+            out.push(Output::Return { id: *id, result: ServerReturn::Modex(Ok(encode(proc, values))) });
+            false
+        });
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        None
+    }
+}
+
+impl ScriptedServer {
+    fn on_call(&mut self, id: CallId, call: ServerCall) -> Option<ServerReturn> {
+        match call {
+            ServerCall::RegisterNspace(info) => {
+                self.jobs.insert(info.nspace.clone(), (BTreeSet::new(), info.procs.len() as u32));
+            }
+            ServerCall::RegisterClient { proc, .. } => {
+                self.jobs.entry(proc.nspace).or_default().0.insert(proc.rank);
+            }
+            ServerCall::SetupFork(_) => return Some(ServerReturn::Environment(Vec::new())),
+            ServerCall::DirectModex { proc, key } => {
+                self.asked.push((id, proc, key));
+                return None;
+            }
+            ServerCall::DeregisterNspace(nspace) => {
+                self.jobs.remove(&nspace);
+                self.committed.retain(|proc, _| proc.nspace != nspace);
+                self.known.retain(|(proc, _), _| proc.nspace != nspace);
+            }
+            ServerCall::Notify(event) => self.events.push(event),
+            _ => {}
+        }
+        Some(ServerReturn::Done(Status::SUCCESS))
+    }
+
+    fn on_reply(&mut self, id: HostCallId, reply: HostReply) {
+        for (proc, want) in self.pending.remove(&id).unwrap_or_default() {
+            if let HostReply::Modex(Ok(blob)) = &reply {
+                decode(blob).for_each(|(owner, key, value)| {
+                    self.known.insert((owner, key), value);
+                });
+            }
+            let answer = match (&reply, want) {
+                (HostReply::Modex(Ok(_)), Want::Key(owner, key)) => match self.known.get(&(owner, key)) {
+                    Some(value) => Answer::Value(value.clone()),
+                    None => Answer::Done(Status::ERR_NOT_FOUND),
+                },
+                (HostReply::Lookup(Ok(found)), _) => match found.first().map(|pdata| &pdata.value) {
+                    Some(Value::String(text)) => Answer::Value(Blob::from(text.as_bytes())),
+                    _ => Answer::Done(Status::ERR_NOT_FOUND),
+                },
+                (HostReply::Done(status), _) => Answer::Done(*status),
+                (HostReply::Modex(Err(status)) | HostReply::Lookup(Err(status)), _) => Answer::Done(*status),
+                (_, _) => Answer::Done(Status::SUCCESS),
+            };
+            self.answers.push((proc, answer));
+        }
+    }
+
+    fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
+        self.last += 1;
+        let id = HostCallId(self.last);
+        self.out.push((id, op));
+        self.pending.insert(id, waiting);
+    }
+
+    /// The local part of a fence; the host hears of it when all local members are in.
+    fn join_fence(&mut self, proc: &ProcId, ranks: &[Rank], collect: bool) {
+        let Some((local, _)) = self.jobs.get(&proc.nspace) else { return };
+        let mut members: Vec<ProcId> = ranks.iter().map(|rank| ProcId::new(&proc.nspace, *rank)).collect();
+        if members.is_empty() {
+            members.push(ProcId::all(&proc.nspace));
+        }
+        members.sort();
+        let expected = local.iter().map(|rank| ProcId::new(&proc.nspace, *rank));
+        let expected: BTreeSet<ProcId> = expected.filter(|p| members.iter().any(|m| m.covers(p))).collect();
+        let at = self.fences.iter().position(|f| f.members == members && !f.here.contains(proc));
+        let at = at.unwrap_or_else(|| {
+            self.fences.push(Fence { members, here: BTreeSet::new(), collect: false });
+            self.fences.len() - 1
+        });
+        let fence = &mut self.fences[at];
+        fence.here.insert(proc.clone());
+        fence.collect |= collect;
+        if fence.here != expected {
+            return;
+        }
+        let fence = self.fences.remove(at);
+        let mut data = Vec::new();
+        if fence.collect {
+            for (proc, values) in self.committed.iter().filter(|(proc, _)| fence.here.contains(proc)) {
+                data.extend_from_slice(encode(proc, values).as_bytes());
+            }
+        }
+        let waiting = fence.here.into_iter().map(|proc| (proc, Want::Done)).collect();
+        let op = HostOp::Fence { procs: fence.members, info: Vec::new(), data: data.into() };
+        self.upcall(op, waiting);
+    }
+}
+
+impl RankServer for ScriptedServer {
+    fn ask(&mut self, proc: &ProcId, op: Op) {
+        let done = vec![(proc.clone(), Want::Done)];
+        let from = proc.clone();
+        let uid = 1000;
+        match op {
+            Op::Init => self.upcall(HostOp::ClientConnected { proc: from }, done),
+            Op::Finalize => self.upcall(HostOp::ClientFinalized { proc: from }, done),
+            Op::Commit { key, value } => {
+                self.committed.entry(from.clone()).or_default().insert(key, value);
+                self.answers.push((from, Answer::Done(Status::SUCCESS)));
+            }
+            Op::Fence { procs, collect } => self.join_fence(proc, &procs, collect),
+            Op::Get { rank, key } => {
+                let owner = ProcId::new(&proc.nspace, rank);
+                let local = self.committed.get(&owner).and_then(|values| values.get(&key)).cloned();
+                match local.map(Blob::from).or_else(|| self.known.get(&(owner.clone(), key.clone())).cloned())
+                {
+                    Some(value) => self.answers.push((from, Answer::Value(value))),
+                    None => {
+                        let info = vec![Info::new(keys::REQUIRED_KEY, key.as_str())];
+                        self.upcall(
+                            HostOp::DirectModex { proc: owner.clone(), info },
+                            vec![(from, Want::Key(owner, key))],
+                        );
+                    }
+                }
+            }
+            Op::Publish { key, value, range } => {
+                let Ok(key) = Key::new(&key) else { return };
+                let data = vec![Info { key, flags: Default::default(), value: value.into() }];
+                let persistence = Persistence::APP;
+                self.upcall(HostOp::Publish { from, uid, data, range, persistence, info: Vec::new() }, done);
+            }
+            Op::Lookup { key, wait, timeout } => {
+                let keys = Key::new(&key).into_iter().collect();
+                let mut info = Vec::new();
+                if wait {
+                    info.push(Info::new(keys::WAIT, 0i32));
+                }
+                info.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds as i32)));
+                self.upcall(HostOp::Lookup { from, uid, keys, range: Range::UNDEF, info }, done);
+            }
+            Op::Unpublish { key } => {
+                let keys = Key::new(&key).into_iter().collect();
+                let range = Range::UNDEF;
+                self.upcall(HostOp::Unpublish { from, uid, keys, range, info: Vec::new() }, done);
+            }
+            Op::Abort { status } => {
+                let message = "as the script says".to_owned();
+                self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
+            }
+            Op::Notify { code, range } => {
+                let event = Event { code, source: from, range, info: Vec::new() };
+                self.upcall(HostOp::Notify { event }, done);
+            }
+        }
+    }
+
+    fn leave(&mut self, proc: &ProcId) {
+        // Who waits here for the dead is told, and so is the host, for the others.
+        let waits =
+            |fence: &mut Fence| fence.members.iter().any(|m| m.covers(proc)) && !fence.here.contains(proc);
+        for fence in self.fences.extract_if(.., waits).collect::<Vec<_>>() {
+            let failed =
+                fence.here.into_iter().map(|waiting| (waiting, Answer::Done(Status::ERR_PROC_ABORTED)));
+            self.answers.extend(failed);
+            let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_PROC_ABORTED)];
+            self.upcall(HostOp::Fence { procs: fence.members, info, data: Blob::default() }, Vec::new());
+        }
+        self.upcall(HostOp::ClientLost { proc: proc.clone() }, Vec::new());
+    }
+
+    fn answers(&mut self) -> Vec<(ProcId, Answer)> {
+        std::mem::take(&mut self.answers)
+    }
+}
+
+/// One line per value: namespace, rank, key, value.
+fn encode(proc: &ProcId, values: &BTreeMap<String, Vec<u8>>) -> Blob {
+    let mut bytes = Vec::new();
+    for (key, value) in values {
+        bytes.extend_from_slice(format!("{} {} {key} ", proc.nspace, proc.rank.0).as_bytes());
+        bytes.extend_from_slice(value);
+        bytes.push(b'\n');
+    }
+    bytes.into()
+}
+
+fn decode(blob: &Blob) -> impl Iterator<Item = (ProcId, String, Blob)> {
+    blob.as_bytes().split(|b| *b == b'\n').filter_map(|line| {
+        let mut words = line.splitn(4, |b| *b == b' ');
+        let mut word = || words.next().and_then(|word| std::str::from_utf8(word).ok());
+        let nspace = Nspace::new(word()?).ok()?;
+        let rank = Rank(word()?.parse().ok()?);
+        let key = word()?.to_owned();
+        Some((ProcId::new(&nspace, rank), key, Blob::from(words.next()?)))
+    })
+}

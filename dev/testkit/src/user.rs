@@ -1,0 +1,83 @@
+//! The user: takes output at a pace of its own and remembers everything that was reported.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use phalanx_dvm::{JobEnd, Report};
+use phalanx_spec::IofChannel;
+use phalanx_wire::{Nspace, ProcId};
+
+/// One stream as the user saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    pub bytes: Vec<u8>,
+    pub ended: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct User {
+    pub accepted: BTreeMap<u64, Nspace>,
+    pub refused: BTreeMap<u64, String>,
+    pub streams: BTreeMap<(ProcId, IofChannel), Stream>,
+    pub notes: Vec<String>,
+    pub ends: BTreeMap<Nspace, JobEnd>,
+    /// How far each job's phases have come.
+    pub progress: BTreeMap<(Nspace, &'static str), (u32, u32)>,
+    /// How long it takes to read one report of output.
+    pub pace: Duration,
+    /// Bytes shown and not taken yet; their most at any time.
+    pub holding: usize,
+    pub most_held: usize,
+    pub(crate) untaken: VecDeque<usize>,
+    /// What was reported although it cannot be.
+    pub complaints: Vec<String>,
+    /// Bytes that the launcher's standard input still has, and whether its end was told.
+    pub(crate) stdin: BTreeMap<Nspace, VecDeque<u8>>,
+    pub(crate) stdin_over: BTreeMap<Nspace, bool>,
+}
+
+impl User {
+    /// What the stream carried, as far as the user saw it.
+    pub fn output(&self, proc: &ProcId, channel: IofChannel) -> &[u8] {
+        self.streams.get(&(proc.clone(), channel)).map_or(&[], |stream| &stream.bytes)
+    }
+
+    pub(crate) fn see(&mut self, report: Report) {
+        match report {
+            Report::Accepted { request, nspace } => {
+                self.accepted.insert(request, nspace);
+            }
+            Report::Refused { request, error } => {
+                self.refused.insert(request, error);
+            }
+            Report::Progress { nspace, phase, done, of } => {
+                self.progress.insert((nspace, phase), (done, of));
+            }
+            Report::Output { proc, channel, data } => {
+                if self.ends.contains_key(&proc.nspace) {
+                    self.complaints.push(format!("output of {proc} after its job's end"));
+                }
+                let stream = self.streams.entry((proc.clone(), channel)).or_default();
+                if stream.ended {
+                    self.complaints.push(format!("output of {proc} after the stream's end"));
+                }
+                stream.bytes.extend_from_slice(&data);
+                self.holding += data.len();
+                self.most_held = self.most_held.max(self.holding);
+                self.untaken.push_back(data.len());
+            }
+            Report::OutputEnd { proc, channel } => {
+                let stream = self.streams.entry((proc.clone(), channel)).or_default();
+                if std::mem::replace(&mut stream.ended, true) {
+                    self.complaints.push(format!("a stream of {proc} ended twice"));
+                }
+            }
+            Report::Note { text, .. } => self.notes.push(text),
+            Report::Ended(end) => {
+                if let Some(before) = self.ends.insert(end.nspace.clone(), *end) {
+                    self.complaints.push(format!("job {} ended twice", before.nspace));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! The world: events in the order of their time, carried to the nodes, and what the nodes want carried out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_core::Time;
+use phalanx_dvm::{
+    Control, Effect, ExitStatus, Input, JobRequest, Limits, Msg, Node, NodeConfig, NodeId, ProcStart, Report,
+    SpawnFailure, SpawnStep, Tree,
+};
+use phalanx_spec::IofChannel;
+use phalanx_topo::Topology;
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::net::Net;
+use crate::process::{Fate, Next, Pipes};
+use crate::random::Random;
+use crate::script::{RankServer, Script};
+use crate::user::User;
+
+/// How a world is made.
+pub struct Setup<S> {
+    pub seed: u64,
+    pub nodes: u32,
+    pub radix: u32,
+    /// Cores of each node.
+    pub cores: u32,
+    pub limits: Limits,
+    pub server: Box<dyn FnMut(NodeId) -> S>,
+}
+
+pub struct World<S: RankServer> {
+    pub now: Time,
+    pub random: Random,
+    pub user: User,
+    /// Every process that was ever started.
+    pub procs: BTreeMap<ProcId, Fate>,
+    nodes: Vec<Option<Node<S>>>,
+    net: Net,
+    events: BTreeMap<(Time, u64), Event>,
+    numbered: u64,
+    scripts: Box<dyn FnMut(&ProcId) -> Script>,
+    pipes: BTreeMap<ProcId, Pipes>,
+    ticks: Vec<Option<Time>>,
+    requests: u64,
+    steps: u64,
+}
+
+enum Event {
+    LinkUp(NodeId, NodeId),
+    LinkDown { to: NodeId, peer: NodeId },
+    Message { to: NodeId, from: NodeId, link: u64, msg: Msg },
+    Tick(NodeId),
+    Start(NodeId, Box<ProcStart>),
+    Proc(ProcId),
+    Wake(ProcId),
+    Signal(ProcId, i32),
+    Reaped(ProcId, ExitStatus),
+    StreamsClosed(ProcId),
+    Taken(usize),
+    Stdin(Nspace, usize),
+    Crash(NodeId),
+}
+
+impl<S: RankServer> World<S> {
+    /// All daemons exist and begin to link up.
+    pub fn new(mut setup: Setup<S>) -> World<S> {
+        let topology = Arc::new(Topology::synthetic(1, 1, 1, setup.cores.max(1), 1));
+        let tree = Tree::new(setup.nodes, setup.radix);
+        let config = |id: u32| NodeConfig {
+            id: NodeId(id),
+            size: setup.nodes,
+            radix: setup.radix,
+            dvm: "world".into(),
+            hostname: format!("n{id}").into(),
+            topology: topology.clone(),
+            slots: Default::default(),
+            max_slots: None,
+            address: format!("sim:{id}").into(),
+            lineage: tree.ancestors(NodeId(id)).map(|a| (a, format!("sim:{}", a.0).into())).collect(),
+            uid: 1000,
+            gid: 1000,
+            scratch: "/scratch".into(),
+            limits: setup.limits.clone(),
+        };
+        let nodes =
+            (0..setup.nodes).map(|id| Some(Node::new(config(id), (setup.server)(NodeId(id))))).collect();
+        let mut world = World {
+            now: Time(0),
+            random: Random::new(setup.seed),
+            user: User::default(),
+            procs: BTreeMap::new(),
+            nodes,
+            net: Net::default(),
+            events: BTreeMap::new(),
+            numbered: 0,
+            scripts: Box::new(|_| Script::default()),
+            pipes: BTreeMap::new(),
+            ticks: vec![None; setup.nodes as usize],
+            requests: 0,
+            steps: 0,
+        };
+        for id in 0..setup.nodes {
+            let at = world.soon(100_000_000);
+            world.at(at, Event::Tick(NodeId(id)));
+            if let Some(parent) = (id > 0).then(|| NodeId((id - 1) / setup.radix.max(1))) {
+                let at = world.soon(100_000_000);
+                world.at(at, Event::LinkUp(parent, NodeId(id)));
+            }
+        }
+        world
+    }
+
+    /// Which script each process follows.
+    pub fn script(&mut self, scripts: impl FnMut(&ProcId) -> Script + 'static) {
+        self.scripts = Box::new(scripts);
+    }
+
+    /// The user asks for a job. Returns the request's number.
+    pub fn submit(&mut self, job: JobRequest) -> u64 {
+        self.requests += 1;
+        let request = self.requests;
+        self.input(NodeId(0), Input::Submit { request, job: Box::new(job) });
+        request
+    }
+
+    pub fn control(&mut self, nspace: &Nspace, action: Control) {
+        self.input(NodeId(0), Input::Control { nspace: nspace.clone(), action });
+    }
+
+    /// What the launcher's standard input will carry before its end.
+    pub fn feed_stdin(&mut self, nspace: &Nspace, bytes: &[u8]) {
+        self.user.stdin.insert(nspace.clone(), bytes.iter().copied().collect());
+    }
+
+    /// The daemon and its processes vanish at `at`.
+    pub fn crash_at(&mut self, at: Time, node: NodeId) {
+        self.at(at, Event::Crash(node));
+    }
+
+    /// These daemons and all others no longer hear each other, and nobody tells them.
+    pub fn cut_off(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
+        self.net.cut_off(nodes);
+    }
+
+    pub fn signal(&mut self, proc: &ProcId, signal: i32) {
+        self.at(self.now, Event::Signal(proc.clone(), signal));
+    }
+
+    pub fn node(&self, id: NodeId) -> Option<&Node<S>> {
+        self.nodes.get(id.0 as usize)?.as_ref()
+    }
+
+    pub fn is_alive(&self, id: NodeId) -> bool {
+        self.node(id).is_some()
+    }
+
+    /// Messages that have crossed links so far.
+    pub fn messages(&self) -> u64 {
+        self.net.messages
+    }
+
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Lets time pass until `done`, and says what was waited for if that takes longer than `limit`.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&World<S>) -> bool) {
+        let end = self.now.after(limit);
+        while !done(self) {
+            assert!(
+                self.step_before(end),
+                "not done within {limit:?} of simulated time:\n{}",
+                self.explain()
+            );
+        }
+    }
+
+    /// Lets this much time pass.
+    pub fn run_for(&mut self, span: Duration) {
+        let end = self.now.after(span);
+        while self.step_before(end) {}
+        self.now = end;
+    }
+
+    /// What everybody waits for, in lines.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        for node in self.nodes.iter().flatten() {
+            for waiting in node.explain().into_iter().take(20) {
+                text.push_str(&format!("{waiting:?}\n"));
+            }
+        }
+        for (proc, fate) in self.procs.iter().filter(|(_, fate)| fate.ended.is_none()).take(20) {
+            text.push_str(&format!(
+                "{proc} on {:?}: {:?} then {:?}\n",
+                fate.node,
+                fate.asking,
+                fate.steps.front()
+            ));
+        }
+        text
+    }
+
+    fn step_before(&mut self, end: Time) -> bool {
+        let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) else {
+            return false;
+        };
+        let ((at, _), event) = entry.remove_entry();
+        self.now = at;
+        self.steps += 1;
+        self.on_event(event);
+        true
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::LinkUp(a, b) if self.is_alive(a) && self.is_alive(b) && self.net.reach(a, b) => {
+                self.net.link(a, b);
+                self.input(a, Input::LinkUp { peer: b });
+                self.input(b, Input::LinkUp { peer: a });
+            }
+            Event::LinkUp(a, b) => {
+                let at = self.soon(1_000_000);
+                self.at(at, Event::LinkDown { to: b, peer: a });
+            }
+            Event::LinkDown { to, peer } => self.input(to, Input::LinkDown { peer }),
+            Event::Message { to, from, link, msg } => {
+                if self.net.number(from, to) == Some(link) && self.net.reach(from, to) {
+                    self.input(to, Input::LinkMsg { peer: from, msg });
+                }
+            }
+            Event::Tick(node) => {
+                if let Some(tick) = self.ticks.get_mut(node.0 as usize) {
+                    *tick = None;
+                }
+                self.input(node, Input::Tick);
+            }
+            Event::Start(node, start) => self.start(node, *start),
+            Event::Proc(proc) => self.advance(&proc),
+            Event::Wake(proc) => {
+                if let Some(fate) = self.procs.get_mut(&proc) {
+                    fate.sleeping = false;
+                }
+                self.advance(&proc);
+            }
+            Event::Signal(proc, signal) => self.on_signal(&proc, signal),
+            Event::Reaped(proc, status) => self.reap(&proc, status),
+            Event::StreamsClosed(proc) => {
+                let Some(node) = self.procs.get(&proc).map(|fate| fate.node) else { return };
+                for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                    self.input(node, Input::OutputClosed { proc: proc.clone(), channel });
+                }
+            }
+            Event::Taken(bytes) => {
+                self.user.holding -= bytes;
+                self.input(NodeId(0), Input::OutputTaken { bytes });
+                self.take_output();
+            }
+            Event::Stdin(nspace, bytes) => self.read_stdin(&nspace, bytes),
+            Event::Crash(node) => self.crash(node),
+        }
+    }
+
+    pub(crate) fn input(&mut self, id: NodeId, input: Input<'_>) {
+        let Some(node) = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut) else { return };
+        let mut effects = VecDeque::new();
+        node.handle(self.now, input, &mut effects);
+        let answers = node.server_mut().answers();
+        let deadline = node.deadline();
+        self.plan_tick(id, deadline);
+        for effect in effects {
+            self.on_effect(id, effect);
+        }
+        for (proc, answer) in answers {
+            if let Some(fate) = self.procs.get_mut(&proc)
+                && let Some(op) = fate.asking.take()
+            {
+                fate.connected |= matches!(op, crate::script::Op::Init);
+                fate.connected &= !matches!(op, crate::script::Op::Finalize);
+                fate.answers.push((op, answer));
+                let at = self.soon(20_000);
+                self.at(at, Event::Proc(proc));
+            }
+        }
+    }
+
+    fn plan_tick(&mut self, id: NodeId, deadline: Option<Time>) {
+        let (Some(at), Some(planned)) = (deadline, self.ticks.get_mut(id.0 as usize)) else { return };
+        let at = at.max(self.now);
+        // A tick too early does no harm; one too late would.
+        if planned.is_none_or(|planned| at < planned) {
+            *planned = Some(at);
+            self.at(at, Event::Tick(id));
+        }
+    }
+
+    fn on_effect(&mut self, id: NodeId, effect: Effect) {
+        match effect {
+            Effect::Link { to, msg } => {
+                if let Some(link) = self.net.number(id, to) {
+                    let at = self.net.arrival(self.now, id, to, &mut self.random);
+                    self.at(at, Event::Message { to, from: id, link, msg });
+                }
+            }
+            Effect::Connect { to, address } => {
+                assert_eq!(address, format!("sim:{}", to.0));
+                let at = self.soon(1_000_000);
+                let possible = self.is_alive(to) && self.net.reach(id, to);
+                self.at(
+                    at,
+                    if possible { Event::LinkUp(to, id) } else { Event::LinkDown { to: id, peer: to } },
+                );
+            }
+            Effect::Unlink { to } => {
+                if self.net.unlink(id, to) {
+                    let at = self.soon(1_000_000);
+                    self.at(at, Event::LinkDown { to, peer: id });
+                }
+            }
+            Effect::Spawn(start) => {
+                let at = self.soon(500_000);
+                self.at(at, Event::Start(id, start));
+            }
+            Effect::Signal { proc, signal } => {
+                let at = self.soon(50_000);
+                self.at(at, Event::Signal(proc, signal));
+            }
+            Effect::Credit { proc, channel, bytes } => {
+                let pipes = self.pipes.entry(proc.clone()).or_default();
+                *pipes.credit.entry(channel).or_default() += bytes;
+                self.at(self.now, Event::Proc(proc));
+            }
+            Effect::Stdin { proc, data } => {
+                self.pipes.entry(proc.clone()).or_default().unread += data.len();
+                if let Some(fate) = self.procs.get_mut(&proc) {
+                    assert!(!fate.stdin_ended, "standard input of {proc} after its end");
+                    fate.read.extend_from_slice(&data);
+                }
+                let at = self.soon(10_000);
+                self.at(at, Event::Proc(proc));
+            }
+            Effect::StdinEnd { proc } => {
+                if let Some(fate) = self.procs.get_mut(&proc) {
+                    assert!(!fate.stdin_ended, "standard input of {proc} ended twice");
+                    fate.stdin_ended = true;
+                    self.at(self.now, Event::Proc(proc));
+                }
+            }
+            Effect::StdinCredit { nspace, bytes } => {
+                let at = self.soon(100_000);
+                self.at(at, Event::Stdin(nspace, bytes));
+            }
+            Effect::Report(report) => self.on_report(report),
+            Effect::Stop => self.crash(id),
+            Effect::Send { .. } | Effect::Close { .. } | Effect::Forget { .. } => {}
+        }
+    }
+
+    fn on_report(&mut self, report: Report) {
+        let output = matches!(report, Report::Output { .. });
+        self.user.see(report);
+        if output && self.user.untaken.len() == 1 {
+            self.take_output();
+        }
+    }
+
+    fn take_output(&mut self) {
+        if let Some(bytes) = self.user.untaken.pop_front() {
+            let at = self.now.after(self.user.pace.max(Duration::from_nanos(1)));
+            self.at(at, Event::Taken(bytes));
+        }
+    }
+
+    fn read_stdin(&mut self, nspace: &Nspace, bytes: usize) {
+        let Some(rest) = self.user.stdin.get_mut(nspace) else { return };
+        let data: Vec<u8> = rest.drain(..bytes.min(rest.len())).collect();
+        let over = rest.is_empty();
+        if !data.is_empty() {
+            self.input(NodeId(0), Input::Stdin { nspace: nspace.clone(), data: &data });
+        }
+        if over && self.user.stdin_over.insert(nspace.clone(), true).is_none() {
+            self.input(NodeId(0), Input::StdinEnd { nspace: nspace.clone() });
+        }
+    }
+
+    fn start(&mut self, id: NodeId, start: ProcStart) {
+        if !self.is_alive(id) {
+            return;
+        }
+        let proc = start.proc;
+        if start.argv.first().is_some_and(|program| *program == "missing") {
+            let failure = SpawnFailure { step: SpawnStep::Find, subject: "missing".to_owned(), errno: 2 };
+            return self.input(id, Input::SpawnFailed { proc, failure });
+        }
+        let pid = 1000 + self.procs.len() as u32;
+        let script = (self.scripts)(&proc);
+        let mut fate = Fate::new(id, pid, script);
+        for entry in &start.env {
+            let mut halves = entry.as_bytes().splitn(2, |b| *b == b'=');
+            if let (Some(name), Some(value)) = (halves.next(), halves.next()) {
+                assert!(fate.env.insert(name.to_vec(), value.to_vec()).is_none(), "{entry} is set twice");
+            }
+        }
+        if let Some(node) = self.nodes.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            node.server_mut().started(&proc, &fate.env);
+        }
+        self.procs.insert(proc.clone(), fate);
+        self.input(id, Input::Spawned { proc: proc.clone(), pid });
+        self.at(self.now, Event::Proc(proc));
+    }
+
+    /// Lets a process do what it can.
+    fn advance(&mut self, proc: &ProcId) {
+        loop {
+            let Some(fate) = self.procs.get_mut(proc) else { return };
+            let node = fate.node;
+            match fate.next(self.pipes.entry(proc.clone()).or_default()) {
+                Next::Nothing => return,
+                Next::Wake(span) => {
+                    let at = self.now.after(span);
+                    return self.at(at, Event::Wake(proc.clone()));
+                }
+                Next::Ask(op) => {
+                    let Some(host) = self.nodes.get_mut(node.0 as usize).and_then(Option::as_mut) else {
+                        return;
+                    };
+                    host.server_mut().ask(proc, op);
+                    return self.input(node, Input::Tick);
+                }
+                Next::Write(channel, bytes) => {
+                    fate.written.entry(channel).or_default().extend_from_slice(&bytes);
+                    self.input(node, Input::Output { proc: proc.clone(), channel, data: &bytes });
+                }
+                Next::TakeStdin(bytes) => {
+                    self.input(node, Input::StdinTaken { proc: proc.clone(), bytes });
+                }
+                Next::End(status) => return self.reap(proc, status),
+            }
+        }
+    }
+
+    fn on_signal(&mut self, proc: &ProcId, signal: i32) {
+        let Some(fate) = self.procs.get_mut(proc).filter(|fate| fate.ended.is_none()) else { return };
+        let status = ExitStatus::Signal { number: signal, core_dumped: false };
+        match signal {
+            15 if fate.ignores_term || fate.stopped => {}
+            18 => {
+                fate.stopped = false;
+                self.advance(proc);
+            }
+            19 => fate.stopped = true,
+            9 | 15 => {
+                let at = self.soon(300_000);
+                self.at(at, Event::Reaped(proc.clone(), status));
+            }
+            _ => self.reap(proc, status),
+        }
+    }
+
+    fn reap(&mut self, proc: &ProcId, status: ExitStatus) {
+        let Some(fate) = self.procs.get_mut(proc).filter(|fate| fate.ended.is_none()) else { return };
+        fate.ended = Some(status);
+        fate.asking = None;
+        let (node, connected, lingers) = (fate.node, fate.connected, fate.lingers);
+        if !self.is_alive(node) {
+            return;
+        }
+        self.input(node, Input::Exited { proc: proc.clone(), status });
+        if connected && let Some(host) = self.nodes.get_mut(node.0 as usize).and_then(Option::as_mut) {
+            host.server_mut().leave(proc);
+            self.input(node, Input::Tick);
+        }
+        let at = self.now.after(lingers + Duration::from_nanos(self.random.between(1, 100_000)));
+        self.at(at, Event::StreamsClosed(proc.clone()));
+    }
+
+    /// Nothing of the node is left; its neighbours see their links break.
+    fn crash(&mut self, id: NodeId) {
+        if let Some(slot) = self.nodes.get_mut(id.0 as usize) {
+            *slot = None;
+        }
+        for fate in self.procs.values_mut().filter(|fate| fate.node == id) {
+            fate.ended.get_or_insert(ExitStatus::Signal { number: 9, core_dumped: false });
+        }
+        for peer in self.net.unlink_all(id) {
+            let at = self.soon(2_000_000);
+            self.at(at, Event::LinkDown { to: peer, peer: id });
+        }
+    }
+
+    fn soon(&mut self, within: u64) -> Time {
+        Time(self.now.0 + self.random.between(1, within))
+    }
+
+    fn at(&mut self, at: Time, event: Event) {
+        self.numbered += 1;
+        self.events.insert((at, self.numbered), event);
+    }
+}

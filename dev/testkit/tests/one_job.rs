@@ -1,0 +1,241 @@
+//! A job from its request to the report of its end, on one node and on several.
+
+use std::time::Duration;
+
+use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, NodeId};
+use phalanx_spec::{IofChannel, Range, Rank, Status};
+use phalanx_testkit::scripted::ScriptedServer;
+use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::{Blob, Nspace, ProcId};
+
+fn world(seed: u64, nodes: u32, cores: u32) -> World<ScriptedServer> {
+    let server = Box::new(|_| ScriptedServer::default());
+    World::new(Setup { seed, nodes, radix: 2, cores, limits: Limits::default(), server })
+}
+
+fn job(program: &str, procs: u32) -> JobRequest {
+    let app = AppSpec { argv: vec![program.into()], procs: Some(procs), ..AppSpec::default() };
+    JobRequest { apps: vec![app], env: vec!["HOME=/root".into()], ..JobRequest::default() }
+}
+
+fn run(world: &mut World<ScriptedServer>, job: JobRequest) -> JobEnd {
+    let request = world.submit(job);
+    world.run_until(Duration::from_secs(60), |w| {
+        let ended = w.user.accepted.get(&request).is_some_and(|nspace| w.user.ends.contains_key(nspace));
+        ended || w.user.refused.contains_key(&request)
+    });
+    assert_eq!(world.user.refused.get(&request), None);
+    let end = world.user.ends[&world.user.accepted[&request]].clone();
+    assert_eq!(world.user.complaints, Vec::<String>::new());
+    end
+}
+
+#[test]
+fn processes_meet_and_end() {
+    for nodes in [1, 2, 5] {
+        let mut world = world(7, nodes, 4);
+        world.script(move |proc| {
+            let peer = Rank((proc.rank.0 + 1) % (4 * nodes));
+            Script::new(vec![
+                Step::Ask(Op::Init),
+                Step::Ask(Op::Commit { key: "card".to_owned(), value: proc.rank.0.to_string().into_bytes() }),
+                Step::Ask(Op::Fence { procs: Vec::new(), collect: nodes == 2 }),
+                Step::Ask(Op::Get { rank: peer, key: "card".to_owned() }),
+                Step::Write(IofChannel::STDOUT, format!("I am {proc}\n").into_bytes()),
+                Step::Ask(Op::Finalize),
+            ])
+        });
+        let size = 4 * nodes;
+        let end = run(&mut world, job("hello", size));
+        assert_eq!((&end.verdict, end.exit_code, end.procs.len() as u32), (&JobVerdict::Success, 0, size));
+        for rank in 0..size {
+            let proc = ProcId::new(&end.nspace, Rank(rank));
+            let got = world.procs[&proc].answers.iter().find(|(op, _)| matches!(op, Op::Get { .. }));
+            let peer = ((rank + 1) % size).to_string();
+            assert_eq!(got.map(|(_, answer)| answer), Some(&Answer::Value(Blob::from(peer.as_bytes()))));
+            assert_eq!(world.user.output(&proc, IofChannel::STDOUT), format!("I am {proc}\n").as_bytes());
+            assert!(world.user.streams[&(proc.clone(), IofChannel::STDERR)].ended);
+            assert_eq!(end.procs[rank as usize].status, Some(ExitStatus::Code(0)));
+            assert_eq!(end.procs[rank as usize].pid, Some(world.procs[&proc].pid));
+            assert_eq!(world.procs[&proc].env[&b"PX_RANK"[..]], rank.to_string().as_bytes());
+        }
+    }
+}
+
+#[test]
+fn the_first_failure_decides_and_the_others_are_ended() {
+    let mut world = world(3, 3, 2);
+    world.script(|proc| match proc.rank.0 {
+        4 => Script::new(vec![Step::Sleep(Duration::from_secs(1)), Step::Exit(3)]),
+        2 => Script { ignores_term: true, ..Script::new(vec![Step::Hang]) },
+        _ => Script::new(vec![Step::Hang]),
+    });
+    let end = run(&mut world, job("fails", 6));
+    let JobVerdict::Failed { first } = &end.verdict else { panic!("{:?}", end.verdict) };
+    assert_eq!((first.proc.rank, first.node.as_str(), end.exit_code), (Rank(4), "n2", 3));
+    assert!(end.procs.iter().all(|p| p.killed_by_us != (p.proc.rank == Rank(4))));
+    assert_eq!(end.procs[2].status, Some(ExitStatus::Signal { number: 9, core_dumped: false }));
+    assert_eq!(end.procs[0].status, Some(ExitStatus::Signal { number: 15, core_dumped: false }));
+}
+
+#[test]
+fn a_signal_is_told_as_a_shell_would() {
+    let mut world = world(3, 1, 2);
+    world.script(|proc| Script::new(vec![if proc.rank.0 == 1 { Step::Die(11) } else { Step::Hang }]));
+    let end = run(&mut world, job("crashes", 2));
+    assert_eq!(end.exit_code, 139);
+}
+
+#[test]
+fn others_may_go_on_after_a_failure() {
+    let mut world = world(3, 2, 2);
+    world.script(|proc| match proc.rank.0 {
+        1 => Script::new(vec![Step::Exit(5)]),
+        _ => Script::new(vec![
+            Step::Sleep(Duration::from_secs(5)),
+            Step::Write(IofChannel::STDOUT, b"done".to_vec()),
+        ]),
+    });
+    let end = run(&mut world, JobRequest { on_failure: FailurePolicy::Continue, ..job("goes on", 4) });
+    assert_eq!(end.exit_code, 5);
+    assert!(end.procs.iter().all(|p| !p.killed_by_us));
+    for rank in [0, 2, 3] {
+        assert_eq!(world.user.output(&ProcId::new(&end.nspace, Rank(rank)), IofChannel::STDOUT), b"done");
+    }
+}
+
+#[test]
+fn a_process_that_left_without_finalize_has_failed() {
+    let mut world = world(3, 1, 2);
+    world.script(|_| Script::new(vec![Step::Ask(Op::Init), Step::Exit(0)]));
+    let end = run(&mut world, job("forgets", 1));
+    assert_eq!(end.exit_code, 1);
+    assert!(matches!(end.verdict, JobVerdict::Failed { first } if first.lost_connection));
+}
+
+#[test]
+fn an_abort_ends_the_job_with_its_status() {
+    let mut world = world(3, 2, 2);
+    world.script(|proc| match proc.rank.0 {
+        3 => Script::new(vec![Step::Ask(Op::Init), Step::Ask(Op::Abort { status: 77 }), Step::Exit(1)]),
+        _ => Script::new(vec![Step::Ask(Op::Init), Step::Ask(Op::Fence { procs: vec![], collect: false })]),
+    });
+    let end = run(&mut world, job("aborts", 4));
+    assert_eq!(end.exit_code, 77);
+    assert!(matches!(end.verdict, JobVerdict::Aborted { by, .. } if by.rank == Rank(3)));
+}
+
+#[test]
+fn a_missing_program_is_named() {
+    let mut world = world(3, 2, 2);
+    let end = run(&mut world, job("missing", 4));
+    let JobVerdict::NotStarted { error } = &end.verdict else { panic!("{:?}", end.verdict) };
+    assert!(error.contains("missing: no such file or directory"), "{error}");
+    assert_eq!(end.exit_code, 127);
+}
+
+#[test]
+fn a_job_has_a_time_limit() {
+    let mut world = world(3, 2, 2);
+    world.script(|_| Script::new(vec![Step::Hang]));
+    let end = run(&mut world, JobRequest { timeout: Some(Duration::from_secs(10)), ..job("hangs", 4) });
+    assert_eq!(end.exit_code, 124);
+    assert!(end.duration >= Duration::from_secs(10) && end.duration < Duration::from_secs(12));
+}
+
+#[test]
+fn descendants_that_hold_the_streams_are_not_waited_for() {
+    let mut world = world(3, 1, 2);
+    world.script(|_| Script { lingers: Duration::from_secs(3600), ..Script::new(vec![]) });
+    let end = run(&mut world, job("lingers", 2));
+    assert_eq!(end.exit_code, 0);
+    assert!(end.duration < Duration::from_secs(4), "{:?}", end.duration);
+}
+
+#[test]
+fn output_is_bounded_by_the_reader() {
+    let mut world = world(5, 1, 2);
+    world.user.pace = Duration::from_millis(50);
+    let text: Vec<u8> = (0..10_000_000u32).map(|i| (i % 251) as u8).collect();
+    let expected = text.clone();
+    world.script(move |_| Script::new(vec![Step::Write(IofChannel::STDOUT, text.clone())]));
+    let end = run(&mut world, job("talks", 2));
+    for rank in 0..2 {
+        let out = world.user.output(&ProcId::new(&end.nspace, Rank(rank)), IofChannel::STDOUT);
+        assert!(out == expected, "{} of {} bytes", out.len(), expected.len());
+    }
+    assert!(world.user.most_held <= 1 << 20, "{}", world.user.most_held);
+}
+
+#[test]
+fn standard_input_reaches_its_reader_and_ends() {
+    for nodes in [1, 3] {
+        let mut world = world(5, nodes, 2);
+        let text: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
+        let nspace = Nspace::new("world@1").unwrap();
+        world.feed_stdin(&nspace, &text);
+        world.script(|_| Script::new(vec![Step::ReadAll]));
+        let all = JobRequest { stdin: phalanx_dvm::StdinTarget::All, ..job("reads", 2 * nodes) };
+        let end = run(&mut world, all);
+        assert_eq!(end.exit_code, 0);
+        for fate in world.procs.values() {
+            assert!(fate.read == text && fate.stdin_ended, "{} bytes", fate.read.len());
+        }
+    }
+}
+
+#[test]
+fn published_data_is_found_by_others() {
+    let mut world = world(9, 3, 1);
+    let publish = |range| Op::Publish { key: "port".to_owned(), value: "4711".to_owned(), range };
+    let lookup = |wait, timeout| Op::Lookup { key: "port".to_owned(), wait, timeout };
+    world.script(move |proc| match proc.rank.0 {
+        0 => Script::new(vec![
+            Step::Ask(Op::Init),
+            Step::Sleep(Duration::from_secs(2)),
+            Step::Ask(publish(Range::SESSION)),
+            Step::Ask(publish(Range::SESSION)),
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Ask(Op::Unpublish { key: "port".to_owned() }),
+            Step::Ask(Op::Finalize),
+        ]),
+        1 => Script::new(vec![
+            Step::Ask(Op::Init),
+            Step::Ask(lookup(false, None)),
+            Step::Ask(lookup(true, Some(1))),
+            Step::Ask(lookup(true, None)),
+            Step::Sleep(Duration::from_secs(2)),
+            Step::Ask(lookup(false, None)),
+            Step::Ask(Op::Finalize),
+        ]),
+        _ => Script::default(),
+    });
+    let end = run(&mut world, job("names", 3));
+    assert_eq!(end.exit_code, 0);
+    let answers = |rank: u32| {
+        let fate = &world.procs[&ProcId::new(&end.nspace, Rank(rank))];
+        fate.answers.iter().map(|(_, answer)| answer.clone()).collect::<Vec<_>>()
+    };
+    let done = |status| Answer::Done(status);
+    let found = Answer::Value(Blob::from(&b"4711"[..]));
+    let (ok, no) = (done(Status::SUCCESS), done(Status::ERR_NOT_FOUND));
+    assert_eq!(answers(0), [ok.clone(), ok.clone(), done(Status::ERR_DUPLICATE_KEY), ok.clone(), ok.clone()]);
+    assert_eq!(answers(1), [ok.clone(), no.clone(), done(Status::ERR_TIMEOUT), found, no, ok]);
+}
+
+#[test]
+fn events_reach_the_daemons_in_range() {
+    let mut world = world(9, 4, 1);
+    let code = Status(-3000);
+    world.script(move |proc| match proc.rank.0 {
+        2 => Script::new(vec![
+            Step::Sleep(Duration::from_millis(500)),
+            Step::Ask(Op::Notify { code, range: Range::NAMESPACE }),
+        ]),
+        _ => Script::new(vec![Step::Sleep(Duration::from_secs(2))]),
+    });
+    run(&mut world, job("tells", 3));
+    let told =
+        |id: u32| world.node(NodeId(id)).unwrap().server().events.iter().filter(|e| e.code == code).count();
+    assert_eq!([told(0), told(1), told(2), told(3)], [1, 1, 0, 0]);
+}
