@@ -247,7 +247,7 @@ pub fn workspace() -> PathBuf {
 }
 
 /// `PHALANX_PX` if it is set, else the `px` of this workspace, built now.
-fn px_binary() -> &'static Path {
+pub fn px_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(path) = std::env::var_os("PHALANX_PX") {

@@ -17,10 +17,10 @@ mod program;
 mod watch;
 
 pub use install::{Wheel, debian_file, wheel};
-pub use job::{Job, Running, new_directory, px, workspace};
+pub use job::{Job, Running, new_directory, px, px_binary, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, mpi, pmix, script};
-pub use watch::{children_of, eventually, rss_kib, survivors};
+pub use watch::{children_of, eventually, host, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.
 pub const SIZES: [u32; 4] = [1, 2, 4, 16];

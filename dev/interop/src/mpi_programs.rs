@@ -3,12 +3,11 @@
 //! Each function runs one program once and fails the test when anything is wrong with it: its exit code, its lines, and
 //! what it leaves in the directories that the MPI libraries use.
 
-use crate::{Library, Outcome, mpi, px};
+use crate::{Library, Outcome, host, mpi, px};
 
 pub fn hello(library: Library, ranks: u32) {
     let outcome = run(library, "hello", ranks, &[&ranks.to_string()]).expect_code(0);
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    outcome.expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {host}")));
+    outcome.expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
 }
 
 pub fn ring(library: Library, ranks: u32) {

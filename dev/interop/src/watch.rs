@@ -16,6 +16,11 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) -> Duration {
     started.elapsed()
 }
 
+/// The name of this machine.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// The living processes whose environment has `assignment` (`NAME=VALUE`): pid and command line.
 ///
 /// A test marks its job with a variable of its own, so that it finds its ranks whoever their parent is now.

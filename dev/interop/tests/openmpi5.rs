@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use phalanx_interop::{Library::OpenMpi5, Outcome, SIZES, mpi_programs, px, script, wheel};
+use phalanx_interop::{Library::OpenMpi5, Outcome, SIZES, host, mpi_programs, px, script, wheel};
 
 #[test]
 fn hello() {
@@ -56,8 +56,7 @@ fn publish() {
 #[test]
 fn mpi4py_hello_world() {
     for ranks in SIZES {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let line = |rank| format!("Hello, World! I am process {rank} of {ranks} on {host}.");
+        let line = |rank| format!("Hello, World! I am process {rank} of {ranks} on {}.", host());
         mpi4py(ranks, &["-m".as_ref(), "mpi4py.bench".as_ref(), "helloworld".as_ref()])
             .expect_lines((0..ranks).map(line));
     }

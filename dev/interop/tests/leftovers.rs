@@ -1,0 +1,101 @@
+//! Nothing is left behind: whatever happens to the launcher or its ranks, processes and files of the job disappear.
+//!
+//! The promise is two seconds; the tests wait for the condition, and say how long it took.
+
+use std::fs;
+use std::path::Path;
+
+use phalanx_interop::{
+    Job,
+    Library::{OpenMpi4, OpenMpi5},
+    Running, eventually, mpi, new_directory, pmix, px, survivors,
+};
+use rustix::process::Signal;
+
+#[test]
+fn killing_the_launcher_ends_ranks_that_speak_pmix() {
+    kill_the_launcher(started(px(["-n", "8"]).arg(pmix("end")).arg("stuck"), 8));
+}
+
+#[test]
+fn killing_the_launcher_ends_ranks_that_ignore_signals() {
+    let script = "trap '' TERM INT HUP QUIT; sleep 1000 & wait; sleep 1000";
+    kill_the_launcher(started(px(["-n", "4", "sh", "-c", script]), 8));
+}
+
+#[test]
+fn killing_the_launcher_ends_ranks_that_hide_in_sessions_of_their_own() {
+    kill_the_launcher(started(px(["-n", "2", "setsid", "--wait", "sleep", "1000"]), 4));
+}
+
+#[test]
+fn killing_the_launcher_removes_the_files_of_mpi_libraries() {
+    for library in [OpenMpi4, OpenMpi5] {
+        let meeting = new_directory();
+        let job =
+            px(["-n", "4"]).arg(mpi(library, "wait")).with(library).env("INTEROP_MEETING", meeting.path());
+        let running = started(job, 4);
+        eventually("all ranks are initialized", || files_in(meeting.path()).len() == 4);
+        kill_the_launcher(running);
+    }
+}
+
+#[test]
+fn signals_to_the_launcher_end_the_job() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let running = started(px(["-n", "4", "sleep", "1000"]), 4);
+        running.signal(signal);
+        running.wait().expect_code(code).expect_nothing_left();
+    }
+}
+
+#[test]
+fn two_interrupts_kill_ranks_that_ignore_one() {
+    let script = "trap '' TERM INT HUP QUIT; while :; do sleep 1000; done";
+    let running = started(px(["-n", "4", "sh", "-c", script]), 8);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    running.wait().expect_code(130).expect_nothing_left();
+}
+
+#[test]
+fn nobody_reading_the_output_ends_the_job() {
+    let script = r#""$@" | head -n 1"#;
+    let px = phalanx_interop::px_binary();
+    let job = Job::new("sh").args(["-c", script, "sh"]).arg(px).args(["run", "-n", "2", "yes"]);
+    job.run().expect_code(0).expect_lines(["y"]).expect_nothing_left();
+}
+
+/// Kills the launcher alone and waits until everything of the job is gone.
+fn kill_the_launcher(running: Running) {
+    let (mark, tmpdir) = (running.mark().to_owned(), running.tmpdir().to_owned());
+    running.signal(Signal::KILL);
+    let took = eventually("all processes and files are gone", || {
+        survivors(&mark).is_empty() && files_in(&tmpdir).is_empty()
+    });
+    println!("everything was gone after {took:.1?}");
+    running.wait().expect_nothing_left();
+}
+
+/// Starts a job and waits until this many processes besides the launcher live.
+fn started(job: Job, processes: usize) -> Running {
+    let running = job.start();
+    let pid = running.pid();
+    eventually("the ranks run", || {
+        let of_the_job = survivors(running.mark());
+        // Who has not reached its program yet still has the launcher's command line.
+        let ranks = of_the_job.iter().filter(|(process, line)| *process != pid && !is_launcher(line));
+        ranks.count() >= processes
+    });
+    running
+}
+
+/// The launcher's own helper shows a command line of its own.
+fn is_launcher(line: &str) -> bool {
+    line.starts_with("px") || line.contains("px run")
+}
+
+fn files_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().display().to_string()).collect()
+}
