@@ -44,7 +44,7 @@ impl User {
 
     pub(crate) fn see(&mut self, report: Report) {
         match report {
-            Report::Accepted { request, nspace } => {
+            Report::Accepted { request, nspace, .. } => {
                 self.accepted.insert(request, nspace);
             }
             Report::Refused { request, error } => {

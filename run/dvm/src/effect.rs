@@ -9,6 +9,7 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::control::Control;
 use crate::job::{ExitStatus, JobEnd, JobRequest};
+use crate::map::{JobMap, NodeResources};
 use crate::msg::{Msg, NodeId};
 
 /// What happened at this node.
@@ -208,6 +209,13 @@ pub enum SpawnStep {
     Exec,
 }
 
+/// Where a job's processes go, and the nodes that this was decided from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed {
+    pub nodes: Vec<NodeResources>,
+    pub map: JobMap,
+}
+
 /// What the user is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
@@ -220,6 +228,7 @@ pub enum Report {
     Accepted {
         request: u64,
         nspace: Nspace,
+        placed: Arc<Placed>,
     },
     /// How far something has come that takes long: `starting`, 12 of 16.
     Progress {

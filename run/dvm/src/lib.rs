@@ -44,7 +44,7 @@ mod tree;
 
 pub use config::{Limits, NodeConfig};
 pub use control::Control;
-pub use effect::{Effect, Input, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
+pub use effect::{Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
 pub use job::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd, StdinTarget};
 pub use msg::{Msg, NodeId};
 pub use node::Node;

@@ -10,6 +10,7 @@ use phalanx_wire::{Kval, Nspace, Text};
 use crate::boot::NodeReport;
 use crate::daemon::Daemon;
 use crate::desc::{AppDesc, Binding, JobDesc, Places};
+use crate::effect::Placed;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
@@ -17,8 +18,8 @@ use crate::msg::NodeId;
 use crate::ranges::Ranges;
 
 impl Daemon {
-    /// Root only: the description of a job, and notes for the user. The error is for the user.
-    pub(crate) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Vec<String>), String> {
+    /// Root only: the description of a job, and where its processes go. The error is for the user.
+    pub(crate) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Placed), String> {
         if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
             return Err("the job names no program".to_owned());
         }
@@ -48,7 +49,7 @@ impl Daemon {
             expanded: OnceLock::new(),
             nspace,
         };
-        Ok((desc, map.notes))
+        Ok((desc, Placed { nodes, map }))
     }
 
     /// What the nodes offer, with what other jobs have taken, and their numbers.

@@ -92,7 +92,8 @@ impl Daemon {
             return Err("the DVM is shutting down".to_owned());
         }
         let number = root.last_job + 1;
-        let (desc, notes) = self.plan(number, job)?;
+        let (desc, placed) = self.plan(number, job)?;
+        let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
@@ -113,7 +114,8 @@ impl Daemon {
             root.jobs.insert(nspace.clone(), entry);
         }
         if let AskedBy::User(request) = asked_by {
-            cx.report(Report::Accepted { request, nspace: nspace.clone() });
+            let placed = Arc::new(placed);
+            cx.report(Report::Accepted { request, nspace: nspace.clone(), placed });
         }
         for text in notes {
             cx.report(Report::Note { nspace: Some(nspace.clone()), text });

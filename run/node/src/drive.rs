@@ -255,7 +255,7 @@ impl<D: Decide> Owner<D> {
 
     fn report(&mut self, report: Report) {
         match &report {
-            Report::Accepted { request, nspace } => {
+            Report::Accepted { request, nspace, .. } => {
                 let source = self.sources.remove(request).unwrap_or(StdinSource::Empty);
                 let feed = self.feeds.entry(nspace.clone()).or_default();
                 feed.start(nspace.clone(), source, self.stdin.0.clone());

@@ -35,7 +35,7 @@ pub use policy::{BindPolicy, BindTo, MapBy, MapPolicy, Policy, PolicyError, Rank
 use crate::hosts::{HostEntry, Slots};
 
 /// What one node offers to a job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NodeResources {
     /// As it is called in the allocation.
     pub name: String,
@@ -65,7 +65,7 @@ pub struct AppRequest {
 }
 
 /// Where every rank of a job goes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobMap {
     /// By rank, from 0.
     pub procs: Vec<Placement>,

@@ -146,7 +146,11 @@ impl Script {
         self.next_job += 1;
         let nspace = Nspace::new(&format!("job@{}", self.next_job)).expect("a name");
         self.nspace = Some(nspace.clone());
-        effects.push_back(Effect::Report(Report::Accepted { request, nspace: nspace.clone() }));
+        effects.push_back(Effect::Report(Report::Accepted {
+            request,
+            nspace: nspace.clone(),
+            placed: Default::default(),
+        }));
         let window = if self.window == 0 { 64 << 10 } else { self.window };
         let app = &job.apps[0];
         for rank in 0..app.procs.unwrap_or(1) {

@@ -31,7 +31,7 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
     if !display.contains(&Display::Map) {
         display.push(Display::Map);
     }
-    super::super::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+    crate::cmd::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
 }
 
 /// The map of a request.

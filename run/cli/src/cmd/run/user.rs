@@ -6,15 +6,17 @@
 use std::io::ErrorKind;
 use std::time::Instant;
 
-use phalanx_dvm::{Control, JobEnd, Report};
+use phalanx_dvm::map::{NodeResources, Placement};
+use phalanx_dvm::{Control, JobEnd, Placed, Report};
 use phalanx_node::{Handle, Reports, SignalEvent, Signals, stop_self};
 use phalanx_spec::IofChannel;
 use phalanx_wire::Nspace;
 
+use crate::cmd::run::plan;
 use crate::cmd::run::status::Status;
 use crate::failure::Failure;
 use crate::output::{Channel, Output, Stream};
-use crate::render::{ending, hint};
+use crate::render::{ending, hint, words};
 use crate::resolve::Run;
 
 /// The user's side of one job.
@@ -26,6 +28,8 @@ pub(crate) struct User<'a> {
     nspace: Option<Nspace>,
     /// How often we were asked to end the job.
     asked_to_end: u32,
+    /// What is to be done to the job as soon as it has a name.
+    postponed: Option<Control>,
     /// Nobody reads our output any more.
     reader_gone: bool,
     /// Something is wrong that the job knows nothing of.
@@ -45,6 +49,7 @@ impl<'a> User<'a> {
             status,
             nspace: None,
             asked_to_end: 0,
+            postponed: None,
             reader_gone: false,
             trouble: false,
         }
@@ -65,8 +70,12 @@ impl<'a> User<'a> {
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
+                        let was_named = self.nspace.is_some();
                         if let Some(end) = self.on_report(report)? {
                             return Ok(end);
+                        }
+                        if let (false, Some(action)) = (was_named, self.postponed.take()) {
+                            self.control(action).await;
                         }
                     }
                     None => return Err(Failure::new("the node stopped before the job had ended")),
@@ -84,7 +93,7 @@ impl<'a> User<'a> {
         let now = Instant::now();
         match report {
             Report::Refused { error, .. } => return Err(refused(&error)),
-            Report::Accepted { nspace, .. } => self.nspace = Some(nspace),
+            Report::Accepted { nspace, placed, .. } => self.on_accepted(nspace, &placed),
             Report::Progress { phase, done, of, .. } => {
                 self.status.progress(now, phase, done, of, &mut self.output);
             }
@@ -101,6 +110,26 @@ impl<'a> User<'a> {
             Report::Ended(end) => return Ok(Some(*end)),
         }
         Ok(None)
+    }
+
+    fn on_accepted(&mut self, nspace: Nspace, placed: &Placed) {
+        let Run { voice, display, request, .. } = self.run;
+        let node = |placement: &Placement| placed.nodes.get(placement.node as usize);
+        let host = |placement| node(placement).map_or("", |node: &NodeResources| &node.name).into();
+        self.output.set_hosts(placed.map.procs.iter().map(host).collect());
+        if voice.verbose > 0 && !voice.json {
+            let (ranks, nodes) = (placed.map.procs.len(), placed.map.nodes.len());
+            self.note(&format!(
+                "job {nspace}: {} on {}",
+                words::count(ranks, "rank"),
+                words::count(nodes, "node")
+            ));
+        }
+        let shown = plan::show(display, &placed.nodes, &placed.map, request, voice.json);
+        if !shown.is_empty() {
+            self.say(shown.trim_end_matches('\n'));
+        }
+        self.nspace = Some(nspace);
     }
 
     /// A remark that is no error.
@@ -155,10 +184,11 @@ impl<'a> User<'a> {
         self.control(action).await;
     }
 
-    async fn control(&self, action: Control) {
-        // Before the job has a name there is nobody to control, and a node that is gone has no job.
-        if let Some(nspace) = &self.nspace {
-            let _ = self.handle.control(nspace, action).await;
+    async fn control(&mut self, action: Control) {
+        match &self.nspace {
+            // A node that is gone has no job.
+            Some(nspace) => drop(self.handle.control(nspace, action).await),
+            None => self.postponed = Some(action),
         }
     }
 
@@ -216,6 +246,9 @@ impl<'a> User<'a> {
         if !self.reader_gone {
             if voice.json {
                 self.output.say(&ending::json(end).to_string());
+            } else if voice.verbose > 0 && end.exit_code == 0 {
+                let (ranks, time) = (words::count(end.procs.len(), "rank"), words::duration(end.duration));
+                self.output.say(&hint::note(&format!("{ranks} ended well after {time}"), false));
             } else {
                 for (index, line) in ending::lines(end).into_iter().enumerate() {
                     let line = match index {

@@ -189,7 +189,7 @@ fn a_signal_before_the_start_waits() {
         loop {
             match node.reports.recv().await.unwrap() {
                 // Some of them are still waiting to be started now.
-                Report::Accepted { request: of, nspace } => {
+                Report::Accepted { request: of, nspace, .. } => {
                     assert_eq!(of, request);
                     node.handle.control(&nspace, Control::Signal(libc::SIGKILL)).await.unwrap();
                 }
