@@ -1,1 +1,45 @@
-//! placeholder
+//! PMIx for Rust programs: a process of a parallel job finds out who and where it is, exchanges values with its peers, meets
+//! them in fences, publishes and looks up, raises and handles events.
+//!
+//! Everything goes through one [`Client`]. Calls block; they may be made from any thread. A get of a value that is already
+//! here is answered on the calling thread without waking anybody. All else is done by one thread of ours, which also runs the
+//! handlers of events; a handler must not block and cannot make calls that would ([`Error::OnProgressThread`]).
+//!
+//! The server is whatever started the process: `px run`, or any launcher that speaks OpenPMIx's protocol. Without one the
+//! process is a job of its own.
+//!
+//! ```no_run
+//! use pmix::{Client, Info, InfoList, Scope, keys};
+//!
+//! fn main() -> Result<(), pmix::Error> {
+//!     let client = Client::init()?;
+//!     let size = client.get_job(keys::JOB_SIZE)?.as_u32().unwrap_or(1);
+//!     let me = client.proc();
+//!
+//!     client.put(Scope::GLOBAL, "example.greeting", format!("hello from {}", me.rank))?;
+//!     client.commit()?;
+//!     client.fence(&[], &[Info::new(keys::COLLECT_DATA, true)])?;
+//!
+//!     let neighbour = client.peer((me.rank.0 + 1) % size);
+//!     let greeting = client.get(&neighbour, "example.greeting", &[])?;
+//!     println!("{me} of {size} got \"{}\"", greeting.as_str().unwrap_or_default());
+//!     client.finalize(&[])
+//! }
+//! ```
+//!
+//! Signals, the environment, the working directory and exit handlers of the process are left alone. A forked child cannot use
+//! the client of its parent ([`Error::Forked`]).
+
+mod client;
+mod engine;
+mod environ;
+mod error;
+
+pub use client::Client;
+pub use error::Error;
+
+pub use phalanx_core::{Event, HandlerId, InitError, Verdict};
+pub use phalanx_spec::{Range, Rank, Scope, Status, keys};
+pub use phalanx_wire::{
+    Blob, DataArray, Info, InfoFlags, InfoList, Key, Nspace, Pdata, ProcId, Query, Text, Value,
+};

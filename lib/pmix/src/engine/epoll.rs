@@ -1,0 +1,71 @@
+//! Waiting for descriptors: level-triggered epoll, so that nothing has to be drained at once and no connection starves another.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+pub(super) struct Poller {
+    epoll: OwnedFd,
+}
+
+/// What became possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ready {
+    pub(super) token: u64,
+    /// Also when the other end has gone: reading will say so.
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Poller> {
+        Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)? })
+    }
+
+    pub(super) fn add(&self, fd: impl AsFd, token: u64, write: bool) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags(write))?)
+    }
+
+    /// Changes whether writability is of interest; readability always is.
+    pub(super) fn set_write(&self, fd: impl AsFd, token: u64, write: bool) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags(write))?)
+    }
+
+    pub(super) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
+        Ok(epoll::delete(&self.epoll, fd)?)
+    }
+
+    /// Waits until something is ready or the time is over; `None`: for as long as it takes.
+    pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<Ready>> {
+        let timeout =
+            timeout.map(|it| Timespec::try_from(it).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }));
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; AT_ONCE];
+        let ready = match epoll::wait(&self.epoll, &mut room, timeout.as_ref()) {
+            Ok((ready, _)) => ready,
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let ended = EventFlags::HUP | EventFlags::ERR;
+        Ok(ready
+            .iter()
+            .map(|event| {
+                let flags = event.flags;
+                Ready {
+                    token: event.data.u64(),
+                    read: flags.intersects(EventFlags::IN | ended),
+                    write: flags.intersects(EventFlags::OUT | ended),
+                }
+            })
+            .collect())
+    }
+}
+
+const AT_ONCE: usize = 16;
+
+fn flags(write: bool) -> EventFlags {
+    if write { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
+}

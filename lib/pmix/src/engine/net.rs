@@ -1,0 +1,100 @@
+//! One connection to a server: connecting, whole frames out, bytes in. Nothing here blocks.
+//!
+//! OpenPMIx loses a connection when the header of a message arrives in two pieces. So a frame is begun only when the socket
+//! has room, which the kernel reports only when there is much more than a header's worth of it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+pub(super) struct Link {
+    socket: OwnedFd,
+    connecting: bool,
+    frames: VecDeque<Vec<u8>>,
+    /// How much of the first frame has left.
+    sent: usize,
+    /// Whether the poller watches for room.
+    pub(super) watches_room: bool,
+}
+
+impl Link {
+    /// Begins to connect. The link becomes writable when that has succeeded or failed.
+    pub(super) fn connect(address: SocketAddr) -> io::Result<Link> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Link { socket, connecting: true, frames: VecDeque::new(), sent: 0, watches_room: true })
+    }
+
+    /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
+    pub(super) fn finish_connecting(&mut self) -> io::Result<bool> {
+        if !std::mem::replace(&mut self.connecting, false) {
+            return Ok(false);
+        }
+        sockopt::socket_error(&self.socket)??;
+        Ok(true)
+    }
+
+    pub(super) fn push(&mut self, frame: Vec<u8>) {
+        self.frames.push_back(frame);
+    }
+
+    pub(super) fn wants_to_write(&self) -> bool {
+        self.connecting || !self.frames.is_empty()
+    }
+
+    /// Sends what there is room for.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while let Some(frame) = self.frames.front() {
+            if self.connecting || (self.sent == 0 && !self.has_room()?) {
+                return Ok(());
+            }
+            let rest = frame.get(self.sent..).unwrap_or_default();
+            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(count) if count < rest.len() => self.sent += count,
+                Ok(_) => {
+                    self.frames.pop_front();
+                    self.sent = 0;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn has_room(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(_) => Ok(fds[0].revents().contains(PollFlags::OUT)),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads once. `None`: nothing is there at the moment; zero bytes: the peer has closed.
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((count, _)) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

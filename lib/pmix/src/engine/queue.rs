@@ -1,0 +1,144 @@
+//! From the program's threads to the progress thread: a bounded queue that wakes a poller.
+//!
+//! A full queue makes its callers wait. When the receiving end is gone, everything in the queue is dropped and pushing fails.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+pub(super) struct Queue<T> {
+    state: Mutex<State<T>>,
+    not_full: Condvar,
+    /// Readable while something may be in the queue.
+    bell: OwnedFd,
+}
+
+struct State<T> {
+    items: VecDeque<T>,
+    closed: bool,
+}
+
+impl<T> Queue<T> {
+    pub(super) fn new() -> std::io::Result<Queue<T>> {
+        Ok(Queue {
+            state: Mutex::new(State { items: VecDeque::new(), closed: false }),
+            not_full: Condvar::new(),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        })
+    }
+
+    /// Gives the item back when nobody takes items any more.
+    pub(super) fn push(&self, item: T) -> Result<(), T> {
+        let mut state = self.lock();
+        while state.items.len() >= CAPACITY && !state.closed {
+            state = self.not_full.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.closed {
+            return Err(item);
+        }
+        state.items.push_back(item);
+        let was_empty = state.items.len() == 1;
+        drop(state);
+        if was_empty {
+            // It fails only when the counter is full: then the bell rings anyway.
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+        Ok(())
+    }
+
+    /// Takes all that is there, and silences the bell.
+    pub(super) fn take(&self) -> VecDeque<T> {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+        let items = std::mem::take(&mut self.lock().items);
+        self.not_full.notify_all();
+        items
+    }
+
+    pub(super) fn close(&self) {
+        let items = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.items)
+        };
+        self.not_full.notify_all();
+        drop(items);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> AsFd for Queue<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// Blocking callers have one item each; this many threads can call before one has to wait for the queue itself.
+const CAPACITY: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    use super::*;
+
+    fn rings(queue: &Queue<u32>, patience: Duration) -> bool {
+        let timeout = Timespec::try_from(patience).unwrap();
+        poll(&mut [PollFd::new(queue, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+    }
+
+    #[test]
+    fn the_bell_rings_while_there_is_something() {
+        let queue = Queue::new().unwrap();
+        assert!(!rings(&queue, Duration::ZERO));
+        queue.push(1).unwrap();
+        queue.push(2).unwrap();
+        assert!(rings(&queue, Duration::ZERO));
+        assert_eq!(queue.take(), [1, 2]);
+        assert!(!rings(&queue, Duration::ZERO));
+        queue.push(3).unwrap();
+        assert!(rings(&queue, Duration::ZERO));
+    }
+
+    #[test]
+    fn nothing_is_lost_between_many_threads() {
+        const EACH: u32 = 5000;
+        let queue = Arc::new(Queue::new().unwrap());
+        let pushers: Vec<_> = (0..4)
+            .map(|_| {
+                let queue = queue.clone();
+                std::thread::spawn(move || (0..EACH).for_each(|n| queue.push(n).unwrap()))
+            })
+            .collect();
+        let mut taken = 0;
+        while taken < 4 * EACH as usize {
+            assert!(rings(&queue, Duration::from_secs(60)));
+            let items = queue.take();
+            assert!(items.len() <= CAPACITY);
+            taken += items.len();
+        }
+        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+    }
+
+    #[test]
+    fn a_closed_queue_lets_nobody_wait() {
+        let queue = Arc::new(Queue::new().unwrap());
+        (0..CAPACITY).for_each(|n| queue.push(n).unwrap());
+        let pusher = {
+            let queue = queue.clone();
+            std::thread::spawn(move || queue.push(0))
+        };
+        queue.close();
+        assert_eq!(pusher.join().unwrap(), Err(0));
+        assert_eq!(queue.push(7), Err(7));
+        assert!(queue.take().is_empty());
+    }
+}

@@ -1,0 +1,91 @@
+//! What can go wrong, and what it means to a caller who only knows statuses.
+
+use std::fmt;
+use std::io;
+
+use phalanx_core::InitError;
+use phalanx_spec::Status;
+use phalanx_wire::NameError;
+
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// A variable of the environment does not hold what a launcher puts there.
+    Environment { variable: &'static str, problem: String },
+    /// The operating system refused something that the library needs.
+    System { doing: &'static str, source: io::Error },
+    /// The server did not let this process in.
+    Init { server: String, reason: InitError, source: Option<io::Error> },
+    /// The text cannot be a key.
+    Key { key: String, reason: NameError },
+    /// Keys that begin with `pmix` are the standard's; nobody but the host puts them.
+    ReservedKey { key: String },
+    /// A scope that values cannot be put with.
+    Scope(phalanx_spec::Scope),
+    /// The process was forked after init: its parent has the connection.
+    Forked,
+    /// The client was finalized, or its progress thread has died.
+    Ended,
+    /// The call would wait for the thread that makes it: it was made in an event handler.
+    OnProgressThread,
+    /// The server, or the wait for it, ended in failure. `operation` says what was asked.
+    Failed { operation: String, status: Status },
+}
+
+impl Error {
+    /// The nearest code of the standard.
+    pub fn status(&self) -> Status {
+        match self {
+            Error::Environment { .. } | Error::Key { .. } | Error::ReservedKey { .. } | Error::Scope(_) => {
+                Status::ERR_BAD_PARAM
+            }
+            Error::System { .. } => Status::ERR_IN_ERRNO,
+            Error::Init { reason, .. } => reason.status(),
+            Error::Forked | Error::Ended => Status::ERR_INIT,
+            Error::OnProgressThread => Status::ERR_WOULD_BLOCK,
+            Error::Failed { status, .. } => *status,
+        }
+    }
+
+    /// Whether what was asked for is simply not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Status::ERR_NOT_FOUND
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Environment { variable, problem } => {
+                write!(f, "environment variable {variable}: {problem}")
+            }
+            Error::System { doing, source } => write!(f, "{doing}: {source}"),
+            Error::Init { server, reason, source } => {
+                write!(f, "the PMIx server at {server} did not let this process in: {reason}")?;
+                match source {
+                    Some(source) => write!(f, " ({source})"),
+                    None => Ok(()),
+                }
+            }
+            Error::Key { key, reason } => write!(f, "`{}` is no key: {reason}", key.escape_debug()),
+            Error::ReservedKey { key } => {
+                write!(f, "key {key} cannot be put: names with `pmix` in front are reserved")
+            }
+            Error::Scope(scope) => write!(f, "values cannot be put with scope {scope:?}"),
+            Error::Forked => f.write_str("the PMIx client belongs to the parent of this forked process"),
+            Error::Ended => f.write_str("the PMIx client has ended"),
+            Error::OnProgressThread => f.write_str("a blocking PMIx call cannot be made in an event handler"),
+            Error::Failed { operation, status } => write!(f, "{operation}: {status}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::System { source, .. } | Error::Init { source: Some(source), .. } => Some(source),
+            Error::Key { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
