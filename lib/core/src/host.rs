@@ -118,3 +118,25 @@ pub struct Event {
     pub range: Range,
     pub info: Vec<Info>,
 }
+
+impl HostReply {
+    /// How it went, whatever else it holds.
+    pub fn status(&self) -> Status {
+        match self {
+            HostReply::Done(status) | HostReply::Infos(status, _) => *status,
+            HostReply::Modex(result) => as_status(result),
+            HostReply::Lookup(result) => as_status(result),
+            HostReply::Spawned(result) => as_status(result),
+            HostReply::Credential(result) => as_status(result),
+            HostReply::ToolAdmitted(result) => as_status(result),
+            HostReply::Group(result) => as_status(result),
+        }
+    }
+}
+
+fn as_status<T>(result: &Result<T, Status>) -> Status {
+    match result {
+        Ok(_) => Status::SUCCESS,
+        Err(status) => *status,
+    }
+}

@@ -20,4 +20,5 @@ pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
     Time,
 };
+pub use server::{Server, ServerCall, ServerConfig, ServerReturn};
 pub use store::{Lookup, LookupRequest, Realm, Store};

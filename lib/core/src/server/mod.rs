@@ -1,10 +1,59 @@
-//! The server role.
+//! The server role: what happens to everything that clients and tools send, that the host answers, and that the owner calls.
+//!
+//! This file owns the [`Server`] and hands each input to the file of its verb; the tables of a verb live in that file. Nothing
+//! here reads a clock or touches a socket, and no peer can make it panic or hold more than `limits` allows. Requests that
+//! the server cannot answer go to the host as [`HostOp`](crate::HostOp)s; `host` takes the answers back to who asked.
 
-use phalanx_spec::{IofChannel, Status};
+mod abort;
+mod accept;
+mod allocate;
+mod collective;
+mod commit;
+mod connect_procs;
+mod control;
+mod credential;
+mod directive;
+mod event;
+mod fabric;
+mod fence;
+mod finalize;
+mod get;
+mod group;
+mod host;
+mod iof;
+mod job_data;
+mod limits;
+mod log;
+mod modex;
+mod monitor;
+mod peer;
+mod pset;
+mod publish;
+mod query;
+mod registry;
+mod resolve;
+mod setup;
+mod spawn;
+mod timers;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{Command, IofChannel, Status};
+use phalanx_wire::cmd::Request;
+use phalanx_wire::codec::{DecodeError, Reader};
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT};
 use phalanx_wire::{Blob, Key, Nspace, ProcId};
+use tracing::{debug, warn};
 
+use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
+use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
+use peer::{Asker, Conn};
+use timers::Timer;
 
 /// How a server presents itself. Paths and addresses are the shell's; the server only repeats them to clients.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +65,7 @@ pub struct ServerConfig {
     pub address: String,
     pub server_tmpdir: String,
     pub system_tmpdir: String,
-    /// Whose server this is: only this uid and root may connect.
+    /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
     pub tool_support: bool,
     /// Random bytes for what must not be guessed.
@@ -32,6 +81,7 @@ pub enum ServerCall {
     DeregisterNspace(Nspace),
     /// Answer: `Done`.
     RegisterClient { proc: ProcId, uid: u32, gid: u32 },
+    /// The process has ended: who waits for it is told. What it committed stays until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),
     /// What a process must find in its environment. Answer: `Environment`.
@@ -54,4 +104,227 @@ pub enum ServerReturn {
     Done(Status),
     Environment(Vec<(String, String)>),
     Modex(Result<Blob, Status>),
+}
+
+/// The server machine.
+#[derive(Debug)]
+pub struct Server {
+    config: ServerConfig,
+    keys: job_data::Keys,
+    conns: peer::Connections,
+    timers: timers::Timers,
+    upcalls: host::Upcalls,
+    jobs: BTreeMap<Nspace, registry::Job>,
+    modex: modex::Modex,
+    gets: get::Gets,
+    collectives: collective::Collectives,
+    groups: group::Groups,
+    events: event::Events,
+    streams: iof::Streams,
+    monitors: monitor::Monitors,
+    psets: BTreeMap<String, Vec<ProcId>>,
+}
+
+/// One turn: when it happens and where its outputs go.
+struct Cx<'a> {
+    now: Time,
+    out: &'a mut Outbox<ServerReturn, ()>,
+}
+
+impl Server {
+    pub fn new(config: ServerConfig) -> Server {
+        Server {
+            config,
+            keys: job_data::Keys::default(),
+            conns: peer::Connections::default(),
+            timers: timers::Timers::default(),
+            upcalls: host::Upcalls::default(),
+            jobs: BTreeMap::new(),
+            modex: modex::Modex::default(),
+            gets: get::Gets::default(),
+            collectives: collective::Collectives::default(),
+            groups: group::Groups::default(),
+            events: event::Events::default(),
+            streams: iof::Streams::default(),
+            monitors: monitor::Monitors::default(),
+            psets: BTreeMap::new(),
+        }
+    }
+
+    /// Everything that has not ended: gets, collectives, and what the host has been asked.
+    pub fn explain(&self) -> Vec<Waiting> {
+        let mut waiting = Vec::new();
+        self.explain_collectives(&mut waiting);
+        self.explain_gets(&mut waiting);
+        self.explain_upcalls(&mut waiting);
+        waiting
+    }
+
+    fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, call: ServerCall) {
+        let status = match call {
+            ServerCall::RegisterNspace(info) => self.register_nspace(cx, *info),
+            ServerCall::DeregisterNspace(nspace) => self.deregister_nspace(cx, &nspace),
+            ServerCall::RegisterClient { proc, uid, gid } => self.register_client(&proc, uid, gid),
+            ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
+            ServerCall::SetupFork(proc) => {
+                let result = ServerReturn::Environment(self.setup_fork(&proc));
+                return cx.out.push(Output::Return { id, result });
+            }
+            ServerCall::DirectModex { proc, key } => return self.on_direct_modex(cx, id, proc, key),
+            ServerCall::Notify(event) => self.on_event_from_host(cx, event),
+            ServerCall::Output { source, channel, data } => self.on_output(cx, source, channel, data),
+            ServerCall::DefineProcessSet { name, members } => self.define_process_set(cx, name, members),
+            ServerCall::DeleteProcessSet { name } => self.delete_process_set(cx, &name),
+        };
+        cx.out.push(Output::Return { id, result: ServerReturn::Done(status) });
+    }
+
+    fn on_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) {
+        match self.conns.get_mut(conn) {
+            None => return,
+            Some(Conn::Shaking(_)) => return self.on_hello_bytes(cx, conn, data),
+            Some(Conn::Up(peer)) => peer.reader.feed(data),
+        }
+        self.read_frames(cx, conn);
+    }
+
+    /// Handles the messages that have arrived whole.
+    fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        while let Some(peer) = self.conns.peer_mut(conn) {
+            match peer.reader.next_frame() {
+                Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
+                Ok(None) => return,
+                Err(error) => {
+                    warn!(proc = %peer.proc, %error, "message cannot be framed: closing the connection");
+                    return self.drop_connection(cx, conn);
+                }
+            }
+        }
+    }
+
+    fn on_frame(&mut self, cx: &mut Cx<'_>, conn: ConnId, frame: &Frame) {
+        let Some(peer) = self.conns.peer_mut(conn) else { return };
+        if frame.tag == TAG_HEARTBEAT {
+            return self.on_heartbeat(cx, conn);
+        }
+        if frame.tag < FIRST_REQUEST_TAG {
+            return debug!(proc = %peer.proc, tag = frame.tag, "message on a reserved tag: ignored");
+        }
+        let format = peer.dialect.format;
+        let from = Asker { conn, tag: frame.tag, proc: peer.proc.clone(), uid: peer.uid, gid: peer.gid };
+        let command = Reader::new(format, &frame.payload).get::<Command>();
+        let request = Request::decode(&frame.payload, peer.dialect);
+        if command == Ok(Command::DEREGEVENTS) {
+            if let Ok(Request::DeregisterEvents(events)) = request {
+                self.on_deregister_events(cx, conn, &events.codes);
+            }
+            return;
+        }
+        if peer.requests >= limits::MAX_REQUESTS {
+            warn!(proc = %peer.proc, limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
+            peer.requests += 1;
+            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+        }
+        peer.requests += 1;
+        match request {
+            Ok(Request::Finalize) => self.on_finalize(cx, from),
+            Ok(_) if peer.finalized => self.answer(cx, &from, Status::ERR_INIT),
+            Ok(request) => self.on_request(cx, from, request),
+            Err(DecodeError::UnknownCommand { code }) => {
+                debug!(proc = %from.proc, code, "unknown command");
+                self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
+            }
+            Err(error) => {
+                warn!(proc = %from.proc, ?command, %error, "request cannot be decoded");
+                self.answer(cx, &from, Status::ERR_UNPACK_FAILURE);
+            }
+        }
+    }
+
+    fn on_request(&mut self, cx: &mut Cx<'_>, from: Asker, request: Request) {
+        match request {
+            Request::JobData | Request::JobDataFallback { .. } => self.on_job_data(cx, &from),
+            Request::Abort(r) => self.on_abort(cx, from, r),
+            Request::Commit(r) => self.on_commit(cx, &from, r),
+            Request::Fence(r) => self.on_fence(cx, from, r),
+            Request::Get(r) => self.on_get(cx, from, r),
+            Request::RefreshCache(r) => self.on_refresh_cache(cx, &from, &r),
+            Request::Publish(r) => self.on_publish(cx, from, r),
+            Request::Lookup(r) => self.on_lookup(cx, from, r),
+            Request::Unpublish(r) => self.on_unpublish(cx, from, r),
+            Request::Spawn(r) => self.on_spawn(cx, from, r),
+            Request::Connect(r) => self.on_connect(cx, from, r),
+            Request::Disconnect(r) => self.on_disconnect(cx, from, r),
+            Request::Notify(r) => self.on_notify(cx, from, r),
+            Request::RegisterEvents(r) => self.on_register_events(cx, from, r),
+            Request::Query(r) => self.on_query(cx, from, r),
+            Request::Log(r) => self.on_log(cx, from, r),
+            Request::Allocate(r) => self.on_allocate(cx, from, r),
+            Request::JobControl(r) => self.on_job_control(cx, from, r),
+            Request::SessionControl(r) => self.on_session_control(cx, from, r),
+            Request::Monitor(r) => self.on_monitor(cx, from, r),
+            Request::GetCredential(r) => self.on_get_credential(cx, from, r),
+            Request::ValidateCredential(r) => self.on_validate_credential(cx, from, r),
+            Request::IofPull(r) => self.on_iof_pull(cx, from, r),
+            Request::IofPush(r) => self.on_iof_push(cx, from, r),
+            Request::IofDeregister(r) => self.on_iof_deregister(cx, from, &r),
+            Request::GroupConstruct(r) => self.on_group_construct(cx, from, r),
+            Request::GroupDestruct(r) => self.on_group_destruct(cx, from, r),
+            Request::GroupLeave(r) => self.on_group_leave(cx, &from, &r),
+            Request::FabricRegister(r) => self.on_fabric_register(cx, from, r),
+            Request::FabricUpdate(r) => self.on_fabric_update(cx, from, &r),
+            Request::ResolvePeers(r) => self.on_resolve_peers(cx, &from, &r),
+            Request::ResolveNode(r) => self.on_resolve_node(cx, &from, &r),
+            // Distances need the topology, which only the host has; and nobody can change blocks of resources yet.
+            Request::DeviceDistances(_) | Request::ResourceBlock(_) => {
+                self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
+            }
+            // Handled before, since they are legal in states in which nothing else is.
+            Request::Finalize | Request::DeregisterEvents(_) => {}
+        }
+    }
+
+    fn on_closed(&mut self, cx: &mut Cx<'_>, conn: ConnId, reason: CloseReason) {
+        match self.conns.remove(conn) {
+            None => {}
+            Some(Conn::Shaking(shaking)) => self.timers.cancel(Some(shaking.timer)),
+            Some(Conn::Up(peer)) => self.on_peer_gone(cx, conn, *peer, reason),
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Hello(conn) => self.on_hello_overdue(cx, conn),
+            Timer::Get(id) => self.on_get_overdue(cx, id),
+            Timer::Collective(id) => self.on_collective_overdue(cx, id),
+            Timer::Heartbeat(id) => self.on_heartbeat_overdue(cx, id),
+        }
+    }
+}
+
+impl Machine for Server {
+    type Call = ServerCall;
+    type Return = ServerReturn;
+    type Delivery = ();
+
+    fn handle(&mut self, now: Time, input: Input<'_, ServerCall>, out: &mut Outbox<ServerReturn, ()>) {
+        let cx = &mut Cx { now, out };
+        while let Some(timer) = self.timers.take_due(now) {
+            self.on_timer(cx, timer);
+        }
+        match input {
+            Input::Opened { conn, peer } => self.on_opened(cx, conn, peer),
+            Input::Bytes { conn, data } => self.on_bytes(cx, conn, data),
+            Input::Writable { conn, queued } => self.on_writable(conn, queued),
+            Input::Closed { conn, reason } => self.on_closed(cx, conn, reason),
+            Input::Call { id, call } => self.on_call(cx, id, call),
+            Input::Host { id, reply } => self.on_host(cx, id, reply),
+            Input::Tick => {}
+        }
+        self.give_up_overdue(cx);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
 }

@@ -1,0 +1,274 @@
+//! Who may connect: from a connection's first byte to the peer that it becomes, or to its end.
+//!
+//! Identity comes from two places: the host said which uid a rank runs as, and the kernel says which uid is at the other
+//! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
+//! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted; a peer whom the kernel
+//! cannot name is refused, whatever it shows. Clients are never told why, they only see the connection close; tools get a
+//! status.
+
+use phalanx_spec::Status;
+use phalanx_wire::ProcId;
+use phalanx_wire::credential::Credential;
+use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, ToolWelcome};
+use tracing::{debug, warn};
+
+use super::host::{Then, as_failure};
+use super::limits::{HELLO_WAIT, MAX_STRANGERS};
+use super::peer::{Conn, Peer, Role};
+use super::registry::Stage;
+use super::timers::{Timer, TimerId};
+use super::{Cx, Server};
+use crate::host::{HostOp, HostReply};
+use crate::machine::{ConnId, Output, PeerCred};
+
+/// A connection without identity.
+#[derive(Debug)]
+pub(super) struct Shaking {
+    cred: PeerCred,
+    pub(super) timer: TimerId,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    ExpectHello(HelloReader),
+    /// The host decides. `early` is what came behind the hello.
+    ExpectAdmission {
+        hello: Box<Hello>,
+        early: Vec<u8>,
+    },
+}
+
+/// Why a peer is not let in.
+#[derive(Debug)]
+struct Refusal {
+    status: Status,
+    why: &'static str,
+}
+
+impl Server {
+    pub(super) fn on_opened(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: Option<PeerCred>) {
+        let Some(cred) = cred else {
+            warn!(conn = conn.0, "connection refused: the kernel does not say who is at its other end");
+            return cx.out.push(Output::Close { conn });
+        };
+        if self.conns.shaking().count() >= MAX_STRANGERS
+            && let Some((oldest, _)) = self.conns.shaking().min_by_key(|(_, shaking)| shaking.timer)
+        {
+            self.refuse(cx, oldest, "too many connections without identity, and this is the oldest");
+        }
+        let timer = self.timers.set(cx.now.after(HELLO_WAIT), Timer::Hello(conn));
+        let state = State::ExpectHello(HelloReader::new());
+        self.conns.insert(conn, Conn::Shaking(Box::new(Shaking { cred, timer, state })));
+    }
+
+    pub(super) fn on_hello_overdue(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        match self.conns.get(conn) {
+            Some(Conn::Shaking(shaking)) if matches!(shaking.state, State::ExpectHello(_)) => {
+                self.refuse(cx, conn, "it did not introduce itself in time");
+            }
+            Some(Conn::Shaking(_)) => self.refuse(cx, conn, "the host did not decide in time"),
+            _ => {}
+        }
+    }
+
+    pub(super) fn on_hello_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) {
+        let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) else { return };
+        let cred = shaking.cred;
+        match &mut shaking.state {
+            State::ExpectHello(reader) => match reader.feed(data) {
+                Ok(None) => {}
+                Err(error) => self.refuse(cx, conn, &error.to_string()),
+                Ok(Some(hello)) => {
+                    let early = std::mem::take(reader).into_rest();
+                    self.on_hello(cx, conn, cred, hello, early);
+                }
+            },
+            State::ExpectAdmission { early, .. } if early.len() + data.len() <= MAX_HELLO => {
+                early.extend_from_slice(data);
+            }
+            State::ExpectAdmission { .. } => {
+                self.refuse(cx, conn, "it went on for long before it was let in")
+            }
+        }
+    }
+
+    fn on_hello(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: PeerCred, hello: Hello, early: Vec<u8>) {
+        debug!(
+            conn = conn.0, uid = cred.uid, pid = cred.pid, flavor = ?hello.flavor, proc = ?hello.proc,
+            version = hello.version, format = ?hello.format, store = hello.store, "hello"
+        );
+        let verdict = match hello.flavor {
+            Flavor::Client | Flavor::Singleton => self.examine_client(cred, &hello),
+            Flavor::Tool | Flavor::NamedTool | Flavor::ClientTool => self.examine_tool(cred, &hello),
+            Flavor::Launcher | Flavor::NamedLauncher | Flavor::ClientLauncher => {
+                self.examine_tool(cred, &hello)
+            }
+            Flavor::LegacyTool | Flavor::LegacyLauncher => Err(Refusal {
+                status: Status::ERR_NOT_SUPPORTED,
+                why: "tools of releases before 3.0 are not served",
+            }),
+            Flavor::Scheduler => {
+                Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "schedulers are not served" })
+            }
+        };
+        let is_client = is_welcomed_as_client(hello.flavor);
+        if let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) {
+            shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
+        }
+        match verdict {
+            Ok(op) if is_client => self.call_host(cx, None, op, Then::AdmitClient(conn)),
+            Ok(op) => self.call_host(cx, None, op, Then::AdmitTool(conn)),
+            Err(refusal) => self.turn_away(cx, conn, refusal),
+        }
+    }
+
+    /// A client must be one that the host has announced, run as the uid that the host said, and be the only one.
+    fn examine_client(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+        check_credential(hello)?;
+        let proc = hello.proc.clone().ok_or(denied("a client without a name"))?;
+        let client = self.client(&proc).ok_or(denied("no such namespace or rank was announced here"))?;
+        if cred.uid != client.uid {
+            warn!(%proc, uid = cred.uid, expected = client.uid, "a process of another user claims to be a rank");
+            return Err(denied("its user is not the rank's user"));
+        }
+        self.check_free(&proc)?;
+        Ok(HostOp::ClientConnected { proc })
+    }
+
+    /// A tool must belong to the server's owner or to root, and not take a name that somebody has.
+    fn examine_tool(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+        if !self.config.tool_support {
+            return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
+        }
+        check_credential(hello)?;
+        if cred.uid != self.config.owner_uid && cred.uid != 0 {
+            return Err(denied("a tool of another user"));
+        }
+        if let Some(proc) = &hello.proc {
+            if proc.nspace.is_none() {
+                return Err(denied("a tool with an empty namespace"));
+            }
+            if self.client(proc).is_some_and(|client| client.uid != cred.uid) {
+                return Err(denied("its user is not the rank's user"));
+            }
+            self.check_free(proc)?;
+        }
+        let info = hello.info.clone();
+        Ok(HostOp::ToolConnected { uid: cred.uid, gid: cred.gid, claims: hello.proc.clone(), info })
+    }
+
+    fn check_free(&self, proc: &ProcId) -> Result<(), Refusal> {
+        if self.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) {
+            return Err(denied("the process is connected already"));
+        }
+        if self.stage(proc) == Some(Stage::Gone) {
+            return Err(denied("the process has ended"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_client_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, status: Status) {
+        let Some(hello) = self.expected(conn) else { return };
+        let Some(proc) = hello.proc.clone() else { return };
+        if !status.is_success() {
+            return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
+        }
+        // The rank may have ended, or another connection have become it, while the host decided.
+        if let Err(refusal) = self.check_free(&proc) {
+            return self.turn_away(cx, conn, refusal);
+        }
+        if self.client(&proc).is_none() {
+            return self.turn_away(cx, conn, denied("its job has ended"));
+        }
+        let welcome = Answer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
+        self.admit(cx, conn, proc, Role::Client, welcome);
+    }
+
+    pub(super) fn on_tool_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, reply: HostReply) {
+        let Some(hello) = self.expected(conn) else { return };
+        let proc = match (reply, &hello.proc) {
+            (HostReply::ToolAdmitted(Ok(proc)), Some(claimed)) if proc == *claimed => proc,
+            (HostReply::ToolAdmitted(Ok(proc)), None) => proc,
+            (HostReply::ToolAdmitted(Ok(_)), Some(_)) => {
+                return self.turn_away(cx, conn, denied("the host gave another name than the tool has"));
+            }
+            (reply, _) => {
+                let status = as_failure(reply.status());
+                return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
+            }
+        };
+        let assigned = hello.flavor.is_given_name().then(|| proc.clone());
+        if let Err(refusal) = self.check_free(&proc) {
+            return self.turn_away(cx, conn, refusal);
+        }
+        let server = self.config.identity.clone();
+        let welcome = Answer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
+        self.admit(cx, conn, proc, Role::Tool, welcome);
+    }
+
+    fn expected(&self, conn: ConnId) -> Option<&Hello> {
+        match self.conns.get(conn) {
+            Some(Conn::Shaking(shaking)) => match &shaking.state {
+                State::ExpectAdmission { hello, .. } => Some(hello),
+                State::ExpectHello(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn admit(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId, role: Role, welcome: Vec<u8>) {
+        let Some(Conn::Shaking(shaking)) = self.conns.remove(conn) else { return };
+        self.timers.cancel(Some(shaking.timer));
+        let State::ExpectAdmission { hello, early } = shaking.state else { return };
+        // The kernel vouches for the user; which of his groups counts, the host has said.
+        let mut gid = shaking.cred.gid;
+        if let Some(client) = self.client_mut(&proc) {
+            client.conn = Some(conn);
+            client.stage = Stage::Connected;
+            gid = client.gid;
+        }
+        let peer = Peer::new(proc, shaking.cred.uid, gid, role, hello.dialect());
+        self.conns.insert(conn, Conn::Up(Box::new(peer)));
+        cx.out.push(Output::Send { conn, frame: welcome });
+        if role == Role::Tool {
+            self.pull_for_tool(conn);
+        }
+        self.on_bytes(cx, conn, &early);
+    }
+
+    /// Refuses whoever has introduced himself.
+    fn turn_away(&mut self, cx: &mut Cx<'_>, conn: ConnId, refusal: Refusal) {
+        let Some(hello) = self.expected(conn) else { return };
+        warn!(conn = conn.0, flavor = ?hello.flavor, proc = ?hello.proc, status = %refusal.status, "refused");
+        if !is_welcomed_as_client(hello.flavor) {
+            let frame = Answer::<ToolWelcome>::Refused(as_failure(refusal.status)).encode();
+            cx.out.push(Output::Send { conn, frame });
+        }
+        self.refuse(cx, conn, refusal.why);
+    }
+
+    fn refuse(&mut self, cx: &mut Cx<'_>, conn: ConnId, why: &str) {
+        warn!(conn = conn.0, why, "connection refused");
+        if let Some(Conn::Shaking(shaking)) = self.conns.remove(conn) {
+            self.timers.cancel(Some(shaking.timer));
+        }
+        cx.out.push(Output::Close { conn });
+    }
+}
+
+fn check_credential(hello: &Hello) -> Result<(), Refusal> {
+    match &hello.credential {
+        Credential::None | Credential::Native { .. } | Credential::Munge(_) => Ok(()),
+        Credential::Other { .. } => Err(denied("its kind of credential is not known")),
+    }
+}
+
+/// We answer as servers of OpenPMIx 5 do: a singleton is a client.
+fn is_welcomed_as_client(flavor: Flavor) -> bool {
+    matches!(flavor, Flavor::Client | Flavor::Singleton)
+}
+
+fn denied(why: &'static str) -> Refusal {
+    Refusal { status: Status::ERR_NO_PERMISSIONS, why }
+}

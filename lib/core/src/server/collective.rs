@@ -1,0 +1,335 @@
+//! What fence, connect, disconnect and the groups have in common: processes meet, and all are answered together.
+//!
+//! Local participants meet here; when the last has come, the host is asked once for the whole node, and its answer goes to
+//! all. A meeting is known by its kind, its id and its set of participants, in whatever order they were given. A
+//! participant that comes again before the meeting has ended opens the next one of the same set: meetings of one set
+//! are a queue. If a participant ends before it came, or time runs out, the meeting fails for all, also for those who
+//! come later, and the host is told, since other nodes wait for it too. What completion means is in the file of each verb.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Info, Nspace, ProcId};
+use tracing::{debug, warn};
+
+use super::directive::timeout;
+use super::limits::MAX_COLLECTIVES;
+use super::peer::Asker;
+use super::registry::Stage;
+use super::timers::{Timer, TimerId};
+use super::{Cx, Server};
+use crate::explain::Waiting;
+use crate::host::HostReply;
+use crate::machine::Time;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Fence,
+    Connect,
+    Disconnect,
+    GroupConstruct,
+    GroupDestruct,
+}
+
+/// What tells one meeting from another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Signature {
+    pub(super) kind: Kind,
+    /// The group's id; empty for other kinds.
+    pub(super) id: String,
+    /// Sorted, without doubles.
+    pub(super) procs: Arc<[ProcId]>,
+}
+
+#[derive(Debug)]
+pub(super) struct Collective {
+    pub(super) signature: Signature,
+    /// Local participants.
+    pub(super) expected: BTreeSet<ProcId>,
+    pub(super) arrived: BTreeMap<ProcId, Asker>,
+    /// What the participants gave, each info once.
+    pub(super) info: Vec<Info>,
+    pub(super) state: State,
+    since: Time,
+    timer: Option<TimerId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Gathering,
+    WithHost,
+    /// It has failed; whoever still comes is told so.
+    Failed(Status),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Collectives {
+    open: BTreeMap<u64, Collective>,
+    queues: BTreeMap<Signature, VecDeque<u64>>,
+    last: u64,
+}
+
+impl Signature {
+    pub(super) fn new(kind: Kind, id: String, mut procs: Vec<ProcId>) -> Signature {
+        procs.sort();
+        procs.dedup();
+        Signature { kind, id, procs: procs.into() }
+    }
+}
+
+impl Collective {
+    /// Local participants that have not come.
+    fn missing(&self) -> impl Iterator<Item = &ProcId> {
+        self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.arrived.len() >= self.expected.len()
+    }
+}
+
+impl Server {
+    /// A local process comes to a meeting.
+    pub(super) fn enter(&mut self, cx: &mut Cx<'_>, from: Asker, signature: Signature, info: Vec<Info>) {
+        if !signature.procs.iter().any(|proc| proc.covers(&from.proc)) {
+            warn!(proc = %from.proc, kind = ?signature.kind, "not a participant of what it wants to take part in: refused");
+            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
+        }
+        let Some(id) = self.find_or_open(cx, &from, signature) else {
+            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+        };
+        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        if let Some(limit) = timeout(&info) {
+            let at = cx.now.after(limit);
+            if collective.timer.is_none_or(|timer| at < timer.at()) {
+                self.timers.cancel(collective.timer);
+                collective.timer = Some(self.timers.set(at, Timer::Collective(id)));
+            }
+        }
+        for one in info {
+            if !collective.info.contains(&one) {
+                collective.info.push(one);
+            }
+        }
+        collective.arrived.insert(from.proc.clone(), from.clone());
+        match collective.state {
+            State::Failed(status) => {
+                self.answer(cx, &from, status);
+                self.close_if_abandoned(id);
+            }
+            // Nobody expected is left once the host is asked.
+            State::WithHost => {}
+            State::Gathering => self.advance(cx, id),
+        }
+    }
+
+    /// The oldest meeting of this set that lacks this participant, or a new one.
+    fn find_or_open(&mut self, cx: &Cx<'_>, from: &Asker, signature: Signature) -> Option<u64> {
+        let queue = self.collectives.queues.get(&signature);
+        let lacks = |id: &&u64| {
+            let collective = self.collectives.open.get(*id);
+            collective.is_some_and(|c| c.expected.contains(&from.proc) && !c.arrived.contains_key(&from.proc))
+        };
+        if let Some(id) = queue.into_iter().flatten().find(lacks) {
+            return Some(*id);
+        }
+        if queue.map_or(0, VecDeque::len) >= MAX_COLLECTIVES {
+            warn!(proc = %from.proc, limit = MAX_COLLECTIVES, "too many collectives of one set at once: refused");
+            return None;
+        }
+        let mut expected = self.local_members(&signature.procs);
+        expected.insert(from.proc.clone());
+        self.collectives.last += 1;
+        let id = self.collectives.last;
+        self.collectives.queues.entry(signature.clone()).or_default().push_back(id);
+        let collective = Collective {
+            signature,
+            expected,
+            arrived: BTreeMap::new(),
+            info: Vec::new(),
+            state: State::Gathering,
+            since: cx.now,
+            timer: None,
+        };
+        self.collectives.open.insert(id, collective);
+        Some(id)
+    }
+
+    /// The processes of a set that are on this node. A job that is not registered here has none.
+    fn local_members(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
+        let mut members = BTreeSet::new();
+        for proc in procs {
+            let Some(job) = self.jobs.get(&proc.nspace) else { continue };
+            if proc.rank == Rank::WILDCARD {
+                members.extend(job.local.iter().map(|rank| ProcId::new(&proc.nspace, *rank)));
+            } else if job.is_local(proc.rank) {
+                members.insert(proc.clone());
+            }
+        }
+        members
+    }
+
+    /// Whether nobody outside this node takes part.
+    pub(super) fn is_all_local(&self, procs: &[ProcId]) -> bool {
+        procs.iter().all(|proc| {
+            self.jobs.get(&proc.nspace).is_some_and(|job| {
+                if proc.rank == Rank::WILDCARD {
+                    job.local.len() == job.size()
+                } else {
+                    job.is_local(proc.rank)
+                }
+            })
+        })
+    }
+
+    /// Goes on if everybody has come, fails if somebody never will.
+    fn advance(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(collective) = self.collectives.open.get(&id) else { return };
+        if collective.state != State::Gathering {
+            return;
+        }
+        let kind = collective.signature.kind;
+        let over = |proc: &&ProcId| self.stage(proc).is_none_or(Stage::is_over);
+        let never = collective.missing().find(over).cloned();
+        let complete = collective.is_complete();
+        if let Some(proc) = never {
+            debug!(%proc, ?kind, "a participant has ended: the collective fails");
+            return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
+        }
+        if !complete {
+            return;
+        }
+        if let Some(collective) = self.collectives.open.get_mut(&id) {
+            collective.state = State::WithHost;
+        }
+        match kind {
+            Kind::Fence => self.on_fence_gathered(cx, id),
+            Kind::Connect | Kind::Disconnect => self.on_connect_gathered(cx, id),
+            Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_gathered(cx, id),
+        }
+    }
+
+    /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.
+    fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
+        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        let with_host = collective.state == State::WithHost;
+        collective.state = State::Failed(status);
+        let timer = collective.timer.take();
+        let waiting: Vec<Asker> = collective.arrived.values().cloned().collect();
+        let signature = collective.signature.clone();
+        let complete = collective.is_complete();
+        self.timers.cancel(timer);
+        if !with_host && !self.is_all_local(&signature.procs) {
+            match signature.kind {
+                Kind::Fence => self.report_failed_fence(cx, &signature, status),
+                Kind::Connect | Kind::Disconnect => self.report_failed_connect(cx, &signature, status),
+                Kind::GroupConstruct | Kind::GroupDestruct => {
+                    self.report_failed_group(cx, &signature, status)
+                }
+            }
+        }
+        if complete {
+            self.close(id);
+        }
+        for asker in waiting {
+            self.answer(cx, &asker, status);
+        }
+        self.close_if_abandoned(id);
+    }
+
+    pub(super) fn on_collective_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
+        let Some(kind) = self.collectives.open.get(&id).map(|c| c.signature.kind) else { return };
+        match kind {
+            Kind::Fence => self.on_fence_answered(cx, id, reply),
+            Kind::Connect | Kind::Disconnect => self.on_connect_answered(cx, id, &reply),
+            Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_answered(cx, id, reply),
+        }
+    }
+
+    pub(super) fn on_collective_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
+        if let Some(collective) = self.collectives.open.get_mut(&id) {
+            collective.timer = None;
+            self.fail(cx, id, Status::ERR_TIMEOUT);
+        }
+    }
+
+    /// A process has ended or lost its connection: meetings that still expect it fail, and none expects it further.
+    pub(super) fn fail_collectives_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let expects = |c: &Collective| c.expected.contains(proc) && !c.arrived.contains_key(proc);
+        let affected: Vec<u64> =
+            self.collectives.open.iter().filter(|(_, c)| expects(c)).map(|(id, _)| *id).collect();
+        for id in affected {
+            self.advance(cx, id);
+            self.close_if_abandoned(id);
+        }
+    }
+
+    pub(super) fn end_collectives_of_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let concerns = |c: &Collective| c.expected.iter().any(|proc| proc.nspace == *nspace);
+        let affected: Vec<u64> =
+            self.collectives.open.iter().filter(|(_, c)| concerns(c)).map(|(id, _)| *id).collect();
+        for id in affected {
+            self.fail(cx, id, Status::ERR_LOST_CONNECTION);
+            self.close_if_abandoned(id);
+        }
+    }
+
+    /// A failed meeting stays for those who have not come; when nobody is left who could, it is forgotten.
+    fn close_if_abandoned(&mut self, id: u64) {
+        let Some(collective) = self.collectives.open.get(&id) else { return };
+        let failed = matches!(collective.state, State::Failed(_));
+        if failed && collective.missing().all(|proc| self.stage(proc).is_none_or(Stage::is_over)) {
+            self.close(id);
+        }
+    }
+
+    /// The meeting, for the verb's own file.
+    pub(super) fn collective(&self, id: u64) -> Option<&Collective> {
+        self.collectives.open.get(&id)
+    }
+
+    /// Ends a meeting: what it was, with whoever waits.
+    pub(super) fn close(&mut self, id: u64) -> Option<Collective> {
+        let collective = self.collectives.open.remove(&id)?;
+        self.timers.cancel(collective.timer);
+        if let Some(queue) = self.collectives.queues.get_mut(&collective.signature) {
+            queue.retain(|other| *other != id);
+            if queue.is_empty() {
+                self.collectives.queues.remove(&collective.signature);
+            }
+        }
+        Some(collective)
+    }
+
+    pub(super) fn explain_collectives(&self, waiting: &mut Vec<Waiting>) {
+        for collective in self.collectives.open.values() {
+            if matches!(collective.state, State::Failed(_)) {
+                continue;
+            }
+            let signature = &collective.signature;
+            let named = signature.procs.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let more = signature.procs.len().saturating_sub(8);
+            let id = if signature.id.is_empty() { String::new() } else { format!("{} ", signature.id) };
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            waiting.push(Waiting {
+                operation: match signature.kind {
+                    Kind::Fence => "fence",
+                    Kind::Connect => "connect",
+                    Kind::Disconnect => "disconnect",
+                    Kind::GroupConstruct => "group construct",
+                    Kind::GroupDestruct => "group destruct",
+                },
+                subject: format!("{id}{named}{rest}"),
+                asked_by: collective.arrived.keys().cloned().collect(),
+                missing: collective.missing().cloned().collect(),
+                since: collective.since,
+                deadline: collective.timer.map(TimerId::at),
+                unblocked_by: match collective.state {
+                    State::Gathering => "the arrival of those who are missing",
+                    State::WithHost | State::Failed(_) => "the host's answer",
+                },
+            });
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What local processes have put and committed, and the verb that hands it over.
+//!
+//! A rank has two sets of values: for processes of this node and for those of others. A value of scope GLOBAL is in both.
+//! Gets read from here; fences and direct modex take the remote set to other nodes through `modex`.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{Scope, Status, keys};
+use phalanx_wire::cmd::commit::Commit;
+use phalanx_wire::{Info, Key, Kval, Value};
+use tracing::warn;
+
+use super::limits::MAX_COMMITTED;
+use super::peer::Asker;
+use super::{Cx, Server};
+
+#[derive(Debug, Default)]
+pub(super) struct Committed {
+    /// Whether there was a commit at all: one without values counts.
+    pub(super) happened: bool,
+    pub(super) local: BTreeMap<Key, Value>,
+    pub(super) remote: BTreeMap<Key, Value>,
+    bytes: usize,
+}
+
+impl Committed {
+    /// Takes one bucket. Refuses what would exceed the limit, and keeps what it had.
+    pub(super) fn store(&mut self, scope: Scope, values: Vec<Kval>) -> Result<(), Status> {
+        let added: usize = values.iter().map(|kval| kval.key.as_str().len() + weight(&kval.value)).sum();
+        if self.bytes.saturating_add(added) > MAX_COMMITTED {
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        for kval in values {
+            match scope {
+                Scope::LOCAL => self.put(kval, true, false),
+                Scope::REMOTE => self.put(kval, false, true),
+                Scope::GLOBAL => self.put(kval, true, true),
+                _ => return Err(Status::ERR_BAD_PARAM),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, kval: Kval, local: bool, remote: bool) {
+        let Kval { key, mut value } = kval;
+        // A global value comes twice, once per bucket: both sets then share it.
+        if let (false, Some(same)) = (local, self.local.get(&key).filter(|other| **other == value)) {
+            value = same.clone();
+        }
+        for (wanted, set) in [(local, &mut self.local), (remote, &mut self.remote)] {
+            if wanted {
+                self.bytes += key.as_str().len() + weight(&value);
+                if let Some(old) = set.insert(key.clone(), value.clone()) {
+                    self.bytes = self.bytes.saturating_sub(key.as_str().len() + weight(&old));
+                }
+            }
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn on_commit(&mut self, cx: &mut Cx<'_>, from: &Asker, commit: Commit) {
+        let proc = from.proc.clone();
+        let Some(client) = self.client_mut(&proc) else {
+            // A tool without a job has nobody who could get what it puts.
+            return self.answer(cx, from, Status::ERR_NOT_SUPPORTED);
+        };
+        let mut status = Status::SUCCESS;
+        for (scope, values) in commit.buckets {
+            if let Err(refused) = client.committed.store(scope, values) {
+                warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
+                status = refused;
+            }
+        }
+        client.committed.happened = true;
+        self.answer(cx, from, status);
+        self.retry_gets_of(cx, &proc);
+    }
+
+    /// Values that came with another request than a commit, as 6.1 clients send them: `pmix.pdata`, an array of who they
+    /// belong to, their scope, and the values.
+    pub(super) fn store_endpoints(&mut self, cx: &mut Cx<'_>, from: &Asker, infos: &[Info]) {
+        for info in infos.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
+            let Some(array) = info.value.as_array() else { continue };
+            let mut scope = Scope::GLOBAL;
+            let mut owner = None;
+            let mut values = Vec::new();
+            for item in array.infos() {
+                match &item.value {
+                    Value::Proc(proc) if item.key == keys::PROCID => owner = Some(proc.clone()),
+                    Value::Scope(s) if item.key == keys::DATA_SCOPE => scope = *s,
+                    value => values.push(Kval { key: item.key.clone(), value: value.clone() }),
+                }
+            }
+            if owner.as_ref() != Some(&from.proc) {
+                warn!(proc = %from.proc, ?owner, "values of another process: ignored");
+                continue;
+            }
+            if let Some(client) = self.client_mut(&from.proc)
+                && let Err(status) = client.committed.store(scope, values)
+            {
+                warn!(proc = %from.proc, %status, "values refused");
+            }
+        }
+        self.retry_gets_of(cx, &from.proc);
+    }
+}
+
+/// About how many bytes a value keeps.
+pub(super) fn weight(value: &Value) -> usize {
+    let text = |t: &Option<phalanx_wire::Text>| t.as_ref().map_or(0, |t| t.as_bytes().len());
+    let inner = match value {
+        Value::String(t) => t.as_bytes().len(),
+        Value::CompressedString(b)
+        | Value::ByteObject(b)
+        | Value::Regex(b)
+        | Value::CompressedByteObject(b)
+        | Value::DataBuffer(b) => b.len(),
+        Value::Buffer(b) => b.bytes.len(),
+        Value::Value(v) => weight(v),
+        Value::Info(i) => i.key.as_str().len() + weight(&i.value),
+        Value::Kval(k) => k.key.as_str().len() + weight(&k.value),
+        Value::Pdata(p) => p.key.as_str().len() + weight(&p.value),
+        Value::DataArray(a) => a.items.iter().map(weight).sum(),
+        Value::Proc(p) => p.nspace.as_str().len(),
+        Value::ProcNspace(n) => n.as_str().len(),
+        Value::Topology(t) => text(&t.xml) + t.support.len(),
+        Value::Endpoint(e) => text(&e.uuid) + text(&e.os_name) + e.bytes.len(),
+        Value::Query(q) => q.qualifiers.iter().map(|i| weight(&i.value)).sum(),
+        Value::App(a) => {
+            a.argv.iter().chain(&a.env).map(|t| t.as_bytes().len()).sum::<usize>()
+                + a.info.iter().map(|i| weight(&i.value)).sum::<usize>()
+        }
+        _ => 64,
+    };
+    size_of::<Value>() + inner
+}

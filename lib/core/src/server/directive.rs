@@ -1,0 +1,47 @@
+//! What directives of a request have in common.
+//!
+//! Each verb file has a table of the attributes it honours. `query` tells clients of these tables, and a directive that its
+//! caller marked as required but that no table holds is refused here. Verbs that the host carries out do not refuse: the
+//! host is given everything and knows better.
+
+use std::time::Duration;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
+use tracing::warn;
+
+/// Refuses a directive that must be honoured and cannot be.
+pub(super) fn refuse_unknown(
+    verb: &str,
+    from: &ProcId,
+    info: &[Info],
+    honoured: &[&str],
+) -> Result<(), Status> {
+    match unknown(info, honoured) {
+        None => Ok(()),
+        Some(directive) => {
+            warn!(verb, %from, key = %directive.key, "a required attribute is not supported: refused");
+            Err(Status::ERR_NOT_SUPPORTED)
+        }
+    }
+}
+
+/// The first directive that must be honoured and is not in the table.
+pub(super) fn unknown<'a>(info: &'a [Info], honoured: &[&str]) -> Option<&'a Info> {
+    info.iter().find(|info| info.is_required() && !honoured.iter().any(|key| info.key == **key))
+}
+
+/// `pmix.timeout`, in seconds. None, or zero: for ever.
+pub(super) fn timeout(info: &[Info]) -> Option<Duration> {
+    let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64)?;
+    (seconds > 0).then(|| Duration::from_secs(seconds))
+}
+
+/// Processes that an attribute names: one, or an array of them.
+pub(super) fn procs_of(value: &Value) -> Vec<ProcId> {
+    match value {
+        Value::Proc(proc) => vec![proc.clone()],
+        Value::DataArray(array) => array.items.iter().filter_map(Value::as_proc).cloned().collect(),
+        _ => Vec::new(),
+    }
+}

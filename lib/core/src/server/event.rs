@@ -1,0 +1,319 @@
+//! Events: who wants which, who is told, and what those are told who ask too late.
+//!
+//! An event that a local process raises goes to the local processes that registered for it and may see it; unless its range
+//! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
+//! source is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
+//! told to them behind the answer to their registration, never before.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use phalanx_spec::{Range, Status, keys};
+use phalanx_wire::cmd::Body;
+use phalanx_wire::cmd::event::{Notification, Notify, RegisterEvents};
+use phalanx_wire::codec::Dialect;
+use phalanx_wire::frame::TAG_EVENT;
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+use tracing::{debug, warn};
+
+use super::commit::weight;
+use super::directive::{procs_of, refuse_unknown};
+use super::host::Then;
+use super::limits::{EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS, MAX_REGISTRATIONS};
+use super::peer::{Asker, Peer};
+use super::{Cx, Server};
+use crate::host::{Event, HostOp};
+use crate::machine::{ConnId, Time};
+
+/// The first ones order the handlers within a client; they mean nothing here but may be sent along.
+pub(super) const REGISTER_ATTRIBUTES: &[&str] = &[
+    keys::EVENT_HDLR_NAME,
+    keys::EVENT_HDLR_FIRST,
+    keys::EVENT_HDLR_LAST,
+    keys::EVENT_HDLR_FIRST_IN_CATEGORY,
+    keys::EVENT_HDLR_LAST_IN_CATEGORY,
+    keys::EVENT_HDLR_BEFORE,
+    keys::EVENT_HDLR_AFTER,
+    keys::EVENT_HDLR_PREPEND,
+    keys::EVENT_HDLR_APPEND,
+    keys::EVENT_RETURN_OBJECT,
+    keys::EVENT_CUSTOM_RANGE,
+    keys::RANGE,
+    keys::EVENT_AFFECTED_PROC,
+    keys::EVENT_AFFECTED_PROCS,
+];
+pub(super) const NOTIFY_ATTRIBUTES: &[&str] = &[
+    keys::EVENT_NON_DEFAULT,
+    keys::EVENT_CUSTOM_RANGE,
+    keys::EVENT_DO_NOT_CACHE,
+    keys::EVENT_AFFECTED_PROC,
+    keys::EVENT_AFFECTED_PROCS,
+    keys::EVENT_TEXT_MESSAGE,
+    keys::EVENT_PROXY,
+];
+
+/// What a client deregisters when it means its default handler.
+const DEFAULT_HANDLER: Status = Status(i32::MIN);
+
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    registrations: BTreeMap<ConnId, Vec<Registration>>,
+    /// How many registrations there are of each code (none: of all codes). The host knows of these.
+    wanted: BTreeMap<Option<Status>, usize>,
+    cache: VecDeque<Cached>,
+    cached_bytes: usize,
+}
+
+#[derive(Debug, PartialEq)]
+struct Registration {
+    /// `None`: every event that does not ask to be spared.
+    code: Option<Status>,
+    /// Only events that affect one of these; empty: all.
+    affected: Vec<ProcId>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    event: Event,
+    since: Time,
+    bytes: usize,
+    told: BTreeSet<ConnId>,
+}
+
+impl Server {
+    pub(super) fn on_register_events(&mut self, cx: &mut Cx<'_>, from: Asker, request: RegisterEvents) {
+        if let Err(status) =
+            refuse_unknown("event registration", &from.proc, &request.info, REGISTER_ATTRIBUTES)
+        {
+            return self.answer(cx, &from, status);
+        }
+        let codes: Vec<Option<Status>> = match request.codes.as_slice() {
+            [] => vec![None],
+            codes => codes.iter().copied().map(Some).collect(),
+        };
+        let affected = affected(&request.info);
+        let own = self.events.registrations.entry(from.conn).or_default();
+        if own.len() + codes.len() > MAX_REGISTRATIONS {
+            warn!(proc = %from.proc, limit = MAX_REGISTRATIONS, "too many event registrations: refused");
+            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+        }
+        let mut news = Vec::new();
+        for code in codes {
+            let registration = Registration { code, affected: affected.clone() };
+            if own.contains(&registration) {
+                continue;
+            }
+            own.push(registration);
+            let wanted = self.events.wanted.entry(code).or_default();
+            *wanted += 1;
+            if *wanted == 1 {
+                news.push(code);
+            }
+        }
+        if news.is_empty() {
+            return self.on_registration_answered(cx, &from, Status::SUCCESS);
+        }
+        let codes = if news.contains(&None) { Vec::new() } else { news.into_iter().flatten().collect() };
+        let proc = from.proc.clone();
+        let op = HostOp::RegisterEvents { codes, info: request.info };
+        self.call_host(cx, Some(&proc), op, Then::RegisterEvents(from));
+    }
+
+    /// A host that knows no events does not keep local ones from being told.
+    pub(super) fn on_registration_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
+        if !status.is_success() {
+            debug!(proc = %to.proc, %status, "the host does not serve these events: local ones only");
+        }
+        self.answer(cx, to, Status::SUCCESS);
+        self.replay(cx, to.conn);
+    }
+
+    pub(super) fn on_deregister_events(&mut self, cx: &mut Cx<'_>, conn: ConnId, codes: &[Status]) {
+        let named = |code: Option<Status>| match code {
+            None => codes.is_empty() || codes.contains(&DEFAULT_HANDLER),
+            Some(code) => codes.contains(&code),
+        };
+        let Some(own) = self.events.registrations.get_mut(&conn) else { return };
+        let gone: Vec<Registration> = own.extract_if(.., |registration| named(registration.code)).collect();
+        self.unwant(cx, gone);
+    }
+
+    pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        let gone = self.events.registrations.remove(&conn).unwrap_or_default();
+        for cached in &mut self.events.cache {
+            cached.told.remove(&conn);
+        }
+        self.unwant(cx, gone);
+    }
+
+    fn unwant(&mut self, cx: &mut Cx<'_>, gone: Vec<Registration>) {
+        let mut ended = Vec::new();
+        for registration in gone {
+            let Some(wanted) = self.events.wanted.get_mut(&registration.code) else { continue };
+            *wanted -= 1;
+            if *wanted == 0 {
+                self.events.wanted.remove(&registration.code);
+                ended.push(registration.code);
+            }
+        }
+        if !ended.is_empty() {
+            let codes =
+                if ended.contains(&None) { Vec::new() } else { ended.into_iter().flatten().collect() };
+            self.call_host(cx, None, HostOp::DeregisterEvents { codes }, Then::Nothing);
+        }
+    }
+
+    pub(super) fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, notify: Notify) {
+        if notify.range > Range::PROC_LOCAL {
+            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
+        }
+        let event =
+            Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
+        self.raise(cx, &event, Then::Answer(from));
+    }
+
+    /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
+    pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, then: Then) {
+        self.tell(cx, event);
+        if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
+            if let Then::Answer(to) = then {
+                self.answer(cx, &to, Status::SUCCESS);
+            }
+            return;
+        }
+        let source = event.source.clone();
+        self.call_host(cx, Some(&source), HostOp::Notify { event: event.clone() }, then);
+    }
+
+    pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: Event) -> Status {
+        self.tell(cx, &event);
+        Status::SUCCESS
+    }
+
+    /// Tells the local processes that want the event, and keeps it for those who will.
+    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event) {
+        let told: BTreeSet<ConnId> = self
+            .conns
+            .peers()
+            .filter(|(conn, peer)| self.events.is_wanted(*conn, event) && may_see(peer, event))
+            .map(|(conn, _)| conn)
+            .collect();
+        let mut encoded: Vec<(Dialect, Vec<u8>)> = Vec::new();
+        for conn in &told {
+            self.send_event(cx, *conn, event, &mut encoded);
+        }
+        if !event.info.is_set(keys::EVENT_DO_NOT_CACHE)
+            && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
+        {
+            self.events.keep(cx.now, event, told);
+        }
+    }
+
+    /// Tells a peer the recent events that it has not been told.
+    fn replay(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        self.events.drop_old(cx.now);
+        let Some(peer) = self.conns.peer(conn) else { return };
+        let mut due = Vec::new();
+        let mut cache = std::mem::take(&mut self.events.cache);
+        for cached in &mut cache {
+            if self.events.is_wanted(conn, &cached.event)
+                && may_see(peer, &cached.event)
+                && cached.told.insert(conn)
+            {
+                due.push(cached.event.clone());
+            }
+        }
+        self.events.cache = cache;
+        for event in due {
+            self.send_event(cx, conn, &event, &mut Vec::new());
+        }
+    }
+
+    fn send_event(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        event: &Event,
+        encoded: &mut Vec<(Dialect, Vec<u8>)>,
+    ) {
+        let Some(dialect) = self.conns.peer(conn).map(|peer| peer.dialect) else { return };
+        if !encoded.iter().any(|(other, _)| *other == dialect) {
+            let Event { code, source, range, info } = event.clone();
+            let notification = Notification { code, source, info, range: Some(range) };
+            encoded.push((dialect, notification.encode(dialect)));
+        }
+        if let Some((_, bytes)) = encoded.iter().find(|(other, _)| *other == dialect) {
+            self.send(cx, conn, TAG_EVENT, bytes);
+        }
+    }
+
+    pub(super) fn forget_events_of(&mut self, nspace: &Nspace) {
+        self.events.cache.retain(|cached| cached.event.source.nspace != *nspace);
+        self.events.cached_bytes = self.events.cache.iter().map(|cached| cached.bytes).sum();
+    }
+}
+
+impl Events {
+    fn is_wanted(&self, conn: ConnId, event: &Event) -> bool {
+        let affected = affected(&event.info);
+        self.registrations.get(&conn).into_iter().flatten().any(|registration| {
+            let code = match registration.code {
+                Some(code) => code == event.code,
+                None => !event.info.is_set(keys::EVENT_NON_DEFAULT),
+            };
+            let concerned = registration.affected.is_empty()
+                || affected.is_empty()
+                || registration
+                    .affected
+                    .iter()
+                    .any(|mine| affected.iter().any(|a| mine.covers(a) || a.covers(mine)));
+            code && concerned
+        })
+    }
+
+    fn keep(&mut self, now: Time, event: &Event, told: BTreeSet<ConnId>) {
+        let bytes = event.info.iter().map(|info| info.key.as_str().len() + weight(&info.value)).sum();
+        if bytes > MAX_CACHED_EVENT_BYTES / 16 {
+            return;
+        }
+        self.drop_old(now);
+        while self.cache.len() >= MAX_CACHED_EVENTS
+            || self.cached_bytes.saturating_add(bytes) > MAX_CACHED_EVENT_BYTES
+        {
+            let Some(oldest) = self.cache.pop_front() else { return };
+            self.cached_bytes -= oldest.bytes;
+        }
+        self.cached_bytes += bytes;
+        self.cache.push_back(Cached { event: event.clone(), since: now, bytes, told });
+    }
+
+    fn drop_old(&mut self, now: Time) {
+        while let Some(oldest) = self.cache.pop_front_if(|cached| now.since(cached.since) > EVENT_AGE) {
+            self.cached_bytes -= oldest.bytes;
+        }
+    }
+}
+
+/// Whether a peer is in the event's range, and not its source.
+fn may_see(peer: &Peer, event: &Event) -> bool {
+    if peer.proc == event.source || peer.finalized {
+        return false;
+    }
+    match event.range {
+        Range::UNDEF | Range::LOCAL | Range::SESSION | Range::GLOBAL => true,
+        Range::NAMESPACE => peer.proc.nspace == event.source.nspace,
+        Range::CUSTOM => {
+            let range = event.info.find(keys::EVENT_CUSTOM_RANGE).map(procs_of).unwrap_or_default();
+            range.iter().any(|proc| proc.covers(&peer.proc))
+        }
+        _ => false,
+    }
+}
+
+/// The processes that an event is about, or that a registration is limited to.
+fn affected(info: &[Info]) -> Vec<ProcId> {
+    let named = [keys::EVENT_AFFECTED_PROC, keys::EVENT_AFFECTED_PROCS];
+    info.iter()
+        .filter(|info| named.iter().any(|key| info.key == **key))
+        .flat_map(|info| procs_of(&info.value))
+        .collect()
+}

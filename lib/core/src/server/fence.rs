@@ -1,0 +1,95 @@
+//! Fence: all participants have arrived; with `pmix.collect`, everybody's values are where everybody can get them.
+//!
+//! A fence whose participants are all on this node ends here: their values are in this server already, and no other server
+//! takes part. Any other goes to the host with the values of the local participants.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::{Blob, Info, InfoList, ProcId};
+use tracing::warn;
+
+use super::collective::{Kind, Signature};
+use super::directive::unknown;
+use super::host::{Then, as_failure};
+use super::modex::Contribution;
+use super::peer::Asker;
+use super::{Cx, Server};
+use crate::host::{HostOp, HostReply};
+
+pub(super) const ATTRIBUTES: &[&str] = &[keys::COLLECT_DATA, keys::COLLECT_GENERATED_JOB_INFO, keys::TIMEOUT];
+
+impl Server {
+    pub(super) fn on_fence(&mut self, cx: &mut Cx<'_>, from: Asker, fence: Fence) {
+        let procs = if fence.procs.is_empty() { vec![ProcId::all(&from.proc.nspace)] } else { fence.procs };
+        let signature = Signature::new(Kind::Fence, String::new(), procs);
+        self.enter(cx, from, signature, fence.info);
+    }
+
+    pub(super) fn on_fence_gathered(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(collective) = self.collective(id) else { return };
+        let procs = &collective.signature.procs;
+        // A directive that only the host may know is the host's business even here.
+        if self.is_all_local(procs) && unknown(&collective.info, ATTRIBUTES).is_none() {
+            return self.end_fence(cx, id, Status::SUCCESS);
+        }
+        let data = if collective.info.is_set(keys::COLLECT_DATA) {
+            self.contribution(collective.expected.iter())
+        } else {
+            Blob::default()
+        };
+        let op = HostOp::Fence { procs: procs.to_vec(), info: collective.info.clone(), data };
+        self.call_host(cx, None, op, Then::Collective(id));
+    }
+
+    /// What these local processes have committed for others.
+    fn contribution<'a>(&self, procs: impl Iterator<Item = &'a ProcId>) -> Blob {
+        let mut contribution = Contribution::new();
+        for proc in procs {
+            if let Some(client) = self.client(proc).filter(|client| !client.committed.remote.is_empty()) {
+                contribution.add(proc, &client.committed.remote);
+            }
+        }
+        contribution.into_blob()
+    }
+
+    pub(super) fn on_fence_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
+        let status = match reply {
+            HostReply::Modex(Ok(blob)) => self.store_modex(cx, &blob),
+            other => as_failure(other.status()),
+        };
+        self.end_fence(cx, id, status);
+    }
+
+    fn store_modex(&mut self, cx: &mut Cx<'_>, blob: &Blob) -> Status {
+        match self.modex.store(blob) {
+            Ok(procs) => {
+                for proc in procs {
+                    self.retry_gets_of(cx, &proc);
+                }
+                Status::SUCCESS
+            }
+            Err(error) => {
+                warn!(%error, bytes = blob.len(), "what the servers of a fence contributed cannot be read");
+                Status::ERR_UNPACK_FAILURE
+            }
+        }
+    }
+
+    fn end_fence(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
+        let Some(collective) = self.close(id) else { return };
+        for asker in collective.arrived.values() {
+            self.answer(cx, asker, status);
+        }
+    }
+
+    pub(super) fn report_failed_fence(&mut self, cx: &mut Cx<'_>, signature: &Signature, status: Status) {
+        let info = vec![failed(status)];
+        let op = HostOp::Fence { procs: signature.procs.to_vec(), info, data: Blob::default() };
+        self.call_host(cx, None, op, Then::Nothing);
+    }
+}
+
+/// Tells the host that a collective has failed among the local participants.
+pub(super) fn failed(status: Status) -> Info {
+    Info::new(keys::LOCAL_COLLECTIVE_STATUS, status)
+}

@@ -1,0 +1,110 @@
+//! Values that belong to no rank: of a job, a session, an app, a node.
+
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::{Info, InfoList, Key, Kval, ProcId, Value};
+
+use super::super::Server;
+use super::super::job_data::{app_array, ranks};
+use super::super::peer::Asker;
+use super::super::registry::{Job, index};
+use super::Look;
+
+impl Server {
+    /// Answers what is asked of a level; `None` if it is asked of a rank. Node and app values are answered as the array
+    /// of their node or app, under the job: that is where clients look for them.
+    pub(super) fn look_at_levels(
+        &self,
+        job: &Job,
+        target: &ProcId,
+        key: Option<&Key>,
+        info: &[Info],
+        asker: Option<&Asker>,
+    ) -> Option<Look> {
+        let answer = |array: Option<Kval>| match array {
+            Some(array) if key.is_none_or(|key| holds(&array, key)) => {
+                Look::Found(vec![of_job(job, vec![array])])
+            }
+            _ => Look::Never(Status::ERR_NOT_FOUND),
+        };
+        if info.is_set(keys::NODE_INFO) {
+            let node = self.node_meant(job, target.rank, info);
+            return Some(answer(
+                node.and_then(|node| self.node_array(job, node, &job.ranks_on(node).collect::<Vec<_>>())),
+            ));
+        }
+        if info.is_set(keys::APP_INFO) {
+            let app = info.find(keys::APPNUM).and_then(Value::as_u32).or_else(|| {
+                let of = if target.rank.is_process() { target.rank } else { asker?.proc.rank };
+                job.info.procs.get(index(of)?).map(|proc| proc.app)
+            });
+            return Some(answer(app.and_then(|app| one_app(job, app))));
+        }
+        if info.is_set(keys::SESSION_INFO) {
+            return Some(answer(Some(super::super::job_data::session_array(job))));
+        }
+        (target.rank == Rank::WILDCARD).then(|| self.look_at_job(job, key, asker))
+    }
+
+    fn look_at_job(&self, job: &Job, key: Option<&Key>, asker: Option<&Asker>) -> Look {
+        let foreign = asker.is_some_and(|asker| asker.proc.nspace != job.info.nspace);
+        let told = asker.is_some_and(|asker| self.was_told(asker, &job.info.nspace));
+        // A client asks this way for any reserved key of another job, even for one of a single rank: it gets them all.
+        if key.is_none() || (foreign && !told) {
+            return Look::Found(vec![self.job_as_owner(job)]);
+        }
+        let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
+        let loose = self.loose_values(job);
+        if let Some(kval) = loose.into_iter().find(|kval| kval.key == *key) {
+            return Look::Found(vec![of_job(job, vec![kval])]);
+        }
+        let session = super::super::job_data::session_array(job);
+        let own_node = || {
+            let here = job.info.here?;
+            self.node_array(job, here, &job.ranks_on(here).collect::<Vec<_>>())
+        };
+        let arrays = std::iter::once(session).chain(std::iter::once_with(own_node).flatten());
+        match arrays.into_iter().find(|array| holds(array, key)) {
+            Some(array) => Look::Found(vec![of_job(job, vec![array])]),
+            None => Look::Never(Status::ERR_NOT_FOUND),
+        }
+    }
+
+    /// The node that was named by number or by name, else the one that the rank is on, else our own.
+    fn node_meant(&self, job: &Job, rank: Rank, info: &[Info]) -> Option<u32> {
+        let position = |found: Option<usize>| found.and_then(|i| u32::try_from(i).ok());
+        if let Some(id) = info.find(keys::NODEID).and_then(Value::as_u32) {
+            return position(job.info.nodes.iter().position(|node| node.id == id));
+        }
+        if let Some(name) = info.find(keys::HOSTNAME).and_then(Value::as_str) {
+            return position(self.node_named(job, name));
+        }
+        if rank.is_process() { job.node_of(rank) } else { job.info.here }
+    }
+
+    /// The index of a node by its name or one of its aliases.
+    pub(in super::super) fn node_named(&self, job: &Job, name: &str) -> Option<usize> {
+        job.info.nodes.iter().position(|node| {
+            let aliases = node.values.iter().find(|v| v.key == keys::HOSTNAME_ALIASES);
+            *node.name == *name
+                || aliases
+                    .and_then(|v| v.value.as_str())
+                    .is_some_and(|all| all.split(',').any(|alias| alias == name))
+        })
+    }
+}
+
+fn one_app(job: &Job, app: u32) -> Option<Kval> {
+    let members = || ranks(job).zip(job.info.procs.iter()).filter(|(_, proc)| proc.app == app);
+    let size = u32::try_from(members().count()).unwrap_or(u32::MAX);
+    let leader = members().map(|(rank, _)| rank).next().unwrap_or(Rank::INVALID);
+    app_array(job, app, size, leader)
+}
+
+fn holds(array: &Kval, key: &Key) -> bool {
+    array.value.as_array().is_some_and(|array| array.infos().any(|info| info.key == *key))
+}
+
+fn of_job(job: &Job, values: Vec<Kval>) -> OwnerData {
+    OwnerData { owner: ProcId::all(&job.info.nspace), values }
+}

@@ -1,0 +1,192 @@
+//! What the host has been asked, and what is done with its answer.
+//!
+//! Every upcall is a row that says who waits for it; a second answer, or one that nobody asked for, finds no row and is
+//! ignored. An asker who has gone meanwhile gets nothing, but the answer is still used (data is stored, registrations end).
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::cmd::publish::LookupReply;
+use phalanx_wire::cmd::{Body, credential, iof};
+use phalanx_wire::{Blob, Info, ProcId};
+use tracing::warn;
+
+use super::peer::Asker;
+use super::{Cx, Server};
+use crate::explain::Waiting;
+use crate::host::{HostOp, HostReply};
+use crate::machine::{ConnId, HostCallId, Output, Time};
+
+#[derive(Debug, Default)]
+pub(super) struct Upcalls {
+    open: BTreeMap<HostCallId, Open>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    operation: &'static str,
+    subject: String,
+    asked_by: Option<ProcId>,
+    since: Time,
+    then: Then,
+}
+
+/// What the answer is for.
+#[derive(Debug)]
+pub(super) enum Then {
+    Nothing,
+    /// A status.
+    Answer(Asker),
+    /// A status and infos.
+    AnswerInfos(Asker),
+    AnswerCredential(Asker),
+    AnswerLookup(Asker),
+    AnswerPull {
+        to: Asker,
+        handle: u64,
+    },
+    AnswerQuery {
+        to: Asker,
+        known: Vec<Info>,
+    },
+    AnswerSpawn(Asker),
+    AdmitClient(ConnId),
+    AdmitTool(ConnId),
+    Collective(u64),
+    DirectModex(ProcId),
+    Finalize(Asker),
+    RegisterEvents(Asker),
+}
+
+impl Server {
+    pub(super) fn call_host(&mut self, cx: &mut Cx<'_>, asked_by: Option<&ProcId>, op: HostOp, then: Then) {
+        self.upcalls.last += 1;
+        let id = HostCallId(self.upcalls.last);
+        let (operation, subject) = describe(&op);
+        let asked_by = asked_by.cloned();
+        self.upcalls.open.insert(id, Open { operation, subject, asked_by, since: cx.now, then });
+        cx.out.push(Output::CallHost { id, op });
+    }
+
+    pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, id: HostCallId, reply: HostReply) {
+        let Some(open) = self.upcalls.open.remove(&id) else {
+            return warn!(id = id.0, "the host answered what it was not asked, or answered twice: ignored");
+        };
+        let status = reply.status();
+        match open.then {
+            Then::Nothing => {}
+            Then::Answer(to) => self.answer(cx, &to, status),
+            Then::AnswerInfos(to) => match reply {
+                HostReply::Infos(status, info) => self.answer_infos(cx, &to, status, info),
+                _ => self.answer(cx, &to, status),
+            },
+            Then::AnswerCredential(to) => {
+                let reply = match reply {
+                    HostReply::Credential(Ok((credential, info))) => {
+                        credential::Reply { status: Status::SUCCESS, credential, info }
+                    }
+                    _ => credential::Reply {
+                        status: as_failure(status),
+                        credential: Blob::default(),
+                        info: Vec::new(),
+                    },
+                };
+                self.reply(cx, &to, |dialect| reply.encode(dialect));
+            }
+            Then::AnswerLookup(to) => {
+                let reply = match reply {
+                    HostReply::Lookup(Ok(data)) if !data.is_empty() => {
+                        LookupReply { status: Status::SUCCESS, data }
+                    }
+                    HostReply::Lookup(Ok(_)) => {
+                        LookupReply { status: Status::ERR_NOT_FOUND, data: Vec::new() }
+                    }
+                    _ => LookupReply { status: as_failure(status), data: Vec::new() },
+                };
+                self.reply(cx, &to, |dialect| reply.encode(dialect));
+            }
+            Then::AnswerPull { to, handle } => {
+                if !status.is_success() {
+                    self.forget_pull(handle);
+                }
+                self.reply(cx, &to, |dialect| iof::PullReply { status, handle }.encode(dialect));
+            }
+            Then::AnswerQuery { to, known } => self.on_query_answered(cx, &to, known, reply),
+            Then::AnswerSpawn(to) => self.on_spawned(cx, &to, reply),
+            Then::AdmitClient(conn) => self.on_client_admitted(cx, conn, status),
+            Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
+            Then::Collective(id) => self.on_collective_answered(cx, id, reply),
+            Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
+            Then::Finalize(to) => self.on_finalize_answered(cx, &to, status),
+            Then::RegisterEvents(to) => self.on_registration_answered(cx, &to, status),
+        }
+    }
+
+    /// What clients wait for at the host; collectives and gets explain themselves.
+    pub(super) fn explain_upcalls(&self, waiting: &mut Vec<Waiting>) {
+        for open in self.upcalls.open.values() {
+            if matches!(open.then, Then::Nothing | Then::Collective(_) | Then::DirectModex(_)) {
+                continue;
+            }
+            waiting.push(Waiting {
+                operation: open.operation,
+                subject: open.subject.clone(),
+                asked_by: open.asked_by.iter().cloned().collect(),
+                missing: Vec::new(),
+                since: open.since,
+                deadline: None,
+                unblocked_by: "the host's answer",
+            });
+        }
+    }
+}
+
+/// The status of an answer that is of the wrong kind: success would promise data that is not there.
+pub(super) fn as_failure(status: Status) -> Status {
+    if status.is_success() { Status::ERR_SERVER_FAILED_REQUEST } else { status }
+}
+
+/// The name of an upcall, and what it is about where that helps to tell two of them apart.
+fn describe(op: &HostOp) -> (&'static str, String) {
+    let keys = |keys: &[phalanx_wire::Key]| keys.iter().map(|k| k.as_str()).collect::<Vec<_>>().join(" ");
+    match op {
+        HostOp::ClientConnected { proc } => ("connection", proc.to_string()),
+        HostOp::ClientFinalized { .. } => ("finalize", String::new()),
+        HostOp::ClientLost { proc } => ("lost connection", proc.to_string()),
+        HostOp::Abort { message, .. } => ("abort", message.clone()),
+        HostOp::Fence { .. } => ("fence", String::new()),
+        HostOp::DirectModex { proc, .. } => ("direct modex", proc.to_string()),
+        HostOp::Publish { data, .. } => {
+            ("publish", data.iter().map(|i| i.key.as_str()).collect::<Vec<_>>().join(" "))
+        }
+        HostOp::Lookup { keys: wanted, .. } => ("lookup", keys(wanted)),
+        HostOp::Unpublish { keys: wanted, .. } => ("unpublish", keys(wanted)),
+        HostOp::Spawn { .. } => ("spawn", String::new()),
+        HostOp::Connect { .. } => ("connect", String::new()),
+        HostOp::Disconnect { .. } => ("disconnect", String::new()),
+        HostOp::RegisterEvents { .. } => ("event registration", String::new()),
+        HostOp::DeregisterEvents { .. } => ("event deregistration", String::new()),
+        HostOp::Notify { event } => ("notification", event.code.to_string()),
+        HostOp::Query { .. } => ("query", String::new()),
+        HostOp::ToolConnected { .. } => ("connection of a tool", String::new()),
+        HostOp::Log { .. } => ("log", String::new()),
+        HostOp::Allocate { .. } => ("allocation request", String::new()),
+        HostOp::JobControl { .. } => ("job control", String::new()),
+        HostOp::SessionControl { .. } => ("session control", String::new()),
+        HostOp::Monitor { .. } => ("monitor", String::new()),
+        HostOp::GetCredential { .. } => ("get credential", String::new()),
+        HostOp::ValidateCredential { .. } => ("validate credential", String::new()),
+        HostOp::IofPull { channels, .. } => ("pull of output", channel_name(*channels)),
+        HostOp::IofStop { .. } => ("end of a pull", String::new()),
+        HostOp::PushStdin { .. } => ("push of input", String::new()),
+        HostOp::GroupConstruct { id, .. } => ("group construct", id.clone()),
+        HostOp::GroupDestruct { id, .. } => ("group destruct", id.clone()),
+        HostOp::FabricRegister { .. } => ("fabric registration", String::new()),
+        HostOp::FabricUpdate { .. } => ("fabric update", String::new()),
+    }
+}
+
+fn channel_name(channels: IofChannel) -> String {
+    channels.to_string()
+}

@@ -1,0 +1,262 @@
+//! What a process is told of a job: keys and values made from the table that the host registered.
+//!
+//! Levels are kept apart as OpenPMIx's hash store wants them: session, node and app values inside arrays, values of single
+//! ranks with their rank, the rest loose. Types are those that MPI libraries read (`pmix.job.size` only as UINT32). What the
+//! host states itself wins over what follows from the processes.
+//!
+//! `pmix.nmap` and `pmix.pmap` are for a server's ears: clients get what they stand for, as arrays.
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
+
+use super::Server;
+use super::limits::MAX_RANKS_TOLD;
+use super::registry::{Job, index};
+
+/// The keys that occur once per rank, so that a million of them are one allocation each.
+#[derive(Debug)]
+pub(super) struct Keys {
+    app_rank: Key,
+    appnum: Key,
+    cpuset: Key,
+    global_rank: Key,
+    hostname: Key,
+    local_rank: Key,
+    locality: Key,
+    node_id: Key,
+    node_rank: Key,
+    package_rank: Key,
+    proc_dir: Key,
+    rank: Key,
+    reincarnation: Key,
+}
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys {
+            app_rank: Key::of(keys::APP_RANK),
+            appnum: Key::of(keys::APPNUM),
+            cpuset: Key::of(keys::CPUSET),
+            global_rank: Key::of(keys::GLOBAL_RANK),
+            hostname: Key::of(keys::HOSTNAME),
+            local_rank: Key::of(keys::LOCAL_RANK),
+            locality: Key::of(keys::LOCALITY_STRING),
+            node_id: Key::of(keys::NODEID),
+            node_rank: Key::of(keys::NODE_RANK),
+            package_rank: Key::of(keys::PACKAGE_RANK),
+            proc_dir: Key::of(keys::PROCDIR),
+            rank: Key::of(keys::RANK),
+            reincarnation: Key::of(keys::REINCARNATION),
+        }
+    }
+}
+
+impl Server {
+    /// Everything that a process of this job starts with.
+    pub(super) fn job_data(&self, job: &Job) -> JobData {
+        let told = |rank: &Rank| job.size() <= MAX_RANKS_TOLD || job.is_local(*rank);
+        let procs = ranks(job).filter(told).map(|rank| (rank, self.proc_values(job, rank))).collect();
+        JobData { nspace: job.info.nspace.clone(), values: self.job_values(job), procs }
+    }
+
+    /// For a process that no job holds: a tool is alone in its namespace.
+    pub(super) fn lone_job_data(&self, nspace: &Nspace) -> JobData {
+        let mut values = vec![
+            Kval::new(keys::NSPACE, nspace.as_str()),
+            Kval::new(keys::JOBID, nspace.as_str()),
+            Kval::new(keys::JOB_SIZE, 1u32),
+            Kval::new(keys::MAX_PROCS, 1u32),
+        ];
+        values.extend(self.server_values());
+        JobData { nspace: nspace.clone(), values, procs: Vec::new() }
+    }
+
+    /// The same for a process of another job, as the answer to a get holds it: ranks as arrays.
+    pub(super) fn job_as_owner(&self, job: &Job) -> OwnerData {
+        let data = self.job_data(job);
+        let mut values = data.values;
+        for (rank, proc) in data.procs {
+            let rank = Info { key: self.keys.rank.clone(), flags: Default::default(), value: rank.into() };
+            let rest = proc.into_iter().filter(|kval| kval.key != keys::RANK).map(as_info);
+            let array = DataArray::of_infos(std::iter::once(rank).chain(rest));
+            values.push(Kval::new(keys::PROC_INFO_ARRAY, array));
+        }
+        OwnerData { owner: ProcId::all(&data.nspace), values }
+    }
+
+    /// The job, session, node and app levels.
+    fn job_values(&self, job: &Job) -> Vec<Kval> {
+        let info = &job.info;
+        let mut by_node = vec![Vec::new(); info.nodes.len()];
+        let mut by_app = vec![(0u32, Rank::INVALID); info.apps.len()];
+        for (rank, proc) in ranks(job).zip(info.procs.iter()) {
+            if let Some(on_node) = at_mut(&mut by_node, proc.node) {
+                on_node.push(rank);
+            }
+            if let Some((size, leader)) = at_mut(&mut by_app, proc.app) {
+                *size += 1;
+                *leader = (*leader).min(rank);
+            }
+        }
+        let mut values = self.loose_values(job);
+        values.push(session_array(job));
+        for (node, on_node) in (0u32..).zip(&by_node) {
+            values.extend(self.node_array(job, node, on_node));
+        }
+        for (app, (size, leader)) in (0u32..).zip(&by_app) {
+            values.extend(app_array(job, app, *size, *leader));
+        }
+        values
+    }
+
+    /// The values of the job itself.
+    pub(super) fn loose_values(&self, job: &Job) -> Vec<Kval> {
+        let info = &job.info;
+        let size = count(job.size());
+        let names: Vec<&str> = info.nodes.iter().map(|node| &*node.name).collect();
+        let mut values = vec![
+            Kval::new(keys::NSPACE, info.nspace.as_str()),
+            Kval::new(keys::JOBID, info.nspace.as_str()),
+            Kval::new(keys::JOB_SIZE, size),
+            Kval::new(keys::MAX_PROCS, size),
+            Kval::new(keys::JOB_NUM_APPS, count(info.apps.len())),
+            Kval::new(keys::NUM_NODES, count(info.nodes.len())),
+            Kval::new(keys::NODE_LIST, names.join(",")),
+            Kval::new(keys::NPROC_OFFSET, Rank(0)),
+        ];
+        values.extend(self.server_values());
+        values.extend(self.own_directories(job));
+        overlay(&mut values, &info.job);
+        values
+    }
+
+    /// What this server's host has stated of the job, whichever level it stands on.
+    fn server_values(&self) -> [Kval; 2] {
+        let me = &self.config.identity;
+        [Kval::new(keys::SERVER_NSPACE, me.nspace.as_str()), Kval::new(keys::SERVER_RANK, me.rank)]
+    }
+
+    /// Directories are of a node, but processes look for them among the values of their job.
+    fn own_directories<'a>(&self, job: &'a Job) -> impl Iterator<Item = Kval> + 'a {
+        let own = job.info.here.and_then(|here| at(&job.info.nodes, here));
+        own.into_iter()
+            .flat_map(|node| &node.values)
+            .filter(|v| v.key == keys::NSDIR || v.key == keys::TMPDIR)
+            .cloned()
+    }
+
+    /// `pmix.node.arr` of one node. `on_node`: the ranks there, in order.
+    pub(super) fn node_array(&self, job: &Job, node: u32, on_node: &[Rank]) -> Option<Kval> {
+        let described = at(&job.info.nodes, node)?;
+        let size = count(on_node.len());
+        let peers: Vec<String> = on_node.iter().map(|rank| rank.0.to_string()).collect();
+        let mut values = vec![
+            Kval { key: self.keys.hostname.clone(), value: (&*described.name).into() },
+            Kval { key: self.keys.node_id.clone(), value: described.id.into() },
+            Kval::new(keys::NODE_SIZE, size),
+            Kval::new(keys::LOCAL_SIZE, size),
+            Kval::new(keys::LOCAL_PEERS, peers.join(",")),
+        ];
+        if let Some(leader) = on_node.first() {
+            values.push(Kval::new(keys::LOCALLDR, *leader));
+        }
+        if job.info.here == Some(node) {
+            let procs =
+                on_node.iter().map(|rank| Value::Proc(ProcId::new(&job.info.nspace, *rank))).collect();
+            let array = DataArray { of: phalanx_spec::DataType::PROC, items: procs };
+            values.push(Kval::new(keys::LOCAL_PROCS, array));
+        }
+        overlay(&mut values, &described.values);
+        Some(Kval::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
+    }
+
+    /// The values of one rank; none if it does not exist.
+    pub(super) fn proc_values(&self, job: &Job, rank: Rank) -> Vec<Kval> {
+        let Some(proc) = index(rank).and_then(|i| job.info.procs.get(i)) else { return Vec::new() };
+        let Some(node) = at(&job.info.nodes, proc.node) else { return Vec::new() };
+        let keys = &self.keys;
+        let kval = |key: &Key, value: Value| Kval { key: key.clone(), value };
+        let mut values = vec![
+            kval(&keys.rank, rank.into()),
+            kval(&keys.hostname, (&*node.name).into()),
+            kval(&keys.node_id, node.id.into()),
+            kval(&keys.global_rank, rank.into()),
+            kval(&keys.appnum, proc.app.into()),
+            kval(&keys.app_rank, proc.app_rank.into()),
+            kval(&keys.local_rank, proc.local_rank.into()),
+            kval(&keys.node_rank, proc.node_rank.into()),
+            kval(&keys.reincarnation, proc.reincarnation.into()),
+        ];
+        if let Some(package_rank) = proc.package_rank {
+            values.push(kval(&keys.package_rank, package_rank.into()));
+        }
+        if let Some(cpuset) = &proc.cpuset {
+            values.push(kval(&keys.cpuset, (&**cpuset).into()));
+        }
+        if let Some(locality) = &proc.locality {
+            values.push(kval(&keys.locality, (&**locality).into()));
+        }
+        if job.info.here == Some(proc.node)
+            && let Some(dir) =
+                node.values.iter().chain(job.info.job.iter()).find(|v| v.key == phalanx_spec::keys::NSDIR)
+            && let Some(dir) = dir.value.as_str()
+        {
+            values.push(kval(&keys.proc_dir, format!("{dir}/{}", rank.0).into()));
+        }
+        values
+    }
+}
+
+/// `pmix.ssn.arr`, its id first.
+pub(super) fn session_array(job: &Job) -> Kval {
+    // The number of all bits set is what others send for a session that nobody numbered.
+    let mut values =
+        vec![Kval::new(keys::SESSION_ID, u32::MAX), Kval::new(keys::UNIV_SIZE, count(job.size()))];
+    overlay(&mut values, &job.info.session);
+    Kval::new(keys::SESSION_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info)))
+}
+
+/// `pmix.app.arr` of one app.
+pub(super) fn app_array(job: &Job, app: u32, size: u32, leader: Rank) -> Option<Kval> {
+    let described = at(&job.info.apps, app)?;
+    let mut values =
+        vec![Kval::new(keys::APPNUM, app), Kval::new(keys::APP_SIZE, size), Kval::new(keys::MAX_PROCS, size)];
+    if size > 0 {
+        values.push(Kval::new(keys::APPLDR, leader));
+    }
+    overlay(&mut values, &described.values);
+    Some(Kval::new(keys::APP_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
+}
+
+/// All ranks of a job.
+pub(super) fn ranks(job: &Job) -> impl Iterator<Item = Rank> + use<> {
+    (0..count(job.size())).map(Rank)
+}
+
+/// Puts `stated` over `values`: same keys are replaced, others follow.
+fn overlay(values: &mut Vec<Kval>, stated: &[Kval]) {
+    for kval in stated {
+        match values.iter_mut().find(|v| v.key == kval.key) {
+            Some(old) => old.value = kval.value.clone(),
+            None => values.push(kval.clone()),
+        }
+    }
+}
+
+fn as_info(kval: Kval) -> Info {
+    Info { key: kval.key, flags: Default::default(), value: kval.value }
+}
+
+fn at<T>(all: &[T], index: u32) -> Option<&T> {
+    all.get(usize::try_from(index).ok()?)
+}
+
+fn at_mut<T>(all: &mut [T], index: u32) -> Option<&mut T> {
+    all.get_mut(usize::try_from(index).ok()?)
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

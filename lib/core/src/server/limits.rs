@@ -1,0 +1,33 @@
+//! How much a server keeps for others, and how long. Every table of the server is bounded by one of these.
+
+use std::time::Duration;
+
+/// A connection that has not introduced itself within this time is closed.
+pub(super) const HELLO_WAIT: Duration = Duration::from_secs(30);
+/// So many connections may be without identity at once; one more drops the oldest of them.
+pub(super) const MAX_STRANGERS: usize = 1024;
+/// Requests of one connection that have not been answered. A rank that asks for every peer of a large job at once stays below.
+pub(super) const MAX_REQUESTS: u32 = 262_144;
+/// Bytes that may wait for one peer to read them before the next message; more, and it is given up.
+pub(super) const MAX_QUEUED: usize = 64 << 20;
+/// Bytes that one rank may have committed.
+pub(super) const MAX_COMMITTED: usize = 256 << 20;
+/// How long a get waits for a key that a local rank has not committed although it has committed others, unless told.
+pub(super) const KEY_WAIT: Duration = Duration::from_secs(2);
+/// Collectives of one participant that have not ended.
+pub(super) const MAX_COLLECTIVES: usize = 1024;
+/// Event codes that one connection may be registered for.
+pub(super) const MAX_REGISTRATIONS: usize = 4096;
+/// Events kept for those who register later, for so long, and the bytes of them all.
+pub(super) const MAX_CACHED_EVENTS: usize = 512;
+pub(super) const EVENT_AGE: Duration = Duration::from_secs(120);
+pub(super) const MAX_CACHED_EVENT_BYTES: usize = 4 << 20;
+/// Groups that exist at once.
+pub(super) const MAX_GROUPS: usize = 65_536;
+/// Streams that one connection may have pulled.
+pub(super) const MAX_PULLS: usize = 4096;
+/// Processes that one connection may have monitored.
+pub(super) const MAX_MONITORS: usize = 64;
+/// Job data names every rank of a job up to this size; of larger jobs it names this node's ranks, and clients ask for
+/// others when they need them. Some peers accept no message above 32 MiB.
+pub(super) const MAX_RANKS_TOLD: usize = 65_536;

@@ -1,0 +1,90 @@
+//! What processes of other nodes have committed, and the blobs in which servers tell each other of it.
+//!
+//! A blob is one packed byte object per process: who, then key and value pairs. Blobs of several servers are
+//! simply put behind each other. Only our own servers read them. They are kept as they came: of a job of a million ranks a
+//! node's processes ask for few.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::Rank;
+use phalanx_wire::codec::{DecodeError, Format, Generation, Reader, Writer};
+use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId, Value};
+
+/// How servers pack for each other.
+const FORMAT: Format = Format { generation: Generation::V41, described: false };
+
+#[derive(Debug, Default)]
+pub(super) struct Modex {
+    jobs: BTreeMap<Nspace, BTreeMap<Rank, Blob>>,
+}
+
+/// Builds what this server contributes.
+#[derive(Debug)]
+pub(super) struct Contribution {
+    writer: Writer,
+}
+
+impl Contribution {
+    pub(super) fn new() -> Contribution {
+        Contribution { writer: Writer::new(FORMAT) }
+    }
+
+    pub(super) fn add(&mut self, proc: &ProcId, values: &BTreeMap<Key, Value>) {
+        let mut one = Writer::new(FORMAT);
+        one.put(proc);
+        for (key, value) in values {
+            one.put(&Kval { key: key.clone(), value: value.clone() });
+        }
+        self.writer.put(&Blob::from(one.into_bytes()));
+    }
+
+    pub(super) fn into_blob(self) -> Blob {
+        self.writer.into_bytes().into()
+    }
+}
+
+impl Modex {
+    /// Stores what other servers contributed, and says for whom there was something.
+    pub(super) fn store(&mut self, blob: &Blob) -> Result<Vec<ProcId>, DecodeError> {
+        let mut reader = Reader::new(FORMAT, blob.as_bytes());
+        let mut procs = Vec::new();
+        while !reader.is_at_end() {
+            let one: Blob = reader.get()?;
+            let proc: ProcId = Reader::new(FORMAT, one.as_bytes()).get()?;
+            self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, one);
+            procs.push(proc);
+        }
+        Ok(procs)
+    }
+
+    /// What a process has committed, as far as it was told here.
+    pub(super) fn get(&self, proc: &ProcId) -> Option<Vec<Kval>> {
+        self.jobs.get(&proc.nspace)?.get(&proc.rank).map(unpack)
+    }
+
+    /// The first process of a namespace that has committed this key.
+    pub(super) fn find(&self, nspace: &Nspace, key: &Key) -> Option<(Rank, Vec<Kval>)> {
+        let ranks = self.jobs.get(nspace)?;
+        ranks
+            .iter()
+            .map(|(rank, one)| (*rank, unpack(one)))
+            .find(|(_, values)| values.iter().any(|v| v.key == *key))
+    }
+
+    pub(super) fn forget(&mut self, nspace: &Nspace) {
+        self.jobs.remove(nspace);
+    }
+}
+
+/// The values of one process. What cannot be read ends them: our own servers wrote it, and of this format.
+fn unpack(one: &Blob) -> Vec<Kval> {
+    let mut reader = Reader::new(FORMAT, one.as_bytes());
+    if reader.get::<ProcId>().is_err() {
+        return Vec::new();
+    }
+    let mut values = Vec::new();
+    while let Ok(kval) = reader.get() {
+        values.push(kval);
+    }
+    values
+}

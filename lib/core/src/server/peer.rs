@@ -1,0 +1,186 @@
+//! The peers that passed the handshake, and everything that is sent to them.
+//!
+//! Sending never fails here: a peer that does not read what it is sent is marked, and given up at the end of the turn
+//! ([`Server::give_up_overdue`]), so that no verb has to expect its tables to change while it answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
+use phalanx_wire::codec::Dialect;
+use phalanx_wire::frame::{FrameReader, encode_frame};
+use phalanx_wire::{Info, Nspace, ProcId};
+use tracing::warn;
+
+use super::accept::Shaking;
+use super::limits::MAX_QUEUED;
+use super::{Cx, Server};
+use crate::machine::{CloseReason, ConnId, Output};
+
+/// A connection, from its first byte to its last.
+#[derive(Debug)]
+pub(super) enum Conn {
+    Shaking(Box<Shaking>),
+    Up(Box<Peer>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Client,
+    Tool,
+}
+
+/// A client or tool whose identity is known.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) proc: ProcId,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) role: Role,
+    pub(super) dialect: Dialect,
+    pub(super) reader: FrameReader,
+    /// Requests that have not been answered.
+    pub(super) requests: u32,
+    pub(super) finalized: bool,
+    /// Other jobs whose job data it has.
+    pub(super) told: BTreeSet<Nspace>,
+    /// Bytes that the transport holds for it, as far as we know.
+    queued: usize,
+}
+
+/// Who asked, and where the answer goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asker {
+    pub(super) conn: ConnId,
+    pub(super) tag: u32,
+    pub(super) proc: ProcId,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Connections {
+    all: BTreeMap<ConnId, Conn>,
+    overdue: Vec<ConnId>,
+}
+
+impl Asker {
+    /// What the host is told of whoever asks, as the standard wants it with every request.
+    pub(super) fn identity(&self) -> [Info; 2] {
+        [Info::new(keys::USERID, self.uid), Info::new(keys::GRPID, self.gid)]
+    }
+}
+
+impl Peer {
+    pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect) -> Peer {
+        let reader = FrameReader::default();
+        let told = BTreeSet::new();
+        Peer { proc, uid, gid, role, dialect, reader, requests: 0, finalized: false, told, queued: 0 }
+    }
+}
+
+impl Connections {
+    pub(super) fn get(&self, conn: ConnId) -> Option<&Conn> {
+        self.all.get(&conn)
+    }
+
+    pub(super) fn get_mut(&mut self, conn: ConnId) -> Option<&mut Conn> {
+        self.all.get_mut(&conn)
+    }
+
+    pub(super) fn insert(&mut self, conn: ConnId, state: Conn) {
+        self.all.insert(conn, state);
+    }
+
+    pub(super) fn remove(&mut self, conn: ConnId) -> Option<Conn> {
+        self.all.remove(&conn)
+    }
+
+    pub(super) fn peer(&self, conn: ConnId) -> Option<&Peer> {
+        match self.all.get(&conn) {
+            Some(Conn::Up(peer)) => Some(peer),
+            _ => None,
+        }
+    }
+
+    pub(super) fn peer_mut(&mut self, conn: ConnId) -> Option<&mut Peer> {
+        match self.all.get_mut(&conn) {
+            Some(Conn::Up(peer)) => Some(peer),
+            _ => None,
+        }
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = (ConnId, &Peer)> {
+        self.all.iter().filter_map(|(conn, state)| match state {
+            Conn::Up(peer) => Some((*conn, &**peer)),
+            Conn::Shaking(_) => None,
+        })
+    }
+
+    pub(super) fn shaking(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
+        self.all.iter().filter_map(|(conn, state)| match state {
+            Conn::Shaking(shaking) => Some((*conn, &**shaking)),
+            Conn::Up(_) => None,
+        })
+    }
+}
+
+impl Server {
+    /// Answers a request, unless its asker has gone.
+    pub(super) fn reply(&mut self, cx: &mut Cx<'_>, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
+        let Some(peer) = self.conns.peer_mut(to.conn) else { return };
+        peer.requests = peer.requests.saturating_sub(1);
+        let payload = encode(peer.dialect);
+        self.send(cx, to.conn, to.tag, &payload);
+    }
+
+    pub(super) fn answer(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
+        self.reply(cx, to, |dialect| StatusReply(on_wire(status)).encode(dialect));
+    }
+
+    pub(super) fn answer_infos(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status, info: Vec<Info>) {
+        self.reply(cx, to, |dialect| InfoReply { status: on_wire(status), info }.encode(dialect));
+    }
+
+    /// Sends a message that nobody asked for, or the bytes of an answer.
+    pub(super) fn send(&mut self, cx: &mut Cx<'_>, conn: ConnId, tag: u32, payload: &[u8]) {
+        let Some(peer) = self.conns.peer_mut(conn) else { return };
+        if peer.queued > MAX_QUEUED {
+            self.conns.overdue.push(conn);
+            return;
+        }
+        let frame = encode_frame(SERVER_INDEX, tag, payload);
+        peer.queued += frame.len();
+        cx.out.push(Output::Send { conn, frame });
+    }
+
+    pub(super) fn on_writable(&mut self, conn: ConnId, queued: usize) {
+        if let Some(peer) = self.conns.peer_mut(conn) {
+            peer.queued = queued;
+        }
+    }
+
+    /// Closes the connections of peers that have let too many bytes wait.
+    pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
+        while let Some(conn) = self.conns.overdue.pop() {
+            if let Some(peer) = self.conns.peer(conn) {
+                warn!(proc = %peer.proc, queued = peer.queued, limit = MAX_QUEUED, "peer does not read: closing its connection");
+                self.drop_connection(cx, conn);
+            }
+        }
+    }
+
+    /// Closes a connection from our side, with all that follows for its peer.
+    pub(super) fn drop_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        cx.out.push(Output::Close { conn });
+        self.on_closed(cx, conn, CloseReason::Local);
+    }
+}
+
+/// "Already done" is a matter between a host and its library: clients know only success.
+fn on_wire(status: Status) -> Status {
+    if status == Status::OPERATION_SUCCEEDED { Status::SUCCESS } else { status }
+}
+
+/// Stands in the header of what a server sends; nobody looks at it.
+const SERVER_INDEX: u32 = 0;

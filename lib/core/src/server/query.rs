@@ -1,0 +1,149 @@
+//! Queries: what the server knows it answers, the rest it asks the host.
+//!
+//! The server knows its jobs, its process sets and groups, and which attributes its verbs honour: that answer is made from
+//! the tables of the verb files, so it cannot say what is not so.
+
+use phalanx_spec::{DataType, Status, attribute, keys};
+use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_wire::{DataArray, Info, InfoList, Key, Query, Regattr, Text, Value};
+
+use super::host::{Then, as_failure};
+use super::peer::Asker;
+use super::{Cx, Server};
+use super::{connect_procs, event, fence, get, group, monitor, publish};
+use crate::host::{HostOp, HostReply};
+
+/// What each function honours here, host aside.
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    ("PMIx_Connect", connect_procs::ATTRIBUTES),
+    ("PMIx_Disconnect", connect_procs::ATTRIBUTES),
+    ("PMIx_Fence", fence::ATTRIBUTES),
+    ("PMIx_Get", get::ATTRIBUTES),
+    ("PMIx_Group_construct", group::CONSTRUCT_ATTRIBUTES),
+    ("PMIx_Group_destruct", group::DESTRUCT_ATTRIBUTES),
+    ("PMIx_Lookup", publish::LOOKUP_ATTRIBUTES),
+    ("PMIx_Notify_event", event::NOTIFY_ATTRIBUTES),
+    ("PMIx_Process_monitor", monitor::ATTRIBUTES),
+    ("PMIx_Publish", publish::PUBLISH_ATTRIBUTES),
+    ("PMIx_Query_info", ATTRIBUTES),
+    ("PMIx_Register_event_handler", event::REGISTER_ATTRIBUTES),
+    ("PMIx_Unpublish", publish::UNPUBLISH_ATTRIBUTES),
+];
+
+/// The keys and qualifiers that are answered without the host.
+pub(super) const ATTRIBUTES: &[&str] = &[
+    keys::QUERY_ATTRIBUTE_SUPPORT,
+    keys::SERVER_ATTRIBUTES,
+    keys::SERVER_FUNCTIONS,
+    keys::QUERY_NUM_PSETS,
+    keys::QUERY_PSET_NAMES,
+    keys::QUERY_PSET_MEMBERSHIP,
+    keys::PSET_NAME,
+    keys::QUERY_GROUP_NAMES,
+    keys::QUERY_GROUP_MEMBERSHIP,
+    keys::GROUP_ID,
+    keys::NSPACE,
+];
+
+impl Server {
+    pub(super) fn on_query(&mut self, cx: &mut Cx<'_>, from: Asker, request: QueryRequest) {
+        let mut known = Vec::new();
+        let mut rest = Vec::new();
+        for query in request.queries {
+            let mut unknown = Vec::new();
+            for key in query.keys {
+                match key.as_str().and_then(|key| self.answer_to(&from, key, &query.qualifiers)) {
+                    Some(answer) => known.push(answer),
+                    None => unknown.push(key),
+                }
+            }
+            if !unknown.is_empty() {
+                rest.push(Query { keys: unknown, qualifiers: query.qualifiers });
+            }
+        }
+        if rest.is_empty() {
+            let status = if known.is_empty() { Status::ERR_BAD_PARAM } else { Status::SUCCESS };
+            return self.answer_infos(cx, &from, status, known);
+        }
+        let proc = from.proc.clone();
+        let op = HostOp::Query { from: proc.clone(), queries: rest };
+        self.call_host(cx, Some(&proc), op, Then::AnswerQuery { to: from, known });
+    }
+
+    pub(super) fn on_query_answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Asker,
+        known: Vec<Info>,
+        reply: HostReply,
+    ) {
+        let mut info = known;
+        let status = match reply {
+            HostReply::Infos(status, more)
+                if status.is_success() || status == Status::QUERY_PARTIAL_SUCCESS =>
+            {
+                info.extend(more);
+                status
+            }
+            other if info.is_empty() => as_failure(other.status()),
+            _ => Status::QUERY_PARTIAL_SUCCESS,
+        };
+        self.answer_infos(cx, to, status, info);
+    }
+
+    fn answer_to(&self, from: &Asker, key: &str, qualifiers: &[Info]) -> Option<Info> {
+        let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
+        Some(match key {
+            keys::QUERY_ATTRIBUTE_SUPPORT => Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, attribute_support()),
+            keys::SERVER_FUNCTIONS => {
+                let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+                Info::new(keys::SERVER_FUNCTIONS, names.join(","))
+            }
+            keys::QUERY_NUM_PSETS => {
+                Info::new(keys::QUERY_NUM_PSETS, u64::try_from(self.psets.len()).map(Value::Size).ok()?)
+            }
+            keys::QUERY_PSET_NAMES => {
+                let names: Vec<&str> = self.psets.keys().map(String::as_str).collect();
+                Info::new(keys::QUERY_PSET_NAMES, names.join(","))
+            }
+            keys::QUERY_PSET_MEMBERSHIP => {
+                let members = self.psets.get(name(keys::PSET_NAME)?)?;
+                Info::new(keys::QUERY_PSET_MEMBERSHIP, super::pset::as_array(members))
+            }
+            keys::QUERY_GROUP_NAMES if self.groups.names().next().is_some() => {
+                Info::new(keys::QUERY_GROUP_NAMES, self.groups.names().collect::<Vec<_>>().join(","))
+            }
+            keys::QUERY_GROUP_MEMBERSHIP => {
+                let members = self.groups.members(name(keys::GROUP_ID)?)?;
+                Info::new(keys::QUERY_GROUP_MEMBERSHIP, super::pset::as_array(members))
+            }
+            _ => {
+                let nspace = match qualifiers.find(keys::NSPACE) {
+                    Some(Value::ProcNspace(nspace)) => nspace.as_str(),
+                    Some(value) => value.as_str()?,
+                    None => from.proc.nspace.as_str(),
+                };
+                let value = self.loose_values(self.jobs.get(nspace)?).into_iter().find(|v| v.key == *key)?;
+                Info { key: value.key, flags: Default::default(), value: value.value }
+            }
+        })
+    }
+}
+
+/// Every function with its attributes, as an array of arrays.
+fn attribute_support() -> DataArray {
+    let functions = FUNCTIONS.iter().filter_map(|(function, honoured)| {
+        let items = honoured.iter().filter_map(|key| attribute(key)).map(|attribute| {
+            Value::Regattr(Box::new(Regattr {
+                name: Some(attribute.name.into()),
+                key: Some(attribute.key.into()),
+                data_type: attribute.data_type,
+                description: vec![Text::from(attribute.summary)],
+            }))
+        });
+        let array = DataArray { of: DataType::REGATTR, items: items.collect() };
+        let key = Key::new(function).ok()?;
+        Some(Info { key, flags: Default::default(), value: array.into() })
+    });
+    DataArray::of_infos(functions)
+}

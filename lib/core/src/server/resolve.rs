@@ -1,0 +1,55 @@
+//! Which processes are on a node, and on which nodes a job is. Clients before 5.0 ask with gets instead.
+
+use phalanx_spec::Status;
+use phalanx_wire::ProcId;
+use phalanx_wire::cmd::Body;
+use phalanx_wire::cmd::resolve::{Node, NodeReply, Peers, PeersReply};
+
+use super::peer::Asker;
+use super::registry::Job;
+use super::{Cx, Server};
+
+impl Server {
+    pub(super) fn on_resolve_peers(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Peers) {
+        let node = request.node.as_ref().and_then(|node| node.as_str()).filter(|node| !node.is_empty());
+        let mut known = false;
+        let mut procs = Vec::new();
+        for job in self.jobs.values() {
+            if !request.nspace.is_none() && job.info.nspace != request.nspace {
+                continue;
+            }
+            known = true;
+            procs.extend(self.procs_on(job, node));
+        }
+        let status = if known { Status::SUCCESS } else { Status::ERR_NOT_FOUND };
+        self.reply(cx, from, |dialect| PeersReply { status, procs }.encode(dialect));
+    }
+
+    /// The processes of a job on one node, ours if it has no name.
+    fn procs_on<'a>(&self, job: &'a Job, node: Option<&str>) -> impl Iterator<Item = ProcId> + 'a {
+        let index = match node {
+            None => job.info.here,
+            Some(name) => self.node_named(job, name).and_then(|i| u32::try_from(i).ok()),
+        };
+        index
+            .into_iter()
+            .flat_map(|index| job.ranks_on(index))
+            .map(|rank| ProcId::new(&job.info.nspace, rank))
+    }
+
+    pub(super) fn on_resolve_node(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Node) {
+        let mut names: Vec<&str> = Vec::new();
+        for job in self.jobs.values() {
+            if request.nspace.is_none() || job.info.nspace == request.nspace {
+                names.extend(job.info.nodes.iter().map(|node| &*node.name));
+            }
+        }
+        if request.nspace.is_none() {
+            names.sort_unstable();
+            names.dedup();
+        }
+        let status = if names.is_empty() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
+        let nodes = (!names.is_empty()).then(|| names.join(",").into());
+        self.reply(cx, from, |dialect| NodeReply { status, nodes }.encode(dialect));
+    }
+}

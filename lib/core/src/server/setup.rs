@@ -1,0 +1,39 @@
+//! What a process must find in its environment to reach this server.
+//!
+//! Names of codecs make the choice: with these variables every release of OpenPMIx from 3.0 to 6.1 takes codec `v41`, the
+//! plain store and a credential that needs nothing. The version says which dialect we answer in.
+
+use phalanx_wire::ProcId;
+
+use super::Server;
+
+/// The release of OpenPMIx whose protocol we speak as a server.
+pub(super) const VERSION: &str = "5.0.11";
+
+impl Server {
+    pub(super) fn setup_fork(&self, proc: &ProcId) -> Vec<(String, String)> {
+        let config = &self.config;
+        let me = &config.identity;
+        let uri = format!("{}.{};{}", me.nspace, me.rank.0, config.address);
+        let mut environment = vec![
+            ("PMIX_NAMESPACE".to_owned(), proc.nspace.to_string()),
+            ("PMIX_RANK".to_owned(), proc.rank.0.to_string()),
+        ];
+        environment.extend(URI_VARIABLES.iter().map(|name| ((*name).to_owned(), uri.clone())));
+        let rest = [
+            ("PMIX_SECURITY_MODE", "native"),
+            ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC"),
+            ("PMIX_GDS_MODULE", "hash"),
+            ("PMIX_SERVER_TMPDIR", &config.server_tmpdir),
+            ("PMIX_SYSTEM_TMPDIR", &config.system_tmpdir),
+            ("PMIX_HOSTNAME", &config.hostname),
+            ("PMIX_VERSION", VERSION),
+        ];
+        environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        environment
+    }
+}
+
+/// One per codec generation that a client may look for. Without the variables of 51 and 61, peers of 6.x take `v41`.
+const URI_VARIABLES: [&str; 5] =
+    ["PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"];

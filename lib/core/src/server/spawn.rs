@@ -1,0 +1,48 @@
+//! Spawn: a process or tool starts another job. The host starts it; the answer holds its job data, if the host has
+//! registered it here.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::Info;
+use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::cmd::spawn::{Spawn, encode_success};
+
+use super::host::{Then, as_failure};
+use super::peer::{Asker, Role};
+use super::{Cx, Server};
+use crate::host::{HostOp, HostReply};
+
+impl Server {
+    pub(super) fn on_spawn(&mut self, cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
+        if spawn.apps.is_empty() {
+            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
+        }
+        let is_tool = self.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);
+        let mut job = spawn.job;
+        job.extend(from.identity());
+        job.push(Info::new(keys::SPAWNED, true));
+        job.push(Info::new(keys::PARENT_ID, from.proc.clone()));
+        job.push(Info::new(if is_tool { keys::REQUESTOR_IS_TOOL } else { keys::REQUESTOR_IS_CLIENT }, true));
+        let proc = from.proc.clone();
+        let op = HostOp::Spawn { from: proc.clone(), job, apps: spawn.apps };
+        self.call_host(cx, Some(&proc), op, Then::AnswerSpawn(from));
+    }
+
+    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
+        let nspace = match reply {
+            HostReply::Spawned(Ok(nspace)) => nspace,
+            other => return self.answer(cx, to, as_failure(other.status())),
+        };
+        let Some(peer) = self.conns.peer_mut(to.conn) else { return };
+        let format = peer.dialect.format;
+        if self.jobs.contains_key(&nspace) {
+            peer.told.insert(nspace.clone());
+        }
+        if peer.role == Role::Tool {
+            self.pull_for_parent(to.conn, &nspace);
+        }
+        let job = self.encoded_job(&nspace, format).unwrap_or_else(|| {
+            JobData { nspace: nspace.clone(), values: Vec::new(), procs: Vec::new() }.encoded(format)
+        });
+        self.reply(cx, to, |_| encode_success(&job));
+    }
+}

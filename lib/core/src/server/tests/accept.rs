@@ -1,0 +1,211 @@
+use std::time::Duration;
+
+use phalanx_spec::Status;
+use phalanx_wire::cmd::Request;
+use phalanx_wire::codec::{Dialect, Release};
+use phalanx_wire::credential::Credential;
+use phalanx_wire::frame::encode_frame;
+use phalanx_wire::hello::{Answer, Flavor, ToolWelcome};
+use phalanx_wire::{Blob, ProcId};
+
+use super::world::{UID, World, hello, proc, v41};
+use crate::host::{HostOp, HostReply};
+use crate::machine::{CloseReason, ConnId, Input};
+use crate::server::limits::MAX_STRANGERS;
+use crate::server::{ServerCall, ServerReturn};
+
+/// Opens a connection as `uid`, sends `bytes`, and says whether it is still open.
+fn survives(world: &mut World, uid: u32, bytes: &[u8]) -> bool {
+    let conn = world.open_as(uid);
+    world.bytes(conn, bytes);
+    !world.closed.contains(&conn)
+}
+
+#[test]
+fn an_announced_rank_of_the_right_user_is_let_in() {
+    let mut world = World::with_job(1, 2);
+    let conn = world.connect(1);
+    assert_eq!(world.client(conn).greeting(), [0, 0, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(world.history, [HostOp::ClientConnected { proc: proc("job", 1) }]);
+}
+
+#[test]
+fn the_user_is_the_kernels_word_and_never_the_messages() {
+    let mut world = World::with_job(1, 1);
+    let mut liar = hello(&proc("job", 0));
+    liar.credential = Credential::Native { uid: UID, gid: UID };
+    assert!(!survives(&mut world, UID + 1, &liar.encode()));
+    assert!(!survives(&mut world, 0, &liar.encode()), "root is not the rank either");
+    let unknown = world.open(None);
+    assert!(world.closed.contains(&unknown), "nobody is let in whom the kernel cannot name");
+    world.connect(0);
+}
+
+#[test]
+fn every_kind_of_credential_that_proves_nothing_is_taken_and_others_are_not() {
+    let kinds = [
+        (Credential::None, true),
+        (Credential::Munge(b"MUNGE:token".to_vec()), true),
+        (Credential::Other { module: "dummy_handshake".into(), bytes: Blob::default() }, false),
+        (Credential::Other { module: "native".into(), bytes: Blob::from(vec![1]) }, false),
+    ];
+    for (credential, accepted) in kinds {
+        let mut world = World::with_job(1, 1);
+        let mut hello = hello(&proc("job", 0));
+        hello.credential = credential.clone();
+        assert_eq!(survives(&mut world, UID, &hello.encode()), accepted, "{credential:?}");
+    }
+}
+
+#[test]
+fn strangers_are_turned_away_without_a_word_and_harm_nobody() {
+    let mut world = World::with_job(2, 1);
+    let friend = world.connect(0);
+    let good = hello(&proc("job", 0)).encode();
+    let mut codec = good.clone();
+    let at = codec.windows(3).position(|w| w == b"v41").unwrap();
+    codec[at..at + 3].copy_from_slice(b"v99");
+    let mut huge = good.clone();
+    huge[8..12].copy_from_slice(&u32::MAX.to_ne_bytes());
+    let cases: Vec<Vec<u8>> = vec![
+        hello(&proc("nobody", 0)).encode(),
+        hello(&proc("job", 7)).encode(),
+        hello(&proc("job", 1)).encode(), // a rank of the other node
+        hello(&ProcId::all(&proc("job", 0).nspace)).encode(),
+        good.clone(), // connected already
+        codec,
+        huge,
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0; 4096],
+        vec![0xff; 4096],
+    ];
+    for case in &cases {
+        assert!(!survives(&mut world, UID, case), "{:?}", &case[..16.min(case.len())]);
+    }
+    assert_eq!(world.ask_status(friend, &Request::Finalize), Status::SUCCESS);
+}
+
+#[test]
+fn a_half_handshake_ends_with_its_time_and_a_slow_one_does_not() {
+    let mut world = World::with_job(1, 1);
+    let good = hello(&proc("job", 0)).encode();
+    let half = world.open_as(UID);
+    world.bytes(half, &good[..20]);
+    let slow = world.open_as(UID);
+    for byte in &good {
+        world.bytes(slow, &[*byte]);
+    }
+    assert!(world.client(slow).welcomed);
+    world.advance(Duration::from_secs(29));
+    assert!(!world.closed.contains(&half));
+    world.advance(Duration::from_secs(2));
+    assert!(world.closed.contains(&half) && !world.closed.contains(&slow));
+}
+
+#[test]
+fn of_too_many_silent_connections_the_oldest_is_dropped() {
+    let mut world = World::with_job(1, 1);
+    let silent: Vec<ConnId> = (0..MAX_STRANGERS).map(|_| world.open_as(UID)).collect();
+    assert!(world.closed.is_empty());
+    world.connect(0);
+    assert_eq!(world.closed.iter().collect::<Vec<_>>(), [&silent[0]]);
+}
+
+#[test]
+fn the_host_has_the_last_word_and_may_take_its_time() {
+    let mut world = World::with_job(1, 1);
+    world.obliging = false;
+    let conn = world.open_as(UID);
+    // What is sent too early is kept until the host has decided.
+    let mut bytes = hello(&proc("job", 0)).encode();
+    bytes.extend(encode_frame(0, 101, &Request::JobData.encode(v41())));
+    world.bytes(conn, &bytes);
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::ClientConnected { proc: proc("job", 0) });
+    assert!(world.client(conn).greeting().is_empty());
+    world.answer(id, HostReply::Done(Status::OPERATION_SUCCEEDED));
+    assert!(world.client(conn).welcomed && world.has_reply(conn, 101));
+
+    let mut world = World::with_job(1, 1);
+    world.obliging = false;
+    let conn = world.open_as(UID);
+    world.bytes(conn, &hello(&proc("job", 0)).encode());
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NO_PERMISSIONS));
+    assert!(world.closed.contains(&conn) && world.client(conn).greeting().is_empty());
+}
+
+#[test]
+fn a_rank_may_come_back_after_it_left() {
+    let mut world = World::with_job(1, 1);
+    let first = world.connect(0);
+    world.ask_status(first, &Request::Finalize);
+    let second = world.connect(0);
+    world.close(first);
+    assert_eq!(world.ask_status(second, &Request::Finalize), Status::SUCCESS);
+    world.close(second);
+    let third = world.connect(0);
+    world.close(third);
+    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 0) }));
+    world.connect(0);
+    assert_eq!(world.call(ServerCall::DeregisterClient(proc("job", 0))), ServerReturn::Done(Status::SUCCESS));
+    assert!(!survives(&mut world, UID, &hello(&proc("job", 0)).encode()), "it has ended");
+}
+
+#[test]
+fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
+    let mut world = World::with_job(1, 1);
+    let mut tool = hello(&proc("job", 0));
+    tool.flavor = Flavor::Tool;
+    tool.proc = None;
+    let conn = world.open_as(UID);
+    world.bytes(conn, &tool.encode());
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::ToolConnected { uid: UID, gid: UID, claims: None, info: Vec::new() });
+    world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
+    let expected = ToolWelcome {
+        assigned: Some(proc("tool-1", 0)),
+        server: proc("phalanx", 0),
+        security: Status::SUCCESS,
+    };
+    let sent = world.client(conn).greeting();
+    assert!(Answer::Welcome(expected).encode().starts_with(sent), "the rest went to the frame reader");
+    world.close(conn);
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0) }));
+}
+
+#[test]
+fn tools_are_told_that_they_are_refused() {
+    let refused = |uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
+        let mut world = World::with_job(1, 1);
+        world.connect(0);
+        world.server.config.tool_support = support;
+        let mut tool = hello(&proc("tool", 0));
+        tool.flavor = Flavor::NamedTool;
+        change(&mut tool);
+        let conn = world.open_as(uid);
+        world.bytes(conn, &tool.encode());
+        assert!(world.closed.contains(&conn));
+        let status: [u8; 4] = world.client(conn).greeting().try_into().unwrap();
+        Status(i32::from_be_bytes(status))
+    };
+    assert_eq!(refused(UID, &|_| {}, false), Status::ERR_NOT_SUPPORTED);
+    assert_eq!(refused(UID + 1, &|_| {}, true), Status::ERR_NO_PERMISSIONS);
+    assert_eq!(refused(UID, &|tool| tool.proc = Some(proc("job", 0)), true), Status::ERR_NO_PERMISSIONS);
+    assert_eq!(refused(UID, &|tool| tool.flavor = Flavor::Scheduler, true), Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_connection_that_closes_while_it_shakes_hands_is_forgotten() {
+    let mut world = World::with_job(1, 1);
+    world.obliging = false;
+    let conn = world.open_as(UID);
+    world.bytes(conn, &hello(&proc("job", 0)).encode());
+    world.input(Input::Closed { conn, reason: CloseReason::Error });
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert!(world.client(conn).greeting().is_empty());
+    world.obliging = true;
+    let again = world.connect(0);
+    assert_eq!(world.client(again).dialect, Dialect { release: Release::new(4, 2, 2), ..v41() });
+}

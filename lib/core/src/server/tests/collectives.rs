@@ -1,0 +1,348 @@
+use std::time::Duration;
+
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::connect::{self, Connect};
+use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
+use phalanx_wire::{Blob, Info, ProcId};
+
+use super::world::{World, dialect, fence, get, global, job, ns, proc};
+use crate::host::{GroupFormed, HostOp, HostReply};
+use crate::machine::ConnId;
+use crate::server::{ServerCall, ServerReturn};
+
+fn all() -> Vec<ProcId> {
+    vec![ProcId::all(&ns("job"))]
+}
+
+fn everybody(world: &mut World, n: u32) -> Vec<ConnId> {
+    (0..n).map(|rank| world.connect(rank)).collect()
+}
+
+fn collect() -> Vec<Info> {
+    vec![Info::new(keys::COLLECT_DATA, true)]
+}
+
+#[test]
+fn a_fence_on_one_node_ends_when_the_last_comes_and_needs_no_host() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let tags: Vec<u32> = ranks[..2].iter().map(|conn| world.send(*conn, &fence(all(), collect()))).collect();
+    assert!(!world.has_reply(ranks[0], tags[0]));
+    let why = world.server.explain();
+    assert_eq!((why[0].operation, &*why[0].subject), ("fence", "job:*"));
+    assert_eq!(why[0].missing, [proc("job", 2)]);
+    assert_eq!(world.ask_status(ranks[2], &fence(all(), collect())), Status::SUCCESS);
+    assert_eq!(world.status(ranks[0], tags[0]), Status::SUCCESS);
+    assert_eq!(world.status(ranks[1], tags[1]), Status::SUCCESS);
+    assert!(world.asked.is_empty() && world.server.explain().is_empty());
+}
+
+#[test]
+fn a_set_is_the_same_in_any_order_and_a_wildcard_is_another() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    let (a, b) = (proc("job", 0), proc("job", 1));
+    let first = world.send(ranks[0], &fence(vec![a.clone(), b.clone()], Vec::new()));
+    let wild = world.send(ranks[0], &fence(Vec::new(), Vec::new()));
+    assert_eq!(world.ask_status(ranks[1], &fence(vec![b, a.clone(), a], Vec::new())), Status::SUCCESS);
+    assert!(world.has_reply(ranks[0], first) && !world.has_reply(ranks[0], wild));
+    assert_eq!(
+        world.ask_status(ranks[1], &fence(all(), Vec::new())),
+        Status::SUCCESS,
+        "empty means the whole job"
+    );
+    assert!(world.has_reply(ranks[0], wild));
+}
+
+#[test]
+fn a_fast_rank_may_be_fences_ahead() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    let ahead: Vec<u32> = (0..3).map(|_| world.send(ranks[0], &fence(all(), Vec::new()))).collect();
+    for (done, tag) in ahead.iter().enumerate() {
+        assert!(!world.has_reply(ranks[0], *tag), "fence {done} waits for the other rank");
+        assert_eq!(world.ask_status(ranks[1], &fence(all(), Vec::new())), Status::SUCCESS);
+        assert!(world.has_reply(ranks[0], *tag));
+    }
+}
+
+#[test]
+fn only_participants_may_enter() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    let other = fence(vec![proc("job", 1)], Vec::new());
+    assert_eq!(world.ask_status(ranks[0], &other), Status::ERR_BAD_PARAM);
+    assert_eq!(world.ask_status(ranks[1], &other), Status::SUCCESS, "alone in a fence");
+}
+
+#[test]
+fn a_fence_across_nodes_carries_what_was_committed_and_brings_what_others_did() {
+    let mut world = World::with_job(2, 2);
+    let ranks = everybody(&mut world, 2);
+    world.ask_status(ranks[1], &Request::Commit(global("x", "1")));
+    let first = world.send(ranks[0], &fence(all(), collect()));
+    let second = world.send(ranks[1], &fence(all(), collect()));
+    let (id, op) = world.take_upcall();
+    let HostOp::Fence { procs, info, data } = op else { panic!("{op:?}") };
+    assert_eq!((procs, info), (all(), collect()));
+    assert!(!world.has_reply(ranks[0], first), "the host decides");
+
+    // The other node is the mirror image of this one.
+    let mut other = World::new();
+    let mut info = job("job", 2, 2);
+    info.here = Some(1);
+    other.register(info);
+    let far: Vec<ConnId> = [2, 3].iter().map(|rank| other.connect(*rank)).collect();
+    other.ask_status(far[0], &Request::Commit(global("y", "2")));
+    let tags: Vec<u32> = far.iter().map(|conn| other.send(*conn, &fence(all(), collect()))).collect();
+    let (far_id, op) = other.take_upcall();
+    let HostOp::Fence { data: far_data, .. } = op else { panic!("{op:?}") };
+
+    let union = Blob::from([data.as_bytes(), far_data.as_bytes()].concat());
+    world.answer_modex(id, union.clone());
+    other.answer_modex(far_id, union);
+    assert_eq!(world.status(ranks[0], first), Status::SUCCESS);
+    assert_eq!(world.status(ranks[1], second), Status::SUCCESS);
+    assert_eq!(other.status(far[1], tags[1]), Status::SUCCESS);
+    let tag = world.send(ranks[0], &get(&proc("job", 2), "y", Vec::new()));
+    assert_eq!(world.value(ranks[0], tag, "y"), Some("2".into()));
+    let tag = other.send(far[1], &get(&proc("job", 1), "x", Vec::new()));
+    assert_eq!(other.value(far[1], tag, "x"), Some("1".into()));
+    assert!(world.asked.is_empty() && other.asked.is_empty(), "nobody had to ask for it");
+}
+
+#[test]
+fn a_fence_without_data_carries_none_and_a_refused_one_is_refused_to_all() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    world.ask_status(a, &Request::Commit(global("x", "1")));
+    let tag = world.send(a, &fence(all(), Vec::new()));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::Fence { data, .. } if data.is_empty()));
+    world.answer(id, HostReply::Modex(Err(Status::ERR_LOST_CONNECTION)));
+    assert_eq!(world.status(a, tag), Status::ERR_LOST_CONNECTION);
+    let tag = world.send(a, &fence(all(), Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::ERR_SERVER_FAILED_REQUEST, "success without what was promised");
+}
+
+#[test]
+fn gets_that_wait_are_served_by_a_fence() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    let waiting = world.send(a, &get(&proc("job", 1), "y", Vec::new()));
+    let (_modex, _) = world.take_upcall();
+    world.send(a, &fence(all(), collect()));
+    let (id, _) = world.take_upcall();
+    let mut contribution = crate::server::modex::Contribution::new();
+    contribution.add(&proc("job", 1), &[(super::world::key("y"), "2".into())].into());
+    world.answer_modex(id, contribution.into_blob());
+    assert_eq!(world.value(a, waiting, "y"), Some("2".into()));
+}
+
+#[test]
+fn a_participant_that_dies_fails_the_fence_for_all_also_for_the_late() {
+    let mut world = World::with_job(2, 4);
+    let ranks = everybody(&mut world, 4);
+    let early = world.send(ranks[0], &fence(all(), collect()));
+    world.close(ranks[1]);
+    assert_eq!(world.status(ranks[0], early), Status::ERR_LOST_CONNECTION);
+    let (id, op) = world.take_upcall();
+    let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_LOST_CONNECTION)];
+    assert_eq!(
+        op,
+        HostOp::Fence { procs: all(), info, data: Blob::default() },
+        "the other node must not wait"
+    );
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.ask_status(ranks[2], &fence(all(), collect())), Status::ERR_LOST_CONNECTION);
+    assert!(world.asked.is_empty(), "one fence, one upcall");
+    assert_eq!(world.ask_status(ranks[3], &fence(all(), collect())), Status::ERR_LOST_CONNECTION);
+    // The next one fails too, as long as the rank is gone.
+    assert_eq!(world.ask_status(ranks[0], &fence(all(), collect())), Status::ERR_LOST_CONNECTION);
+    assert!(world.server.explain().is_empty());
+}
+
+#[test]
+fn one_that_came_and_then_died_has_taken_part() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    world.send(ranks[0], &fence(all(), Vec::new()));
+    world.close(ranks[0]);
+    assert_eq!(world.ask_status(ranks[1], &fence(all(), Vec::new())), Status::SUCCESS);
+}
+
+#[test]
+fn one_that_finalized_is_waited_for_until_it_has_ended() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    world.ask_status(ranks[1], &Request::Finalize);
+    world.close(ranks[1]);
+    let tag = world.send(ranks[0], &fence(all(), Vec::new()));
+    assert!(!world.has_reply(ranks[0], tag));
+    // It may begin anew.
+    let again = world.connect(1);
+    assert_eq!(world.ask_status(again, &fence(all(), Vec::new())), Status::SUCCESS);
+    world.ask_status(again, &Request::Finalize);
+    let tag = world.send(ranks[0], &fence(all(), Vec::new()));
+    assert_eq!(world.call(ServerCall::DeregisterClient(proc("job", 1))), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.status(ranks[0], tag), Status::ERR_LOST_CONNECTION);
+}
+
+#[test]
+fn time_runs_out_for_all_at_once_and_for_those_who_come_later() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let long = world.send(ranks[0], &fence(all(), vec![Info::new(keys::TIMEOUT, 60u32)]));
+    let short = world.send(ranks[1], &fence(all(), vec![Info::new(keys::TIMEOUT, 2u32)]));
+    world.advance(Duration::from_secs(2));
+    assert_eq!(world.status(ranks[0], long), Status::ERR_TIMEOUT);
+    assert_eq!(world.status(ranks[1], short), Status::ERR_TIMEOUT);
+    // Whoever goes on meanwhile opens the next fence, and does not meet the late one in it.
+    let next = world.send(ranks[0], &fence(all(), Vec::new()));
+    assert_eq!(world.ask_status(ranks[2], &fence(all(), Vec::new())), Status::ERR_TIMEOUT);
+    world.send(ranks[1], &fence(all(), Vec::new()));
+    assert_eq!(world.ask_status(ranks[2], &fence(all(), Vec::new())), Status::SUCCESS);
+    assert_eq!(world.status(ranks[0], next), Status::SUCCESS);
+}
+
+#[test]
+fn the_hosts_time_may_run_out_here() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    let tag = world.send(a, &fence(all(), vec![Info::new(keys::TIMEOUT, 2u32)]));
+    let (id, _) = world.take_upcall();
+    world.advance(Duration::from_secs(3));
+    assert_eq!(world.status(a, tag), Status::ERR_TIMEOUT);
+    world.answer_modex(id, Blob::default());
+    assert!(world.asked.is_empty() && world.server.explain().is_empty());
+}
+
+#[test]
+fn a_directive_that_only_the_host_may_know_takes_a_local_fence_to_it() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let tag = world.send(a, &fence(all(), vec![Info::new(keys::ALL_CLONES_PARTICIPATE, true).required()]));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.status(a, tag), Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn a_job_that_goes_away_ends_its_fences() {
+    let mut world = World::with_job(1, 2);
+    world.register(job("other", 1, 1));
+    let a = world.connect(0);
+    let b = world.connect_as(&proc("other", 0), dialect(4, 2, 2));
+    let both = vec![ProcId::all(&ns("other")), ProcId::all(&ns("job"))];
+    world.send(a, &fence(both.clone(), Vec::new()));
+    let tag = world.send(b, &fence(both, Vec::new()));
+    world.call(ServerCall::DeregisterNspace(ns("job")));
+    assert_eq!(world.status(b, tag), Status::ERR_LOST_CONNECTION);
+    assert!(world.server.explain().is_empty() && world.closed.contains(&a));
+}
+
+#[test]
+fn connected_processes_are_told_of_each_others_jobs() {
+    let mut world = World::with_job(1, 1);
+    world.register(job("other", 1, 1));
+    let a = world.connect(0);
+    let b = world.connect_as(&proc("other", 0), dialect(6, 1, 0));
+    let request = |endpoints| {
+        let procs = vec![proc("job", 0), ProcId::all(&ns("other"))];
+        Connect { procs, info: Vec::new(), endpoints }
+    };
+    let first = world.send(a, &Request::Connect(request(Vec::new())));
+    let second = world.send(b, &Request::Connect(request(Vec::new())));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::Connect { procs, .. } if procs.len() == 2));
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    for (conn, tag, other) in [(a, first, "other"), (b, second, "job")] {
+        let reply: connect::Reply = world.reply(conn, tag);
+        assert_eq!(reply.jobs.iter().map(|job| job.nspace.as_str()).collect::<Vec<_>>(), [other]);
+        assert_eq!(reply.jobs[0].procs.len(), 1);
+    }
+    let first = world.send(a, &Request::Disconnect(request(Vec::new())));
+    world.send(b, &Request::Disconnect(request(Vec::new())));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::Disconnect { .. }));
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.status(a, first), Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn groups_are_formed_in_the_layout_of_each_release() {
+    let mut world = World::with_job(1, 3);
+    let releases = [dialect(4, 2, 2), dialect(5, 0, 3), dialect(6, 1, 0)];
+    let ranks: Vec<ConnId> =
+        (0..).zip(releases).map(|(rank, release)| world.connect_as(&proc("job", rank), release)).collect();
+    let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
+    let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &construct)).collect();
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::GroupConstruct { id: "g".into(), procs: all(), info: Vec::new() });
+    let members: Vec<ProcId> = (0..3).map(|rank| proc("job", rank)).collect();
+    let formed = GroupFormed { members: members.clone(), context_id: Some(7), info: Vec::new() };
+    world.answer(id, HostReply::Group(Ok(formed)));
+    for (conn, tag) in ranks.iter().zip(&tags) {
+        let reply: ConstructReply = world.reply(*conn, *tag);
+        assert_eq!((reply.status, reply.context_id), (Status::SUCCESS, Some(7)));
+        let told = world.client(*conn).dialect.release.major >= 5;
+        assert_eq!(reply.members, if told { members.clone() } else { Vec::new() });
+    }
+    // The oldest names only the group; all the same it is one destruct.
+    let destruct =
+        |procs: Vec<ProcId>| Request::GroupDestruct(Destruct { id: "g".into(), procs, info: Vec::new() });
+    let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &destruct(members.clone()))).collect();
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::GroupDestruct { id: "g".into(), procs: members, info: Vec::new() });
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    assert_eq!(world.status(ranks[0], tags[0]), Status::SUCCESS);
+    assert_eq!(world.ask_status(ranks[0], &destruct(Vec::new())), Status::ERR_NOT_FOUND, "it is no more");
+}
+
+#[test]
+fn groups_of_one_set_but_different_names_do_not_meet() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    for (conn, name) in [(ranks[0], "g"), (ranks[1], "h")] {
+        let construct = Construct { id: name.into(), procs: all(), info: Vec::new() };
+        let tag = world.send(conn, &Request::GroupConstruct(construct));
+        assert!(!world.has_reply(conn, tag));
+    }
+    assert_eq!(world.server.explain().len(), 2);
+    assert!(world.asked.is_empty());
+}
+
+#[test]
+fn one_who_leaves_a_group_is_announced_to_the_rest() {
+    let mut world = World::with_job(1, 2);
+    let ranks = everybody(&mut world, 2);
+    let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
+    for conn in &ranks {
+        world.send(*conn, &construct);
+    }
+    let (id, _) = world.take_upcall();
+    let members = vec![proc("job", 0), proc("job", 1)];
+    world.answer(id, HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
+    let registration =
+        phalanx_wire::cmd::event::RegisterEvents { codes: vec![Status::GROUP_LEFT], info: Vec::new() };
+    world.ask_status(ranks[0], &Request::RegisterEvents(registration));
+    let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::SUCCESS);
+    let event = &world.client(ranks[0]).events[0];
+    assert_eq!((event.code, &event.source), (Status::GROUP_LEFT, &proc("job", 1)));
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn explain_names_few_of_many_participants() {
+    let mut world = World::with_job(1, 20);
+    let a = world.connect(0);
+    let procs: Vec<ProcId> = (0..20).map(|rank| ProcId::new(&ns("job"), Rank(rank))).collect();
+    world.send(a, &fence(procs, Vec::new()));
+    let why = world.server.explain();
+    assert!(why[0].subject.ends_with("job:7 and 12 more"), "{}", why[0].subject);
+    assert_eq!(why[0].missing.len(), 19);
+}

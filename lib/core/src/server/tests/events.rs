@@ -1,0 +1,289 @@
+use std::time::Duration;
+
+use phalanx_spec::{DataType, Range, Status, keys};
+use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
+use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
+
+use super::world::{World, job, ns, proc};
+use crate::host::{Event, HostOp, HostReply};
+use crate::machine::ConnId;
+use crate::server::limits::{MAX_CACHED_EVENTS, MAX_REGISTRATIONS};
+use crate::server::{ServerCall, ServerReturn};
+
+const CODE: Status = Status(-3000);
+
+fn register(codes: &[Status], info: Vec<Info>) -> Request {
+    Request::RegisterEvents(RegisterEvents { codes: codes.to_vec(), info })
+}
+
+fn notify(range: Range, info: Vec<Info>) -> Request {
+    Request::Notify(Notify { code: CODE, range, info })
+}
+
+fn event(source: ProcId, range: Range, info: Vec<Info>) -> ServerCall {
+    ServerCall::Notify(Event { code: CODE, source, range, info })
+}
+
+fn procs(procs: &[ProcId]) -> DataArray {
+    DataArray { of: DataType::PROC, items: procs.iter().cloned().map(Value::Proc).collect() }
+}
+
+fn heard(world: &World, conn: ConnId) -> usize {
+    world.client(conn).events.len()
+}
+
+#[test]
+fn those_who_registered_are_told_once_and_the_source_never() {
+    let mut world = World::with_job(1, 4);
+    let ranks: Vec<ConnId> = (0..4).map(|rank| world.connect(rank)).collect();
+    world.ask_status(ranks[0], &register(&[CODE], Vec::new()));
+    world.ask_status(ranks[1], &register(&[CODE], Vec::new()));
+    world.ask_status(ranks[1], &register(&[], Vec::new()));
+    world.ask_status(ranks[2], &register(&[Status(-3001)], Vec::new()));
+    let info = vec![Info::new(keys::EVENT_TEXT_MESSAGE, "hello")];
+    assert_eq!(world.ask_status(ranks[0], &notify(Range::NAMESPACE, info.clone())), Status::SUCCESS);
+    assert_eq!(ranks.iter().map(|conn| heard(&world, *conn)).collect::<Vec<_>>(), [0, 1, 0, 0]);
+    let told = &world.client(ranks[1]).events[0];
+    assert_eq!((told.code, &told.source, told.range), (CODE, &proc("job", 0), Some(Range::NAMESPACE)));
+    assert_eq!(told.info, info);
+    let raised = Event { code: CODE, source: proc("job", 0), range: Range::NAMESPACE, info };
+    assert_eq!(world.history.last(), Some(&HostOp::Notify { event: raised }), "others may be elsewhere");
+}
+
+#[test]
+fn the_range_decides_who_may_see_it_and_whether_it_leaves_the_node() {
+    let cases: [(Range, Vec<Info>, [usize; 3], bool); 8] = [
+        (Range::RM, Vec::new(), [0, 0, 0], true),
+        (Range::LOCAL, Vec::new(), [0, 1, 1], false),
+        (Range::NAMESPACE, Vec::new(), [0, 1, 0], true),
+        (Range::SESSION, Vec::new(), [0, 1, 1], true),
+        (Range::GLOBAL, Vec::new(), [0, 1, 1], true),
+        (Range::CUSTOM, vec![Info::new(keys::EVENT_CUSTOM_RANGE, proc("other", 0))], [0, 0, 1], true),
+        (
+            Range::CUSTOM,
+            vec![Info::new(keys::EVENT_CUSTOM_RANGE, procs(&[ProcId::all(&ns("job"))]))],
+            [0, 1, 0],
+            true,
+        ),
+        (Range::PROC_LOCAL, Vec::new(), [0, 0, 0], false),
+    ];
+    for (range, info, expected, leaves) in cases {
+        let mut world = World::with_job(1, 2);
+        world.register(job("other", 1, 1));
+        let ranks =
+            [world.connect(0), world.connect(1), world.connect_as(&proc("other", 0), super::world::v41())];
+        for conn in ranks {
+            world.ask_status(conn, &register(&[CODE], Vec::new()));
+        }
+        assert_eq!(world.ask_status(ranks[0], &notify(range, info)), Status::SUCCESS);
+        assert_eq!(ranks.map(|conn| heard(&world, conn)), expected, "{range}");
+        let left = world.history.iter().any(|op| matches!(op, HostOp::Notify { .. }));
+        assert_eq!(left, leaves, "{range}");
+    }
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    assert_eq!(world.ask_status(a, &notify(Range::INVALID, Vec::new())), Status::ERR_BAD_PARAM);
+}
+
+#[test]
+fn default_handlers_are_spared_what_asks_for_it() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(b, &register(&[], Vec::new()));
+    world.ask_status(a, &notify(Range::LOCAL, vec![Info::new(keys::EVENT_NON_DEFAULT, true)]));
+    assert_eq!(heard(&world, b), 0);
+    world.ask_status(a, &notify(Range::LOCAL, Vec::new()));
+    assert_eq!(heard(&world, b), 1);
+}
+
+#[test]
+fn a_registration_may_be_limited_to_those_whom_an_event_affects() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let other = ProcId::all(&ns("child"));
+    world.ask_status(b, &register(&[CODE], vec![Info::new(keys::EVENT_AFFECTED_PROC, other)]));
+    let affecting = |whom: ProcId| notify(Range::LOCAL, vec![Info::new(keys::EVENT_AFFECTED_PROC, whom)]);
+    world.ask_status(a, &affecting(proc("job", 0)));
+    assert_eq!(heard(&world, b), 0);
+    world.ask_status(a, &affecting(proc("child", 3)));
+    assert_eq!(heard(&world, b), 1);
+    let several = vec![Info::new(keys::EVENT_AFFECTED_PROCS, procs(&[proc("x", 1), proc("child", 0)]))];
+    world.ask_status(a, &notify(Range::LOCAL, several));
+    assert_eq!(heard(&world, b), 2);
+    // A second registration of the same code widens the first, and brings what was missed.
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, b), 3);
+    world.ask_status(a, &affecting(proc("job", 0)));
+    assert_eq!(heard(&world, b), 4);
+}
+
+#[test]
+fn the_host_knows_which_codes_are_wanted_and_no_more_than_once() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let seen = |world: &World| {
+        let told = |op: &HostOp| match op {
+            HostOp::RegisterEvents { codes, .. } => Some((true, codes.clone())),
+            HostOp::DeregisterEvents { codes } => Some((false, codes.clone())),
+            _ => None,
+        };
+        world.history.iter().filter_map(told).collect::<Vec<_>>()
+    };
+    world.ask_status(a, &register(&[CODE, Status(-4000)], Vec::new()));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    world.ask_status(b, &register(&[], Vec::new()));
+    let mut expected = vec![(true, vec![CODE, Status(-4000)]), (true, Vec::new())];
+    assert_eq!(seen(&world), expected);
+    // Never answered, whatever it holds.
+    let before = world.client(a).order.len();
+    world.send(a, &Request::DeregisterEvents(DeregisterEvents { codes: vec![CODE, Status(-4000)] }));
+    world.raw(a, &[2, 14, 0xff]);
+    assert_eq!(world.client(a).order.len(), before);
+    expected.push((false, vec![Status(-4000)]));
+    assert_eq!(seen(&world), expected);
+    world.send(b, &Request::DeregisterEvents(DeregisterEvents { codes: vec![Status(i32::MIN)] }));
+    expected.push((false, Vec::new()));
+    assert_eq!(seen(&world), expected);
+    world.close(b);
+    expected.push((false, vec![CODE]));
+    assert_eq!(seen(&world), expected);
+}
+
+#[test]
+fn a_registration_is_answered_when_the_host_has_heard_of_it_and_even_if_it_cannot_help() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.obliging = false;
+    let tag = world.send(a, &register(&[CODE], Vec::new()));
+    assert!(!world.has_reply(a, tag));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+    world.ask_status(b, &notify(Range::LOCAL, Vec::new()));
+    assert_eq!(heard(&world, a), 1);
+    let tag = world.send(b, &notify(Range::GLOBAL, Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.status(b, tag), Status::ERR_NOT_SUPPORTED);
+    assert_eq!(heard(&world, a), 2);
+}
+
+#[test]
+fn events_of_the_host_are_told_here_and_not_sent_back() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(a, &register(&[CODE], Vec::new()));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    let before = world.history.len();
+    let call = event(proc("job", 0), Range::NAMESPACE, Vec::new());
+    assert_eq!(world.call(call), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!((heard(&world, a), heard(&world, b)), (0, 1));
+    world.call(event(proc("phalanx", 0), Range::SESSION, Vec::new()));
+    assert_eq!((heard(&world, a), heard(&world, b)), (1, 2));
+    assert_eq!(world.history.len(), before);
+}
+
+#[test]
+fn recent_events_are_told_to_those_who_register_later_behind_their_answer() {
+    let mut world = World::with_job(1, 3);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(a, &notify(Range::NAMESPACE, vec![Info::new(keys::EVENT_TEXT_MESSAGE, "kept")]));
+    world.ask_status(a, &notify(Range::NAMESPACE, vec![Info::new(keys::EVENT_DO_NOT_CACHE, true)]));
+    world.ask_status(a, &notify(Range::RM, Vec::new()));
+    let data = world.send(b, &Request::JobData);
+    let tag = world.send(b, &register(&[CODE], Vec::new()));
+    assert_eq!(world.client(b).order, [data, tag, 0]);
+    // It is not told again, nor is the source.
+    world.ask_status(b, &register(&[Status(-1)], Vec::new()));
+    world.ask_status(b, &register(&[], Vec::new()));
+    world.ask_status(a, &register(&[CODE], Vec::new()));
+    assert_eq!((heard(&world, a), heard(&world, b)), (0, 1));
+    world.advance(Duration::from_secs(121));
+    let c = world.connect(2);
+    world.ask_status(c, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, c), 0, "old news");
+}
+
+#[test]
+fn what_is_kept_for_later_is_bounded() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    for _ in 0..MAX_CACHED_EVENTS + 10 {
+        world.ask_status(a, &notify(Range::LOCAL, Vec::new()));
+    }
+    let big = Info::new(keys::EVENT_TEXT_MESSAGE, Value::ByteObject(Blob::from(vec![0; 1 << 20])));
+    world.ask_status(a, &notify(Range::LOCAL, vec![big]));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, b), MAX_CACHED_EVENTS);
+    let codes: Vec<Status> = (0..).map(Status).take(MAX_REGISTRATIONS + 1).collect();
+    assert_eq!(world.ask_status(b, &register(&codes, Vec::new())), Status::ERR_OUT_OF_RESOURCE);
+}
+
+#[test]
+fn process_sets_are_announced_here() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    world.ask_status(a, &register(&[Status::PROCESS_SET_DEFINE, Status::PROCESS_SET_DELETE], Vec::new()));
+    let before = world.history.len();
+    let members = vec![proc("job", 0), proc("far", 9)];
+    let define = ServerCall::DefineProcessSet { name: "s".into(), members: members.clone() };
+    assert_eq!(world.call(define.clone()), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.call(define), ServerReturn::Done(Status::ERR_EXISTS));
+    let delete = ServerCall::DeleteProcessSet { name: "s".into() };
+    assert_eq!(world.call(delete.clone()), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.call(delete), ServerReturn::Done(Status::ERR_NOT_FOUND));
+    let told = &world.client(a).events;
+    assert_eq!(told.len(), 2);
+    let expected = vec![Info::new(keys::PSET_NAME, "s"), Info::new(keys::PSET_MEMBERS, procs(&members))];
+    assert_eq!((told[0].code, &told[0].info), (Status::PROCESS_SET_DEFINE, &expected));
+    assert_eq!(world.history.len(), before, "every server is told by its own host");
+}
+
+#[test]
+fn missed_heartbeats_raise_the_chosen_event_once() {
+    use phalanx_wire::cmd::InfoReply;
+    use phalanx_wire::cmd::monitor::Monitor;
+    use phalanx_wire::frame::{TAG_HEARTBEAT, encode_frame};
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    let monitor = Monitor {
+        what: Info::new(keys::MONITOR_HEARTBEAT, Value::Pointer),
+        error: CODE,
+        directives: vec![
+            Info::new(keys::MONITOR_ID, "m"),
+            Info::new(keys::MONITOR_HEARTBEAT_TIME, 5u32),
+            Info::new(keys::MONITOR_HEARTBEAT_DROPS, 1u32),
+        ],
+    };
+    let reply: InfoReply = world.ask(a, &Request::Monitor(monitor.clone()));
+    assert_eq!(reply.status, Status::SUCCESS);
+    let beat = encode_frame(0, TAG_HEARTBEAT, &[]);
+    for _ in 0..4 {
+        world.bytes(a, &beat);
+        world.advance(Duration::from_secs(5));
+    }
+    assert_eq!(heard(&world, b), 0);
+    world.advance(Duration::from_secs(5));
+    assert_eq!(heard(&world, b), 0, "one may be missed");
+    for _ in 0..3 {
+        world.advance(Duration::from_secs(5));
+    }
+    assert_eq!(heard(&world, b), 1);
+    assert_eq!(world.client(b).events[0].source, proc("job", 0));
+    world.bytes(a, &beat);
+    for _ in 0..4 {
+        world.advance(Duration::from_secs(5));
+    }
+    assert_eq!(heard(&world, b), 2, "after a sign of life it counts anew");
+    let what = Info::new(keys::MONITOR_CANCEL, "m");
+    let cancel = Request::Monitor(Monitor { what, error: Status::SUCCESS, directives: Vec::new() });
+    assert_eq!(world.ask::<InfoReply>(a, &cancel).status, Status::SUCCESS);
+    world.ask::<InfoReply>(a, &Request::Monitor(monitor));
+    world.close(a);
+    for _ in 0..9 {
+        world.advance(Duration::from_secs(5));
+    }
+    assert_eq!(heard(&world, b), 2, "nobody watches who has gone");
+}

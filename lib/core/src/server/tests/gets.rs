@@ -1,0 +1,423 @@
+use std::time::Duration;
+
+use phalanx_spec::{DataType, Rank, Scope, Status, keys};
+use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::commit::Commit;
+use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
+use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
+
+use super::world::{World, dialect, get, global, job, key, ns, proc};
+use crate::host::{HostOp, HostReply};
+use crate::machine::ConnId;
+use crate::server::modex::Contribution;
+use crate::server::{ServerCall, ServerReturn};
+
+fn put(world: &mut World, conn: ConnId, scope: Scope, name: &str, value: &str) {
+    let kvals = vec![Kval { key: key(name), value: value.into() }];
+    let commit = match scope {
+        Scope::GLOBAL => global(name, value),
+        _ => Commit { buckets: vec![(scope, kvals)] },
+    };
+    assert_eq!(world.ask_status(conn, &Request::Commit(commit)), Status::SUCCESS);
+}
+
+fn modex(of: &ProcId, name: &str, value: &str) -> Blob {
+    let mut contribution = Contribution::new();
+    contribution.add(of, &[(key(name), Value::from(value))].into());
+    contribution.into_blob()
+}
+
+fn array<'a>(reply: &'a Reply, name: &str) -> &'a DataArray {
+    let mut values = reply.data.iter().flat_map(|owner| &owner.values);
+    values.find(|kval| kval.key == name).unwrap().value.as_array().unwrap()
+}
+
+fn of_array(array: &DataArray, name: &str) -> Value {
+    array.infos().find(|info| info.key == name).unwrap().value.clone()
+}
+
+#[test]
+fn what_a_peer_has_committed_is_there_at_once() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    put(&mut world, a, Scope::LOCAL, "y", "2");
+    let reply: Reply = world.ask(b, &get(&proc("job", 0), "x", Vec::new()));
+    // All of the rank's values, since the client will not ask again.
+    let values = vec![Kval { key: key("x"), value: "1".into() }, Kval { key: key("y"), value: "2".into() }];
+    assert_eq!(
+        reply,
+        Reply { status: Status::SUCCESS, data: vec![OwnerData { owner: proc("job", 0), values }] }
+    );
+    // Its own values, too.
+    let tag = world.send(a, &get(&proc("job", 0), "y", Vec::new()));
+    assert_eq!(world.value(a, tag, "y"), Some("2".into()));
+    // A later value takes the place of the earlier one.
+    put(&mut world, a, Scope::GLOBAL, "x", "3");
+    let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+    assert_eq!(world.value(b, tag, "x"), Some("3".into()));
+}
+
+#[test]
+fn scopes_keep_values_on_their_side_of_the_network() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    put(&mut world, a, Scope::REMOTE, "far", "1");
+    put(&mut world, a, Scope::LOCAL, "near", "2");
+    assert_eq!(world.ask_status(b, &get(&proc("job", 0), "far", Vec::new())), Status::ERR_NOT_FOUND);
+    for (name, found) in [("far", true), ("near", false)] {
+        let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key(name)) };
+        let ServerReturn::Modex(result) = world.call(call) else { panic!() };
+        assert_eq!(result.is_ok(), found, "{name}");
+    }
+}
+
+#[test]
+fn a_get_waits_for_the_first_commit_and_for_no_longer() {
+    let mut world = World::with_job(1, 3);
+    let (a, b, c) = (world.connect(0), world.connect(1), world.connect(2));
+    let waiting = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+    let other = world.send(c, &get(&proc("job", 0), "y", Vec::new()));
+    let immediate = get(&proc("job", 0), "x", vec![Info::new(keys::IMMEDIATE, true)]);
+    assert_eq!(world.ask_status(b, &immediate), Status::ERR_NOT_FOUND);
+    assert!(!world.has_reply(b, waiting));
+    let why = world.server.explain();
+    assert_eq!((why[0].operation, &*why[0].subject), ("get", "x of job:0"));
+    assert_eq!((&*why[0].asked_by, &*why[0].missing), (&[proc("job", 1)][..], &[proc("job", 0)][..]));
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    assert_eq!(world.value(b, waiting, "x"), Some("1".into()));
+    // A key that the first commit lacks may still come, but not for ever.
+    assert!(!world.has_reply(c, other));
+    world.advance(Duration::from_secs(3));
+    assert_eq!(world.status(c, other), Status::ERR_NOT_FOUND);
+    assert!(world.server.explain().is_empty());
+}
+
+#[test]
+fn a_get_ends_with_its_time() {
+    let mut world = World::with_job(1, 2);
+    let b = world.connect(1);
+    let tag = world.send(b, &get(&proc("job", 0), "x", vec![Info::new(keys::TIMEOUT, 5i32)]));
+    assert_eq!(world.server.explain()[0].deadline, Some(world.now.after(Duration::from_secs(5))));
+    world.advance(Duration::from_secs(4));
+    assert!(!world.has_reply(b, tag));
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.status(b, tag), Status::ERR_TIMEOUT);
+    put_later(&mut world);
+}
+
+/// A commit after the time is nobody's answer.
+fn put_later(world: &mut World) {
+    let a = world.connect(0);
+    put(world, a, Scope::GLOBAL, "x", "1");
+}
+
+#[test]
+fn whoever_waits_for_a_rank_that_ends_is_told() {
+    type End = fn(&mut World, ConnId);
+    let ends: [(End, Status); 3] = [
+        (|world, conn| world.close(conn), Status::ERR_LOST_CONNECTION),
+        (
+            |world, conn| {
+                world.ask_status(conn, &Request::Finalize);
+            },
+            Status::ERR_NOT_FOUND,
+        ),
+        (
+            |world, _| drop(world.call(ServerCall::DeregisterClient(proc("job", 0)))),
+            Status::ERR_LOST_CONNECTION,
+        ),
+    ];
+    for (end, status) in ends {
+        let mut world = World::with_job(1, 2);
+        let (a, b) = (world.connect(0), world.connect(1));
+        let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+        let (call, returned) = world.try_call(ServerCall::DirectModex { proc: proc("job", 0), key: None });
+        assert_eq!(returned, None);
+        end(&mut world, a);
+        assert_eq!(world.status(b, tag), status);
+        assert!(world.returns.contains_key(&call));
+        assert_eq!(
+            world.ask_status(b, &get(&proc("job", 0), "x", Vec::new())),
+            status,
+            "nor does it hang later"
+        );
+    }
+}
+
+#[test]
+fn a_getter_that_goes_leaves_nothing_behind() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.send(b, &get(&proc("job", 0), "x", vec![Info::new(keys::TIMEOUT, 5u32)]));
+    world.close(b);
+    assert!(world.server.explain().is_empty());
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    world.advance(Duration::from_secs(60));
+}
+
+#[test]
+fn values_of_other_nodes_come_by_the_host_once_for_all_who_wait() {
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let far = proc("job", 2);
+    let first = world.send(a, &get(&far, "x", Vec::new()));
+    let second = world.send(b, &get(&far, "x", Vec::new()));
+    let (id, op) = world.take_upcall();
+    let info = vec![Info::new(keys::REQUIRED_KEY, "x")];
+    assert_eq!(op, HostOp::DirectModex { proc: far.clone(), info });
+    world.answer_modex(id, modex(&far, "x", "9"));
+    assert_eq!(world.value(a, first, "x"), Some("9".into()));
+    assert_eq!(world.value(b, second, "x"), Some("9".into()));
+    // It is kept; a refresh asks anew; immediate does not ask.
+    let third = world.send(b, &get(&far, "x", Vec::new()));
+    assert_eq!(world.value(b, third, "x"), Some("9".into()));
+    let immediate = get(&far, "z", vec![Info::new(keys::IMMEDIATE, true)]);
+    assert_eq!(world.ask_status(b, &immediate), Status::ERR_NOT_FOUND);
+    let fresh = world.send(b, &get(&far, "x", vec![Info::new(keys::GET_REFRESH_CACHE, true)]));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, modex(&far, "x", "10"));
+    assert_eq!(world.value(b, fresh, "x"), Some("10".into()));
+}
+
+#[test]
+fn one_who_joined_an_upcall_for_another_key_asks_again_and_only_once() {
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let far = proc("job", 2);
+    let first = world.send(a, &get(&far, "x", Vec::new()));
+    let second = world.send(b, &get(&far, "y", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, modex(&far, "x", "1"));
+    assert!(world.has_reply(a, first) && !world.has_reply(b, second));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::DirectModex { info, .. } if info == [Info::new(keys::REQUIRED_KEY, "y")]));
+    world.answer_modex(id, modex(&far, "x", "1"));
+    assert_eq!(world.status(b, second), Status::ERR_NOT_FOUND);
+    let third = world.send(b, &get(&far, "y", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+    assert_eq!(world.status(b, third), Status::ERR_TIMEOUT);
+    let fourth = world.send(b, &get(&far, "y", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, Blob::from(vec![0xff; 9]));
+    assert_eq!(world.status(b, fourth), Status::ERR_UNPACK_FAILURE);
+}
+
+#[test]
+fn a_rank_that_does_not_exist_is_not_waited_for() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    assert_eq!(world.ask_status(a, &get(&proc("job", 2), "x", Vec::new())), Status::ERR_NOT_FOUND);
+    let unknown = world.send(a, &get(&proc("elsewhere", 0), "x", vec![Info::new(keys::TIMEOUT, 3u32)]));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::DirectModex { proc: p, .. } if p == proc("elsewhere", 0)));
+    world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
+    assert_eq!(world.status(a, unknown), Status::ERR_NOT_FOUND);
+    let hanging = world.send(a, &get(&proc("elsewhere", 0), "x", vec![Info::new(keys::TIMEOUT, 3u32)]));
+    world.advance(Duration::from_secs(3));
+    assert_eq!(world.status(a, hanging), Status::ERR_TIMEOUT);
+}
+
+#[test]
+fn a_job_may_become_known_while_somebody_asks_for_it() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let tag = world.send(a, &get(&ProcId::all(&ns("late")), keys::JOB_SIZE, Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.register(job("late", 1, 3));
+    assert_eq!(world.value(a, tag, keys::JOB_SIZE), Some(3u32.into()));
+    world.answer_modex(id, Blob::default());
+    // Now its ranks are local, and are waited for.
+    let tag = world.send(a, &get(&proc("late", 1), "x", Vec::new()));
+    let late = world.connect_as(&proc("late", 1), dialect(5, 0, 3));
+    put(&mut world, late, Scope::GLOBAL, "x", "1");
+    assert_eq!(world.value(a, tag, "x"), Some("1".into()));
+}
+
+#[test]
+fn a_process_of_another_job_is_told_of_the_job_once() {
+    let mut world = World::with_job(1, 1);
+    world.register(job("other", 1, 2));
+    let a = world.connect(0);
+    let b = world.connect_as(&proc("other", 0), dialect(4, 2, 2));
+    put(&mut world, b, Scope::GLOBAL, "x", "1");
+    let reply: Reply = world.ask(a, &get(&proc("other", 0), "x", Vec::new()));
+    let owners: Vec<&ProcId> = reply.data.iter().map(|owner| &owner.owner).collect();
+    assert_eq!(owners, [&ProcId::all(&ns("other")), &proc("other", 0)]);
+    let ranks = reply.data[0].values.iter().filter(|kval| kval.key == keys::PROC_INFO_ARRAY);
+    let first = |kval: &Kval| kval.value.as_array().unwrap().infos().next().unwrap().value.clone();
+    assert_eq!(ranks.map(first).collect::<Vec<_>>(), [Value::Rank(Rank(0)), Value::Rank(Rank(1))]);
+    let reply: Reply = world.ask(a, &get(&proc("other", 0), "x", Vec::new()));
+    assert_eq!(reply.data.len(), 1);
+    assert!(reply.data[0].values.iter().any(|kval| kval.key == keys::HOSTNAME));
+}
+
+#[test]
+fn job_level_values_are_there_or_are_not() {
+    let mut world = World::with_job(2, 2);
+    let a = world.connect(0);
+    let all = ProcId::all(&ns("job"));
+    let tag = world.send(a, &get(&all, keys::JOB_SIZE, Vec::new()));
+    assert_eq!(world.value(a, tag, keys::JOB_SIZE), Some(Value::Uint32(4)));
+    assert_eq!(world.ask_status(a, &get(&all, keys::CREDENTIAL, Vec::new())), Status::ERR_NOT_FOUND);
+    let reply: Reply = world.ask(a, &get(&all, keys::UNIV_SIZE, Vec::new()));
+    assert_eq!(of_array(array(&reply, keys::SESSION_INFO_ARRAY), keys::UNIV_SIZE), Value::Uint32(4));
+    let reply: Reply = world.ask(a, &get(&all, keys::LOCAL_PEERS, Vec::new()));
+    assert_eq!(of_array(array(&reply, keys::NODE_INFO_ARRAY), keys::LOCAL_PEERS), "0,1".into());
+    let everything =
+        Request::Get(Get { nspace: ns("job"), rank: Rank::WILDCARD, info: Vec::new(), key: None });
+    let reply: Reply = world.ask(a, &everything);
+    assert!(reply.data[0].values.len() > 10);
+}
+
+#[test]
+fn nodes_are_found_by_name_by_number_and_by_who_is_there() {
+    let mut world = World::with_job(3, 2);
+    let a = world.connect(0);
+    let here = Info::new(keys::NODE_INFO, true);
+    let asked: [(Rank, Option<Info>, &str); 6] = [
+        (Rank::UNDEF, Some(Info::new(keys::HOSTNAME, "node1")), "2,3"),
+        (Rank::UNDEF, Some(Info::new(keys::NODEID, 102u32)), "4,5"),
+        (Rank::WILDCARD, None, "0,1"),
+        // As 4.2 asks for the peers on its own node.
+        (Rank::WILDCARD, Some(Info::new(keys::HOSTNAME, Value::NullString)), "0,1"),
+        (Rank(3), None, "2,3"),
+        (Rank::WILDCARD, Some(Info::new(keys::NODEID, 100i32)), "0,1"),
+    ];
+    for (rank, which, peers) in asked {
+        let target = ProcId::new(&ns("job"), rank);
+        let info = [here.clone()].into_iter().chain(which).collect();
+        let reply: Reply = world.ask(a, &get(&target, keys::LOCAL_PEERS, info));
+        assert_eq!(of_array(array(&reply, keys::NODE_INFO_ARRAY), keys::LOCAL_PEERS), peers.into());
+        assert_eq!(reply.data[0].owner, ProcId::all(&ns("job")));
+    }
+    let nowhere = vec![here, Info::new(keys::HOSTNAME, "node9")];
+    let target = ProcId::new(&ns("job"), Rank::UNDEF);
+    assert_eq!(world.ask_status(a, &get(&target, keys::LOCAL_PEERS, nowhere)), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn apps_and_sessions_are_asked_for_by_their_directive() {
+    let mut world = World::with_job(1, 2);
+    let a = world.connect(0);
+    let all = ProcId::all(&ns("job"));
+    for info in [
+        vec![Info::new(keys::APP_INFO, true)],
+        vec![Info::new(keys::APP_INFO, true), Info::new(keys::APPNUM, 0u32)],
+    ] {
+        let reply: Reply = world.ask(a, &get(&all, keys::WDIR, info));
+        assert_eq!(of_array(array(&reply, keys::APP_INFO_ARRAY), keys::WDIR), "/home/u".into());
+    }
+    let no_app = vec![Info::new(keys::APP_INFO, true), Info::new(keys::APPNUM, 4u32)];
+    assert_eq!(world.ask_status(a, &get(&all, keys::WDIR, no_app)), Status::ERR_NOT_FOUND);
+    let reply: Reply = world.ask(a, &get(&all, keys::SESSION_ID, vec![Info::new(keys::SESSION_INFO, true)]));
+    assert_eq!(of_array(array(&reply, keys::SESSION_INFO_ARRAY), keys::SESSION_ID), Value::Uint32(17));
+}
+
+#[test]
+fn where_a_rank_is_can_be_asked_of_any_rank() {
+    let mut world = World::with_job(2, 2);
+    let a = world.connect(0);
+    for (rank, node) in [(1, "node0"), (3, "node1")] {
+        let tag = world.send(a, &get(&proc("job", rank), keys::HOSTNAME, Vec::new()));
+        assert_eq!(world.value(a, tag, keys::HOSTNAME), Some(node.into()), "of rank {rank}");
+    }
+    let reserved = get(&proc("job", 1), keys::FABRIC_COORDINATES, Vec::new());
+    assert_eq!(
+        world.ask_status(a, &reserved),
+        Status::ERR_NOT_FOUND,
+        "a reserved key does not come by commit"
+    );
+}
+
+#[test]
+fn a_key_that_is_unique_is_found_without_a_rank() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let anybody = ProcId::new(&ns("job"), Rank::UNDEF);
+    let tag = world.send(a, &get(&anybody, "x", Vec::new()));
+    put(&mut world, b, Scope::GLOBAL, "x", "1");
+    assert_eq!(world.value(a, tag, "x"), Some("1".into()));
+}
+
+#[test]
+fn refresh_gives_everything_a_rank_has_now() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect_as(&proc("job", 0), dialect(5, 0, 3));
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    let own = Request::RefreshCache(RefreshCache { nspace: ns("job"), rank: Rank(0) });
+    let reply: RefreshReply = world.ask(a, &own);
+    assert!(reply.status == Status::SUCCESS && reply.values.iter().any(|kval| kval.key == "x"));
+    let far = Request::RefreshCache(RefreshCache { nspace: ns("job"), rank: Rank(1) });
+    let tag = world.send(a, &far);
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::DirectModex { proc: proc("job", 1), info: Vec::new() });
+    world.answer_modex(id, modex(&proc("job", 1), "z", "2"));
+    let reply: RefreshReply = world.reply(a, tag);
+    assert!(reply.values.iter().any(|kval| kval.key == "z"));
+}
+
+#[test]
+fn a_required_directive_that_nobody_knows_is_refused_and_an_optional_one_is_not() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    let unknown = Info { key: key("site.magic"), flags: InfoFlags::empty(), value: true.into() };
+    assert_eq!(world.ask_status(b, &get(&proc("job", 0), "x", vec![unknown.clone()])), Status::SUCCESS);
+    let required = get(&proc("job", 0), "x", vec![unknown.required()]);
+    assert_eq!(world.ask_status(b, &required), Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn commits_are_bounded_and_replaced_values_do_not_count() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let big = Value::ByteObject(Blob::from(vec![0; 40 << 20]));
+    let one = |name: &str| {
+        let kval = Kval { key: key(name), value: big.clone() };
+        Request::Commit(Commit { buckets: vec![(Scope::LOCAL, vec![kval])] })
+    };
+    for _ in 0..5 {
+        assert_eq!(world.ask_status(a, &one("same")), Status::SUCCESS);
+    }
+    let statuses: Vec<Status> =
+        ["b", "c", "d", "e", "f", "g"].iter().map(|name| world.ask_status(a, &one(name))).collect();
+    assert_eq!(statuses.iter().filter(|s| **s == Status::ERR_OUT_OF_RESOURCE).count(), 1);
+}
+
+#[test]
+fn names_of_process_sets_are_got_like_values() {
+    let mut world = World::with_job(1, 2);
+    let a = world.connect(0);
+    let names = get(&proc("job", 0), keys::PSET_NAMES, Vec::new());
+    assert_eq!(world.ask_status(a, &names), Status::ERR_NOT_FOUND);
+    for (name, members) in [("one", vec![proc("job", 1)]), ("two", vec![ProcId::all(&ns("job"))])] {
+        let call = ServerCall::DefineProcessSet { name: name.into(), members };
+        assert_eq!(world.call(call), ServerReturn::Done(Status::SUCCESS));
+    }
+    let tag = world.send(a, &names);
+    assert_eq!(world.value(a, tag, keys::PSET_NAMES), Some("two".into()));
+}
+
+#[test]
+fn a_value_of_any_type_comes_back_as_it_went() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let items = vec![Value::Uint16(1), Value::Uint16(2)];
+    let values = [
+        Value::Double(0.5),
+        Value::NullString,
+        Value::Proc(proc("job", 1)),
+        Value::DataArray(Box::new(DataArray { of: DataType::UINT16, items })),
+        Value::ByteObject(Blob::default()),
+        Value::Int64(i64::MIN),
+    ];
+    let kvals =
+        |(i, value): (usize, &Value)| Kval { key: Key::new(&format!("k{i}")).unwrap(), value: value.clone() };
+    let bucket: Vec<Kval> = values.iter().enumerate().map(kvals).collect();
+    let commit = Commit { buckets: vec![(Scope::LOCAL, bucket.clone())] };
+    assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
+    let reply: Reply = world.ask(b, &get(&proc("job", 0), "k0", Vec::new()));
+    assert_eq!(reply.data[0].values, bucket);
+}
