@@ -27,6 +27,8 @@ pub(crate) enum Command {
     /// Run programs as the ranks of one job
     #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
     Run(Box<RunArgs>),
+    /// Greet the other ranks: a first program for 'px run' to start
+    Hello,
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Print or write the man pages

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 pub(crate) mod completions;
+pub(crate) mod hello;
 pub(crate) mod man;
 pub(crate) mod run;
 
