@@ -22,7 +22,7 @@ pub struct ScriptedServer {
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
     /// Modex data of others, as fences brought it.
-    known: BTreeMap<(ProcId, String), Blob>,
+    known: BTreeMap<Nspace, Vec<Blob>>,
     asked: Vec<(CallId, ProcId, Option<Key>)>,
     /// The local processes of each job, and the job's size.
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
@@ -94,7 +94,7 @@ impl ScriptedServer {
             ServerCall::DeregisterNspace(nspace) => {
                 self.jobs.remove(&nspace);
                 self.committed.retain(|proc, _| proc.nspace != nspace);
-                self.known.retain(|(proc, _), _| proc.nspace != nspace);
+                self.known.remove(&nspace);
             }
             ServerCall::Notify(event) => self.events.push(event),
             _ => {}
@@ -103,15 +103,16 @@ impl ScriptedServer {
     }
 
     fn on_reply(&mut self, id: HostCallId, reply: HostReply) {
-        for (proc, want) in self.pending.remove(&id).unwrap_or_default() {
-            if let HostReply::Modex(Ok(blob)) = &reply {
-                decode(blob).for_each(|(owner, key, value)| {
-                    self.known.insert((owner, key), value);
-                });
-            }
+        let waiting = self.pending.remove(&id).unwrap_or_default();
+        if let (HostReply::Modex(Ok(blob)), Some((proc, _))) = (&reply, waiting.first())
+            && !blob.is_empty()
+        {
+            self.known.entry(proc.nspace.clone()).or_default().push(blob.clone());
+        }
+        for (proc, want) in waiting {
             let answer = match (&reply, want) {
-                (HostReply::Modex(Ok(_)), Want::Key(owner, key)) => match self.known.get(&(owner, key)) {
-                    Some(value) => Answer::Value(value.clone()),
+                (HostReply::Modex(Ok(_)), Want::Key(owner, key)) => match self.recall(&owner, &key) {
+                    Some(value) => Answer::Value(value),
                     None => Answer::Done(Status::ERR_NOT_FOUND),
                 },
                 (HostReply::Lookup(Ok(found)), _) => match found.first().map(|pdata| &pdata.value) {
@@ -124,6 +125,16 @@ impl ScriptedServer {
             };
             self.answers.push((proc, answer));
         }
+    }
+
+    /// What a fence or a direct modex brought, the newest first.
+    fn recall(&self, owner: &ProcId, key: &str) -> Option<Blob> {
+        let line = format!("{} {} {key} ", owner.nspace, owner.rank.0);
+        let known = self.known.get(&owner.nspace)?.iter().rev();
+        known
+            .flat_map(|blob| blob.as_bytes().split(|b| *b == b'\n'))
+            .find_map(|l| l.strip_prefix(line.as_bytes()))
+            .map(Blob::from)
     }
 
     fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
@@ -183,8 +194,7 @@ impl RankServer for ScriptedServer {
             Op::Get { rank, key } => {
                 let owner = ProcId::new(&proc.nspace, rank);
                 let local = self.committed.get(&owner).and_then(|values| values.get(&key)).cloned();
-                match local.map(Blob::from).or_else(|| self.known.get(&(owner.clone(), key.clone())).cloned())
-                {
+                match local.map(Blob::from).or_else(|| self.recall(&owner, &key)) {
                     Some(value) => self.answers.push((from, Answer::Value(value))),
                     None => {
                         let info = vec![Info::new(keys::REQUIRED_KEY, key.as_str())];
@@ -254,15 +264,4 @@ fn encode(proc: &ProcId, values: &BTreeMap<String, Vec<u8>>) -> Blob {
         bytes.push(b'\n');
     }
     bytes.into()
-}
-
-fn decode(blob: &Blob) -> impl Iterator<Item = (ProcId, String, Blob)> {
-    blob.as_bytes().split(|b| *b == b'\n').filter_map(|line| {
-        let mut words = line.splitn(4, |b| *b == b' ');
-        let mut word = || words.next().and_then(|word| std::str::from_utf8(word).ok());
-        let nspace = Nspace::new(word()?).ok()?;
-        let rank = Rank(word()?.parse().ok()?);
-        let key = word()?.to_owned();
-        Some((ProcId::new(&nspace, rank), key, Blob::from(words.next()?)))
-    })
 }
