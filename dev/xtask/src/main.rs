@@ -3,6 +3,7 @@
 //! One file per chore, one row in [`CHORES`] each. A chore gets the arguments after its name and either succeeds or
 //! says what was wrong; nothing here ends up in a product.
 
+mod bench;
 mod cargo;
 mod ci;
 mod deps;
@@ -29,6 +30,12 @@ const CHORES: &[Chore] = &[
         usage: "test [--no-peers] [FILTER..]",
         summary: "run the tests; without --no-peers also those against programs of others, which root gets installed",
         run: test::run,
+    },
+    Chore {
+        name: "bench",
+        usage: "bench [launch] [client] [memory] [soak] [--sizes N,..] [--runs N]",
+        summary: "measure px beside other launchers and print ratios",
+        run: bench::run,
     },
     Chore {
         name: "gen",

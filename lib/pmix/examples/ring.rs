@@ -18,6 +18,9 @@ fn main() -> Result<(), pmix::Error> {
         client.get(&client.peer(rank), "ring.greeting", &[])?;
         heard += 1;
     }
-    println!("{me} of {size}: heard {heard}, my neighbour says \"{}\"", greeting.as_str().unwrap_or_default());
+    println!(
+        "{me} of {size}: heard {heard}, my neighbour says \"{}\"",
+        greeting.as_str().unwrap_or_default()
+    );
     client.finalize(&[Info::new(keys::EMBED_BARRIER, true)])
 }

@@ -1,0 +1,46 @@
+//! What the calls of an unmodified libpmix 4.2 cost under each PMIx server.
+
+use std::collections::BTreeMap;
+
+use phalanx_interop::{Library, bench};
+
+use crate::Plan;
+use crate::launcher::Launcher;
+use crate::measure::{captured, median};
+use crate::table::{self, Row};
+
+pub(crate) fn run(plan: &Plan) {
+    let program = bench(Library::Pmix4, "client_calls");
+    for &ranks in &plan.sizes {
+        let mut metrics: BTreeMap<String, Row> = BTreeMap::new();
+        for round in 0..=plan.runs {
+            for launcher in [Launcher::Px, Launcher::OpenMpi] {
+                let run = captured(launcher.command(ranks, &program, &[]));
+                if run.code != Some(0) {
+                    println!("client, n={ranks}: {} ended with {:?}", launcher.name(), run.code);
+                    continue;
+                }
+                for (metric, samples) in metrics_of(&run.stdout) {
+                    let row = metrics.entry(metric).or_default();
+                    if round > 0 {
+                        row.entry(launcher).or_default().extend(median(samples));
+                    }
+                }
+            }
+        }
+        table::print(&format!("client calls, n={ranks}"), "us", &metrics.into_iter().collect::<Vec<_>>());
+    }
+}
+
+/// What all ranks printed, by metric.
+fn metrics_of(text: &str) -> BTreeMap<String, Vec<f64>> {
+    let mut metrics: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some((metric, value)) = line.split_once(' ')
+            && let Ok(value) = value.parse()
+        {
+            metrics.entry(metric.to_owned()).or_default().push(value);
+        }
+    }
+    metrics
+}
