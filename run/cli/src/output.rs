@@ -81,7 +81,11 @@ impl Output {
         let rules = |sink: &Sink| Rules {
             solo,
             opens: plan.form == Form::Text,
-            prompt_after: (sink.is_terminal() || plan.form != Form::Text).then_some(PROMPT_AFTER),
+            prompt_after: match (sink.is_terminal(), plan.form) {
+                (true, _) => Some(PROMPT_AFTER),
+                (false, Form::Text) => None,
+                (false, _) => Some(PIECE_AFTER),
+            },
             patience: if sink.is_terminal() { PATIENCE_ON_TERMINAL } else { PATIENCE },
         };
         let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
@@ -314,6 +318,8 @@ fn digits(ranks: u32) -> usize {
 
 /// Longer than a program needs between two pieces of one line, shorter than a person notices.
 const PROMPT_AFTER: Duration = Duration::from_millis(50);
+/// When a program reads along, a line is rather late than in pieces.
+const PIECE_AFTER: Duration = Duration::from_millis(500);
 const PATIENCE_ON_TERMINAL: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Output is taken no further when this many bytes wait for a reader.

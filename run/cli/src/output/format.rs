@@ -26,10 +26,7 @@ pub(crate) fn append(
                 out.extend_from_slice(line);
             }
         }
-        Form::Json if plan.raw => json(out, plan, source, bytes, now),
-        Form::Json => {
-            bytes.split_inclusive(|b| *b == b'\n').for_each(|line| json(out, plan, source, line, now))
-        }
+        Form::Json => json(out, plan, source, bytes, now),
         Form::Xml if plan.raw => xml(out, plan, source, bytes, true, now),
         Form::Xml => bytes.split_inclusive(|b| *b == b'\n').for_each(|line| match line.split_last() {
             Some((b'\n', line)) => xml(out, plan, source, line, true, now),
@@ -79,26 +76,35 @@ fn prefix(plan: &OutputPlan, source: &Source<'_>, now: SystemTime) -> String {
     prefix
 }
 
-/// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`
+/// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`, an object for each line, or for the whole
+/// chunk.
 fn json(out: &mut Vec<u8>, plan: &OutputPlan, source: &Source<'_>, bytes: &[u8], now: SystemTime) {
     let proc = &source.stream.proc;
-    let mut object = serde_json::Map::new();
-    object.insert("type".into(), "output".into());
-    object.insert("nspace".into(), proc.nspace.as_str().into());
-    object.insert("rank".into(), proc.rank.0.into());
+    let quoted = |text: &str| serde_json::Value::from(text);
+    let nspace = quoted(proc.nspace.as_str());
+    let mut head = format!("{{\"type\":\"output\",\"nspace\":{nspace},\"rank\":{}", proc.rank.0);
     if let Some(host) = source.host {
-        object.insert("host".into(), host.into());
+        head.push_str(&format!(",\"host\":{}", quoted(host)));
     }
-    object.insert("stream".into(), source.stream.channel.name().into());
+    head.push_str(&format!(",\"stream\":\"{}\"", source.stream.channel.name()));
     if plan.timestamp {
-        object.insert("time".into(), timestamp(now).into());
+        head.push_str(&format!(",\"time\":\"{}\"", timestamp(now)));
     }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => object.insert("data".into(), text.into()),
-        Err(_) => object.insert("base64".into(), base64(bytes).into()),
+    let mut object = |bytes: &[u8]| {
+        out.extend_from_slice(head.as_bytes());
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                out.extend_from_slice(b",\"data\":");
+                // Writing to memory does not fail.
+                let _ = serde_json::to_writer(&mut *out, text);
+            }
+            Err(_) => out.extend_from_slice(format!(",\"base64\":\"{}\"", base64(bytes)).as_bytes()),
+        }
+        out.extend_from_slice(b"}\n");
     };
-    if serde_json::to_writer(&mut *out, &object).is_ok() {
-        out.push(b'\n');
+    match plan.raw {
+        true => object(bytes),
+        false => bytes.split_inclusive(|b| *b == b'\n').for_each(object),
     }
 }
 

@@ -26,17 +26,19 @@ pub(crate) fn lines(end: &JobEnd) -> Vec<String> {
             ));
             Some(by.rank)
         }
-        JobVerdict::NotStarted { error } => {
-            lines.push(error.clone());
-            None
-        }
+        JobVerdict::NotStarted { error } => return vec![error.clone()],
         JobVerdict::TimedOut { limit } => {
-            lines.push(format!("the job was ended because it ran longer than {}", words::duration(*limit)));
-            None
+            let running: Vec<u32> =
+                end.procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+            let who = match running.len() {
+                0 => String::new(),
+                1 => format!("; {} was still running", words::ranks(&running)),
+                _ => format!("; {} were still running", words::ranks(&running)),
+            };
+            return vec![format!("the job was ended after {}, its time limit{who}", words::duration(*limit))];
         }
         JobVerdict::Cancelled { signal } => {
-            lines.push(format!("the job was ended by {}", words::signal(*signal)));
-            None
+            return vec![format!("the job was ended by {}", words::signal(*signal))];
         }
         JobVerdict::NodeLost { node } => {
             lines.push(format!("node {node} was lost"));

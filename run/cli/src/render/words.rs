@@ -7,8 +7,8 @@ pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0 if time.as_millis() < 10 => format!("{} ms", time.as_micros().div_ceil(1000)),
-        0..10 => format!("{:.1} s", time.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
+        0..10 if time.subsec_millis() >= 50 => format!("{:.1} s", time.as_secs_f64()),
+        0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
     }
@@ -92,8 +92,8 @@ mod tests {
     fn durations() {
         let said = |ms| duration(Duration::from_millis(ms));
         assert_eq!(
-            [0, 3, 400, 1234, 12_000, 185_000, 7_380_000].map(said),
-            ["0 ms", "3 ms", "0.4 s", "1.2 s", "12 s", "3 min 5 s", "2 h 3 min"]
+            [0, 3, 400, 1000, 1234, 12_000, 185_000, 7_380_000].map(said),
+            ["0 ms", "3 ms", "0.4 s", "1 s", "1.2 s", "12 s", "3 min 5 s", "2 h 3 min"]
         );
     }
 

@@ -14,7 +14,7 @@ use phalanx_wire::Nspace;
 
 use crate::cmd::run::plan;
 use crate::cmd::run::status::Status;
-use crate::failure::Failure;
+use crate::failure::{EXIT_FAILURE, Failure};
 use crate::output::{Channel, Output, Stream};
 use crate::render::{ending, hint, words};
 use crate::resolve::Run;
@@ -30,9 +30,9 @@ pub(crate) struct User<'a> {
     asked_to_end: u32,
     /// What is to be done to the job as soon as it has a name.
     postponed: Option<Control>,
-    /// Nobody reads our output any more.
-    reader_gone: bool,
-    /// Something is wrong that the job knows nothing of.
+    /// What px exits with because it cannot write any more.
+    unwritable: Option<u8>,
+    /// Something went wrong that the job knows nothing of.
     trouble: bool,
 }
 
@@ -50,7 +50,7 @@ impl<'a> User<'a> {
             nspace: None,
             asked_to_end: 0,
             postponed: None,
-            reader_gone: false,
+            unwritable: None,
             trouble: false,
         }
     }
@@ -194,17 +194,19 @@ impl<'a> User<'a> {
 
     /// A reader that is gone ends the job, as SIGPIPE would have ended the program without us.
     async fn on_written(&mut self, written: std::io::Result<()>) {
-        let Err(error) = written else { return };
-        if error.kind() == ErrorKind::BrokenPipe {
-            self.reader_gone = true;
-        } else {
-            self.trouble = true;
-            self.say(&hint::failure(
-                &Failure::new("cannot write output").because(error),
-                self.run.voice.json,
-            ));
+        if let Err(error) = written {
+            self.cannot_write(error);
+            self.end_job(SIGPIPE).await;
         }
-        self.end_job(SIGPIPE).await;
+    }
+
+    fn cannot_write(&mut self, error: std::io::Error) {
+        let gone = error.kind() == ErrorKind::BrokenPipe;
+        self.unwritable.get_or_insert(if gone { 128 + SIGPIPE as u8 } else { EXIT_FAILURE });
+        if !gone {
+            let failure = Failure::new("cannot write output").because(error);
+            self.say(&hint::failure(&failure, self.run.voice.json));
+        }
     }
 
     /// Shows what is left, says how it ended, and returns the exit code.
@@ -218,46 +220,42 @@ impl<'a> User<'a> {
         self.file_trouble();
         let mut code = match &end {
             Ok(end) => self.tell(end),
-            Err(_) => 0,
+            Err(_) => EXIT_FAILURE,
         };
         while !self.output.is_empty() {
             tokio::select! {
                 biased;
                 // Whoever does not want to read the rest need not.
-                signal = signals.next() => if signal == SignalEvent::Interrupt {
+                signal = signals.next() => if is_wish_to_end(signal) {
                     break;
                 },
                 written = self.output.flush() => if let Err(error) = written {
-                    self.reader_gone |= error.kind() == ErrorKind::BrokenPipe;
-                    self.trouble |= error.kind() != ErrorKind::BrokenPipe;
+                    self.cannot_write(error);
                 },
             }
         }
-        if self.reader_gone {
-            code = 128 + SIGPIPE as u8;
-        } else if self.trouble && code == 0 {
-            code = crate::failure::EXIT_FAILURE;
+        if self.trouble && code == 0 {
+            code = EXIT_FAILURE;
         }
-        end.map(|_| code)
+        end.map(|_| self.unwritable.unwrap_or(code))
     }
 
+    /// Says how the job ended, unless it was because nobody reads what is said.
     fn tell(&mut self, end: &JobEnd) -> u8 {
         let voice = self.run.voice;
-        if !self.reader_gone {
-            if voice.json {
-                self.output.say(&ending::json(end).to_string());
-            } else if voice.verbose > 0 && end.exit_code == 0 {
-                let (ranks, time) = (words::count(end.procs.len(), "rank"), words::duration(end.duration));
-                self.output.say(&hint::note(&format!("{ranks} ended well after {time}"), false));
-            } else {
-                for (index, line) in ending::lines(end).into_iter().enumerate() {
-                    let line = match index {
-                        0 => hint::failure(&Failure::new(line), false),
-                        _ => hint::note(&line, false),
-                    };
-                    self.output.say(&line);
-                }
+        let silent = self.unwritable.is_some();
+        if voice.json && !silent {
+            self.output.say(&ending::json(end).to_string());
+        } else if end.exit_code != 0 && !silent {
+            for (index, line) in ending::lines(end).into_iter().enumerate() {
+                self.output.say(&match index {
+                    0 => hint::failure(&Failure::new(line), false),
+                    _ => hint::note(&line, false),
+                });
             }
+        } else if voice.verbose > 0 && !silent {
+            let (ranks, time) = (words::count(end.procs.len(), "rank"), words::duration(end.duration));
+            self.output.say(&hint::note(&format!("{ranks} ended well after {time}"), false));
         }
         if let Some(path) = &self.run.report {
             let report = format!("{}\n", ending::json(end));
@@ -276,6 +274,11 @@ impl<'a> User<'a> {
             code => u8::try_from(code & 0xff).ok().filter(|code| *code != 0).unwrap_or(1),
         }
     }
+}
+
+fn is_wish_to_end(signal: SignalEvent) -> bool {
+    use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+    matches!(signal, Interrupt | Terminate | Hangup | Quit)
 }
 
 fn which(channel: IofChannel) -> Channel {

@@ -71,10 +71,7 @@ fn other_endings() {
     let limit = Duration::from_secs(90);
     assert_eq!(
         lines(&end(JobVerdict::TimedOut { limit }, 124, vec![ended(0, TERM, true)])),
-        [
-            "the job was ended because it ran longer than 1 min 30 s",
-            "rank 0 was ended by px as a consequence"
-        ]
+        ["the job was ended after 1 min 30 s, its time limit; rank 0 was still running"]
     );
     assert_eq!(
         lines(&end(JobVerdict::Cancelled { signal: 2 }, 130, Vec::new())),
