@@ -13,6 +13,7 @@ mod random;
 pub mod script;
 pub mod scripted;
 mod user;
+pub mod wired;
 mod world;
 
 pub use process::Fate;

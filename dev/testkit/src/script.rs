@@ -68,6 +68,10 @@ pub enum Op {
     Abort {
         status: i32,
     },
+    /// Registers a handler for these codes; none: for all.
+    Listen {
+        codes: Vec<Status>,
+    },
     Notify {
         code: Status,
         range: Range,

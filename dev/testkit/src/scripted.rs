@@ -229,6 +229,7 @@ impl RankServer for ScriptedServer {
                 let message = "as the script says".to_owned();
                 self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
             }
+            Op::Listen { codes } => self.upcall(HostOp::RegisterEvents { codes, info: Vec::new() }, done),
             Op::Notify { code, range } => {
                 let event = Event { code, source: from, range, info: Vec::new() };
                 self.upcall(HostOp::Notify { event }, done);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, NodeId};
 use phalanx_spec::{IofChannel, Range, Rank, Status};
-use phalanx_testkit::scripted::ScriptedServer;
+use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{Blob, Nspace, ProcId};
 
-fn world(seed: u64, nodes: u32, cores: u32) -> World<ScriptedServer> {
-    let server = Box::new(|_| ScriptedServer::default());
+fn world(seed: u64, nodes: u32, cores: u32) -> World<WiredServer> {
+    let server = Box::new(move |node| WiredServer::new(node, seed));
     World::new(Setup { seed, nodes, radix: 2, cores, limits: Limits::default(), server })
 }
 
@@ -18,7 +18,7 @@ fn job(program: &str, procs: u32) -> JobRequest {
     JobRequest { apps: vec![app], env: vec!["HOME=/root".into()], ..JobRequest::default() }
 }
 
-fn run(world: &mut World<ScriptedServer>, job: JobRequest) -> JobEnd {
+fn run(world: &mut World<WiredServer>, job: JobRequest) -> JobEnd {
     let request = world.submit(job);
     world.run_until(Duration::from_secs(60), |w| {
         let ended = w.user.accepted.get(&request).is_some_and(|nspace| w.user.ends.contains_key(nspace));
@@ -224,18 +224,25 @@ fn published_data_is_found_by_others() {
 }
 
 #[test]
-fn events_reach_the_daemons_in_range() {
+fn events_reach_those_in_range_who_listen() {
     let mut world = world(9, 4, 1);
     let code = Status(-3000);
-    world.script(move |proc| match proc.rank.0 {
-        2 => Script::new(vec![
-            Step::Sleep(Duration::from_millis(500)),
-            Step::Ask(Op::Notify { code, range: Range::NAMESPACE }),
-        ]),
-        _ => Script::new(vec![Step::Sleep(Duration::from_secs(2))]),
+    world.script(move |proc| {
+        let mut steps = vec![Step::Ask(Op::Init)];
+        match proc.rank.0 {
+            2 => steps.extend([
+                Step::Sleep(Duration::from_millis(500)),
+                Step::Ask(Op::Notify { code, range: Range::NAMESPACE }),
+            ]),
+            rank => steps.extend([
+                Step::Ask(Op::Listen { codes: vec![if rank == 3 { Status(-3001) } else { code }] }),
+                Step::Sleep(Duration::from_secs(2)),
+            ]),
+        }
+        steps.push(Step::Ask(Op::Finalize));
+        Script::new(steps)
     });
-    run(&mut world, job("tells", 3));
-    let told =
-        |id: u32| world.node(NodeId(id)).unwrap().server().events.iter().filter(|e| e.code == code).count();
+    run(&mut world, job("tells", 4));
+    let told = |id: u32| world.node(NodeId(id)).unwrap().server().events.len();
     assert_eq!([told(0), told(1), told(2), told(3)], [1, 1, 0, 0]);
 }
