@@ -15,6 +15,8 @@
 mod conn;
 mod daemon;
 mod drive;
+mod elf;
+mod foreign;
 mod handle;
 mod identity;
 mod listen;
@@ -31,6 +33,7 @@ mod warden;
 
 pub use daemon::{Running, Site, block_on};
 pub use drive::Decide;
+pub use foreign::{WithoutPmix, without_pmix};
 pub use handle::{Explanation, Gone, Handle, Reports};
 pub use machine::{Machine, cpu_quota};
 pub use session::{Session, SessionOptions};

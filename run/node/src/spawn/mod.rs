@@ -27,6 +27,7 @@ use rustix::process::{Pid, setpgid};
 use crate::startup::{self, Inherited};
 use child::{Orders, SignalsBlocked, Stacks};
 use env::Strings;
+pub(crate) use find::find;
 
 /// Starts processes, and keeps what all of them need.
 #[derive(Debug)]

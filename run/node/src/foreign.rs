@@ -1,0 +1,89 @@
+//! Programs of an MPI library that cannot speak PMIx: without a word each of their ranks would be a world of its own.
+//!
+//! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
+//! were built. A program is suspected by the name of a library that it needs, and judged by that library's file: one
+//! that never mentions `PMIx_Init` does not call it. What cannot be judged passes.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::elf::Elf;
+
+/// A library without a PMIx client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutPmix {
+    /// The program's file.
+    pub program: PathBuf,
+    /// The library's file.
+    pub library: PathBuf,
+}
+
+/// Whether `program` is linked with an MPI library that has no PMIx client. `path` and `libraries` are the program's
+/// own PATH and LD_LIBRARY_PATH.
+pub fn without_pmix(
+    program: &[u8],
+    path: Option<&[u8]>,
+    libraries: Option<&[u8]>,
+    cwd: &Path,
+) -> Option<WithoutPmix> {
+    let program = crate::spawn::find(program, path, Some(cwd)).ok()?;
+    let program = cwd.join(OsStr::from_bytes(program.as_bytes()));
+    let dynamic = Elf::open(&program)?.dynamic()?;
+    let suspect = dynamic.needed.iter().find(|name| is_mpich(name))?;
+    let origin = program.canonicalize().ok()?.parent()?.to_owned();
+    let listed = [libraries, dynamic.runpath.as_deref()].into_iter().flatten();
+    let listed = listed.flat_map(|list| list.split(|byte| *byte == b':')).map(|dir| expanded(dir, &origin));
+    let standard = STANDARD_PLACES.iter().map(PathBuf::from);
+    let multiarch =
+        ["/lib", "/usr/lib"].map(|root| format!("{root}/{}-linux-gnu", std::env::consts::ARCH).into());
+    let mut places =
+        listed.chain(multiarch).chain(standard).map(|place| place.join(OsStr::from_bytes(suspect)));
+    let library = places.find(|file| file.is_file())?;
+    let text = std::fs::read(&library).ok()?;
+    let speaks = text.windows(PMIX_CALL.len()).any(|window| window == PMIX_CALL);
+    (!speaks).then_some(WithoutPmix { program, library })
+}
+
+/// `libmpich.so.12`, or the name that MPICH's binary interface gives its libraries. Open MPI's is `libmpi.so.40`.
+fn is_mpich(name: &[u8]) -> bool {
+    name.starts_with(b"libmpich.so") || name == b"libmpi.so.12"
+}
+
+fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
+    let rest = [&b"$ORIGIN"[..], b"${ORIGIN}"].iter().find_map(|prefix| dir.strip_prefix(*prefix));
+    match rest {
+        Some(rest) => origin.join(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest))),
+        None => PathBuf::from(OsStr::from_bytes(dir)),
+    }
+}
+
+const PMIX_CALL: &[u8] = b"PMIx_Init";
+const STANDARD_PLACES: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_programs_pass() {
+        let here = Path::new("/");
+        for program in [&b"/bin/sh"[..], b"sh", b"no-such-program", b"/etc/passwd", b""] {
+            assert_eq!(without_pmix(program, Some(b"/bin"), None, here), None);
+        }
+    }
+
+    #[test]
+    fn mpich_is_known_by_its_names() {
+        assert!(is_mpich(b"libmpich.so.12") && is_mpich(b"libmpi.so.12"));
+        assert!(!is_mpich(b"libmpi.so.40") && !is_mpich(b"libmpi.so.120"));
+    }
+
+    #[test]
+    fn origin_is_the_directory_of_the_program() {
+        let origin = Path::new("/opt/a/bin");
+        assert_eq!(expanded(b"$ORIGIN/../lib", origin), Path::new("/opt/a/bin/../lib"));
+        assert_eq!(expanded(b"${ORIGIN}", origin), Path::new("/opt/a/bin/"));
+        assert_eq!(expanded(b"/usr/lib", origin), Path::new("/usr/lib"));
+    }
+}
