@@ -30,6 +30,8 @@ pub(crate) struct Here {
     pub(crate) env: Environment,
     pub(crate) cwd: PathBuf,
     pub(crate) hostname: String,
+    /// This px.
+    pub(crate) px: Option<PathBuf>,
 }
 
 /// One run, resolved.
@@ -63,7 +65,7 @@ impl Here {
             Failure::new("cannot tell the working directory").because(e).hint("cd to one that exists")
         })?;
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Here { env: std::env::vars_os().collect(), cwd, hostname })
+        Ok(Here { env: std::env::vars_os().collect(), cwd, hostname, px: std::env::current_exe().ok() })
     }
 }
 
@@ -173,8 +175,13 @@ fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSp
     if program.is_none_or(|program| program.is_empty()) {
         return Err(Failure::usage("the name of the program is empty"));
     }
+    let mut argv: Vec<Text> = app.argv.iter().map(|arg| Text::from_bytes(arg.as_bytes())).collect();
+    // A px that is not in PATH can still run `px hello`; one that is runs no other px by accident.
+    if let (Some(program), Some(px)) = (argv.first_mut().filter(|name| **name == *"px"), &here.px) {
+        *program = Text::from_bytes(px.as_os_str().as_bytes());
+    }
     Ok(AppSpec {
-        argv: app.argv.iter().map(|arg| Text::from_bytes(arg.as_bytes())).collect(),
+        argv,
         procs: app.procs,
         env: env::additions(&app.env_file, &app.env, &here.env, notes)?,
         cwd: app.wdir.as_deref().map(|dir| absolute(dir, here)),

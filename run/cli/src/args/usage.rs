@@ -20,7 +20,7 @@ impl Refusal {
     /// `error` came from the app context number `number`; `run` knows the options of the first one.
     pub(crate) fn in_context(error: clap::Error, number: usize, run: &clap::Command) -> Refusal {
         let unknown = error.kind() == ErrorKind::UnknownArgument;
-        let arg = unknown.then(|| strings(&error, ContextKind::InvalidArg).join(" ")).unwrap_or_default();
+        let arg = options(&error, ContextKind::InvalidArg);
         let name = arg.split('=').next().unwrap_or_default().trim_start_matches('-');
         let of_job = |a: &clap::Arg| {
             a.get_long() == Some(name) || a.get_short().map(String::from).as_deref() == Some(name)

@@ -13,6 +13,7 @@ fn here(dir: &Path) -> Here {
         env: vec![("HOME".into(), "/root".into()), ("PMIX_RANK".into(), "3".into())],
         cwd: dir.to_path_buf(),
         hostname: "n1".into(),
+        px: Some("/opt/bin/px".into()),
     }
 }
 
@@ -49,6 +50,12 @@ fn a_plain_run() {
     assert_eq!(run.request.on_failure, FailurePolicy::KillJob);
     assert_eq!(run.request.timeout, None);
     assert_eq!(run.voice, Voice::default());
+}
+
+#[test]
+fn px_runs_itself() {
+    assert_eq!(resolved("px hello").request.apps[0].argv, ["/opt/bin/px", "hello"]);
+    assert_eq!(resolved("./px hello").request.apps[0].argv, ["./px", "hello"]);
 }
 
 #[test]

@@ -4,27 +4,66 @@ mod plan;
 mod status;
 mod user;
 
-use phalanx_node::Inherited;
+use phalanx_dvm::Limits;
+use phalanx_dvm::hosts::Slots;
+use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
 
 use crate::args::split::RunLine;
 use crate::failure::Failure;
 use crate::render::hint;
-use crate::resolve::{self, Here, Run};
+use crate::resolve::{self, Here, Run, Voice};
+use user::User;
 
 /// Runs a job, or shows what would be run. The result is px's exit code.
 pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
-    let _inherited = Inherited::take()?;
+    let inherited = Inherited::take()?;
     let here = Here::find()?;
     let run = resolve::run(line, &here)?;
-    say_notes(&run);
-    if run.dry_run {
-        return plan::dry_run(&run, &here);
-    }
-    Err(Failure::new("this px can only plan jobs").hint("px run --dry-run shows the plan"))
-}
-
-fn say_notes(run: &Run) {
     if !run.voice.quiet {
         run.notes.iter().for_each(|note| hint::say(&hint::note(note, run.voice.json)));
     }
+    if run.dry_run {
+        return plan::dry_run(&run, &here);
+    }
+    start_log(run.voice);
+    let session = Session::begin(&SessionOptions::default())?;
+    block_on(job(&run, inherited, session))?
+}
+
+/// What the runtime says of itself, for those who ask twice.
+fn start_log(voice: Voice) {
+    if voice.verbose >= 2 {
+        let filter = tracing_subscriber::EnvFilter::try_from_env("PX_LOG").unwrap_or_else(|_| "debug".into());
+        // A log that exists already has the same reader.
+        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    }
+}
+
+/// One node, one job, and the end of both.
+async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Failure> {
+    let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
+    let note = session.note().map(str::to_owned);
+    let mut running = Running::root(RootOptions {
+        inherited,
+        session,
+        machine: Machine::read()?,
+        slots: Slots::Unstated,
+        max_slots: None,
+        limits: Limits::default(),
+    })?;
+    let handle = running.handle.clone();
+    let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);
+    handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
+
+    let mut user = User::new(run, handle.clone());
+    note.iter().for_each(|note| user.note(note));
+    let end = user.follow(&mut running.reports, &mut signals).await;
+    let code = user.conclude(end, &mut signals).await;
+
+    // Whatever is left of the job is to be gone when px is.
+    if handle.shutdown().await.is_ok() {
+        while running.reports.recv().await.is_some() {}
+    }
+    running.finish().await?;
+    code
 }

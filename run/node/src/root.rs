@@ -1,0 +1,103 @@
+//! The node that a launcher starts for itself: the root of a DVM, and so far its only daemon.
+//!
+//! What the machine, the user and the kernel have said becomes the node's configuration here, and nothing else happens.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use phalanx_core::server::{Server, ServerConfig};
+use phalanx_core::{Time, Waiting};
+use phalanx_dvm::hosts::Slots;
+use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
+use phalanx_spec::Rank;
+use phalanx_wire::{Nspace, ProcId};
+use rustix::process::{getegid, geteuid};
+
+use crate::daemon::{Running, Site};
+use crate::drive::Decide;
+use crate::machine::Machine;
+use crate::session::Session;
+use crate::startup::Inherited;
+
+/// What a root node is made of.
+#[derive(Debug)]
+pub struct RootOptions {
+    pub inherited: Inherited,
+    pub session: Session,
+    pub machine: Machine,
+    /// How many processes this machine is for.
+    pub slots: Slots,
+    pub max_slots: Option<u32>,
+    pub limits: Limits,
+}
+
+impl Running {
+    /// Starts the root node of a DVM. To be called within [`crate::block_on`].
+    pub fn root(options: RootOptions) -> Result<Running> {
+        let RootOptions { inherited, session, machine, slots, max_slots, limits } = options;
+        let mut seed = [0; 32];
+        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
+            .context("cannot get random bytes")?;
+        let dvm = format!("px-{}-{}", machine.hostname, std::process::id());
+        let nspace = Nspace::new(&dvm).map_err(|e| anyhow!("cannot name a DVM {dvm}: {e}"))?;
+        let system_tmpdir = text(session.dir().parent().unwrap_or(Path::new("/tmp")))?;
+        let scratch = text(session.dir())?;
+        Running::start(inherited, session, |site: &Site<'_>| {
+            let server = Server::new(ServerConfig {
+                identity: ProcId::new(&nspace, Rank(0)),
+                hostname: machine.hostname.to_string(),
+                address: format!("tcp4://{}", site.address),
+                server_tmpdir: scratch.clone(),
+                system_tmpdir,
+                owner_uid: geteuid().as_raw(),
+                tool_support: true,
+                seed,
+            });
+            let config = NodeConfig {
+                id: NodeId(0),
+                size: 1,
+                radix: RADIX,
+                dvm: dvm.into(),
+                hostname: machine.hostname,
+                topology: machine.topology,
+                slots,
+                max_slots,
+                // No other daemon can reach this one yet.
+                address: Arc::from(""),
+                lineage: Vec::new(),
+                uid: geteuid().as_raw(),
+                gid: getegid().as_raw(),
+                scratch: scratch.into(),
+                limits,
+            };
+            Node::new(config, server)
+        })
+    }
+}
+
+impl Decide for Node<Server> {
+    fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
+        Node::handle(self, now, input, effects);
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        Node::deadline(self)
+    }
+
+    fn explain(&self) -> Vec<Waiting> {
+        let mut waiting = Node::explain(self);
+        waiting.extend(self.server().explain());
+        waiting
+    }
+}
+
+/// Paths go to clients as text.
+fn text(path: &Path) -> Result<String> {
+    let text = path.to_str().with_context(|| format!("{} is not UTF-8, which PMIx needs", path.display()))?;
+    Ok(text.to_owned())
+}
+
+/// Children per daemon.
+const RADIX: u32 = 32;
