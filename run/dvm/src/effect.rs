@@ -178,8 +178,8 @@ pub struct ProcStart {
     /// `None`: unbound.
     pub cpus: Option<CpuSet>,
     pub stdin: StdinPlan,
-    /// The process's own directory, to be made (mode 0700, with its parents) before the start; [`Effect::Forget`]
-    /// removes the job's.
+    /// The process's own directory, to be there (mode 0700, with its parents) when the process can first have heard of
+    /// it, which is after it has connected; [`Effect::Forget`] removes the job's.
     pub scratch: Option<Text>,
 }
 

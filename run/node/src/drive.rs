@@ -294,6 +294,8 @@ impl<D: Decide> Owner<D> {
     fn conn_event(&mut self, event: ConnEvent) {
         match event {
             ConnEvent::Accepted(accepted) => {
+                // A process can ask for its directory from here on, and before that it cannot know of it.
+                self.session.keep_promises();
                 let conn = ConnId(self.next_conn);
                 self.next_conn += 1;
                 let peer = accepted.peer;

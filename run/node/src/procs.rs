@@ -21,7 +21,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 use crate::drive::Wake;
-use crate::session::{self, Session};
+use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Reader, StreamEvent, Writer, WriterState, Written};
 use crate::warden::GroupSlot;
@@ -127,6 +127,9 @@ impl Procs {
         let starts: Vec<_> = self.waiting.drain(..count).collect();
         if starts.is_empty() {
             return;
+        }
+        for scratch in starts.iter().filter_map(|start| start.scratch.as_ref()) {
+            session.promise(OsStr::from_bytes(scratch.as_bytes()).into());
         }
         let procs: Vec<ProcId> = starts.iter().map(|start| start.proc.clone()).collect();
         let mut results = Vec::with_capacity(count);
@@ -377,12 +380,8 @@ impl Procs {
             }
             stays
         });
-        let Some(scratch) = scratch else { return };
-        let dir = Path::new(OsStr::from_bytes(scratch.as_bytes()));
-        if dir.starts_with(session.dir())
-            && let Err(e) = session::remove(dir)
-        {
-            tracing::warn!("cannot remove {}: {e}", dir.display());
+        if let Some(scratch) = scratch {
+            session.discard(Path::new(OsStr::from_bytes(scratch.as_bytes())));
         }
     }
 

@@ -1,11 +1,14 @@
-//! The session directory: everything that a launcher keeps in files, in one place that nobody else can enter.
+//! A session: what a launcher keeps in files, in one place that nobody else can enter.
 //!
-//! It is `TMPDIR/px.UID.PID.RANDOM`, mode 0700. The directory itself is locked as long as the launcher or its warden
-//! lives, so whoever finds it unlocked may remove it: pids are no proof, they repeat and differ between containers.
-//! Removal is the launcher's duty at an orderly end, the [warden](crate::warden)'s after a violent one, and that of
-//! any later launcher of the same user when both are gone.
+//! The lock file `TMPDIR/px.UID.PID.RANDOM.lock` stands for the session; the directory of the same name without `.lock`,
+//! mode 0700, is made when something is to be put there. Most launches of programs without PMIx never need it, and a
+//! directory can cost more than the whole rest of such a launch.
+//!
+//! The file is locked as long as the launcher or its warden lives, so whoever finds it unlocked may remove both: pids
+//! are no proof, they repeat and differ between containers. Removal is the launcher's duty at an orderly end, the
+//! [warden](crate::warden)'s after a violent one, and that of any later launcher of the same user when both are gone.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::process::{Pid, geteuid};
 
 use crate::warden::{Groups, Warden};
@@ -31,23 +34,27 @@ pub struct SessionOptions {
 pub struct Session {
     dir: PathBuf,
     note: Option<String>,
-    /// Held to the last: until then nobody else may take the directory for an abandoned one.
+    /// Held to the last: until then nobody else may take the session for an abandoned one.
     _lock: OwnedFd,
     warden: Warden,
+    /// Directories that processes were promised, but that nobody can have looked for yet.
+    promised: Vec<PathBuf>,
+    /// Whether anything was ever put into the directory.
+    used: bool,
 }
 
 impl Session {
-    /// Makes the directory and forks the warden. To be called while the process has one thread and little memory.
+    /// Makes the lock file and forks the warden. To be called while the process has one thread and little memory.
     pub fn begin(options: &SessionOptions) -> Result<Session> {
         let ((dir, lock), note) = match &options.tmpdir {
-            Some(dir) => (make_in(dir)?, None),
-            None => make_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
+            Some(dir) => (lock_in(dir)?, None),
+            None => lock_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
         };
         let warden = Warden::fork(&dir, &lock).context("cannot start the process that cleans up after us")?;
-        Ok(Session { dir, note, _lock: lock, warden })
+        Ok(Session { dir, note, _lock: lock, warden, promised: Vec::new(), used: false })
     }
 
-    /// Absolute.
+    /// Where the session keeps its files. Absolute; it exists when something was put there.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -67,11 +74,35 @@ impl Session {
         self.warden.groups()
     }
 
-    /// The orderly end: removes the directory, and dismisses the warden.
-    pub fn end(self) {
-        if let Err(e) = remove(&self.dir) {
-            tracing::warn!("cannot remove {}: {e}", self.dir.display());
+    /// A process will be told of this directory. It is made by [`Session::keep_promises`].
+    pub(crate) fn promise(&mut self, dir: PathBuf) {
+        self.promised.push(dir);
+    }
+
+    /// Makes all directories that were promised, because somebody may look for them from now on.
+    pub(crate) fn keep_promises(&mut self) {
+        for dir in self.promised.drain(..) {
+            self.used = true;
+            if let Err(e) = make(&dir) {
+                tracing::warn!("cannot make {}: {e}", dir.display());
+            }
         }
+    }
+
+    /// Removes a directory of this session with all that is in it, and forgets what was promised there.
+    pub(crate) fn discard(&mut self, dir: &Path) {
+        self.promised.retain(|promised| !promised.starts_with(dir));
+        if self.used && dir.starts_with(&self.dir) {
+            remove(dir);
+        }
+    }
+
+    /// The orderly end: nothing of the session is left.
+    pub fn end(self) {
+        if self.used {
+            remove(&self.dir);
+        }
+        let _ = std::fs::remove_file(lock_file(&self.dir));
         self.warden.dismiss();
     }
 
@@ -88,16 +119,10 @@ pub(crate) fn marker(dir: &Path) -> OsString {
     marker
 }
 
-/// Removes a directory that may be losing or gaining files at the same time.
-pub(crate) fn remove(dir: &Path) -> std::io::Result<()> {
-    for _ in 0..8 {
-        match std::fs::remove_dir_all(dir) {
-            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => {}
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            done => return done,
-        }
-    }
-    std::fs::remove_dir_all(dir)
+/// Removes everything of a session whose processes are all dead.
+pub(crate) fn clear(dir: &Path) {
+    remove(dir);
+    let _ = std::fs::remove_file(lock_file(dir));
 }
 
 /// Removes what launchers of this user have left beside `dir` and nobody holds any more. Looks at a bounded number
@@ -107,68 +132,100 @@ pub(crate) fn sweep(dir: &Path) {
     let prefix = format!("px.{}.", geteuid().as_raw());
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten().take(SWEEP_NAMES) {
-        if entry.file_name().as_bytes().starts_with(prefix.as_bytes()) && entry.path() != dir {
-            // Whoever gets the lock knows that no launcher and no warden has it. A directory that is just being made
-            // is not locked yet, but whoever makes it notices and tries again (see `make_in`).
-            if let Ok(_abandoned) = try_lock(&entry.path()) {
-                let _ = remove(&entry.path());
-            }
+        let name = entry.file_name();
+        let session = name.as_bytes().strip_suffix(LOCK_SUFFIX.as_bytes());
+        let Some(session) = session.filter(|session| session.starts_with(prefix.as_bytes())) else {
+            continue;
+        };
+        // Whoever gets the lock knows that no launcher and no warden has it. A file that is just being made is not
+        // locked yet, but whoever makes it notices and tries again (see `lock_in`).
+        if let Ok(_abandoned) = lock(&entry.path(), OFlags::empty()) {
+            clear(&parent.join(OsStr::from_bytes(session)));
         }
     }
 }
 
 /// In `TMPDIR` if that works, else in a place that nearly always does, with a note.
-fn make_in_first(tmpdir: Option<OsString>) -> Result<((PathBuf, OwnedFd), Option<String>)> {
+fn lock_in_first(tmpdir: Option<OsString>) -> Result<((PathBuf, OwnedFd), Option<String>)> {
     let fallback = Path::new("/tmp");
     let tmpdir = tmpdir.as_ref().map_or(fallback, Path::new);
-    match make_in(tmpdir) {
+    match lock_in(tmpdir) {
         Ok(made) => Ok((made, None)),
         Err(e) if tmpdir != fallback => {
-            let made = make_in(fallback).with_context(|| format!("{e:#} (TMPDIR)"))?;
+            let made = lock_in(fallback).with_context(|| format!("{e:#} (TMPDIR)"))?;
             Ok((made, Some(format!("{e:#}; using {} instead of TMPDIR", fallback.display()))))
         }
         Err(e) => Err(e),
     }
 }
 
-fn make_in(parent: &Path) -> Result<(PathBuf, OwnedFd)> {
+/// Makes and locks a lock file; returns the directory that belongs to it.
+fn lock_in(parent: &Path) -> Result<(PathBuf, OwnedFd)> {
     let parent = std::path::absolute(parent).with_context(|| format!("cannot use {}", parent.display()))?;
     for _ in 0..16 {
         let dir = parent.join(name()?);
-        match make_exactly(&dir) {
-            Ok(()) => {}
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
-            Err(e) => return Err(anyhow!("cannot make a session directory in {}: {e}", parent.display())),
-        }
         // Another launcher that sweeps may have taken it for an abandoned one before it was locked.
-        match try_lock(&dir) {
+        match lock(&lock_file(&dir), OFlags::CREATE | OFlags::EXCL) {
             Ok(lock) if fstat(&lock).is_ok_and(|stat| stat.st_nlink > 0) => return Ok((dir, lock)),
             Ok(_) => {}
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotFound) => {}
-            Err(e) => return Err(anyhow!("cannot lock the session directory {}: {e}", dir.display())),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::AlreadyExists) => {}
+            Err(e) => return Err(anyhow!("cannot make a lock file in {}: {e}", parent.display())),
         }
     }
-    bail!("cannot make a session directory in {}: others interfere", parent.display())
+    bail!("cannot make a lock file in {}: others interfere", parent.display())
 }
 
-/// Makes a directory with mode 0700 whatever the umask. Never follows a symbolic link in the last component.
-fn make_exactly(dir: &Path) -> std::io::Result<()> {
-    let old = rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    let made = std::fs::DirBuilder::new().mode(0o700).create(dir);
-    rustix::process::umask(old);
-    made
-}
-
-/// The lock of a session directory of ours, if nobody has it.
-fn try_lock(dir: &Path) -> std::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(dir, flags, Mode::empty())?;
+/// The lock of a session of ours, if nobody has it.
+fn lock(file: &Path, flags: OFlags) -> std::io::Result<OwnedFd> {
+    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(file, flags, Mode::RUSR | Mode::WUSR)?;
     let stat = fstat(&fd)?;
-    if stat.st_uid != geteuid().as_raw() {
+    if stat.st_uid != geteuid().as_raw() || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(ErrorKind::PermissionDenied.into());
     }
     flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
     Ok(fd)
+}
+
+fn lock_file(dir: &Path) -> PathBuf {
+    let mut file = dir.as_os_str().to_owned();
+    file.push(LOCK_SUFFIX);
+    file.into()
+}
+
+/// Makes a directory, and those above it that are missing, each with mode 0700 whatever the umask. Never follows a
+/// symbolic link in a component that it makes.
+fn make(dir: &Path) -> std::io::Result<()> {
+    let old = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    let made = make_below(dir);
+    rustix::process::umask(old);
+    made
+}
+
+fn make_below(dir: &Path) -> std::io::Result<()> {
+    let make = || std::fs::DirBuilder::new().mode(0o700).create(dir);
+    match (make(), dir.parent()) {
+        (Err(e), Some(parent)) if e.kind() == ErrorKind::NotFound => {
+            make_below(parent)?;
+            make()
+        }
+        (Err(e), _) if e.kind() == ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        (made, _) => made,
+    }
+}
+
+/// Removes a directory that may be losing or gaining files at the same time.
+fn remove(dir: &Path) {
+    for _ in 0..8 {
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => {}
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                return tracing::warn!("cannot remove {}: {e}", dir.display());
+            }
+            _ => return,
+        }
+    }
+    tracing::warn!("cannot remove {}: somebody goes on putting files there", dir.display());
 }
 
 fn name() -> Result<OsString> {
@@ -181,4 +238,5 @@ fn name() -> Result<OsString> {
 }
 
 const NAME_LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+const LOCK_SUFFIX: &str = ".lock";
 const SWEEP_NAMES: usize = 10_000;

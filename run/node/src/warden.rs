@@ -129,7 +129,7 @@ fn guard(watch: &OwnedFd, lock: &OwnedFd, dir: &Path, groups: &Groups) -> ! {
     session::sweep(dir);
     wait_for_the_end(watch);
     kill_all(dir, groups);
-    let _ = session::remove(dir);
+    session::clear(dir);
     // SAFETY: ends the process at once, without the handlers and buffers that belong to the launcher.
     unsafe { libc::_exit(0) }
 }

@@ -125,9 +125,6 @@ impl Spawner {
             subject: find::shown(file.as_bytes()),
             errno: errno.raw_os_error(),
         };
-        if let Some(scratch) = &start.scratch {
-            make_scratch(scratch)?;
-        }
         let streams = Streams::new(start.stdin).map_err(|errno| failure(SpawnStep::Pipe, errno))?;
 
         let argv = Strings::new(start.argv.iter().map(Text::as_bytes));
@@ -271,17 +268,6 @@ impl Streams {
 
 fn directory(start: &ProcStart) -> Option<&Path> {
     start.cwd.as_ref().map(|cwd| Path::new(OsStr::from_bytes(cwd.as_bytes())))
-}
-
-fn make_scratch(scratch: &Text) -> Result<(), SpawnFailure> {
-    let dir = Path::new(OsStr::from_bytes(scratch.as_bytes()));
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(dir).map_err(|e| SpawnFailure {
-        step: SpawnStep::Chdir,
-        subject: scratch.to_string_lossy(),
-        errno: e.raw_os_error().unwrap_or(libc::EIO),
-    })
 }
 
 fn signal_bit(signal: i32) -> u64 {

@@ -296,3 +296,11 @@ pub(crate) fn put_on_stdin(fd: &impl std::os::fd::AsRawFd) {
     // SAFETY: nothing in the scenario owns descriptor 0.
     assert_eq!(unsafe { libc::dup2(fd.as_raw_fd(), 0) }, 0);
 }
+
+/// A script for a rank that connects as a PMIx client would, and then finds its directory.
+pub(crate) fn connect_and_wait_for(address: SocketAddr, scratch: &str) -> String {
+    format!(
+        "perl -MIO::Socket::INET -e 'IO::Socket::INET->new(\"{address}\") or die' || exit 99; \
+         until touch {scratch}/$RANK/file 2> /dev/null; do :; done"
+    )
+}

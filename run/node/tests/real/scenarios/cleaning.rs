@@ -10,7 +10,7 @@ use phalanx_node::StdinSource;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Scenario;
-use crate::launcher::{Script, begin, run, shell, with_node, with_node_in};
+use crate::launcher::{Script, begin, connect_and_wait_for, run, shell, with_node, with_node_in};
 use crate::until;
 
 pub(super) const ALL: &[Scenario] = &[
@@ -30,6 +30,7 @@ pub(super) const PARTS: &[Scenario] = &[("launcher_that_waits", launcher_that_wa
 fn launcher_that_waits() {
     let (inherited, session) = begin();
     println!("{}", session.dir().display());
+    std::fs::create_dir(session.dir()).unwrap();
     std::fs::write(session.dir().join("a file"), "x").unwrap();
     with_node_in(inherited, session, Script::default(), async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent.
@@ -77,7 +78,7 @@ impl Waiting {
     fn wait_until_nothing_is_left(mut self) {
         self.child.wait().unwrap();
         until(|| self.pids.iter().all(|pid| is_gone(*pid)));
-        until(|| !self.dir.exists());
+        until(|| !self.dir.exists() && !PathBuf::from(format!("{}.lock", self.dir.display())).exists());
     }
 }
 
@@ -90,16 +91,24 @@ fn is_gone(pid: i32) -> bool {
 fn an_orderly_end_leaves_nothing() {
     let (inherited, session) = begin();
     let dir = session.dir().to_owned();
-    assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let lock = PathBuf::from(format!("{}.lock", dir.display()));
+    assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let scratch = dir.join("scratch");
     let script = Script { scratch: Some(scratch.to_str().unwrap().to_owned()), ..Script::default() };
-    with_node_in(inherited, session, script, async |node, _| {
-        let seen =
-            run(node, shell(2, &format!("touch {}/$RANK/file", scratch.display())), StdinSource::Empty).await;
-        assert!(seen.iter().all(|seen| seen.code() == 0));
-        assert!(!scratch.exists());
+    with_node_in(inherited, session, script, async |node, address| {
+        assert!(!dir.exists());
+        // Whoever connects may use the directories of the ranks.
+        let scratch_text = scratch.to_str().unwrap();
+        let connect = connect_and_wait_for(address, scratch_text) + &format!("; ls -ld {scratch_text}/$RANK");
+        let seen = run(node, shell(2, &connect), StdinSource::Empty).await;
+        assert!(
+            seen.iter().all(|seen| seen.code() == 0 && seen.text().starts_with("drwx------")),
+            "{seen:?}"
+        );
+        assert!(!scratch.exists() && dir.exists());
+        assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     });
-    assert!(!dir.exists());
+    assert!(!dir.exists() && !lock.exists());
     // Not even the warden is left to wait for.
     assert_eq!(
         rustix::process::wait(rustix::process::WaitOptions::NOHANG).unwrap_err(),
@@ -128,25 +137,34 @@ fn a_launcher_that_just_exits_leaves_nothing() {
 fn leftovers_of_the_dead_are_swept() {
     let tmp = tempfile::tempdir().unwrap();
     let me = rustix::process::geteuid().as_raw();
-    let dead = tmp.path().join(format!("px.{me}.1.dead"));
-    let alive = tmp.path().join(format!("px.{me}.2.alive"));
-    let others = tmp.path().join(format!("px.{}.3.others", me + 1));
-    let link = tmp.path().join(format!("px.{me}.4.link"));
-    let elsewhere = tempfile::tempdir().unwrap();
-    for dir in [&dead, &alive, &others] {
+    let leave = |name: String| {
+        let dir = tmp.path().join(name);
+        let lock = PathBuf::from(format!("{}.lock", dir.display()));
         std::fs::create_dir_all(dir.join("deep")).unwrap();
         std::fs::write(dir.join("deep/file"), "x").unwrap();
-    }
-    std::os::unix::fs::symlink(elsewhere.path(), &link).unwrap();
-    let lock = std::fs::File::open(&alive).unwrap();
+        std::fs::write(&lock, "").unwrap();
+        (dir, lock)
+    };
+    let dead = leave(format!("px.{me}.1.dead"));
+    let alive = leave(format!("px.{me}.2.alive"));
+    let others = leave(format!("px.{}.3.others", me + 1));
+    let no_lock = leave(format!("px.{me}.4.no-lock"));
+    std::fs::remove_file(&no_lock.1).unwrap();
+    let link = leave(format!("px.{me}.5.link"));
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    std::fs::remove_file(&link.1).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &link.1).unwrap();
+    let lock = std::fs::File::open(&alive.1).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
 
     let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
     let session = phalanx_node::Session::begin(&options).unwrap();
-    until(|| !dead.exists());
+    until(|| !dead.0.exists() && !dead.1.exists());
     session.end();
-    assert!(alive.join("deep/file").exists() && others.join("deep/file").exists());
-    assert!(link.symlink_metadata().is_ok() && elsewhere.path().exists());
+    for (dir, _) in [alive, others, no_lock, link] {
+        assert!(dir.join("deep/file").exists(), "{}", dir.display());
+    }
+    assert!(elsewhere.path().exists());
 }
 
 fn launchers_do_not_disturb_each_other() {

@@ -7,7 +7,7 @@ use phalanx_node::{SessionOptions, SignalEvent, Signals, StdinSource};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::Scenario;
-use crate::launcher::{Script, begin, job, run, shell, with_node, with_node_in};
+use crate::launcher::{Script, begin, connect_and_wait_for, job, run, shell, with_node, with_node_in};
 
 pub(super) const ALL: &[Scenario] = &[
     ("closed_standard_streams", || works("for fd in 0 1 2; do eval \"exec $fd>&-\"; done; exec \"$PART\"")),
@@ -26,11 +26,13 @@ pub(super) const PARTS: &[Scenario] = &[("small_job", small_job), ("ignores_hang
 /// A job that needs all that a launcher has.
 fn small_job() {
     let (inherited, session) = begin();
-    assert!(session.dir().is_dir());
-    with_node_in(inherited, session, Script::default(), async |node, _| {
-        let seen = run(node, shell(3, "echo $RANK; exit $RANK"), StdinSource::Inherited).await;
+    let scratch = session.dir().join("job").to_str().unwrap().to_owned();
+    let script = Script { scratch: Some(scratch.clone()), ..Script::default() };
+    with_node_in(inherited, session, script, async |node, address| {
+        let script = format!("{}; ls {scratch} | wc -l; exit $RANK", connect_and_wait_for(address, &scratch));
+        let seen = run(node, shell(3, &script), StdinSource::Inherited).await;
         for (rank, seen) in seen.iter().enumerate() {
-            assert_eq!((seen.code(), seen.text()), (rank as i32, rank.to_string().as_str()));
+            assert_eq!((seen.code(), seen.text()), (rank as i32, "3"), "{seen:?}");
         }
     });
 }
