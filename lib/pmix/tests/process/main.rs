@@ -1,0 +1,157 @@
+//! The library in processes of its own, started by a server of ours over real sockets.
+//!
+//! This program starts itself once per rank. A rank does what `ranks.rs` says under the scenario's name and judges by
+//! panicking; the scenario here does the server's part. Scenarios wait for conditions, never for time to pass.
+
+#![allow(clippy::unwrap_used, reason = "a test without the harness that clippy knows")]
+
+mod ranks;
+mod server;
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use phalanx_core::HostOp;
+
+use server::TestServer;
+
+const RANK: &str = "PMIX_PROCESS_TEST";
+/// Far more than any of them needs on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Name, number of ranks, the server's part.
+const SCENARIOS: &[(&str, u32, Part)] = &[
+    ("meet", 4, plain),
+    ("publish", 2, plain),
+    ("events", 3, plain),
+    ("questions", 1, plain),
+    ("large", 2, plain),
+    ("threads", 2, plain),
+    ("timeouts", 2, plain),
+    ("fork", 1, plain),
+    ("surroundings", 1, plain),
+    ("goodbye", 1, goodbye),
+    ("abort", 1, abort),
+    ("server_dies", 2, server_dies),
+    ("nobody_listens", 1, nobody_listens),
+    ("turned_away", 1, turned_away),
+    ("alone", 1, alone),
+];
+
+type Part = fn(Stage);
+
+/// A scenario on its way.
+struct Stage {
+    name: &'static str,
+    size: u32,
+    server: TestServer,
+}
+
+fn main() -> ExitCode {
+    if let Some(name) = std::env::var_os(RANK) {
+        ranks::run(name.to_str().unwrap());
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let flag = |name: &str| arguments.iter().any(|a| a == name);
+    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
+    let wanted = |name: &str| {
+        filters.is_empty()
+            || filters.iter().any(|f| if flag("--exact") { name == *f } else { name.contains(*f) })
+    };
+    let chosen = SCENARIOS.iter().filter(|(name, ..)| wanted(name));
+    if flag("--list") {
+        chosen.for_each(|(name, ..)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    for (name, size, part) in chosen {
+        let began = Instant::now();
+        part(Stage { name, size: *size, server: TestServer::start(*size) });
+        println!("test {name} ... ok ({:.2?})", began.elapsed());
+    }
+    ExitCode::SUCCESS
+}
+
+impl Stage {
+    fn start(&self, rank: u32, change: impl FnOnce(&mut Command)) -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env(RANK, self.name).envs(self.server.environment(rank)).stdin(Stdio::null());
+        change(&mut command);
+        command.spawn().unwrap()
+    }
+
+    fn start_all(&self) -> Vec<Child> {
+        (0..self.size).map(|rank| self.start(rank, |_| {})).collect()
+    }
+
+    fn wait(&self, mut child: Child) {
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE {
+            if let Some(status) = child.try_wait().unwrap() {
+                return assert!(status.success(), "{}: a rank failed: {status}", self.name);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        panic!("{}: a rank hangs", self.name);
+    }
+}
+
+fn plain(stage: Stage) {
+    let ranks = stage.start_all();
+    ranks.into_iter().for_each(|rank| stage.wait(rank));
+}
+
+/// A client that is dropped has said goodbye.
+fn goodbye(stage: Stage) {
+    stage.wait(stage.start(0, |_| {}));
+    stage.server.until(|host| host.iter().any(|op| matches!(op, HostOp::ClientFinalized { .. })));
+    stage.server.until(|host| !host.iter().any(|op| matches!(op, HostOp::ClientLost { .. })));
+}
+
+fn abort(stage: Stage) {
+    let rank = stage.start(0, |_| {});
+    stage.server.until(|host| {
+        host.iter().any(
+            |op| matches!(op, HostOp::Abort { status, message, .. } if status.0 == 7 && message == "enough"),
+        )
+    });
+    stage.wait(rank);
+}
+
+/// Rank 1 never enters the fence in which rank 0 waits; then the server goes.
+fn server_dies(stage: Stage) {
+    let ranks = stage.start_all();
+    stage.server.until_fence_waits();
+    stage.server.die();
+    ranks.into_iter().for_each(|rank| stage.wait(rank));
+}
+
+fn nobody_listens(stage: Stage) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let uri = format!("server.0;tcp4://127.0.0.1:{port}");
+    stage.wait(stage.start(0, |command| {
+        command.env("PMIX_SERVER_URI41", uri);
+    }));
+}
+
+/// The server hangs up as soon as it has been greeted.
+fn turned_away(stage: Stage) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("server.0;tcp4://{}", listener.local_addr().unwrap());
+    let rank = stage.start(0, |command| {
+        command.env("PMIX_SERVER_URI41", uri);
+    });
+    let (mut socket, _) = listener.accept().unwrap();
+    assert!(socket.read(&mut [0; 1024]).unwrap() > 0);
+    drop(socket);
+    stage.wait(rank);
+}
+
+fn alone(stage: Stage) {
+    stage.wait(stage.start(0, |command| {
+        command.env_remove("PMIX_NAMESPACE");
+    }));
+}
