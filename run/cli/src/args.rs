@@ -159,6 +159,10 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = ENDING)]
     pub(crate) timeout: Option<Duration>,
 
+    /// How long ranks that were asked to end may take before they are killed [default: 3s]
+    #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = ENDING)]
+    pub(crate) kill_after: Option<Duration>,
+
     /// Which failures of one rank end the whole job
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = BadExit::Any, help_heading = ENDING)]
     pub(crate) kill_on_bad_exit: BadExit,

@@ -10,6 +10,7 @@ mod hosts;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use phalanx_dvm::map::Policy;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
@@ -43,6 +44,8 @@ pub(crate) struct Run {
     pub(crate) voice: Voice,
     pub(crate) display: Vec<Display>,
     pub(crate) dry_run: bool,
+    /// How long ranks may take to end when asked, if the user said.
+    pub(crate) kill_after: Option<Duration>,
     /// Where the exit report goes; `-` is standard output.
     pub(crate) report: Option<PathBuf>,
     pub(crate) topology_root: PathBuf,
@@ -96,6 +99,7 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         voice: Voice { json: job.json, quiet: job.quiet, verbose: job.verbose },
         display: job.display,
         dry_run: job.dry_run,
+        kill_after: job.kill_after,
         report: job.report,
         topology_root: job.topology_root.unwrap_or_else(|| "/".into()),
         notes,

@@ -2,6 +2,8 @@
 //!
 //! Nothing here depends on this machine's hardware: topologies are read from directories that the tests make.
 
+#![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

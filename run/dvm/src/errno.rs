@@ -33,10 +33,13 @@ impl fmt::Display for SpawnFailure {
         if !self.subject.is_empty() {
             write!(f, " {}", self.subject)?;
         }
+        if self.step == SpawnStep::Find {
+            f.write_str(" in PATH")?;
+        }
         match NAMES.iter().find(|(number, _)| *number == self.errno) {
-            Some((_, name)) => write!(f, ": {name}"),
+            Some((number, name)) => write!(f, ": {name} (errno {number})"),
             None if self.errno == 0 => Ok(()),
-            None => write!(f, ": error {}", self.errno),
+            None => write!(f, ": errno {}", self.errno),
         }
     }
 }
@@ -44,23 +47,24 @@ impl fmt::Display for SpawnFailure {
 const ENOENT: i32 = 2;
 const ETIMEDOUT: i32 = 110;
 
+/// In the words of the C library, which people search for.
 const NAMES: &[(i32, &str)] = &[
-    (1, "operation not permitted"),
-    (ENOENT, "no such file or directory"),
-    (5, "input/output error"),
-    (7, "argument list and environment are too long"),
-    (8, "not in a format that this machine executes"),
-    (11, "no more processes are allowed"),
-    (12, "not enough memory"),
-    (13, "permission denied"),
-    (20, "a part of the path is not a directory"),
-    (21, "is a directory"),
-    (22, "invalid argument"),
-    (23, "too many open files in the system"),
-    (24, "too many open files"),
-    (26, "the program is being written to"),
-    (28, "no space left"),
-    (36, "the name is too long"),
-    (40, "too many symbolic links"),
-    (ETIMEDOUT, "timed out"),
+    (1, "Operation not permitted"),
+    (ENOENT, "No such file or directory"),
+    (5, "Input/output error"),
+    (7, "Argument list too long"),
+    (8, "Exec format error"),
+    (11, "Resource temporarily unavailable: no more processes are allowed"),
+    (12, "Cannot allocate memory"),
+    (13, "Permission denied"),
+    (20, "Not a directory"),
+    (21, "Is a directory"),
+    (22, "Invalid argument"),
+    (23, "Too many open files in system"),
+    (24, "Too many open files"),
+    (26, "Text file busy"),
+    (28, "No space left on device"),
+    (36, "File name too long"),
+    (40, "Too many levels of symbolic links"),
+    (ETIMEDOUT, "No answer in time"),
 ];

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use phalanx_dvm::hosts::{Host, Slots};
 use phalanx_dvm::map::{BindTo, MapBy};
 use phalanx_topo::Level;

@@ -43,13 +43,14 @@ fn start_log(voice: Voice) {
 async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let note = session.note().map(str::to_owned);
+    let defaults = Limits::default();
     let mut running = Running::root(RootOptions {
         inherited,
         session,
         machine: Machine::read()?,
         slots: Slots::Unstated,
         max_slots: None,
-        limits: Limits::default(),
+        limits: Limits { kill_grace: run.kill_after.unwrap_or(defaults.kill_grace), ..defaults },
     })?;
     let handle = running.handle.clone();
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);

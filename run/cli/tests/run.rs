@@ -1,0 +1,459 @@
+//! `px run` with real ranks: what they write, how they end, and what the user may do meanwhile.
+//!
+//! Programs are the shell's own, so nothing has to be installed. Nothing depends on timing: whoever waits, waits for a
+//! condition, with a deadline far beyond what a busy machine needs.
+#![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One run and a directory for what it writes.
+struct Bench {
+    dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        Bench { dir: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// `px run OPTIONS sh -c SCRIPT`, quiet about oversubscription.
+    fn command(&self, options: &str, script: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_px"));
+        let options = options.split_whitespace();
+        command.arg("run").args(options).args(["sh", "-c", script]);
+        command.current_dir(self.dir.path()).env("NO_COLOR", "1").env("TMPDIR", self.dir.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, options: &str, script: &str) -> Ended {
+        ended(self.command(options, script).output().expect("px runs"))
+    }
+
+    fn run_with_input(&self, options: &str, script: &str, input: &[u8]) -> Ended {
+        let mut child = self.command(options, script).stdin(Stdio::piped()).spawn().expect("px runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input = input.to_vec();
+        // Nobody may read all of it.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let output = child.wait_with_output().expect("px ends");
+        writer.join().expect("the writer");
+        ended(output)
+    }
+
+    fn start(&self, options: &str, script: &str) -> Child {
+        self.command(options, script).spawn().expect("px runs")
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
+        let since = Instant::now();
+        while !condition() {
+            assert!(since.elapsed() < PATIENCE, "waited in vain for {what}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn ended(output: Output) -> Ended {
+    let code = output.status.code().unwrap_or_else(|| panic!("px was killed: {:?}", output.status.signal()));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ended { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+impl Ended {
+    #[track_caller]
+    fn expect(self, code: i32, stdout: &str) -> Ended {
+        assert_eq!((self.code, &*self.stdout), (code, stdout), "{}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    fn says(self, words: &[&str]) -> Ended {
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in:\n{}", self.stderr);
+        }
+        self
+    }
+
+    fn sorted(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.stdout.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+
+    fn json(&self) -> Vec<serde_json::Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+}
+
+fn hostname() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim().to_owned()
+}
+
+#[test]
+fn ranks_know_who_they_are() {
+    let ended = Bench::new().run("-q -n 4", "echo $PMIX_RANK of $PX_SIZE");
+    assert_eq!((ended.code, ended.sorted()), (0, vec!["0 of 4", "1 of 4", "2 of 4", "3 of 4"]));
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn output_goes_where_it_belongs_and_loses_nothing() {
+    let ended = Bench::new().run("-n 1", "echo out; echo err >&2; printf 'no end'");
+    assert_eq!(ended.expect(0, "out\nno end").stderr, "err\n");
+    Bench::new().run("-n 1 --output merge", "echo err >&2").expect(0, "err\n");
+}
+
+#[test]
+fn tags_and_ranks_stand_before_lines() {
+    let ended = Bench::new().run("-q -n 2 --output tag", "echo a; echo b >&2");
+    assert_eq!(ended.sorted(), ["[1,0]<stdout>: a", "[1,1]<stdout>: a"]);
+    assert!(ended.stderr.contains("[1,0]<stderr>: b\n"), "{}", ended.stderr);
+    let ended = Bench::new().run("-n 1 --output rank", "printf 'a\\nb'");
+    assert_eq!(ended.stdout, "0: a\n0: b\n");
+    let ended = Bench::new().run("-n 1 --output tag-detailed,timestamp", "echo a");
+    assert!(ended.stdout.ends_with(&format!("@1,0][{}]<stdout>: a\n", hostname())), "{}", ended.stdout);
+    assert_eq!(&ended.stdout[10..11], "T", "{}", ended.stdout);
+}
+
+#[test]
+fn json_output_is_one_stream_of_objects() {
+    let ended = Bench::new().run("-n 1 --output tag,json", "echo a; echo b >&2");
+    let mut objects = ended.json();
+    objects.sort_by_key(|object| object["stream"].to_string());
+    let seen: Vec<_> =
+        objects.iter().map(|o| (o["type"].clone(), o["rank"].clone(), o["data"].clone())).collect();
+    assert_eq!(seen, [("output".into(), 0.into(), "b\n".into()), ("output".into(), 0.into(), "a\n".into())]);
+    assert_eq!(objects[0]["host"], hostname());
+}
+
+#[test]
+fn xml_output_is_one_document() {
+    let ended = Bench::new().run("-n 1 --output xml", "echo '<&>'");
+    let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<output>\n<stdout nspace=\"";
+    assert!(ended.stdout.starts_with(head), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with(">&lt;&amp;&gt;</stdout>\n</output>\n"), "{}", ended.stdout);
+    let nothing = Bench::new().run("-n 1 --output xml", "exit 3");
+    assert!(nothing.stdout.ends_with("<output>\n</output>\n"), "a job that says nothing: {}", nothing.stdout);
+}
+
+#[test]
+fn output_in_files() {
+    let bench = Bench::new();
+    bench.run("-q -n 2 --output file=out/x", "echo $PX_RANK; echo e >&2").says(&["e\n"]);
+    assert_eq!((bench.read("out/x.0.out"), bench.read("out/x.1.out")), ("0\n".into(), "1\n".into()));
+    assert_eq!(bench.read("out/x.1.err"), "e\n");
+    let ended = bench.run("-n 1 --output directory=d,file-only", "echo a; echo b >&2");
+    assert_eq!((&*ended.stdout, &*ended.stderr), ("", ""));
+    assert_eq!((bench.read("d/rank.0/stdout"), bench.read("d/rank.0/stderr")), ("a\n".into(), "b\n".into()));
+    bench.run("-q -n 11 --output pattern=%h.%R.%s,file-only,merge", "echo $PX_RANK >&2").expect(0, "");
+    assert_eq!(bench.read(&format!("{}.07.stdout", hostname())), "7\n");
+    let ended = bench.run("-n 1 --output file=/proc/nowhere/x", "echo a");
+    ended.expect(1, "a\n").says(&["px: error: cannot write output to '/proc/nowhere/x.0.out'"]);
+}
+
+#[test]
+fn standard_input() {
+    let bench = Bench::new();
+    let script = "echo $PX_RANK: $(cat)";
+    let lines = |options: &str| {
+        let ended = bench.run_with_input(options, script, b"in");
+        ended.stdout.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(lines("-q -n 2"), ["0: in", "1:"].map(String::from).into());
+    assert_eq!(lines("-q -n 2 --stdin 1"), ["0:", "1: in"].map(String::from).into());
+    assert_eq!(lines("-q -n 2 --stdin all"), ["0: in", "1: in"].map(String::from).into());
+    assert_eq!(lines("-q -n 2 --stdin none"), ["0:", "1:"].map(String::from).into());
+    fs::write(bench.path("file"), "from a file").expect("a file");
+    assert_eq!(lines("-q -n 2 --stdin file"), ["0: from a file", "1:"].map(String::from).into());
+}
+
+#[test]
+fn much_of_everything_passes_through() {
+    let input: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let bench = Bench::new();
+    let mut child = bench.command("-n 1", "cat").stdin(Stdio::piped()).spawn().expect("px runs");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let sent = input.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&sent).expect("somebody reads"));
+    let output = child.wait_with_output().expect("px ends");
+    writer.join().expect("the writer");
+    assert!(output.stdout == input, "{} of {} bytes", output.stdout.len(), input.len());
+}
+
+#[test]
+fn the_first_failure_is_told_with_place_and_manner() {
+    let script = "test $PX_RANK = 1 || sleep 1000; exit 3";
+    let told = Bench::new().run("-q -n 3", script).expect(3, "");
+    let first = format!("px: error: rank 1 exited with code 3 (on {}, pid ", hostname());
+    told.says(&[&first, "px: ranks 0, 2 were ended by px as a consequence"]);
+    let script = "test $PX_RANK = 0 || exec sleep 1000; kill -SEGV $$";
+    Bench::new().run("-q -n 2", script).expect(139, "").says(&["rank 0 was killed by SIGSEGV"]);
+}
+
+#[test]
+fn who_may_fail_without_ending_the_job() {
+    let bench = Bench::new();
+    let meet = "echo $PX_RANK >> ends; test $PX_RANK = 0 && exit 3; while ! grep -q 0 ends; do sleep 0.01; done; echo on";
+    bench.run("-q -n 2 --kill-on-bad-exit none", meet).expect(3, "on\n").says(&["rank 0 exited with code 3"]);
+    fs::remove_file(bench.path("ends")).expect("a file");
+    bench.run("-q -n 2 --kill-on-bad-exit signal", meet).expect(3, "on\n");
+    let signal = "test $PX_RANK = 0 && kill -KILL $$; exec sleep 1000";
+    bench
+        .run("-q -n 2 --kill-on-bad-exit signal", signal)
+        .expect(137, "")
+        .says(&["rank 0 was killed by SIGKILL"]);
+}
+
+#[test]
+fn programs_that_cannot_start() {
+    let px = |words: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_px")).args(words.split_whitespace()).output();
+        ended(output.expect("px runs"))
+    };
+    px("run -n 2 ./nowhere").expect(127, "").says(&["px: error:", "./nowhere", &hostname()]);
+    px("run nowhere-in-path").expect(127, "").says(&["nowhere-in-path", "PATH"]);
+    px("run /etc/passwd").expect(126, "").says(&["/etc/passwd"]);
+    px("run --wdir /nowhere true").expect(126, "").says(&["/nowhere"]);
+    px("run -n 3 --host localhost:2 true").expect(1, "").says(&["3 ranks", "2 slots", "px: hint:"]);
+}
+
+#[test]
+fn a_time_limit() {
+    let ended = Bench::new().run("-q -n 2 --timeout 0.2", "exec sleep 1000");
+    ended.expect(124, "").says(&["ended after 0.2 s, its time limit; ranks 0-1 were still running"]);
+}
+
+#[test]
+fn reports_are_json() {
+    let bench = Bench::new();
+    let ended = bench.run("-n 2 -q --json", "exit 4");
+    let end: serde_json::Value =
+        serde_json::from_str(ended.stderr.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&end["type"], &end["outcome"], &end["exit_code"]),
+        (&"end".into(), &"failed".into(), &4.into())
+    );
+    bench.run("-n 1 --report end.json", "exit 0").expect(0, "");
+    let end: serde_json::Value = serde_json::from_str(&bench.read("end.json")).expect("JSON");
+    assert_eq!((&end["outcome"], &end["procs"][0]["exit_code"]), (&"success".into(), &0.into()));
+    let ended = bench.run("-n 1 --report -", "echo first");
+    assert!(ended.stdout.starts_with("first\n{"), "{}", ended.stdout);
+    let ended = bench.run("-n 1 --report /nowhere/report", "exit 0");
+    ended.expect(1, "").says(&["cannot write the report '/nowhere/report'"]);
+}
+
+#[test]
+fn what_is_displayed_does_not_disturb_output() {
+    let ended = Bench::new().run("-n 1 --display map,allocation", "echo out").expect(0, "out\n");
+    ended.says(&["RANK", "1 rank on 1 node", "SLOTS"]);
+    let ended = Bench::new().run("-n 1 --json --display map", "echo out").expect(0, "out\n");
+    let map: serde_json::Value =
+        serde_json::from_str(ended.stderr.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&map["type"], &map["procs"][0]["node"]), (&"map".into(), &hostname().into()));
+}
+
+#[test]
+fn environment_and_directory() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("sub")).expect("a directory");
+    fs::write(bench.path("env"), "A=1\nB=2\n").expect("a file");
+    let ended =
+        bench.run("-n 1 --env-file env -x B=3 --wdir sub --prefix /opt/p", "echo $A $B; pwd; echo $PATH");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines[0], "1 3");
+    assert!(lines[1].ends_with("/sub"), "{lines:?}");
+    assert!(lines[2].starts_with("/opt/p/bin:"), "{lines:?}");
+}
+
+#[test]
+fn the_reader_of_our_output_may_leave() {
+    let bench = Bench::new();
+    let mut child = bench.start("-q -n 2", "yes");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let mut some = [0; 4096];
+    stdout.read_exact(&mut some).expect("output");
+    drop(stdout);
+    let ended = ended(child.wait_with_output().expect("px ends"));
+    assert_eq!((ended.code, &*ended.stderr), (141, ""));
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let output = bench.command("-n 1", "echo x").stdout(full).output().expect("px runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write output"));
+}
+
+#[test]
+fn a_reader_that_waits_makes_ranks_wait() {
+    let bench = Bench::new();
+    let script = "i=0; while [ $i -lt 300000 ]; do echo $i 0123456789 0123456789 0123456789 0123456789; \
+         i=$((i+1)); echo $i > progress; done";
+    let mut child = bench.start("-n 1", script);
+    // The rank stops somewhere, because its output goes nowhere.
+    let progress = || bench.read("progress").trim().parse::<u32>().unwrap_or(0);
+    bench.wait_for("the rank to stop", || {
+        let before = progress();
+        std::thread::sleep(Duration::from_millis(300));
+        before > 0 && progress() == before
+    });
+    assert!(progress() < 200_000, "px holds more than it should");
+    kill_process(pid(&child), Signal::TERM).expect("px is there");
+    drop(child.stdout.take());
+    child.wait().expect("px ends");
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_child(child)
+}
+
+#[test]
+fn signals_end_the_job_orderly_and_then_at_once() {
+    let bench = Bench::new();
+    let polite = "trap 'echo bye; exit 5' TERM INT; echo > ready.$PX_RANK; while :; do sleep 0.01; done";
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let child = bench.start("-q -n 2", polite);
+        bench.wait_for("both ranks", || (0..2).all(|rank| bench.path(&format!("ready.{rank}")).exists()));
+        kill_process(pid(&child), signal).expect("px is there");
+        ended(child.wait_with_output().expect("px ends")).expect(code, "bye\nbye\n");
+        (0..2).for_each(|rank| fs::remove_file(bench.path(&format!("ready.{rank}"))).expect("a file"));
+    }
+    let stubborn = "trap '' TERM INT; echo > stubborn; while :; do sleep 0.01; done";
+    let mut child = bench.start("-n 1 --kill-after 1h", stubborn);
+    bench.wait_for("the rank", || bench.path("stubborn").exists());
+    // Signals that follow closely may count as one.
+    while child.try_wait().expect("px is ours").is_none() {
+        kill_process(pid(&child), Signal::INT).expect("px is not reaped yet");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    ended(child.wait_with_output().expect("px ends")).expect(130, "");
+}
+
+#[test]
+fn other_signals_are_handed_on() {
+    let bench = Bench::new();
+    let script = "trap 'echo got it; exit 0' USR1; echo > ready; while :; do sleep 0.01; done";
+    let child = bench.start("-n 1", script);
+    bench.wait_for("the rank", || bench.path("ready").exists());
+    kill_process(pid(&child), Signal::USR1).expect("px is there");
+    ended(child.wait_with_output().expect("px ends")).expect(0, "got it\n");
+}
+
+#[test]
+fn a_job_is_suspended_together_with_px() {
+    let bench = Bench::new();
+    let script = "echo $$ > rank; while ! [ -e stop ]; do sleep 0.01; done";
+    let child = bench.start("-n 1", script);
+    bench.wait_for("the rank", || !bench.read("rank").is_empty());
+    let state = |process: &str| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next())
+    };
+    let (px, rank) = (child.id().to_string(), bench.read("rank").trim().to_owned());
+    kill_process(pid(&child), Signal::TSTP).expect("px is there");
+    bench.wait_for("px and its rank to stop", || state(&px) == Some('T') && state(&rank) == Some('T'));
+    kill_process(pid(&child), Signal::CONT).expect("px is there");
+    bench.wait_for("px and its rank to go on", || state(&px) != Some('T') && state(&rank) != Some('T'));
+    fs::write(bench.path("stop"), "").expect("a file");
+    ended(child.wait_with_output().expect("px ends")).expect(0, "");
+}
+
+/// A terminal: the end that a person sits at, and px at the other.
+fn at_a_terminal(bench: &Bench, options: &str, script: &str) -> (File, Child) {
+    let person: OwnedFd =
+        rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY)
+            .expect("a terminal");
+    rustix::pty::grantpt(&person).expect("a terminal");
+    rustix::pty::unlockpt(&person).expect("a terminal");
+    let name = rustix::pty::ptsname(&person, Vec::new()).expect("its name");
+    let name = name.to_str().expect("a path").to_owned();
+    let end = || File::options().read(true).write(true).open(Path::new(&name)).expect("its other end");
+    let child = Command::new("setsid")
+        .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_px"), "run", "-q"])
+        .args(options.split_whitespace())
+        .args(["sh", "-c", script])
+        .current_dir(bench.dir.path())
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .expect("px runs");
+    (person.into(), child)
+}
+
+/// Reads from the terminal until `wanted` has appeared.
+fn see(terminal: &mut File, seen: &mut String, wanted: &str) {
+    let mut some = [0; 4096];
+    while !seen.contains(wanted) {
+        let count = terminal.read(&mut some).unwrap_or_else(|e| panic!("no {wanted:?} but {e} in {seen:?}"));
+        seen.push_str(&String::from_utf8_lossy(&some[..count]));
+    }
+}
+
+#[test]
+fn a_prompt_appears_and_is_answered() {
+    let bench = Bench::new();
+    let script = "if [ $PX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
+    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", script);
+    let mut seen = String::new();
+    see(&mut terminal, &mut seen, "Name? ");
+    terminal.write_all(b"you\n").expect("a terminal");
+    see(&mut terminal, &mut seen, "hello you");
+    assert!(child.wait().expect("px ends").success());
+}
+
+#[test]
+fn control_c_at_a_terminal() {
+    let bench = Bench::new();
+    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", "echo up; exec sleep 1000");
+    let mut seen = String::new();
+    see(&mut terminal, &mut seen, "up\r\nup\r\n");
+    terminal.write_all(b"\x03").expect("a terminal");
+    assert_eq!(child.wait().expect("px ends").code(), Some(130));
+}
+
+#[test]
+fn called_as_mpirun() {
+    let bench = Bench::new();
+    let mpirun = bench.path("mpirun");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_px"), &mpirun).expect("a link");
+    let words = "-q -np 2 --mca some thing -x A=b --tag-output --bind-to none sh -c";
+    let script = "echo $OMPI_MCA_some $A";
+    let output = Command::new(mpirun).args(words.split(' ')).arg(script).output().expect("px runs");
+    let ended = ended(output);
+    assert_eq!(ended.sorted(), ["[1,0]<stdout>: thing b", "[1,1]<stdout>: thing b"], "{}", ended.stderr);
+}
+
+#[test]
+fn ranks_meet_through_px() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_px")).args(["run", "-q", "-n", "4", "px", "hello"]).output();
+    let ended = ended(output.expect("px runs"));
+    assert_eq!((ended.code, ended.stdout.lines().count()), (0, 4), "{ended:?}");
+    for rank in 0..4 {
+        assert!(ended.stdout.contains(&format!("hello from rank {rank} of 4")), "{ended:?}");
+    }
+}
