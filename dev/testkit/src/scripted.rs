@@ -27,6 +27,7 @@ pub struct ScriptedServer {
     /// The local processes of each job, and the job's size.
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
     answers: Vec<(ProcId, Answer)>,
+    gone: BTreeSet<ProcId>,
 }
 
 #[derive(Debug)]
@@ -127,6 +128,13 @@ impl ScriptedServer {
         }
     }
 
+    fn fail_fence(&mut self, fence: Fence) {
+        let failed = fence.here.into_iter().map(|waiting| (waiting, Answer::Done(Status::ERR_PROC_ABORTED)));
+        self.answers.extend(failed);
+        let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_PROC_ABORTED)];
+        self.upcall(HostOp::Fence { procs: fence.members, info, data: Blob::default() }, Vec::new());
+    }
+
     /// What a fence or a direct modex brought, the newest first.
     fn recall(&self, owner: &ProcId, key: &str) -> Option<Blob> {
         let line = format!("{} {} {key} ", owner.nspace, owner.rank.0);
@@ -162,7 +170,12 @@ impl ScriptedServer {
         let fence = &mut self.fences[at];
         fence.here.insert(proc.clone());
         fence.collect |= collect;
-        if fence.here != expected {
+        let absent = expected.difference(&fence.here).collect::<Vec<_>>();
+        if absent.iter().any(|member| self.gone.contains(*member)) {
+            let fence = self.fences.remove(at);
+            return self.fail_fence(fence);
+        }
+        if !absent.is_empty() {
             return;
         }
         let fence = self.fences.remove(at);
@@ -242,12 +255,9 @@ impl RankServer for ScriptedServer {
         let waits =
             |fence: &mut Fence| fence.members.iter().any(|m| m.covers(proc)) && !fence.here.contains(proc);
         for fence in self.fences.extract_if(.., waits).collect::<Vec<_>>() {
-            let failed =
-                fence.here.into_iter().map(|waiting| (waiting, Answer::Done(Status::ERR_PROC_ABORTED)));
-            self.answers.extend(failed);
-            let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_PROC_ABORTED)];
-            self.upcall(HostOp::Fence { procs: fence.members, info, data: Blob::default() }, Vec::new());
+            self.fail_fence(fence);
         }
+        self.gone.insert(proc.clone());
         self.upcall(HostOp::ClientLost { proc: proc.clone() }, Vec::new());
     }
 

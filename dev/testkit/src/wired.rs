@@ -95,7 +95,7 @@ impl WiredServer {
         loop {
             while let Some(output) = inner.pop() {
                 match output {
-                    Output::Send { conn, frame } => self.to_client(now, conn, &frame),
+                    Output::Send { conn, frame } => self.receive(now, conn, &frame),
                     Output::Close { conn } => {
                         if let Some(proc) = self.conns.remove(&conn) {
                             self.with_client(now, &proc, Input::Closed { conn, reason: CloseReason::Eof });
@@ -134,7 +134,7 @@ impl WiredServer {
         if self.random.one_in(2) { most } else { self.random.between(1, most as u64 + 1) as usize }
     }
 
-    fn to_client(&mut self, now: Time, conn: ConnId, frame: &[u8]) {
+    fn receive(&mut self, now: Time, conn: ConnId, frame: &[u8]) {
         let Some(proc) = self.conns.get(&conn).cloned() else { return };
         let mut rest = frame;
         while !rest.is_empty() {
