@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::time::Duration;
+
 use phalanx_core::Time;
 use phalanx_dvm::NodeId;
 
@@ -17,9 +19,15 @@ pub(crate) struct Net {
     island: BTreeSet<NodeId>,
     made: u64,
     pub(crate) messages: u64,
+    /// The longest that a message takes, in nanoseconds.
+    latency: u64,
 }
 
 impl Net {
+    pub(crate) fn new(latency: Duration) -> Net {
+        Net { latency: latency.as_nanos() as u64, ..Net::default() }
+    }
+
     pub(crate) fn link(&mut self, a: NodeId, b: NodeId) {
         self.made += 1;
         self.links.insert((a, b), self.made);
@@ -60,7 +68,7 @@ impl Net {
     /// When a message that is sent now arrives: later than the one before it.
     pub(crate) fn arrival(&mut self, now: Time, from: NodeId, to: NodeId, random: &mut Random) -> Time {
         self.messages += 1;
-        let at = now.0 + random.between(5_000, 200_000);
+        let at = now.0 + random.between(5_000, self.latency);
         let last = self.last.entry((from, to)).or_default();
         *last = Time(at.max(last.0 + 1));
         *last

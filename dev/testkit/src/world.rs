@@ -27,6 +27,8 @@ pub struct Setup<S> {
     /// Cores of each node.
     pub cores: u32,
     pub limits: Limits,
+    /// The longest that a message takes between two daemons.
+    pub latency: Duration,
     pub server: Box<dyn FnMut(NodeId) -> S>,
 }
 
@@ -92,7 +94,7 @@ impl<S: RankServer> World<S> {
             user: User::default(),
             procs: BTreeMap::new(),
             nodes,
-            net: Net::default(),
+            net: Net::new(setup.latency),
             events: BTreeMap::new(),
             numbered: 0,
             scripts: Box::new(|_| Script::default()),

@@ -91,7 +91,8 @@ fn live_through<S: RankServer>(seed: u64, weather: Weather, server: Box<dyn FnMu
         ..Limits::default()
     };
     let radix = random.between(1, 4) as u32;
-    let mut world = World::new(Setup { seed, nodes, radix, cores, limits, server });
+    let latency = Duration::from_micros([200, 20_000, 100_000][random.between(0, 3) as usize]);
+    let mut world = World::new(Setup { seed, nodes, radix, cores, limits, latency, server });
     world.user.pace = Duration::from_micros(random.between(0, 3_000));
     let mut requests = Vec::new();
     let jobs = random.between(1, 4);

@@ -8,9 +8,11 @@ use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{Blob, Nspace, ProcId};
 
+const LATENCY: Duration = Duration::from_micros(200);
+
 fn world(seed: u64, nodes: u32, cores: u32) -> World<WiredServer> {
     let server = Box::new(move |node| WiredServer::new(node, seed));
-    World::new(Setup { seed, nodes, radix: 2, cores, limits: Limits::default(), server })
+    World::new(Setup { seed, nodes, radix: 2, cores, limits: Limits::default(), latency: LATENCY, server })
 }
 
 fn job(program: &str, procs: u32) -> JobRequest {

@@ -38,8 +38,9 @@ fn card(rank: u32) -> Answer {
 #[test]
 fn four_thousand_nodes() {
     let server = Box::new(|_| ScriptedServer::default());
-    let limits = Limits::default();
-    let mut world = World::new(Setup { seed: 4096, nodes: NODES, radix: RADIX, cores: 2, limits, server });
+    let (limits, latency) = (Limits::default(), Duration::from_micros(200));
+    let mut world =
+        World::new(Setup { seed: 4096, nodes: NODES, radix: RADIX, cores: 2, limits, latency, server });
 
     // The first job is everywhere, two ranks per node, and bears losses.
     let size = 2 * NODES;
