@@ -215,10 +215,8 @@ impl Server {
         let mut due = Vec::new();
         let mut cache = std::mem::take(&mut self.events.cache);
         for cached in &mut cache {
-            if self.events.is_wanted(conn, &cached.event)
-                && may_see(peer, &cached.event)
-                && cached.told.insert(conn)
-            {
+            let may_see = may_see(peer, &cached.event) || wants_its_own_again(peer, &cached.event);
+            if may_see && self.events.is_wanted(conn, &cached.event) && cached.told.insert(conn) {
                 due.push(cached.event.clone());
             }
         }
@@ -307,6 +305,22 @@ fn may_see(peer: &Peer, event: &Event) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a peer that registers late for an event of its own has to hear of it from us. Libraries before 5.0 keep such
+/// events themselves; later ones keep only those that never left the process.
+fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
+    peer.proc == event.source
+        && !peer.finalized
+        && peer.dialect.release.major >= 5
+        && (event.range != Range::CUSTOM
+            || event
+                .info
+                .find(keys::EVENT_CUSTOM_RANGE)
+                .map(procs_of)
+                .unwrap_or_default()
+                .iter()
+                .any(|p| p.covers(&peer.proc)))
 }
 
 /// The processes that an event is about, or that a registration is limited to.

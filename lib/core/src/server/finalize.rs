@@ -43,7 +43,7 @@ impl Server {
         if let Some(client) = self.client_mut(&proc).filter(|client| client.conn == Some(conn)) {
             client.conn = None;
             if client.stage == Stage::Connected {
-                client.stage = Stage::Lost;
+                client.stage = Stage::Leaving;
             }
         } else if peer.role == Role::Client || self.client(&proc).is_some() {
             // The rank or its whole job has ended, or it has connected anew: this connection is of the past.
@@ -53,8 +53,19 @@ impl Server {
             return debug!(%proc, "disconnected");
         }
         warn!(%proc, ?reason, "connection lost before finalize");
-        self.on_proc_over(cx, &proc);
-        self.call_host(cx, None, HostOp::ClientLost { proc }, Then::Nothing);
+        self.call_host(cx, None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
+    }
+
+    /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,
+    /// before others are told that they wait in vain.
+    pub(super) fn on_loss_acknowledged(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        match self.client_mut(proc) {
+            Some(client) if client.stage == Stage::Leaving => client.stage = Stage::Lost,
+            // It has connected anew, or its end was told already.
+            Some(_) => return,
+            None => {}
+        }
+        self.on_proc_over(cx, proc);
     }
 
     /// Ends what a connection had under way.

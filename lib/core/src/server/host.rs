@@ -56,6 +56,7 @@ pub(super) enum Then {
     Collective(u64),
     DirectModex(ProcId),
     Finalize(Asker),
+    Lost(ProcId),
     RegisterEvents(Asker),
 }
 
@@ -118,6 +119,7 @@ impl Server {
             Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
+            Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
             Then::Finalize(to) => self.on_finalize_answered(cx, &to, status),
             Then::RegisterEvents(to) => self.on_registration_answered(cx, &to, status),
         }
@@ -126,7 +128,8 @@ impl Server {
     /// What clients wait for at the host; collectives and gets explain themselves.
     pub(super) fn explain_upcalls(&self, waiting: &mut Vec<Waiting>) {
         for open in self.upcalls.open.values() {
-            if matches!(open.then, Then::Nothing | Then::Collective(_) | Then::DirectModex(_)) {
+            if matches!(open.then, Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::DirectModex(_))
+            {
                 continue;
             }
             waiting.push(Waiting {

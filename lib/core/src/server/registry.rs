@@ -45,7 +45,9 @@ pub(super) enum Stage {
     Connected,
     /// It has finalized. It may connect again.
     Finalized,
-    /// Its connection broke before it finalized.
+    /// Its connection broke before it finalized. The host has not said yet that nothing more comes of it.
+    Leaving,
+    /// The same, and the host has.
     Lost,
     /// It has ended.
     Gone,
