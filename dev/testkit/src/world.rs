@@ -75,6 +75,7 @@ impl<S: RankServer> World<S> {
             size: setup.nodes,
             radix: setup.radix,
             dvm: "world".into(),
+            first_job: 1,
             hostname: format!("n{id}").into(),
             topology: topology.clone(),
             slots: Default::default(),

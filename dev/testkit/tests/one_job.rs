@@ -59,7 +59,7 @@ fn processes_meet_and_end() {
             assert!(world.user.streams[&(proc.clone(), IofChannel::STDERR)].ended);
             assert_eq!(end.procs[rank as usize].status, Some(ExitStatus::Code(0)));
             assert_eq!(end.procs[rank as usize].pid, Some(world.procs[&proc].pid));
-            assert_eq!(world.procs[&proc].env[&b"PX_RANK"[..]], rank.to_string().as_bytes());
+            assert_eq!(world.procs[&proc].env[&b"PHALANX_RANK"[..]], rank.to_string().as_bytes());
         }
     }
 }

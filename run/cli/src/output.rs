@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use phalanx_node::Sink;
-use phalanx_wire::ProcId;
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::failure::Failure;
 use files::FileSet;
@@ -39,6 +39,8 @@ pub(crate) enum Channel {
 pub(crate) struct Source<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) host: Option<&'a str>,
+    /// The job, counted from 1 for the one that px started.
+    pub(crate) job: u32,
     /// Digits of the job's highest rank.
     pub(crate) rank_width: usize,
 }
@@ -55,6 +57,7 @@ pub(crate) struct Output {
     /// By rank of the job.
     hosts: Vec<Arc<str>>,
     rank_width: usize,
+    first_job: u32,
     first: Option<ProcId>,
     opened: bool,
 }
@@ -98,11 +101,22 @@ impl Output {
         };
         let files = plan.files.clone().map(FileSet::new);
         let rank_width = digits(ranks.unwrap_or(1));
-        Output { plan, lanes, own, files, hosts: Vec::new(), rank_width, first: None, opened: false }
+        Output {
+            plan,
+            lanes,
+            own,
+            files,
+            hosts: Vec::new(),
+            rank_width,
+            first_job: 1,
+            first: None,
+            opened: false,
+        }
     }
 
-    /// Where each rank runs, by rank.
-    pub(crate) fn set_hosts(&mut self, hosts: Vec<Arc<str>>) {
+    /// The job's name, and where each rank runs, by rank.
+    pub(crate) fn set_job(&mut self, nspace: &Nspace, hosts: Vec<Arc<str>>) {
+        self.first_job = number(nspace).unwrap_or(1);
         self.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
         self.hosts = hosts;
     }
@@ -139,7 +153,12 @@ impl Output {
 
     /// Writes `text` to standard error as it is, at the beginning of a line.
     pub(crate) fn say_over(&mut self, text: &str) {
-        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        let view = View {
+            plan: &self.plan,
+            hosts: &self.hosts,
+            rank_width: self.rank_width,
+            first_job: self.first_job,
+        };
         match &mut self.own {
             Some(sink) => sink.buffer().extend_from_slice(text.as_bytes()),
             None => {
@@ -235,7 +254,12 @@ impl Output {
         to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
     ) {
         let channel = if self.plan.merge { Channel::Stdout } else { stream.channel };
-        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        let view = View {
+            plan: &self.plan,
+            hosts: &self.hosts,
+            rank_width: self.rank_width,
+            first_job: self.first_job,
+        };
         if let Some(files) = &mut self.files {
             to_files(&view.source(stream), channel, files);
         }
@@ -243,7 +267,12 @@ impl Output {
             return;
         }
         self.open_document();
-        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        let view = View {
+            plan: &self.plan,
+            hosts: &self.hosts,
+            rank_width: self.rank_width,
+            first_job: self.first_job,
+        };
         let lane = if self.lanes.len() == 2 && channel == Channel::Stderr { 1 } else { 0 };
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.run(&view, to_lines);
@@ -251,7 +280,12 @@ impl Output {
     }
 
     fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
-        let view = View { plan: &self.plan, hosts: &self.hosts, rank_width: self.rank_width };
+        let view = View {
+            plan: &self.plan,
+            hosts: &self.hosts,
+            rank_width: self.rank_width,
+            first_job: self.first_job,
+        };
         for lane in &mut self.lanes {
             lane.run(&view, &mut step);
         }
@@ -271,13 +305,20 @@ struct View<'a> {
     plan: &'a OutputPlan,
     hosts: &'a [Arc<str>],
     rank_width: usize,
+    first_job: u32,
 }
 
 impl<'a> View<'a> {
     fn source(&self, stream: &'a Stream) -> Source<'a> {
         let host = self.hosts.get(stream.proc.rank.0 as usize).map(|host| &**host);
-        Source { stream, host, rank_width: self.rank_width }
+        let job = number(&stream.proc.nspace).map_or(0, |n| n.wrapping_sub(self.first_job).wrapping_add(1));
+        Source { stream, host, job, rank_width: self.rank_width }
     }
+}
+
+/// The number in a job's name, `DVM@NUMBER`.
+fn number(nspace: &Nspace) -> Option<u32> {
+    nspace.as_str().rsplit_once('@')?.1.parse().ok()
 }
 
 impl Lane {

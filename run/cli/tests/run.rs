@@ -117,7 +117,7 @@ fn hostname() -> String {
 
 #[test]
 fn ranks_know_who_they_are() {
-    let ended = Bench::new().run("-q -n 4", "echo $PMIX_RANK of $PX_SIZE");
+    let ended = Bench::new().run("-q -n 4", "echo $PMIX_RANK of $PHALANX_SIZE");
     assert_eq!((ended.code, ended.sorted()), (0, vec!["0 of 4", "1 of 4", "2 of 4", "3 of 4"]));
     assert_eq!(ended.stderr, "");
 }
@@ -137,7 +137,7 @@ fn tags_and_ranks_stand_before_lines() {
     let ended = Bench::new().run("-n 1 --output rank", "printf 'a\\nb'");
     assert_eq!(ended.stdout, "0: a\n0: b\n");
     let ended = Bench::new().run("-n 1 --output tag-detailed,timestamp", "echo a");
-    assert!(ended.stdout.ends_with(&format!("@1,0][{}]<stdout>: a\n", hostname())), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with(&format!(",0][{}]<stdout>: a\n", hostname())), "{}", ended.stdout);
     assert_eq!(&ended.stdout[10..11], "T", "{}", ended.stdout);
 }
 
@@ -165,13 +165,13 @@ fn xml_output_is_one_document() {
 #[test]
 fn output_in_files() {
     let bench = Bench::new();
-    bench.run("-q -n 2 --output file=out/x", "echo $PX_RANK; echo e >&2").says(&["e\n"]);
+    bench.run("-q -n 2 --output file=out/x", "echo $PHALANX_RANK; echo e >&2").says(&["e\n"]);
     assert_eq!((bench.read("out/x.0.out"), bench.read("out/x.1.out")), ("0\n".into(), "1\n".into()));
     assert_eq!(bench.read("out/x.1.err"), "e\n");
     let ended = bench.run("-n 1 --output directory=d,file-only", "echo a; echo b >&2");
     assert_eq!((&*ended.stdout, &*ended.stderr), ("", ""));
     assert_eq!((bench.read("d/rank.0/stdout"), bench.read("d/rank.0/stderr")), ("a\n".into(), "b\n".into()));
-    bench.run("-q -n 11 --output pattern=%h.%R.%s,file-only,merge", "echo $PX_RANK >&2").expect(0, "");
+    bench.run("-q -n 11 --output pattern=%h.%R.%s,file-only,merge", "echo $PHALANX_RANK >&2").expect(0, "");
     assert_eq!(bench.read(&format!("{}.07.stdout", hostname())), "7\n");
     let ended = bench.run("-n 1 --output file=/proc/nowhere/x", "echo a");
     ended.expect(1, "a\n").says(&["px: error: cannot write output to '/proc/nowhere/x.0.out'"]);
@@ -180,7 +180,7 @@ fn output_in_files() {
 #[test]
 fn standard_input() {
     let bench = Bench::new();
-    let script = "echo $PX_RANK: $(cat)";
+    let script = "echo $PHALANX_RANK: $(cat)";
     let lines = |options: &str| {
         let ended = bench.run_with_input(options, script, b"in");
         ended.stdout.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
@@ -208,22 +208,22 @@ fn much_of_everything_passes_through() {
 
 #[test]
 fn the_first_failure_is_told_with_place_and_manner() {
-    let script = "test $PX_RANK = 1 || sleep 1000; exit 3";
+    let script = "test $PHALANX_RANK = 1 || sleep 1000; exit 3";
     let told = Bench::new().run("-q -n 3", script).expect(3, "");
     let first = format!("px: error: rank 1 exited with code 3 (on {}, pid ", hostname());
     told.says(&[&first, "px: ranks 0, 2 were ended by px as a consequence"]);
-    let script = "test $PX_RANK = 0 || exec sleep 1000; kill -SEGV $$";
+    let script = "test $PHALANX_RANK = 0 || exec sleep 1000; kill -SEGV $$";
     Bench::new().run("-q -n 2", script).expect(139, "").says(&["rank 0 was killed by SIGSEGV"]);
 }
 
 #[test]
 fn who_may_fail_without_ending_the_job() {
     let bench = Bench::new();
-    let meet = "echo $PX_RANK >> ends; test $PX_RANK = 0 && exit 3; while ! grep -q 0 ends; do sleep 0.01; done; echo on";
+    let meet = "echo $PHALANX_RANK >> ends; test $PHALANX_RANK = 0 && exit 3; while ! grep -q 0 ends; do sleep 0.01; done; echo on";
     bench.run("-q -n 2 --kill-on-bad-exit none", meet).expect(3, "on\n").says(&["rank 0 exited with code 3"]);
     fs::remove_file(bench.path("ends")).expect("a file");
     bench.run("-q -n 2 --kill-on-bad-exit signal", meet).expect(3, "on\n");
-    let signal = "test $PX_RANK = 0 && kill -KILL $$; exec sleep 1000";
+    let signal = "test $PHALANX_RANK = 0 && kill -KILL $$; exec sleep 1000";
     bench
         .run("-q -n 2 --kill-on-bad-exit signal", signal)
         .expect(137, "")
@@ -333,7 +333,7 @@ fn pid(child: &Child) -> Pid {
 #[test]
 fn signals_end_the_job_orderly_and_then_at_once() {
     let bench = Bench::new();
-    let polite = "trap 'echo bye; exit 5' TERM INT; echo > ready.$PX_RANK; while :; do sleep 0.01; done";
+    let polite = "trap 'echo bye; exit 5' TERM INT; echo > ready.$PHALANX_RANK; while :; do sleep 0.01; done";
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let child = bench.start("-q -n 2", polite);
         bench.wait_for("both ranks", || (0..2).all(|rank| bench.path(&format!("ready.{rank}")).exists()));
@@ -416,7 +416,7 @@ fn see(terminal: &mut File, seen: &mut String, wanted: &str) {
 #[test]
 fn a_prompt_appears_and_is_answered() {
     let bench = Bench::new();
-    let script = "if [ $PX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
+    let script = "if [ $PHALANX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
     let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", script);
     let mut seen = String::new();
     see(&mut terminal, &mut seen, "Name? ");

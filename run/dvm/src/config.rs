@@ -15,8 +15,11 @@ pub struct NodeConfig {
     pub size: u32,
     /// Children per daemon.
     pub radix: u32,
-    /// Distinguishes this DVM from all others of the user; jobs are named `DVM@1`, `DVM@2`, ...
+    /// Distinguishes this DVM from all others of the user; jobs are named `DVM@N`, `DVM@N+1`, ...
     pub dvm: Arc<str>,
+    /// The number of the first job. Open MPI 5 names shared memory by 16 bits of a hash of the text before the `@` and by the
+    /// number behind it (mod 65536): DVMs that run at the same time should not all begin with 1.
+    pub first_job: u32,
     pub hostname: Arc<str>,
     pub topology: Arc<Topology>,
     /// Processes that the allocation grants here.

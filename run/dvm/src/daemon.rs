@@ -127,7 +127,7 @@ impl Daemon {
             children: tree.children(me).into(),
             iof: Iof::new(&config.limits),
             links: Links::new(config.lineage.clone()),
-            root: (me == NodeId::ROOT).then(Box::default),
+            root: (me == NodeId::ROOT).then(|| Box::new(Root::new(config.first_job))),
             config,
             me,
             tree,

@@ -23,6 +23,8 @@ pub struct JobDesc {
     pub size: u32,
     /// The daemons with processes of the job.
     pub nodes: Ranges,
+    /// Those of them with more ranks than CPUs.
+    pub crowded: Ranges,
     pub places: Places,
     /// The environment of every process, before its app's.
     pub env: Vec<Text>,
@@ -64,6 +66,8 @@ pub struct AppDesc {
     pub cwd: Option<Text>,
     pub prefix: Option<Text>,
     pub values: Vec<Kval>,
+    /// How many ranks it has.
+    pub size: u32,
 }
 
 /// The tables a PMIx server wants, made once: a simulation's daemons share them.
@@ -108,6 +112,10 @@ impl JobDesc {
         self.apps.get(self.places.app.get(rank.0) as usize)
     }
 
+    pub fn app_sizes(&self) -> Vec<u32> {
+        self.apps.iter().map(|app| app.size).collect()
+    }
+
     /// What the PMIx server of `here` is told.
     pub fn job_info(&self, here: NodeId, table: &NodeTable) -> JobInfo {
         let tables = self.expanded.get_or_init(|| self.expand(table));
@@ -120,6 +128,13 @@ impl JobDesc {
             procs: tables.procs.clone(),
             here: self.nodes.contains(here.0).then(|| self.nodes.index_of(here.0)),
         }
+    }
+
+    fn node_values(&self, node: NodeId) -> Vec<Kval> {
+        let directory = self.scratch.iter().map(|dir| Kval::new(keys::NSDIR, dir.clone()));
+        // Open MPI 5 asks whether the key is there, not what it says: it may stand only where it is true.
+        let crowded = self.crowded.contains(node.0).then(|| Kval::new(keys::NODE_OVERSUBSCRIBED, true));
+        directory.chain(crowded).collect()
     }
 
     fn expand(&self, table: &NodeTable) -> Expanded {
@@ -142,7 +157,7 @@ impl JobDesc {
         let named = |id: &u32| JobNode {
             name: table.name(NodeId(*id)),
             id: *id,
-            values: self.scratch.iter().map(|dir| Kval::new(keys::NSDIR, dir.clone())).collect(),
+            values: self.node_values(NodeId(*id)),
         };
         Expanded {
             procs: procs.collect(),

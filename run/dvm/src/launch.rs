@@ -126,7 +126,7 @@ fn environment(
         env.insert(name, entry);
     };
     desc.env.iter().chain(&app.env).cloned().for_each(&mut set);
-    for (name, value) in models::launch_triggers() {
+    for (name, value) in models::variables(desc, rank, local_size) {
         set(Text::from(format!("{name}={value}")));
     }
     for (name, value) in server {
@@ -134,13 +134,13 @@ fn environment(
     }
     let places = &desc.places;
     for (name, value) in [
-        ("PX_JOB", desc.nspace.to_string()),
-        ("PX_RANK", rank.to_string()),
-        ("PX_SIZE", desc.size.to_string()),
-        ("PX_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
-        ("PX_LOCAL_SIZE", local_size.to_string()),
-        ("PX_NODE_RANK", places.node_rank.get(rank.0).to_string()),
-        ("PX_APP", places.app.get(rank.0).to_string()),
+        ("PHALANX_JOB", desc.nspace.to_string()),
+        ("PHALANX_RANK", rank.to_string()),
+        ("PHALANX_SIZE", desc.size.to_string()),
+        ("PHALANX_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
+        ("PHALANX_LOCAL_SIZE", local_size.to_string()),
+        ("PHALANX_NODE_RANK", places.node_rank.get(rank.0).to_string()),
+        ("PHALANX_APP", places.app.get(rank.0).to_string()),
     ] {
         set(Text::from(format!("{name}={value}")));
     }

@@ -14,6 +14,7 @@ use crate::effect::Placed;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
+use crate::models;
 use crate::msg::NodeId;
 use crate::ranges::Ranges;
 
@@ -38,9 +39,10 @@ impl Daemon {
             parent: job.parent.clone(),
             size: map.procs.len() as u32,
             nodes: map.nodes.iter().map(|load| id(load.node).0).collect::<Ranges>(),
+            crowded: crowded(&map, id),
             places: places(&map, &nodes, id),
             env: job.env.clone(),
-            apps: job.apps.iter().map(describe).collect(),
+            apps: job.apps.iter().zip(app_sizes(&map)).map(|(app, size)| describe(app, size)).collect(),
             stdin: job.stdin,
             on_failure: job.on_failure,
             job: self.job_values(&nspace, job, &map, &scratch),
@@ -99,6 +101,7 @@ impl Daemon {
             values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
         }
         values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
+        values.extend(models::job_values(&app_sizes(map)));
         values.into()
     }
 
@@ -123,6 +126,22 @@ impl Daemon {
         ]
         .into()
     }
+}
+
+/// The daemons with more ranks than CPUs for them.
+fn crowded(map: &JobMap, id: impl Fn(u32) -> NodeId) -> Ranges {
+    map.nodes.iter().filter(|load| load.procs > load.cpus).map(|load| id(load.node).0).collect()
+}
+
+/// How many ranks each app context has.
+fn app_sizes(map: &JobMap) -> Vec<u32> {
+    let mut sizes = vec![0; map.apps.len()];
+    for placement in &map.procs {
+        if let Some(size) = sizes.get_mut(placement.app as usize) {
+            *size += 1;
+        }
+    }
+    sizes
 }
 
 fn request(app: &AppSpec) -> AppRequest {
@@ -183,7 +202,7 @@ fn package(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     packages.next().is_none().then_some(first)
 }
 
-fn describe(app: &AppSpec) -> AppDesc {
+fn describe(app: &AppSpec, size: u32) -> AppDesc {
     let argv: Vec<String> = app.argv.iter().map(Text::to_string_lossy).collect();
     let mut values = vec![Kval::new(keys::APP_ARGV, argv.join(" "))];
     values.extend(app.cwd.clone().map(|cwd| Kval::new(keys::WDIR, cwd)));
@@ -193,5 +212,6 @@ fn describe(app: &AppSpec) -> AppDesc {
         cwd: app.cwd.clone(),
         prefix: app.prefix.clone(),
         values,
+        size,
     }
 }

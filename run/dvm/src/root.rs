@@ -25,10 +25,10 @@ use crate::ranges::Ranges;
 use crate::stdin::StdinFlow;
 use crate::timers::Timer;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) jobs: BTreeMap<Nspace, RootJob>,
-    pub(crate) last_job: u32,
+    pub(crate) next_job: u32,
     pub(crate) store: Store,
     pub(crate) interests: Interests,
     pub(crate) last_context: u64,
@@ -67,6 +67,20 @@ pub(crate) enum AskedBy {
     Answered,
 }
 
+impl Root {
+    pub(crate) fn new(first_job: u32) -> Root {
+        Root {
+            jobs: BTreeMap::new(),
+            next_job: first_job,
+            store: Store::default(),
+            interests: Interests::default(),
+            last_context: 0,
+            lost: BTreeSet::new(),
+            shutting_down: false,
+        }
+    }
+}
+
 impl Daemon {
     pub(crate) fn root_job(&mut self, nspace: &Nspace) -> Option<&mut RootJob> {
         self.root.as_mut()?.jobs.get_mut(nspace)
@@ -91,7 +105,7 @@ impl Daemon {
         if root.shutting_down {
             return Err("the DVM is shutting down".to_owned());
         }
-        let number = root.last_job + 1;
+        let number = root.next_job;
         let (desc, placed) = self.plan(number, job)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
@@ -110,7 +124,7 @@ impl Daemon {
             start_code: None,
         };
         if let Some(root) = &mut self.root {
-            root.last_job = number;
+            root.next_job = number.wrapping_add(1);
             root.jobs.insert(nspace.clone(), entry);
         }
         if let AskedBy::User(request) = asked_by {

@@ -60,6 +60,7 @@ impl Running {
                 size: 1,
                 radix: RADIX,
                 dvm: dvm.into(),
+                first_job: std::process::id() & 0xffff,
                 hostname: machine.hostname,
                 topology: machine.topology,
                 slots,

@@ -114,7 +114,7 @@ impl Session {
 
 /// See [`Session::marker`].
 pub(crate) fn marker(dir: &Path) -> OsString {
-    let mut marker = OsString::from("PX_SESSION=");
+    let mut marker = OsString::from("PHALANX_SESSION=");
     marker.push(dir);
     marker
 }

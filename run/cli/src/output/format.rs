@@ -63,9 +63,7 @@ fn prefix(plan: &OutputPlan, source: &Source<'_>, now: SystemTime) -> String {
         Tag::None => {}
         Tag::Rank => prefix.push_str(&format!("{rank}: ")),
         Tag::Job => {
-            let nspace = proc.nspace.as_str();
-            let job = nspace.rsplit_once('@').map_or(nspace, |(_, job)| job);
-            prefix.push_str(&format!("[{job},{rank}]<{name}>: "));
+            prefix.push_str(&format!("[{},{rank}]<{name}>: ", source.job));
         }
         Tag::Fullname => prefix.push_str(&format!("[{},{rank}]<{name}>: ", proc.nspace)),
         Tag::Detailed => {

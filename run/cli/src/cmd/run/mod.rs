@@ -33,7 +33,8 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
 /// What the runtime says of itself, for those who ask twice.
 fn start_log(voice: Voice) {
     if voice.verbose >= 2 {
-        let filter = tracing_subscriber::EnvFilter::try_from_env("PX_LOG").unwrap_or_else(|_| "debug".into());
+        let filter =
+            tracing_subscriber::EnvFilter::try_from_env("PHALANX_LOG").unwrap_or_else(|_| "debug".into());
         // A log that exists already has the same reader.
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     }

@@ -116,7 +116,7 @@ impl<'a> User<'a> {
         let Run { voice, display, request, .. } = self.run;
         let node = |placement: &Placement| placed.nodes.get(placement.node as usize);
         let host = |placement| node(placement).map_or("", |node: &NodeResources| &node.name).into();
-        self.output.set_hosts(placed.map.procs.iter().map(host).collect());
+        self.output.set_job(&nspace, placed.map.procs.iter().map(host).collect());
         if voice.verbose > 0 && !voice.json {
             let (ranks, nodes) = (placed.map.procs.len(), placed.map.nodes.len());
             self.note(&format!(

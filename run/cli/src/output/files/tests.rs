@@ -10,13 +10,13 @@ fn stream(rank: u32, channel: Channel) -> Stream {
 
 fn path(files: &Files, rank: u32, channel: Channel) -> String {
     let stream = stream(rank, channel);
-    let source = Source { stream: &stream, host: Some("n1"), rank_width: 3 };
+    let source = Source { stream: &stream, host: Some("n1"), job: 1, rank_width: 3 };
     files.path(&source, channel).to_string_lossy().into_owned()
 }
 
 fn say(set: &mut FileSet, rank: u32, text: &str) {
     let stream = stream(rank, Channel::Stdout);
-    let source = Source { stream: &stream, host: Some("n1"), rank_width: 3 };
+    let source = Source { stream: &stream, host: Some("n1"), job: 1, rank_width: 3 };
     set.data(Instant::now(), &source, Channel::Stdout, text.as_bytes());
 }
 

@@ -8,7 +8,7 @@ fn shown(words: &str, bytes: &[u8]) -> String {
     let plan = OutputPlan::parse(&[words.to_owned()]).expect("good words");
     let proc = ProcId::new(&Nspace::new("px-1@2").expect("a name"), Rank(3));
     let stream = Stream { proc, channel: Channel::Stderr };
-    let source = Source { stream: &stream, host: Some("n<1>"), rank_width: 2 };
+    let source = Source { stream: &stream, host: Some("n<1>"), job: 2, rank_width: 2 };
     let mut out = Vec::new();
     let now = UNIX_EPOCH + Duration::from_micros(1_795_192_741_000_123);
     append(&mut out, &plan, &source, bytes, true, now);

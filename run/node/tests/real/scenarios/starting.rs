@@ -48,7 +48,7 @@ fn a_rank_finds_a_clean_place() {
         let mut wanted = shell(
             2,
             "ls -l /proc/$$/fd | tr '\\n' ' '; echo; grep -E 'SigBlk|SigIgn' /proc/self/status; \
-             cut -d ' ' -f 5 /proc/$$/stat; echo $$; pwd; echo \"$PX_SESSION\"; echo \"$EXTRA\"; readlink /proc/$$/fd/0",
+             cut -d ' ' -f 5 /proc/$$/stat; echo $$; pwd; echo \"$PHALANX_SESSION\"; echo \"$EXTRA\"; readlink /proc/$$/fd/0",
         );
         wanted.apps[0].cwd = Some(Text::from("/usr/lib"));
         wanted.apps[0].env = vec![Text::from("EXTRA=a b")];
