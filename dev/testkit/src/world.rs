@@ -357,7 +357,7 @@ impl<S: RankServer> World<S> {
             }
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
-            Effect::Send { .. } | Effect::Close { .. } | Effect::Forget { .. } => {}
+            Effect::Send { .. } | Effect::Close { .. } | Effect::CleanUp { .. } | Effect::Forget { .. } => {}
         }
     }
 

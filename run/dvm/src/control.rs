@@ -119,7 +119,7 @@ impl Daemon {
                     Some(signal) if (1..=64).contains(&signal) => actions.push(Action::Signal(signal)),
                     _ => return HostReply::Done(Status::ERR_BAD_PARAM),
                 },
-                // A name for the operation, and files to remove at the end: the job's directory always goes.
+                // A name for the operation.
                 (keys::JOB_CTRL_ID, _) => {}
                 _ if directive.is_required() => return HostReply::Done(Status::ERR_NOT_SUPPORTED),
                 _ => {}

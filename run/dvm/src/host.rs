@@ -64,8 +64,10 @@ impl Daemon {
             | HostOp::DeregisterEvents { .. }
             | HostOp::Notify { .. }
             | HostOp::Query { .. }
-            | HostOp::Log { .. }
-            | HostOp::JobControl { .. }) => self.ask_root(cx, id, op),
+            | HostOp::Log { .. }) => self.ask_root(cx, id, op),
+            HostOp::JobControl { from, targets, directives } => {
+                self.on_job_control(cx, id, from, targets, directives);
+            }
             HostOp::ToolConnected { .. }
             | HostOp::Allocate { .. }
             | HostOp::SessionControl { .. }

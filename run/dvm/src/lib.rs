@@ -6,6 +6,7 @@
 
 mod boot;
 mod cast;
+mod cleanup;
 mod column;
 mod config;
 mod control;
@@ -44,7 +45,7 @@ mod tree;
 
 pub use config::{Limits, NodeConfig};
 pub use control::Control;
-pub use effect::{Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
+pub use effect::{Cleanup, Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
 pub use job::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd, StdinTarget};
 pub use msg::{Msg, NodeId};
 pub use node::Node;

@@ -225,6 +225,7 @@ impl<D: Decide> Owner<D> {
             | Effect::Credit { .. }
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
+            Effect::CleanUp { proc, what } => self.procs.clean_up(&proc, &what, &mut self.session),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
             Effect::Report(report) => self.report(report),
             Effect::Forget { nspace, scratch } => {

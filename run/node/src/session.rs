@@ -19,6 +19,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::process::{Pid, geteuid};
 
+use crate::cleanup;
 use crate::warden::{Groups, Warden};
 
 /// Where to put the session.
@@ -121,6 +122,7 @@ pub(crate) fn marker(dir: &Path) -> OsString {
 
 /// Removes everything of a session whose processes are all dead.
 pub(crate) fn clear(dir: &Path) {
+    cleanup::carry_out_journal(dir);
     remove(dir);
     let _ = std::fs::remove_file(lock_file(dir));
 }

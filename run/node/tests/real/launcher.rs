@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use phalanx_core::{ConnId, PeerCred, Time, Waiting};
 use phalanx_dvm::{
-    AppSpec, Control, Effect, ExitStatus, Input, JobEnd, JobRequest, JobVerdict, ProcEnd, ProcStart, Report,
-    SpawnFailure, StdinPlan, StdinTarget,
+    AppSpec, Cleanup, Control, Effect, ExitStatus, Input, JobEnd, JobRequest, JobVerdict, ProcEnd, ProcStart,
+    Report, SpawnFailure, StdinPlan, StdinTarget,
 };
 use phalanx_node::{Decide, Inherited, Running, Session, SessionOptions, StdinSource, block_on};
 use phalanx_spec::{IofChannel, Rank};
@@ -45,6 +45,8 @@ pub(crate) struct Script {
     pub(crate) window: usize,
     pub(crate) scratch: Option<String>,
     pub(crate) fails_at_control: bool,
+    /// What each process asks for as soon as it runs.
+    pub(crate) cleanup: Option<Cleanup>,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
     /// Answers bytes of connections.
     pub(crate) answer: Option<Answer>,
@@ -66,7 +68,12 @@ impl Decide for Script {
     fn handle(&mut self, _: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
         match input {
             Input::Submit { request, job } => self.submit(request, *job, effects),
-            Input::Spawned { proc, pid } => self.end_of(&proc).pid = Some(pid),
+            Input::Spawned { proc, pid } => {
+                self.end_of(&proc).pid = Some(pid);
+                if let Some(what) = self.cleanup.clone() {
+                    effects.push_back(Effect::CleanUp { proc, what: Box::new(what) });
+                }
+            }
             Input::SpawnFailed { proc, failure } => {
                 self.procs.get_mut(&proc).expect("known").open = 0;
                 self.end_of(&proc).node = shown(&failure);

@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use phalanx_dvm::Report;
+use phalanx_dvm::{Cleanup, Report};
 use phalanx_node::StdinSource;
+use phalanx_wire::Text;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Scenario;
@@ -16,6 +17,7 @@ use crate::until;
 pub(super) const ALL: &[Scenario] = &[
     ("an_orderly_end_leaves_nothing", an_orderly_end_leaves_nothing),
     ("a_killed_launcher_leaves_nothing", a_killed_launcher_leaves_nothing),
+    ("what_a_rank_asked_to_be_removed_goes_with_it", what_a_rank_asked_to_be_removed_goes_with_it),
     ("a_killed_group_leaves_nothing", a_killed_group_leaves_nothing),
     ("a_launcher_that_just_exits_leaves_nothing", a_launcher_that_just_exits_leaves_nothing),
     ("leftovers_of_the_dead_are_swept", leftovers_of_the_dead_are_swept),
@@ -32,7 +34,11 @@ fn launcher_that_waits() {
     println!("{}", session.dir().display());
     std::fs::create_dir(session.dir()).unwrap();
     std::fs::write(session.dir().join("a file"), "x").unwrap();
-    with_node_in(inherited, session, Script::default(), async |node, _| {
+    // As an MPI library does with its shared memory.
+    let segment = std::env::var("SEGMENT").map(Text::from).into_iter().collect();
+    let cleanup = Cleanup { files: segment, ..Cleanup::default() };
+    let script = Script { cleanup: Some(cleanup), ..Script::default() };
+    with_node_in(inherited, session, script, async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent.
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
                       (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; exec sleep 1000";
@@ -117,10 +123,22 @@ fn an_orderly_end_leaves_nothing() {
 }
 
 fn a_killed_launcher_leaves_nothing() {
-    let waiting = start_waiting(&mut crate::part("launcher_that_waits"));
+    let segment = tempfile::NamedTempFile::new().unwrap();
+    let waiting = start_waiting(crate::part("launcher_that_waits").env("SEGMENT", segment.path()));
     assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().all(|pid| !is_gone(*pid)));
     kill_process(waiting.pid(), Signal::KILL).unwrap();
     waiting.wait_until_nothing_is_left();
+    until(|| !segment.path().exists());
+}
+
+fn what_a_rank_asked_to_be_removed_goes_with_it() {
+    let segment = tempfile::NamedTempFile::new().unwrap();
+    let path = segment.path().to_str().unwrap().to_owned();
+    let cleanup = Cleanup { files: vec![Text::from(path.as_str())], ..Cleanup::default() };
+    with_node(Script { cleanup: Some(cleanup), ..Script::default() }, async |node, _| {
+        run(node, shell(1, "true"), StdinSource::Empty).await;
+        assert!(!segment.path().exists());
+    });
 }
 
 fn a_killed_group_leaves_nothing() {
