@@ -100,7 +100,8 @@ impl Server {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         };
         let Some(collective) = self.collectives.open.get_mut(&id) else { return };
-        if let Some(limit) = timeout(&info) {
+        let failed = matches!(collective.state, State::Failed(_));
+        if let Some(limit) = timeout(&info).filter(|_| !failed) {
             let at = cx.now.after(limit);
             if collective.timer.is_none_or(|timer| at < timer.at()) {
                 self.timers.cancel(collective.timer);
@@ -213,6 +214,9 @@ impl Server {
     /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        if matches!(collective.state, State::Failed(_)) {
+            return;
+        }
         let with_host = collective.state == State::WithHost;
         collective.state = State::Failed(status);
         let timer = collective.timer.take();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::cmd::publish::LookupReply;
 use phalanx_wire::cmd::{Body, credential, iof};
-use phalanx_wire::{Blob, Info, ProcId};
+use phalanx_wire::{Blob, Info, ProcId, Text};
 use tracing::warn;
 
 use super::peer::Asker;
@@ -46,9 +46,12 @@ pub(super) enum Then {
         to: Asker,
         handle: u64,
     },
+    /// `order`: the keys that were asked for.
     AnswerQuery {
         to: Asker,
+        order: Vec<Text>,
         known: Vec<Info>,
+        spare: Vec<Info>,
     },
     AnswerSpawn(Asker),
     AdmitClient(ConnId),
@@ -58,6 +61,13 @@ pub(super) enum Then {
     Finalize(Asker),
     Lost(ProcId),
     RegisterEvents(Asker),
+}
+
+#[cfg(test)]
+impl Upcalls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
 }
 
 impl Server {
@@ -113,7 +123,9 @@ impl Server {
                 }
                 self.reply(cx, &to, |dialect| iof::PullReply { status, handle }.encode(dialect));
             }
-            Then::AnswerQuery { to, known } => self.on_query_answered(cx, &to, known, reply),
+            Then::AnswerQuery { to, order, known, spare } => {
+                self.on_query_answered(cx, &to, &order, (known, spare), reply);
+            }
             Then::AnswerSpawn(to) => self.on_spawned(cx, &to, reply),
             Then::AdmitClient(conn) => self.on_client_admitted(cx, conn, status),
             Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),

@@ -4,11 +4,13 @@
 //! ranks with their rank, the rest loose. Types are those that MPI libraries read (`pmix.job.size` only as UINT32). What the
 //! host states itself wins over what follows from the processes.
 //!
-//! `pmix.nmap` and `pmix.pmap` are for a server's ears: clients get what they stand for, as arrays.
+//! That store takes the name of a node and the number of an app out of their arrays and then finds them no more; it finds
+//! them as loose values, which it takes for those of the reader's own node and of the only app.
 
-use phalanx_spec::{Rank, keys};
+use phalanx_spec::{DataType, Rank, keys};
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::regex::{nodes_to_raw, nodes_to_regex, ppn_to_regex};
 use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
 
 use super::Server;
@@ -31,6 +33,7 @@ pub(super) struct Keys {
     proc_dir: Key,
     rank: Key,
     reincarnation: Key,
+    spawned: Key,
 }
 
 impl Default for Keys {
@@ -49,6 +52,7 @@ impl Default for Keys {
             proc_dir: Key::of(keys::PROCDIR),
             rank: Key::of(keys::RANK),
             reincarnation: Key::of(keys::REINCARNATION),
+            spawned: Key::of(keys::SPAWNED),
         }
     }
 }
@@ -108,6 +112,22 @@ impl Server {
         for (app, (size, leader)) in (0u32..).zip(&by_app) {
             values.extend(app_array(job, app, *size, *leader));
         }
+        values.extend(maps(job, &by_node));
+        values.extend(self.own_values(job));
+        values
+    }
+
+    /// Values of our own node, and of the only app, that are not found in their arrays.
+    fn own_values(&self, job: &Job) -> Vec<Kval> {
+        let mut values = Vec::new();
+        if let Some(node) = job.info.here.and_then(|here| at(&job.info.nodes, here)) {
+            values.push(Kval { key: self.keys.hostname.clone(), value: (&*node.name).into() });
+            values.push(Kval { key: self.keys.node_id.clone(), value: node.id.into() });
+            values.extend(own_directories(job));
+        }
+        if job.info.apps.len() == 1 {
+            values.push(Kval { key: self.keys.appnum.clone(), value: 0u32.into() });
+        }
         values
     }
 
@@ -127,7 +147,6 @@ impl Server {
             Kval::new(keys::NPROC_OFFSET, Rank(0)),
         ];
         values.extend(self.server_values());
-        values.extend(self.own_directories(job));
         overlay(&mut values, &info.job);
         values
     }
@@ -138,15 +157,6 @@ impl Server {
         [Kval::new(keys::SERVER_NSPACE, me.nspace.as_str()), Kval::new(keys::SERVER_RANK, me.rank)]
     }
 
-    /// Directories are of a node, but processes look for them among the values of their job.
-    fn own_directories<'a>(&self, job: &'a Job) -> impl Iterator<Item = Kval> + 'a {
-        let own = job.info.here.and_then(|here| at(&job.info.nodes, here));
-        own.into_iter()
-            .flat_map(|node| &node.values)
-            .filter(|v| v.key == keys::NSDIR || v.key == keys::TMPDIR)
-            .cloned()
-    }
-
     /// `pmix.node.arr` of one node. `on_node`: the ranks there, in order.
     pub(super) fn node_array(&self, job: &Job, node: u32, on_node: &[Rank]) -> Option<Kval> {
         let described = at(&job.info.nodes, node)?;
@@ -155,6 +165,7 @@ impl Server {
         let mut values = vec![
             Kval { key: self.keys.hostname.clone(), value: (&*described.name).into() },
             Kval { key: self.keys.node_id.clone(), value: described.id.into() },
+            Kval::new(keys::HOSTNAME_ALIASES, aliases(&described.name, job.info.here == Some(node))),
             Kval::new(keys::NODE_SIZE, size),
             Kval::new(keys::LOCAL_SIZE, size),
             Kval::new(keys::LOCAL_PEERS, peers.join(",")),
@@ -165,8 +176,9 @@ impl Server {
         if job.info.here == Some(node) {
             let procs =
                 on_node.iter().map(|rank| Value::Proc(ProcId::new(&job.info.nspace, *rank))).collect();
-            let array = DataArray { of: phalanx_spec::DataType::PROC, items: procs };
+            let array = DataArray { of: DataType::PROC, items: procs };
             values.push(Kval::new(keys::LOCAL_PROCS, array));
+            values.extend(own_directories(job));
         }
         overlay(&mut values, &described.values);
         Some(Kval::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
@@ -188,6 +200,7 @@ impl Server {
             kval(&keys.local_rank, proc.local_rank.into()),
             kval(&keys.node_rank, proc.node_rank.into()),
             kval(&keys.reincarnation, proc.reincarnation.into()),
+            kval(&keys.spawned, stated(job, phalanx_spec::keys::SPAWNED).is_some_and(|v| v.is_true()).into()),
         ];
         if let Some(package_rank) = proc.package_rank {
             values.push(kval(&keys.package_rank, package_rank.into()));
@@ -199,9 +212,7 @@ impl Server {
             values.push(kval(&keys.locality, (&**locality).into()));
         }
         if job.info.here == Some(proc.node)
-            && let Some(dir) =
-                node.values.iter().chain(job.info.job.iter()).find(|v| v.key == phalanx_spec::keys::NSDIR)
-            && let Some(dir) = dir.value.as_str()
+            && let Some(dir) = stated(job, phalanx_spec::keys::NSDIR).and_then(Value::as_str)
         {
             values.push(kval(&keys.proc_dir, format!("{dir}/{}", rank.0).into()));
         }
@@ -209,11 +220,45 @@ impl Server {
     }
 }
 
+/// Where the job's files are on this node, on whichever level the host has said so.
+fn own_directories(job: &Job) -> impl Iterator<Item = Kval> {
+    [keys::TMPDIR, keys::NSDIR]
+        .into_iter()
+        .filter_map(|key| stated(job, key).map(|value| Kval { key: Key::of(key), value: value.clone() }))
+}
+
+/// What the host has stated of our own node, of the job or of its session.
+fn stated<'a>(job: &'a Job, key: &str) -> Option<&'a Value> {
+    let own = job.info.here.and_then(|here| at(&job.info.nodes, here));
+    let of_node = own.into_iter().flat_map(|node| &node.values);
+    let all = of_node.chain(job.info.job.iter()).chain(job.info.session.iter());
+    all.into_iter().find(|kval| kval.key == *key).map(|kval| &kval.value)
+}
+
+/// Other names of a node, for a host that has stated none.
+fn aliases(name: &str, own: bool) -> String {
+    let short = name.split('.').next().unwrap_or(name);
+    if own { format!("{short},localhost") } else { short.to_owned() }
+}
+
+/// Which nodes there are and which ranks they have, in the compact notation.
+fn maps(job: &Job, by_node: &[Vec<Rank>]) -> Vec<Kval> {
+    let names: Vec<&str> = job.info.nodes.iter().map(|node| &*node.name).collect();
+    let ranks: Vec<Vec<u32>> =
+        by_node.iter().map(|ranks| ranks.iter().map(|rank| rank.0).collect()).collect();
+    let nodes = nodes_to_regex(&names).unwrap_or_else(|| nodes_to_raw(&names));
+    vec![Kval::new(keys::NODE_MAP, nodes), Kval::new(keys::PROC_MAP, ppn_to_regex(&ranks))]
+}
+
 /// `pmix.ssn.arr`, its id first.
 pub(super) fn session_array(job: &Job) -> Kval {
     // The number of all bits set is what others send for a session that nobody numbered.
-    let mut values =
-        vec![Kval::new(keys::SESSION_ID, u32::MAX), Kval::new(keys::UNIV_SIZE, count(job.size()))];
+    let size = count(job.size());
+    let mut values = vec![
+        Kval::new(keys::SESSION_ID, u32::MAX),
+        Kval::new(keys::UNIV_SIZE, size),
+        Kval::new(keys::MAX_PROCS, size),
+    ];
     overlay(&mut values, &job.info.session);
     Kval::new(keys::SESSION_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info)))
 }

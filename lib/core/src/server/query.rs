@@ -48,13 +48,20 @@ pub(super) const ATTRIBUTES: &[&str] = &[
 impl Server {
     pub(super) fn on_query(&mut self, cx: &mut Cx<'_>, from: Asker, request: QueryRequest) {
         let mut known = Vec::new();
+        let mut spare = Vec::new();
         let mut rest = Vec::new();
+        let order: Vec<Text> = request.queries.iter().flat_map(|query| query.keys.iter().cloned()).collect();
         for query in request.queries {
             let mut unknown = Vec::new();
             for key in query.keys {
                 match key.as_str().and_then(|key| self.answer_to(&from, key, &query.qualifiers)) {
                     Some(answer) => known.push(answer),
-                    None => unknown.push(key),
+                    None => {
+                        if key == keys::QUERY_NAMESPACES {
+                            spare.push(self.namespaces());
+                        }
+                        unknown.push(key);
+                    }
                 }
             }
             if !unknown.is_empty() {
@@ -67,14 +74,17 @@ impl Server {
         }
         let proc = from.proc.clone();
         let op = HostOp::Query { from: proc.clone(), queries: rest };
-        self.call_host(cx, Some(&proc), op, Then::AnswerQuery { to: from, known });
+        self.call_host(cx, Some(&proc), op, Then::AnswerQuery { to: from, order, known, spare });
     }
 
+    /// Adds the host's answers to what was `known`, in the `order` of the questions. `spare`: what the server says instead
+    /// of a host that does not answer.
     pub(super) fn on_query_answered(
         &mut self,
         cx: &mut Cx<'_>,
         to: &Asker,
-        known: Vec<Info>,
+        order: &[Text],
+        (known, spare): (Vec<Info>, Vec<Info>),
         reply: HostReply,
     ) {
         let mut info = known;
@@ -85,10 +95,21 @@ impl Server {
                 info.extend(more);
                 status
             }
-            other if info.is_empty() => as_failure(other.status()),
-            _ => Status::QUERY_PARTIAL_SUCCESS,
+            other => {
+                info.extend(spare);
+                if info.is_empty() { as_failure(other.status()) } else { Status::QUERY_PARTIAL_SUCCESS }
+            }
         };
+        info.sort_by_key(|info| {
+            order.iter().position(|key| *key == *info.key.as_str()).unwrap_or(order.len())
+        });
         self.answer_infos(cx, to, status, info);
+    }
+
+    /// The jobs that are registered here; the host may know of more.
+    fn namespaces(&self) -> Info {
+        let names: Vec<&str> = self.jobs.keys().map(|nspace| nspace.as_str()).collect();
+        Info::new(keys::QUERY_NAMESPACES, names.join(","))
     }
 
     fn answer_to(&self, from: &Asker, key: &str, qualifiers: &[Info]) -> Option<Info> {

@@ -21,7 +21,7 @@ impl Server {
             known = true;
             procs.extend(self.procs_on(job, node));
         }
-        let status = if known { Status::SUCCESS } else { Status::ERR_NOT_FOUND };
+        let status = if known { Status::SUCCESS } else { Status::ERR_INVALID_NAMESPACE };
         self.reply(cx, from, |dialect| PeersReply { status, procs }.encode(dialect));
     }
 
@@ -48,7 +48,7 @@ impl Server {
             names.sort_unstable();
             names.dedup();
         }
-        let status = if names.is_empty() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
+        let status = if names.is_empty() { Status::ERR_INVALID_NAMESPACE } else { Status::SUCCESS };
         let nodes = (!names.is_empty()).then(|| names.join(",").into());
         self.reply(cx, from, |dialect| NodeReply { status, nodes }.encode(dialect));
     }

@@ -67,17 +67,14 @@ fn everything_that_the_standard_requires_is_told_on_its_level() {
         if (block.kind, block.audience) != (Kind::Required, Audience::Host) {
             continue;
         }
-        let (mut there, absent): (BTreeSet<String>, &[&str]) = match block.realm.unwrap() {
-            Realm::Session => (of_array(&session), &[keys::MAX_PROCS]),
-            // Clients are told of what the maps stand for instead.
-            Realm::Job => (of_list(&data.values), &[keys::NODE_MAP, keys::PROC_MAP]),
-            Realm::App => (of_array(&app), &[]),
-            Realm::Node | Realm::NodeOwn => (of_array(&node), &[]),
-            // Whether a rank was spawned is said of the whole job.
-            Realm::Proc | Realm::ProcLocal => (of_list(own), &[keys::SPAWNED]),
+        let there = match block.realm.unwrap() {
+            Realm::Session => of_array(&session),
+            Realm::Job => of_list(&data.values),
+            Realm::App => of_array(&app),
+            Realm::Node | Realm::NodeOwn => of_array(&node),
+            Realm::Proc | Realm::ProcLocal => of_list(own),
             Realm::Model | Realm::NodeOther => continue,
         };
-        there.extend(absent.iter().map(ToString::to_string));
         for key in block.keys {
             assert!(there.contains(*key), "{:?} lacks {key}", block.realm);
         }
@@ -105,7 +102,11 @@ fn what_follows_from_the_map_is_right_and_what_the_host_states_wins() {
     assert_eq!(loose(&data, keys::JOB_SIZE), Some(Value::Uint32(4)));
     assert_eq!(loose(&data, keys::JOBID), Some("4711".into()));
     assert_eq!(loose(&data, keys::NODE_LIST), Some("node0,node1".into()));
-    assert_eq!(loose(&data, keys::NSDIR), Some("/tmp/px/job".into()), "directories are looked for here");
+    assert_eq!(loose(&data, keys::NODE_MAP), Some("pmix[node[1:0-1]]".into()));
+    assert_eq!(loose(&data, keys::PROC_MAP), Some("pmix[0-1;2-3]".into()));
+    for (key, own) in [(keys::HOSTNAME, "node0"), (keys::NSDIR, "/tmp/px/job"), (keys::TMPDIR, "/tmp/px")] {
+        assert_eq!(loose(&data, key), Some(own.into()), "{key} of our own node is looked for here");
+    }
     let nodes = arrays(&data, keys::NODE_INFO_ARRAY);
     let of_node = |i: usize, name: &str| find(nodes[i].infos(), name);
     assert_eq!(of_node(1, keys::HOSTNAME), Some("node1".into()));
@@ -206,12 +207,12 @@ fn peers_and_nodes_are_resolved() {
     assert_eq!(peers(None, ns("job")), (Status::SUCCESS, vec![proc("job", 0), proc("job", 1)]));
     assert_eq!(peers(None, Nspace::none()).1.len(), 3);
     assert_eq!(peers(Some("node7"), ns("job")), (Status::SUCCESS, Vec::new()));
-    assert_eq!(peers(None, ns("nobody")).0, Status::ERR_NOT_FOUND);
+    assert_eq!(peers(None, ns("nobody")).0, Status::ERR_INVALID_NAMESPACE);
     let mut nodes = |nspace: Nspace| -> NodeReply { world.ask(conn, &Request::ResolveNode(Node { nspace })) };
     assert_eq!(nodes(ns("job")).nodes, Some("node0,node1".into()));
     assert_eq!(nodes(ns("other")).nodes, Some("node0".into()));
     assert_eq!(nodes(Nspace::none()).nodes, Some("node0,node1".into()));
-    assert_eq!(nodes(ns("nobody")).status, Status::ERR_NOT_FOUND);
+    assert_eq!(nodes(ns("nobody")).status, Status::ERR_INVALID_NAMESPACE);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! The server under scripted clients, a scripted host and a clock that only moves when told.
 
 mod accept;
+mod chaos;
 mod collectives;
 mod events;
 mod gets;
+mod hostile;
 mod jobs;
+mod upcalls;
 mod world;

@@ -263,6 +263,13 @@ impl World {
         conn
     }
 
+    /// Rank 0 can connect whatever `conn` did, unless `conn` became rank 0.
+    pub(super) fn connect_after(&mut self, conn: ConnId) {
+        if !self.client(conn).welcomed {
+            self.connect(0);
+        }
+    }
+
     pub(super) fn client(&self, conn: ConnId) -> &TestClient {
         &self.clients[&conn]
     }

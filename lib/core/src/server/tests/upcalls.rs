@@ -1,0 +1,329 @@
+use phalanx_spec::{AllocDirective, DataType, IofChannel, Persistence, Range, Status, keys};
+use phalanx_wire::cmd::abort::Abort;
+use phalanx_wire::cmd::allocate::Allocate;
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::credential::{self, GetCredential, ValidateCredential};
+use phalanx_wire::cmd::iof::{Deregister, Output, Pull, PullReply, Push};
+use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::cmd::log::Log;
+use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
+use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_wire::cmd::spawn::{self, Spawn};
+use phalanx_wire::cmd::{Body, InfoReply, Request};
+use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::{App, Blob, Info, Pdata, Query, Value};
+
+use super::world::{UID, World, job, key, ns, proc, v41};
+use crate::host::{HostOp, HostReply};
+use crate::machine::HostCallId;
+use crate::server::{ServerCall, ServerReturn};
+
+fn identity() -> [Info; 2] {
+    [Info::new(keys::USERID, UID), Info::new(keys::GRPID, UID)]
+}
+
+fn datum(name: &str, value: &str) -> Info {
+    Info { key: key(name), flags: Default::default(), value: value.into() }
+}
+
+#[test]
+fn publishing_tells_data_from_directives_and_the_user_from_the_claim() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let info = vec![datum("port", "4711"), Info::new(keys::RANGE, Range::GLOBAL), datum("host", "here")];
+    let tag = world.send(a, &Request::Publish(Publish { euid: 0, info }));
+    let (id, op) = world.take_upcall();
+    let [user, group] = identity();
+    assert_eq!(
+        op,
+        HostOp::Publish {
+            from: proc("job", 0),
+            uid: UID,
+            data: vec![datum("port", "4711"), datum("host", "here")],
+            range: Range::GLOBAL,
+            persistence: Persistence::APP,
+            info: vec![Info::new(keys::RANGE, Range::GLOBAL), user, group],
+        }
+    );
+    world.answer(id, HostReply::Done(Status::ERR_DUPLICATE_KEY));
+    assert_eq!(world.status(a, tag), Status::ERR_DUPLICATE_KEY);
+    let nothing = Request::Publish(Publish { euid: 0, info: vec![Info::new(keys::RANGE, Range::GLOBAL)] });
+    assert_eq!(world.ask_status(a, &nothing), Status::ERR_BAD_PARAM);
+}
+
+#[test]
+fn a_lookup_brings_what_the_host_found() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let lookup =
+        Request::Lookup(Lookup { euid: 0, keys: vec![key("port")], info: vec![Info::new(keys::WAIT, 1u32)] });
+    let data = vec![Pdata { proc: proc("x", 0), key: key("port"), value: "4711".into() }];
+    let cases = [
+        (HostReply::Lookup(Ok(data.clone())), Status::SUCCESS, data),
+        (HostReply::Lookup(Ok(Vec::new())), Status::ERR_NOT_FOUND, Vec::new()),
+        (HostReply::Lookup(Err(Status::ERR_TIMEOUT)), Status::ERR_TIMEOUT, Vec::new()),
+        (HostReply::Done(Status::SUCCESS), Status::ERR_SERVER_FAILED_REQUEST, Vec::new()),
+    ];
+    for (reply, status, data) in cases {
+        let tag = world.send(a, &lookup);
+        let why = &world.server.explain()[0];
+        assert_eq!((why.operation, &*why.subject, &*why.asked_by), ("lookup", "port", &[proc("job", 0)][..]));
+        let (id, op) = world.take_upcall();
+        assert!(matches!(op, HostOp::Lookup { range: Range::SESSION, uid: UID, .. }));
+        world.answer(id, reply);
+        assert_eq!(world.reply::<LookupReply>(a, tag), LookupReply { status, data });
+    }
+    let all = Request::Unpublish(Unpublish { euid: 0, keys: Vec::new(), info: Vec::new() });
+    let tag = world.send(a, &all);
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::Unpublish { keys, .. } if keys.is_empty()));
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+}
+
+#[test]
+fn whoever_spawns_learns_the_new_job() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let app = App { cmd: Some("./child".into()), max_procs: 2, ..App::default() };
+    let request = Request::Spawn(Spawn { job: Vec::new(), apps: vec![app.clone()] });
+    let tag = world.send(a, &request);
+    let (id, op) = world.take_upcall();
+    let HostOp::Spawn { from, job: directives, apps } = op else { panic!("{op:?}") };
+    assert_eq!((from, apps), (proc("job", 0), vec![app]));
+    assert!(directives.contains(&Info::new(keys::PARENT_ID, proc("job", 0))));
+    assert!(directives.contains(&Info::new(keys::REQUESTOR_IS_CLIENT, true)));
+    world.register(job("child", 1, 2));
+    world.answer(id, HostReply::Spawned(Ok(ns("child"))));
+    let reply: spawn::Reply = world.reply(a, tag);
+    let child: JobData = reply.job.unwrap();
+    assert_eq!((child.nspace, child.procs.len()), (ns("child"), 2));
+    let tag = world.send(a, &request);
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Spawned(Err(Status::ERR_NOT_FOUND)));
+    assert_eq!(
+        world.reply::<spawn::Reply>(a, tag),
+        spawn::Reply { status: Status::ERR_NOT_FOUND, job: None }
+    );
+    let nothing = Request::Spawn(Spawn { job: Vec::new(), apps: Vec::new() });
+    assert_eq!(world.ask_status(a, &nothing), Status::ERR_BAD_PARAM);
+}
+
+#[test]
+fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let info = vec![datum("x", "1")];
+    let control = JobControl { targets: vec![proc("job", 0)], directives: info.clone() };
+    let allocate = Allocate { directive: AllocDirective::EXTEND, info: info.clone() };
+    let validate = ValidateCredential { credential: Blob::from(vec![1]), info: info.clone() };
+    for request in
+        [Request::JobControl(control), Request::Allocate(allocate), Request::ValidateCredential(validate)]
+    {
+        for (reply, expected) in [
+            (HostReply::Infos(Status::SUCCESS, info.clone()), (Status::SUCCESS, info.clone())),
+            (HostReply::Done(Status::ERR_NOT_SUPPORTED), (Status::ERR_NOT_SUPPORTED, Vec::new())),
+        ] {
+            let tag = world.send(a, &request);
+            let (id, op) = world.take_upcall();
+            assert!(format!("{op:?}").contains("from: job:0"), "{op:?}");
+            world.answer(id, reply);
+            let reply: InfoReply = world.reply(a, tag);
+            assert_eq!((reply.status, reply.info), expected, "{request:?}");
+        }
+    }
+    let tag = world.send(a, &Request::GetCredential(GetCredential { info: Vec::new() }));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Credential(Ok((Blob::from(vec![7]), info.clone()))));
+    let expected = credential::Reply { status: Status::SUCCESS, credential: Blob::from(vec![7]), info };
+    assert_eq!(world.reply::<credential::Reply>(a, tag), expected);
+
+    let log = Log { timestamp: 42, data: vec![Info::new(keys::LOG_STDERR, "text")], directives: Vec::new() };
+    let tag = world.send(a, &Request::Log(log));
+    let (id, op) = world.take_upcall();
+    let HostOp::Log { directives, .. } = op else { panic!("{op:?}") };
+    assert_eq!(directives[0], Info::new(keys::LOG_TIMESTAMP, Value::Time(42)));
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+
+    let abort = Abort { status: Status(5), message: Some("went wrong".into()), procs: Vec::new() };
+    let tag = world.send(a, &Request::Abort(abort));
+    let (id, op) = world.take_upcall();
+    let message = "went wrong".into();
+    assert_eq!(op, HostOp::Abort { from: proc("job", 0), status: Status(5), message, procs: Vec::new() });
+    world.answer(id, HostReply::Done(Status::OPERATION_SUCCEEDED));
+    assert_eq!(world.status(a, tag), Status::SUCCESS, "that it is done already is no client's business");
+}
+
+#[test]
+fn answers_nobody_waits_for_are_ignored() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let lookup = Request::Lookup(Lookup { euid: 0, keys: vec![key("port")], info: Vec::new() });
+    let tag = world.send(a, &lookup);
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    world.answer(HostCallId(4711), HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.reply::<LookupReply>(a, tag).status, Status::ERR_NOT_FOUND);
+    world.send(a, &lookup);
+    let (id, _) = world.take_upcall();
+    world.close(a);
+    let again = world.connect(0);
+    world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
+    assert!(world.client(again).order.is_empty(), "the answer was for the connection that is gone");
+}
+
+#[test]
+fn finalize_is_answered_when_the_host_has_and_every_time() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    world.obliging = false;
+    let first = world.send(a, &Request::Finalize);
+    assert!(!world.has_reply(a, first));
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::ClientFinalized { proc: proc("job", 0) });
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, first), Status::SUCCESS);
+    assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
+    assert_eq!(world.ask_status(a, &Request::JobData), Status::ERR_INIT);
+    world.close(a);
+    assert!(world.asked.is_empty(), "it is not lost");
+}
+
+#[test]
+fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
+    let mut world = World::with_job(2, 2);
+    let a = world.connect(0);
+    let call = ServerCall::DefineProcessSet { name: "s".into(), members: vec![proc("job", 1)] };
+    assert_eq!(world.call(call), ServerReturn::Done(Status::SUCCESS));
+    let query = |keys: &[&str], qualifiers: Vec<Info>| {
+        let keys = keys.iter().map(|key| (*key).into()).collect();
+        Request::Query(QueryRequest { queries: vec![Query { keys, qualifiers }] })
+    };
+    let known = [keys::QUERY_PSET_NAMES, keys::QUERY_NUM_PSETS, keys::JOB_SIZE, keys::QUERY_PSET_MEMBERSHIP];
+    let reply: InfoReply = world.ask(a, &query(&known, vec![Info::new(keys::PSET_NAME, "s")]));
+    assert_eq!(reply.status, Status::SUCCESS);
+    let of = |name: &str| reply.info.iter().find(|info| info.key == name).unwrap().value.clone();
+    assert_eq!(of(keys::QUERY_PSET_NAMES), "s".into());
+    assert_eq!(of(keys::QUERY_NUM_PSETS), Value::Size(1));
+    assert_eq!(of(keys::JOB_SIZE), Value::Uint32(4));
+    assert_eq!(of(keys::QUERY_PSET_MEMBERSHIP).as_array().unwrap().items, [Value::Proc(proc("job", 1))]);
+
+    let mixed = query(&[keys::QUERY_NAMESPACES, "site.load", keys::JOB_SIZE], Vec::new());
+    let cases: [(HostReply, Status, &[&str]); 3] = [
+        (
+            HostReply::Infos(
+                Status::SUCCESS,
+                vec![datum("site.load", "3"), datum(keys::QUERY_NAMESPACES, "job,x")],
+            ),
+            Status::SUCCESS,
+            &[keys::QUERY_NAMESPACES, "site.load", keys::JOB_SIZE],
+        ),
+        (
+            HostReply::Infos(Status::QUERY_PARTIAL_SUCCESS, vec![datum("site.load", "3")]),
+            Status::QUERY_PARTIAL_SUCCESS,
+            &["site.load", keys::JOB_SIZE],
+        ),
+        // A host that knows nothing: the server says which jobs it has.
+        (
+            HostReply::Done(Status::ERR_NOT_SUPPORTED),
+            Status::QUERY_PARTIAL_SUCCESS,
+            &[keys::QUERY_NAMESPACES, keys::JOB_SIZE],
+        ),
+    ];
+    for (answer, status, names) in cases {
+        let tag = world.send(a, &mixed);
+        let (id, op) = world.take_upcall();
+        assert!(matches!(op, HostOp::Query { queries, .. } if queries[0].keys.len() == 2));
+        world.answer(id, answer);
+        let reply: InfoReply = world.reply(a, tag);
+        let found: Vec<&str> = reply.info.iter().map(|info| info.key.as_str()).collect();
+        assert_eq!((reply.status, &*found), (status, names));
+    }
+    let tag = world.send(a, &query(&["site.load"], Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.reply::<InfoReply>(a, tag).status, Status::ERR_NOT_SUPPORTED);
+}
+
+#[test]
+fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let queries = vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers: Vec::new() }];
+    let reply: InfoReply = world.ask(a, &Request::Query(QueryRequest { queries }));
+    let functions = reply.info[0].value.as_array().unwrap();
+    let fence = functions.infos().find(|info| info.key == "PMIx_Fence").unwrap().value.as_array().unwrap();
+    assert_eq!(fence.of, DataType::REGATTR);
+    let names = fence.items.iter().map(|item| match item {
+        Value::Regattr(attribute) => attribute.name.clone().unwrap().to_string(),
+        other => panic!("{other:?}"),
+    });
+    let expected = ["PMIX_COLLECT_DATA", "PMIX_COLLECT_GENERATED_JOB_INFO", "PMIX_TIMEOUT"];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let pull = |handle| {
+        let sources = vec![proc("child", 0)];
+        Request::IofPull(Pull { sources, directives: Vec::new(), channels: IofChannel::STDOUT, handle })
+    };
+    let output =
+        |channel, data: &[u8]| ServerCall::Output { source: proc("child", 0), channel, data: data.into() };
+    let nobody = ServerReturn::Done(Status::ERR_NOT_FOUND);
+    assert_eq!(world.call(output(IofChannel::STDOUT, b"lost")), nobody);
+    let tag = world.send(a, &pull(33));
+    let (id, op) = world.take_upcall();
+    let HostOp::IofPull { handle, channels: IofChannel::STDOUT, .. } = op else { panic!("{op:?}") };
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.reply::<PullReply>(a, tag), PullReply { status: Status::SUCCESS, handle });
+    assert_eq!(world.call(output(IofChannel::STDERR, b"not wanted")), nobody);
+    assert_eq!(world.call(output(IofChannel::STDOUT, b"bytes")), ServerReturn::Done(Status::SUCCESS));
+    let (tag, payload) = world.client(a).others[0].clone();
+    let got = Output::decode(&payload, v41()).unwrap();
+    let expected = Output {
+        source: proc("child", 0),
+        channel: IofChannel::STDOUT,
+        handle: 33,
+        info: Vec::new(),
+        data: b"bytes"[..].into(),
+    };
+    assert_eq!((tag, got), (TAG_IOF, expected));
+
+    let stop = |handle| Request::IofDeregister(Deregister { directives: Vec::new(), handle });
+    assert_eq!(world.ask_status(b, &stop(handle)), Status::ERR_NOT_FOUND, "it is another's");
+    let tag = world.send(a, &stop(handle));
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new() });
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+    assert_eq!(world.call(output(IofChannel::STDOUT, b"late")), nobody);
+
+    // A refused pull leaves nothing; one whose owner goes is ended with the host.
+    let tag = world.send(b, &pull(1));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.reply::<PullReply>(b, tag).status, Status::ERR_NOT_SUPPORTED);
+    world.send(b, &pull(2));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    world.close(b);
+    let (_, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::IofStop { .. }));
+}
+
+#[test]
+fn input_is_the_hosts_to_deliver() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let push = Push { targets: vec![proc("child", 0)], directives: Vec::new(), data: Blob::default() };
+    let tag = world.send(a, &Request::IofPush(push));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::PushStdin { data, .. } if data.is_empty()));
+    world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
+    assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
+}
