@@ -56,7 +56,11 @@ impl Client {
             refresh: false,
         })?;
         let ranks = peers.as_str()?.split(',').map(|rank| rank.trim().parse().map(Rank));
-        ranks.map(|rank| Some(ProcId::new(nspace, rank.ok()?))).collect()
+        // PRRTE lists them in the order in which it placed them.
+        let mut procs =
+            ranks.map(|rank| Some(ProcId::new(nspace, rank.ok()?))).collect::<Option<Vec<_>>>()?;
+        procs.sort_unstable();
+        Some(procs)
     }
 
     fn has_resolve_commands(&self) -> bool {

@@ -17,7 +17,7 @@ use phalanx_core::HostOp;
 
 use server::TestServer;
 
-const RANK: &str = "PMIX_PROCESS_TEST";
+const RANK: &str = "PHALANX_PMIX_SCENARIO";
 /// Far more than any of them needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 

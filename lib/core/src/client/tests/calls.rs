@@ -141,7 +141,7 @@ fn peers_and_nodes_of_a_known_job_need_no_server() {
         let infos = [Info::new(keys::HOSTNAME, name), Info::new(keys::LOCAL_PEERS, peers)];
         Kval::new(keys::NODE_INFO_ARRAY, Value::DataArray(Box::new(DataArray::of_infos(infos))))
     };
-    let mut scene = Scene::ready_with(config(), vec![node("a", "0,2"), node("b", "1")]);
+    let mut scene = Scene::ready_with(config(), vec![node("a", "2,0"), node("b", "1")]);
     let nspace = proc(0).nspace;
     let peers = scene.call(ClientCall::ResolvePeers { node: Some("a".into()), nspace: nspace.clone() });
     assert_eq!(scene.result(peers), ClientReturn::Peers(Ok(vec![proc(0), proc(2)])));
