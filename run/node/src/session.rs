@@ -127,24 +127,25 @@ pub(crate) fn clear(dir: &Path) {
     let _ = std::fs::remove_file(lock_file(dir));
 }
 
-/// Removes what launchers of this user have left beside `dir` and nobody holds any more. Looks at a bounded number
-/// of names: a crowded directory must not delay anybody.
-pub(crate) fn sweep(dir: &Path) {
-    let Some(parent) = dir.parent() else { return };
+/// The sessions of this user beside `dir` that nobody holds any more, each with its lock, which is ours now. Looks at
+/// a bounded number of names: a crowded directory must not delay anybody.
+pub(crate) fn abandoned(dir: &Path) -> Vec<(PathBuf, OwnedFd)> {
     let prefix = format!("px.{}.", geteuid().as_raw());
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
-    for entry in entries.flatten().take(SWEEP_NAMES) {
+    let Some((parent, entries)) =
+        dir.parent().and_then(|parent| Some((parent, std::fs::read_dir(parent).ok()?)))
+    else {
+        return Vec::new();
+    };
+    let abandoned = entries.flatten().take(SWEEP_NAMES).filter_map(|entry| {
         let name = entry.file_name();
-        let session = name.as_bytes().strip_suffix(LOCK_SUFFIX.as_bytes());
-        let Some(session) = session.filter(|session| session.starts_with(prefix.as_bytes())) else {
-            continue;
-        };
+        let session = name.as_bytes().strip_suffix(LOCK_SUFFIX.as_bytes())?;
         // Whoever gets the lock knows that no launcher and no warden has it. A file that is just being made is not
         // locked yet, but whoever makes it notices and tries again (see `lock_in`).
-        if let Ok(_abandoned) = lock(&entry.path(), OFlags::empty()) {
-            clear(&parent.join(OsStr::from_bytes(session)));
-        }
-    }
+        let lock =
+            session.starts_with(prefix.as_bytes()).then(|| lock(&entry.path(), OFlags::empty()).ok())??;
+        Some((parent.join(OsStr::from_bytes(session)), lock))
+    });
+    abandoned.take(SWEEP_SESSIONS).collect()
 }
 
 /// In `TMPDIR` if that works, else in a place that nearly always does, with a note.
@@ -242,3 +243,4 @@ fn name() -> Result<OsString> {
 const NAME_LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const LOCK_SUFFIX: &str = ".lock";
 const SWEEP_NAMES: usize = 10_000;
+const SWEEP_SESSIONS: usize = 16;

@@ -126,10 +126,16 @@ impl Groups {
 fn guard(watch: &OwnedFd, lock: &OwnedFd, dir: &Path, groups: &Groups) -> ! {
     retire_from_the_terminal();
     let [watch, _lock] = keep_only([watch, lock]);
-    session::sweep(dir);
+    // Where somebody has killed a launcher and its warden.
+    for (abandoned, _lock) in session::abandoned(dir) {
+        finish(&abandoned, || ());
+    }
     wait_for_the_end(watch);
-    kill_all(dir, groups);
-    session::clear(dir);
+    finish(dir, || {
+        for group in groups.listed() {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    });
     // SAFETY: ends the process at once, without the handlers and buffers that belong to the launcher.
     unsafe { libc::_exit(0) }
 }
@@ -141,7 +147,7 @@ fn retire_from_the_terminal() {
         // SAFETY: ignoring a signal installs no code.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
-    let _ = rustix::thread::set_name(c"px-warden");
+    let _ = rustix::thread::set_name(c"phalanx-warden");
     overwrite_command_line();
     let _ = rustix::process::chdir("/");
 }
@@ -196,18 +202,17 @@ fn wait_for_the_end(watch: BorrowedFd<'_>) {
     while rustix::io::read(watch, &mut nothing) == Err(Errno::INTR) {}
 }
 
-/// Kills the groups, then searches for what has left them, until a search finds nothing.
-fn kill_all(dir: &Path, groups: &Groups) {
+/// Kills what is left of a session, until a search finds nothing, and removes its files.
+fn finish(dir: &Path, kill_known: impl Fn()) {
     let marker = session::marker(dir);
     for _ in 0..KILL_ROUNDS {
-        for group in groups.listed() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        kill_known();
         if kill_marked(marker.as_bytes()) == 0 {
-            return;
+            break;
         }
         std::thread::sleep(KILL_PAUSE);
     }
+    session::clear(dir);
 }
 
 /// Kills every process that carries the marker and is not dead yet; returns how many.
@@ -235,7 +240,8 @@ fn is_warden(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == format!("{NAME}\n").into_bytes())
 }
 
-const NAME: &str = "px-warden";
+/// Without `px` in it: who kills all launchers by that name shall not kill what cleans up behind them.
+const NAME: &str = "phalanx-warden";
 const SLOTS: usize = 16_384;
 const KILL_ROUNDS: u32 = 100;
 const KILL_PAUSE: Duration = Duration::from_millis(10);

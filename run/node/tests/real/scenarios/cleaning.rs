@@ -21,6 +21,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("a_killed_group_leaves_nothing", a_killed_group_leaves_nothing),
     ("a_launcher_that_just_exits_leaves_nothing", a_launcher_that_just_exits_leaves_nothing),
     ("leftovers_of_the_dead_are_swept", leftovers_of_the_dead_are_swept),
+    ("the_next_launcher_finishes_what_is_left", the_next_launcher_finishes_what_is_left),
     ("launchers_do_not_disturb_each_other", launchers_do_not_disturb_each_other),
     ("a_forgotten_job_leaves_no_process", a_forgotten_job_leaves_no_process),
     ("a_node_that_fails_leaves_nothing", a_node_that_fails_leaves_nothing),
@@ -183,6 +184,30 @@ fn leftovers_of_the_dead_are_swept() {
         assert!(dir.join("deep/file").exists(), "{}", dir.display());
     }
     assert!(elsewhere.path().exists());
+}
+
+/// When the launcher and its warden were both killed.
+fn the_next_launcher_finishes_what_is_left() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut waiting = start_waiting(crate::part("launcher_that_waits").env("TMPDIR", tmp.path()));
+    let launcher = waiting.child.id();
+    let child_of_it = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.contains("(phalanx-warden)") && stat.split_whitespace().nth(3) == Some(&launcher.to_string())
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let warden = Pid::from_raw(pids.find(child_of_it).unwrap() as i32).unwrap();
+    kill_process(warden, Signal::KILL).unwrap();
+    kill_process(waiting.pid(), Signal::KILL).unwrap();
+    waiting.child.wait().unwrap();
+    // Those that were not the launcher's own children are still there.
+    assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().any(|pid| !is_gone(*pid)));
+
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let session = phalanx_node::Session::begin(&options).unwrap();
+    waiting.wait_until_nothing_is_left();
+    session.end();
 }
 
 fn launchers_do_not_disturb_each_other() {
