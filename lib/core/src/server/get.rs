@@ -163,7 +163,9 @@ impl Server {
             return Look::Never(Status::ERR_NOT_FOUND);
         }
         let foreign = asker.is_some_and(|asker| asker.proc.nspace != target.nspace);
-        let placed = self.proc_values(job, target.rank);
+        // Where the rank is, and the like: nobody asks for it by other keys than reserved ones.
+        let asked = foreign || key.is_none_or(Key::is_reserved);
+        let placed = if asked { self.proc_values(job, target.rank) } else { Vec::new() };
         let is_placed = key.is_some_and(|key| has(&placed, Some(key)));
         let found = |values: Vec<Kval>| {
             // What every rank starts with is known to those of the same job.

@@ -14,7 +14,7 @@ use phalanx_wire::regex::{nodes_to_raw, nodes_to_regex, ppn_to_regex};
 use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
 
 use super::Server;
-use super::limits::MAX_RANKS_TOLD;
+use super::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use super::registry::{Job, index};
 
 /// The keys that occur once per rank, so that a million of them are one allocation each.
@@ -60,8 +60,15 @@ impl Default for Keys {
 impl Server {
     /// Everything that a process of this job starts with.
     pub(super) fn job_data(&self, job: &Job) -> JobData {
-        let told = |rank: &Rank| job.size() <= MAX_RANKS_TOLD || job.is_local(*rank);
-        let procs = ranks(job).filter(told).map(|rank| (rank, self.proc_values(job, rank))).collect();
+        let told = |rank: Rank| {
+            let all = self.proc_values(job, rank);
+            if job.size() <= MAX_RANKS_TOLD || job.is_local(rank) {
+                return Some((rank, all));
+            }
+            let place = all.into_iter().filter(|v| v.key == keys::HOSTNAME || v.key == keys::NODEID);
+            (job.size() <= MAX_RANKS_PLACED).then(|| (rank, place.collect()))
+        };
+        let procs = ranks(job).filter_map(told).collect();
         JobData { nspace: job.info.nspace.clone(), values: self.job_values(job), procs }
     }
 

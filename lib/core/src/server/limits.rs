@@ -28,6 +28,9 @@ pub(super) const MAX_GROUPS: usize = 65_536;
 pub(super) const MAX_PULLS: usize = 4096;
 /// Processes that one connection may have monitored.
 pub(super) const MAX_MONITORS: usize = 64;
-/// Job data names every rank of a job up to this size; of larger jobs it names this node's ranks, and clients ask for
-/// others when they need them. Some peers accept no message above 32 MiB.
-pub(super) const MAX_RANKS_TOLD: usize = 65_536;
+/// In jobs up to this size, every process is told everything of every rank. In larger ones it is told everything of the ranks
+/// of its node and asks for the rest when it needs it: a node's processes all get a copy.
+pub(super) const MAX_RANKS_TOLD: usize = 4096;
+/// In jobs up to this size, every process is told where each rank is: clients do not ask for that, they find it or not. Some
+/// clients accept no message above 32 MiB.
+pub(super) const MAX_RANKS_PLACED: usize = 262_144;

@@ -230,7 +230,7 @@ impl Chaos {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_is_left_when_everybody_has_gone(steps in proptest::collection::vec(step(), 0..120), nodes in 1u32..3) {

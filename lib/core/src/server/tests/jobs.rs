@@ -10,7 +10,7 @@ use phalanx_wire::{DataArray, Info, Kval, Nspace, Value};
 
 use super::world::{World, config, dialect, job, ns, proc};
 use crate::job::{JobApp, JobInfo};
-use crate::server::limits::MAX_RANKS_TOLD;
+use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use crate::server::{Server, ServerCall, ServerReturn};
 
 /// A job for which the host has stated everything that the standard wants of it.
@@ -154,17 +154,22 @@ fn job_data_is_packed_once_per_encoding_and_anew_when_the_job_changes() {
 }
 
 #[test]
-fn of_a_large_job_each_process_is_told_its_neighbours_only() {
-    let info = job("job", u32::try_from(MAX_RANKS_TOLD).unwrap() / 4 + 1, 4);
-    let size = u32::try_from(info.procs.len()).unwrap();
-    let mut world = World::new();
-    world.register(info);
-    let conn = world.connect(0);
-    let data: JobData = world.ask(conn, &Request::JobData);
-    assert_eq!(data.procs.len(), 4);
-    assert_eq!(loose(&data, keys::JOB_SIZE), Some(Value::Uint32(size)));
-    let tag = world.send(conn, &super::world::get(&proc("job", size - 1), keys::LOCAL_RANK, Vec::new()));
-    assert_eq!(world.value(conn, tag, keys::LOCAL_RANK), Some(Value::Uint16(3)));
+fn of_a_large_job_a_process_is_told_less_and_asks_for_the_rest() {
+    for (limit, named) in [(MAX_RANKS_TOLD, true), (MAX_RANKS_PLACED, false)] {
+        let info = job("job", u32::try_from(limit).unwrap() / 64 + 1, 64);
+        let size = info.procs.len();
+        let mut world = World::new();
+        world.register(info);
+        let conn = world.connect(0);
+        let data: JobData = world.ask(conn, &Request::JobData);
+        assert_eq!(data.procs.len(), if named { size } else { 64 });
+        assert!(data.procs[..64].iter().all(|(_, values)| values.len() > 10), "its own node");
+        let place: Vec<&str> = data.procs.last().unwrap().1.iter().map(|kval| kval.key.as_str()).collect();
+        assert!(!named || place == [keys::HOSTNAME, keys::NODEID], "{place:?}");
+        let far = proc("job", u32::try_from(size).unwrap() - 1);
+        let tag = world.send(conn, &super::world::get(&far, keys::LOCAL_RANK, Vec::new()));
+        assert_eq!(world.value(conn, tag, keys::LOCAL_RANK), Some(Value::Uint16(63)));
+    }
 }
 
 #[test]
