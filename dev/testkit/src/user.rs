@@ -72,6 +72,9 @@ impl User {
                     self.complaints.push(format!("a stream of {proc} ended twice"));
                 }
             }
+            Report::Logged { text, .. } => {
+                self.notes.push(String::from_utf8_lossy(&text).trim_end().to_owned());
+            }
             Report::Note { text, .. } => self.notes.push(text),
             Report::Ended(end) => {
                 if let Some(before) = self.ends.insert(end.nspace.clone(), *end) {

@@ -134,6 +134,15 @@ impl Output {
         );
     }
 
+    /// Whole lines that do not come out of the stream but are to be read where it is read.
+    pub(crate) fn aside(&mut self, now: Instant, stream: &Stream, text: &[u8]) {
+        self.step(
+            stream,
+            |source, channel, files| files.data(now, source, channel, text),
+            |lines, emit| lines.aside(stream, text, emit),
+        );
+    }
+
     /// A stream has ended.
     pub(crate) fn end(&mut self, now: Instant, stream: &Stream) {
         self.step(

@@ -18,7 +18,7 @@ use crate::dmodex::Modexes;
 use crate::effect::{Effect, Input, Report};
 use crate::fault::Fault;
 use crate::fence::Rounds;
-use crate::gather::Gathers;
+use crate::gather::{Gathers, Part};
 use crate::iof::Iof;
 use crate::link::Links;
 use crate::msg::{Cast, Down, NodeId, Up};
@@ -70,6 +70,13 @@ pub(crate) enum Local {
         origin: NodeId,
         body: Arc<Up>,
     },
+    /// Root only: every daemon's part of a job's end is here. What they said before comes first.
+    Ended {
+        nspace: Nspace,
+        part: Part,
+    },
+    /// A process that ended must not be waited for any longer.
+    Over(ProcId),
 }
 
 #[derive(Debug)]
@@ -198,6 +205,8 @@ impl Daemon {
             match local {
                 Local::Cast(cast) => self.on_down(cx, &cast),
                 Local::Up { origin, body } => self.on_up(cx, origin, &body),
+                Local::Ended { nspace, part } => self.job_ended(cx, &nspace, part),
+                Local::Over(proc) => self.give_up(cx, &proc),
             }
         }
     }
@@ -254,6 +263,7 @@ impl Daemon {
             Timer::Orphaned => self.on_orphaned_too_long(cx),
             Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
             Timer::Settle(nspace) => self.settle_all(cx, &nspace),
+            Timer::Over(proc) => self.give_up(cx, &proc),
             Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),

@@ -269,7 +269,13 @@ pub enum Report {
         proc: ProcId,
         channel: IofChannel,
     },
-    /// A line for the user: a rank's log request, a note of the mapper.
+    /// What a process wants to be read where its output is read: whole lines, by request instead of by writing.
+    Logged {
+        proc: ProcId,
+        channel: IofChannel,
+        text: Vec<u8>,
+    },
+    /// A line for the user, about the job or the DVM.
     Note {
         nspace: Option<Nspace>,
         text: String,

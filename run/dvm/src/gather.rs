@@ -13,7 +13,7 @@ use phalanx_core::{Time, Waiting};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
+use crate::daemon::{Cx, Daemon, Local};
 use crate::msg::{Down, Gather, Msg, NodeId};
 use crate::procs::EndGroup;
 use crate::ranges::Ranges;
@@ -206,7 +206,7 @@ impl Daemon {
             (OpId::Ended(nspace), part) => {
                 let nspace = nspace.clone();
                 self.cast(cx, open.participants, Down::Done { op, outcome: Ok(Settled::Nothing) });
-                self.job_ended(cx, &nspace, part);
+                self.inbox.push_back(Local::Ended { nspace, part });
             }
             (OpId::Collective(collective), part) => {
                 let outcome = match missing.is_empty() {

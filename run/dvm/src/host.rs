@@ -26,7 +26,7 @@ impl Daemon {
             }
             HostOp::ClientLost { proc } => {
                 self.on_client(cx, &proc, Pmix::Lost);
-                done(cx);
+                self.acknowledge_loss(cx, id, proc);
             }
             HostOp::Abort { from, status, message, procs } => {
                 self.post(cx, Up::Abort { from, status, message, procs });

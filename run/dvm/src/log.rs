@@ -1,6 +1,6 @@
 //! Log requests of processes. What goes to a terminal reaches the user; channels that we do not have are refused.
 
-use phalanx_spec::{Status, keys};
+use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId};
 
 use crate::daemon::{Cx, Daemon};
@@ -16,13 +16,18 @@ impl Daemon {
         data: &[Info],
         directives: &[Info],
     ) -> Status {
-        let is_channel = |info: &&Info| info.key == keys::LOG_STDERR || info.key == keys::LOG_STDOUT;
+        let channel = |info: &Info| match info.key.as_str() {
+            keys::LOG_STDERR => Some(IofChannel::STDERR),
+            keys::LOG_STDOUT => Some(IofChannel::STDOUT),
+            _ => None,
+        };
         let (mut done, mut refused) = (0, 0);
         for item in data {
-            if is_channel(&item) {
+            if let Some(channel) = channel(item) {
                 done += 1;
-                let text = format!("{from}: {}", as_text(&item.value).trim_end());
-                cx.report(Report::Note { nspace: Some(from.nspace.clone()), text });
+                let mut text = as_text(&item.value).trim_end_matches(['\0', '\n']).to_owned().into_bytes();
+                text.push(b'\n');
+                cx.report(Report::Logged { proc: from.clone(), channel, text });
                 if directives.is_set(keys::LOG_ONCE) {
                     return Status::SUCCESS;
                 }

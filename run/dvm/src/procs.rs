@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::Time;
+use phalanx_core::{HostCallId, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
+use crate::daemon::{Cx, Daemon, Local};
 use crate::desc::JobDesc;
 use crate::effect::{Effect, SpawnFailure};
 use crate::gather::{OpId, Part};
@@ -49,6 +49,8 @@ pub(crate) struct Proc {
     pub(crate) suspended: bool,
     /// Whether the streams still carry something: standard output, standard error.
     pub(crate) open: [bool; 2],
+    /// What our server wants to know before it gives the process up.
+    losses: Vec<HostCallId>,
     status: Option<ExitStatus>,
     after: Duration,
     settled: bool,
@@ -99,6 +101,7 @@ impl Job {
             killed: None,
             suspended: false,
             open: [false; 2],
+            losses: Vec::new(),
             status: None,
             after: Duration::ZERO,
             settled: false,
@@ -247,17 +250,46 @@ impl Daemon {
             FailurePolicy::KillJob => !job.told_failed,
             FailurePolicy::KillOnSignal | FailurePolicy::Continue => true,
         };
+        let ends_job = job.desc.on_failure.ends_job(&end);
         if end.is_failure() && telling {
             job.told_failed = true;
             self.post(cx, Up::Failed(end));
         }
-        self.deregister_client(cx, proc);
+        if ends_job {
+            // The others are about to be ended. That those who wait for this one are told so first helps nobody.
+            self.timers.set(cx.now.after(OVER_GRACE), Timer::Over(proc.clone()));
+        } else {
+            self.inbox.push_back(Local::Over(proc.clone()));
+        }
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(&proc.nspace) else { return };
         if job.procs.values().all(|proc| proc.phase == Phase::Gone) {
             self.timers.set_once(cx.now.after(grace), Timer::Drain(proc.nspace.clone()));
         }
         self.try_ended(cx, &proc.nspace);
+    }
+
+    /// Our server has lost a client. A process that dies closes its connection before it can be reaped: it is given up
+    /// when it was, or after a while if it goes on living.
+    pub(crate) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId) {
+        let grace = self.config.limits.settle_grace;
+        match self.proc_mut(&proc).filter(|entry| !entry.settled) {
+            Some(entry) => {
+                entry.losses.push(id);
+                self.timers.set(cx.now.after(grace), Timer::Over(proc));
+            }
+            None => cx.reply(id, HostReply::Done(Status::SUCCESS)),
+        }
+    }
+
+    /// Nobody shall wait for this process any longer.
+    pub(crate) fn give_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(entry) = self.proc_mut(proc) else { return };
+        let (losses, settled) = (std::mem::take(&mut entry.losses), entry.settled);
+        if settled {
+            self.deregister_client(cx, proc);
+        }
+        losses.into_iter().for_each(|id| cx.reply(id, HostReply::Done(Status::SUCCESS)));
     }
 
     /// Whoever still holds the pipes of our dead processes has had its time.
@@ -307,6 +339,8 @@ impl Daemon {
         self.drop_gathers(|op| op.concerns(nspace)).iter().for_each(|op| self.fail_collective(cx, op));
         self.rounds.forget(nspace);
         self.modexes_without_job(cx, nspace);
+        let losses = job.procs.values().flat_map(|proc| &proc.losses);
+        losses.for_each(|id| cx.reply(*id, HostReply::Done(Status::SUCCESS)));
         if job.registered {
             self.deregister(cx, nspace);
         }
@@ -362,6 +396,8 @@ pub(crate) const SIGKILL: i32 = 9;
 pub(crate) const SIGCONT: i32 = 18;
 pub(crate) const SIGSTOP: i32 = 19;
 
+/// When a process has failed, its job is ended within much less.
+const OVER_GRACE: Duration = Duration::from_millis(500);
 /// Progress is told this much later, so that it is told seldom.
 const COLLECT: Duration = Duration::from_millis(250);
 /// In jobs up to this size each process's time is told to the millisecond.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use phalanx_core::Time;
-use phalanx_wire::Nspace;
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::msg::NodeId;
 
@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Connected(Nspace),
     /// An exited process's connection should be gone by now.
     Settle(Nspace),
+    /// Whoever waits for this process has waited enough.
+    Over(ProcId),
     /// Politeness is over.
     Kill(Nspace),
     /// Processes that survive SIGKILL are given up.
@@ -77,6 +79,7 @@ impl Timer {
             | Timer::Reap(job)
             | Timer::Drain(job)
             | Timer::Limit(job) => job == nspace,
+            Timer::Over(proc) => proc.nspace == *nspace,
             _ => false,
         }
     }

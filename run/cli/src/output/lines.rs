@@ -161,6 +161,12 @@ impl Lines {
         self.break_off(emit);
     }
 
+    /// Whole lines beside what the streams write: an open line is ended for them.
+    pub(crate) fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+        self.break_off(emit);
+        emit(Piece::Text { stream, bytes, starts: true });
+    }
+
     /// Nothing more comes of any stream.
     pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
         while let Some(stream) = self.held.keys().next().cloned() {

@@ -106,6 +106,11 @@ impl<'a> User<'a> {
                 self.output.end(now, &Stream { proc, channel: which(channel) });
                 self.file_trouble();
             }
+            Report::Logged { proc, channel, text } => {
+                self.status.make_way(now, &mut self.output);
+                self.output.aside(now, &Stream { proc, channel: which(channel) }, &text);
+                self.file_trouble();
+            }
             Report::Note { text, .. } => self.note(&text),
             Report::Ended(end) => return Ok(Some(*end)),
         }
