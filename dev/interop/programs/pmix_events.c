@@ -109,6 +109,7 @@ int main(void)
         notify(SECOND, PMIX_RANGE_LOCAL, "for this node", NULL);
     expect_event(&second, SECOND, last, "for this node");
     CHECK(any.count == 0, "the default handler got event %d", any.status);
+    barrier();
 
     /* A code without a handler of its own goes to the default handler. */
     if (me.rank == 0)

@@ -8,7 +8,7 @@ use phalanx_interop::{Job, Outcome, host, new_directory, pmix, px, px_binary};
 #[test]
 fn a_missing_program_is_named_with_node_and_reason() {
     let outcome = px(["-n", "2", "/nowhere/program"]).run().expect_code(127).expect_nothing_left();
-    outcome.expect_stderr(&["/nowhere/program", "No such file or directory", &host()]);
+    outcome.expect_stderr(&["/nowhere/program", "o such file or directory", &host()]);
     let outcome = px(["-n", "1", "no-such-program-anywhere"]).run().expect_code(127);
     outcome.expect_stderr(&["no-such-program-anywhere", "PATH"]);
 }
@@ -23,13 +23,13 @@ fn a_program_that_cannot_be_executed_is_named_with_the_reason() {
         path
     };
     let plain = file("plain", "#!/bin/sh\n", 0o644);
-    px(["-n", "1"]).arg(&plain).run().expect_code(126).expect_stderr(&["plain", "Permission denied"]);
+    px(["-n", "1"]).arg(&plain).run().expect_code(126).expect_stderr(&["plain", "ermission denied"]);
     let orphan = file("orphan", "#!/no/such/interpreter\n", 0o755);
     let outcome = px(["-n", "1"]).arg(&orphan).run().expect_failure();
     outcome.expect_stderr(&["orphan", "/no/such/interpreter"]);
     let noise = file("noise", "\u{1}\u{2}\u{3}", 0o755);
-    px(["-n", "1"]).arg(&noise).run().expect_code(126).expect_stderr(&["noise", "Exec format error"]);
-    px(["-n", "1"]).arg(place.path()).run().expect_code(126).expect_stderr(&["Permission denied"]);
+    px(["-n", "1"]).arg(&noise).run().expect_code(126).expect_stderr(&["noise", "xec format error"]);
+    px(["-n", "1"]).arg(place.path()).run().expect_code(126).expect_stderr(&["s a directory"]);
 }
 
 #[test]

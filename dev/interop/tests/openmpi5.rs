@@ -56,7 +56,8 @@ fn publish() {
 #[test]
 fn mpi4py_hello_world() {
     for ranks in SIZES {
-        let line = |rank| format!("Hello, World! I am process {rank} of {ranks} on {}.", host());
+        let width = ranks.to_string().len();
+        let line = |rank| format!("Hello, World! I am process {rank:width$} of {ranks} on {}.", host());
         mpi4py(ranks, &["-m".as_ref(), "mpi4py.bench".as_ref(), "helloworld".as_ref()])
             .expect_lines((0..ranks).map(line));
     }

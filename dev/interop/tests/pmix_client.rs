@@ -97,7 +97,7 @@ fn a_rank_that_fails_in_the_middle_ends_the_job() {
 fn a_rank_that_leaves_without_finalize_is_named() {
     for library in BOTH {
         let outcome = run(library, 4, "end", &["leave"]).expect_failure();
-        outcome.expect_stderr(&["rank 3", "finalize"]).expect_nothing_left();
+        outcome.expect_stderr(&["rank 3", "finaliz"]).expect_nothing_left();
     }
 }
 

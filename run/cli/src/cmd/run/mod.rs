@@ -1,5 +1,6 @@
 //! `px run`: starts a node in this process, asks it for the job, and is the user's side of it until the job has ended.
 
+mod foreign;
 mod plan;
 mod status;
 mod user;
@@ -24,6 +25,10 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     }
     if run.dry_run {
         return plan::dry_run(&run, &here);
+    }
+    let remark = foreign::check(&run, &here)?;
+    if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
+        hint::say(&hint::note(&remark, run.voice.json));
     }
     start_log(run.voice);
     let session = Session::begin(&SessionOptions::default())?;
