@@ -110,28 +110,40 @@ pub(crate) struct AppArgs {
 /// Options of the whole job. They stand before the first program.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JobArgs {
-    /// Where ranks go: slot, core, l3cache, numa, package, node, ppr:N:OBJECT, seq, rankfile
+    /// Where ranks go: slot, node, core, l3cache, numa, package, ppr:N:OBJECT, seq, rankfile
     ///
-    /// 'slot' fills a node's slots before the next node; an object ('core', 'l3cache', 'numa', 'package', 'node') deals
-    /// ranks round robin over the objects of that kind; 'ppr:N:OBJECT' puts N ranks on each; 'seq' takes one line of
-    /// the hostfile for each rank; 'rankfile:file=F' places each rank as F says. Modifiers follow after colons: pe=N
-    /// gives each rank N cores.
+    /// 'slot' fills the slots of a node before the next node; 'node' deals ranks over the nodes; an object ('hwthread',
+    /// 'core', 'l1cache' to 'l3cache', 'numa', 'package') deals them over the objects of a node; 'ppr:N:OBJECT' puts N
+    /// on each object; 'seq' takes a line of the hostfile, or of file=PATH, for each rank; 'rankfile:file=PATH' places
+    /// each rank as PATH says. Qualifiers follow after colons: pe=N (N CPUs for each rank), span (all nodes as one),
+    /// oversubscribe, nooversubscribe, hwtcpus (a hardware thread counts as a CPU), corecpus, nolocal. By default up to
+    /// two ranks are mapped by core, more by package.
     #[arg(long, value_name = "POLICY[:MODIFIER]", help_heading = PLACEMENT)]
     pub(crate) map_by: Option<String>,
 
-    /// How ranks are numbered over the map: slot, node, fill, span
+    /// How ranks are numbered over the map: slot, node, fill, span, or an object
+    ///
+    /// 'slot' and 'fill' number node by node and object by object, 'node' and 'span' one on each in turn. The default
+    /// follows from --map-by.
     #[arg(long, value_name = "POLICY", help_heading = PLACEMENT)]
     pub(crate) rank_by: Option<String>,
 
     /// What each rank is bound to: none, hwthread, core, l3cache, numa, package
+    ///
+    /// Also 'l1cache' and 'l2cache'. Qualifiers: overload-allowed (more ranks than CPUs), if-supported (unbound rather
+    /// than refused). The default is what ranks were mapped by; a default that does not fit is dropped.
     #[arg(long, value_name = "OBJECT", help_heading = PLACEMENT)]
     pub(crate) bind_to: Option<String>,
 
-    /// Use only these of the CPUs that we may use: 0-3,8
+    /// Use only these CPUs: 0-3,8
+    ///
+    /// By the kernel's numbers, and only as far as px may use them itself.
     #[arg(long, value_name = "LIST", help_heading = PLACEMENT)]
     pub(crate) cpu_set: Option<String>,
 
     /// Allow more ranks than slots where slots were stated
+    ///
+    /// Where nobody stated slots, more ranks than CPUs simply run, unbound.
     #[arg(long, help_heading = PLACEMENT)]
     pub(crate) oversubscribe: bool,
 
@@ -261,5 +273,25 @@ mod tests {
     fn the_table_is_consistent() {
         Px::command().debug_assert();
         super::AppLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_guide_has_every_option() {
+        const GUIDE: &[&str] = &[
+            include_str!("../../../docs/guide/README.md"),
+            include_str!("../../../docs/guide/run.md"),
+            include_str!("../../../docs/guide/placement.md"),
+            include_str!("../../../docs/guide/streams.md"),
+            include_str!("../../../docs/guide/ending.md"),
+        ];
+        let px = Px::command();
+        let run = px.find_subcommand("run").expect("a command");
+        for option in run.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            if let Some(name) = option.get_long() {
+                let written = [format!("`--{name}`"), format!("`--{name} ")];
+                let is_there = GUIDE.iter().any(|page| written.iter().any(|w| page.contains(w)));
+                assert!(is_there, "--{name} is not in the guide");
+            }
+        }
     }
 }
