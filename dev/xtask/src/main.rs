@@ -7,6 +7,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod deps;
+mod dist;
 mod r#gen;
 mod sources;
 mod test;
@@ -42,6 +43,12 @@ const CHORES: &[Chore] = &[
         usage: "gen [--check]",
         summary: "write the generated sources; with --check only tell whether they are current",
         run: r#gen::run,
+    },
+    Chore {
+        name: "dist",
+        usage: "dist",
+        summary: "put together what is installed: px, man pages, completions, the guide",
+        run: dist::run,
     },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },
     Chore {

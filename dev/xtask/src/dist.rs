@@ -1,0 +1,80 @@
+//! `cargo xtask dist`: what goes to a machine that only uses us, as a tree below `target/dist` and as an archive of it.
+//!
+//! Man pages and completions come from `px` itself, so they are those of the binary beside them.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::cargo::{cargo, run as execute};
+
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    ensure!(args.is_empty(), "dist takes no arguments");
+    cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
+    let target = crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
+    let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    let tree = target.join("dist").join(&name);
+    if tree.exists() {
+        fs::remove_dir_all(&tree).with_context(|| format!("removing {}", tree.display()))?;
+    }
+
+    let px = tree.join("bin/px");
+    copy(&target.join("release/px"), &px)?;
+    for dialect in DIALECTS {
+        // Beside the real thing such a name would hide it, so they have a directory of their own.
+        let link = tree.join("libexec/phalanx").join(dialect);
+        make_parent(&link)?;
+        symlink("../../bin/px", &link).with_context(|| format!("linking {}", link.display()))?;
+    }
+    let man = tree.join("share/man/man1");
+    fs::create_dir_all(&man).with_context(|| format!("making {}", man.display()))?;
+    execute(Command::new(&px).arg("man").arg(&man))?;
+    for (shell, path) in COMPLETIONS {
+        let output = Command::new(&px).args(["completions", shell]).stderr(Stdio::inherit()).output()?;
+        if !output.status.success() {
+            bail!("px completions {shell}: {}", output.status);
+        }
+        let path = tree.join(path);
+        make_parent(&path)?;
+        fs::write(&path, output.stdout).with_context(|| format!("writing {}", path.display()))?;
+    }
+    let docs = tree.join("share/doc/phalanx");
+    for file in DOCUMENTS {
+        copy(&crate::root().join(file), &docs.join(file))?;
+    }
+    for page in fs::read_dir(crate::root().join("docs/guide")).context("reading docs/guide")? {
+        let page = page?.path();
+        copy(&page, &docs.join("guide").join(page.file_name().unwrap_or_default()))?;
+    }
+
+    let archive = target.join("dist").join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf"]);
+    execute(tar.arg(&archive).arg("-C").arg(target.join("dist")).arg(&name))?;
+    println!("{}\n{}", tree.display(), archive.display());
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    make_parent(to)?;
+    fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+fn make_parent(path: &Path) -> Result<()> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))
+}
+
+const DIALECTS: &[&str] = &["mpirun", "mpiexec", "prterun"];
+
+const COMPLETIONS: &[(&str, &str)] = &[
+    ("bash", "share/bash-completion/completions/px"),
+    ("zsh", "share/zsh/site-functions/_px"),
+    ("fish", "share/fish/vendor_completions.d/px.fish"),
+];
+
+const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
