@@ -48,18 +48,27 @@ pub(crate) struct Source<'a> {
 /// The output of one run.
 #[derive(Debug)]
 pub(crate) struct Output {
-    plan: OutputPlan,
+    context: Context,
     /// Standard output, and standard error unless both are the same file or the form is one document.
     lanes: Vec<Lane>,
     /// Standard error for px's own words, where no lane has it.
     own: Option<Sink>,
     files: Option<FileSet>,
+    /// Who wrote first.
+    first: Option<ProcId>,
+    /// What stands before the first line has been written.
+    opened: bool,
+}
+
+/// What formatting needs to know.
+#[derive(Debug)]
+struct Context {
+    plan: OutputPlan,
     /// By rank of the job.
     hosts: Vec<Arc<str>>,
     rank_width: usize,
+    /// The number of the job that px started.
     first_job: u32,
-    first: Option<ProcId>,
-    opened: bool,
 }
 
 /// Streams that must not mix, because a reader sees them together.
@@ -92,37 +101,31 @@ impl Output {
             patience: if sink.is_terminal() { PATIENCE_ON_TERMINAL } else { PATIENCE },
         };
         let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
-        let merged = plan.merge || plan.is_document();
+        let merged = plan.merge || plan.is_document() || one_reader;
         let lane = |sinks, rules| Lane { lines: Lines::new(rules), sinks, merged, last: Channel::Stdout };
-        let (lanes, own) = match (one_reader, merged) {
-            (true, _) if !plan.is_document() => (vec![lane([Some(stdout), Some(stderr)], on_stdout)], None),
-            (_, true) => (vec![lane([Some(stdout), None], on_stdout)], Some(stderr)),
-            _ => (vec![lane([Some(stdout), None], on_stdout), lane([None, Some(stderr)], on_stderr)], None),
-        };
+        let mut lanes = vec![lane([Some(stdout), None], on_stdout)];
+        let mut own = None;
+        match merged {
+            false => lanes.push(lane([None, Some(stderr)], on_stderr)),
+            // What one reader sees has one order, so it has one buffer; but a document holds nothing else.
+            true if one_reader && !plan.is_document() => {}
+            true => own = Some(stderr),
+        }
         let files = plan.files.clone().map(FileSet::new);
         let rank_width = digits(ranks.unwrap_or(1));
-        Output {
-            plan,
-            lanes,
-            own,
-            files,
-            hosts: Vec::new(),
-            rank_width,
-            first_job: 1,
-            first: None,
-            opened: false,
-        }
+        let context = Context { plan, hosts: Vec::new(), rank_width, first_job: 1 };
+        Output { context, lanes, own, files, first: None, opened: false }
     }
 
     /// The job's name, and where each rank runs, by rank.
     pub(crate) fn set_job(&mut self, nspace: &Nspace, hosts: Vec<Arc<str>>) {
-        self.first_job = number(nspace).unwrap_or(1);
-        self.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
-        self.hosts = hosts;
+        self.context.first_job = number(nspace).unwrap_or(1);
+        self.context.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
+        self.context.hosts = hosts;
     }
 
     pub(crate) fn data(&mut self, now: Instant, stream: &Stream, data: &[u8]) {
-        if self.first.get_or_insert_with(|| stream.proc.clone()) != &stream.proc && !self.plan.raw {
+        if self.first.get_or_insert_with(|| stream.proc.clone()) != &stream.proc && !self.context.plan.raw {
             self.lanes.iter_mut().for_each(|lane| lane.lines.no_longer_solo());
         }
         self.step(
@@ -162,17 +165,11 @@ impl Output {
 
     /// Writes `text` to standard error as it is, at the beginning of a line.
     pub(crate) fn say_over(&mut self, text: &str) {
-        let view = View {
-            plan: &self.plan,
-            hosts: &self.hosts,
-            rank_width: self.rank_width,
-            first_job: self.first_job,
-        };
         match &mut self.own {
             Some(sink) => sink.buffer().extend_from_slice(text.as_bytes()),
             None => {
                 if let Some(lane) = self.lanes.last_mut() {
-                    lane.run(&view, |lines, emit| lines.interrupt(emit));
+                    lane.run(&self.context, |lines, emit| lines.interrupt(emit));
                     if let [_, Some(sink)] | [Some(sink), None] = &mut lane.sinks {
                         sink.buffer().extend_from_slice(text.as_bytes());
                     }
@@ -201,16 +198,16 @@ impl Output {
     /// Nothing more comes: lets everything that is held go.
     pub(crate) fn finish(&mut self) {
         self.each_lane(|lines, emit| lines.finish(emit));
-        let tagged = self.plan.tag != Tag::None || self.plan.timestamp;
+        let tagged = self.context.plan.tag != Tag::None || self.context.plan.timestamp;
         for lane in &mut self.lanes {
             if tagged && lane.lines.is_open() {
                 lane.push(lane.last, b"\n");
             }
         }
-        if !self.plan.file_only {
+        if !self.context.plan.file_only {
             self.open_document();
             if let Some(lane) = self.lanes.first_mut() {
-                lane.push(Channel::Stdout, format::closing(self.plan.form).as_bytes());
+                lane.push(Channel::Stdout, format::closing(self.context.plan.form).as_bytes());
             }
         }
         if let Some(files) = &mut self.files {
@@ -220,7 +217,7 @@ impl Output {
 
     /// Whether px speaks to a terminal.
     pub(crate) fn has_person(&self) -> bool {
-        let voice = self.own.as_ref().or_else(|| self.lanes.last()?.sinks[1].as_ref());
+        let voice = self.own.as_ref().or_else(|| self.lanes.last()?.sinks().last());
         voice.is_some_and(Sink::is_terminal)
     }
 
@@ -262,41 +259,23 @@ impl Output {
         to_files: impl FnOnce(&Source<'_>, Channel, &mut FileSet),
         to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
     ) {
-        let channel = if self.plan.merge { Channel::Stdout } else { stream.channel };
-        let view = View {
-            plan: &self.plan,
-            hosts: &self.hosts,
-            rank_width: self.rank_width,
-            first_job: self.first_job,
-        };
+        let channel = if self.context.plan.merge { Channel::Stdout } else { stream.channel };
         if let Some(files) = &mut self.files {
-            to_files(&view.source(stream), channel, files);
+            to_files(&self.context.source(stream), channel, files);
         }
-        if self.plan.file_only {
+        if self.context.plan.file_only {
             return;
         }
         self.open_document();
-        let view = View {
-            plan: &self.plan,
-            hosts: &self.hosts,
-            rank_width: self.rank_width,
-            first_job: self.first_job,
-        };
         let lane = if self.lanes.len() == 2 && channel == Channel::Stderr { 1 } else { 0 };
         if let Some(lane) = self.lanes.get_mut(lane) {
-            lane.run(&view, to_lines);
+            lane.run(&self.context, to_lines);
         }
     }
 
     fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
-        let view = View {
-            plan: &self.plan,
-            hosts: &self.hosts,
-            rank_width: self.rank_width,
-            first_job: self.first_job,
-        };
         for lane in &mut self.lanes {
-            lane.run(&view, &mut step);
+            lane.run(&self.context, &mut step);
         }
     }
 
@@ -304,42 +283,29 @@ impl Output {
         if !std::mem::replace(&mut self.opened, true)
             && let Some(lane) = self.lanes.first_mut()
         {
-            lane.push(Channel::Stdout, format::opening(self.plan.form).as_bytes());
+            lane.push(Channel::Stdout, format::opening(self.context.plan.form).as_bytes());
         }
     }
 }
 
-/// What formatting needs to know.
-struct View<'a> {
-    plan: &'a OutputPlan,
-    hosts: &'a [Arc<str>],
-    rank_width: usize,
-    first_job: u32,
-}
-
-impl<'a> View<'a> {
-    fn source(&self, stream: &'a Stream) -> Source<'a> {
-        let host = self.hosts.get(stream.proc.rank.0 as usize).map(|host| &**host);
+impl Context {
+    fn source<'a>(&'a self, stream: &'a Stream) -> Source<'a> {
         let job = number(&stream.proc.nspace).map_or(0, |n| n.wrapping_sub(self.first_job).wrapping_add(1));
+        let host = self.hosts.get(stream.proc.rank.0 as usize).filter(|_| job == 1).map(|host| &**host);
         Source { stream, host, job, rank_width: self.rank_width }
     }
 }
 
-/// The number in a job's name, `DVM@NUMBER`.
-fn number(nspace: &Nspace) -> Option<u32> {
-    nspace.as_str().rsplit_once('@')?.1.parse().ok()
-}
-
 impl Lane {
-    fn run(&mut self, view: &View<'_>, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
+    fn run(&mut self, context: &Context, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
         let now = SystemTime::now();
         let (sinks, last, merged) = (&mut self.sinks, &mut self.last, self.merged);
         step(&mut self.lines, &mut |piece| match piece {
             Piece::Text { stream, bytes, starts } => {
                 *last = if merged { Channel::Stdout } else { stream.channel };
                 if let Some(sink) = &mut sinks[*last as usize] {
-                    let source = View { ..*view }.source(stream);
-                    format::append(sink.buffer(), view.plan, &source, bytes, starts, now);
+                    let source = context.source(stream);
+                    format::append(sink.buffer(), &context.plan, &source, bytes, starts, now);
                 }
             }
             Piece::Break => {
@@ -359,6 +325,11 @@ impl Lane {
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
         self.sinks.iter().flatten()
     }
+}
+
+/// The number in a job's name, `DVM@NUMBER`.
+fn number(nspace: &Nspace) -> Option<u32> {
+    nspace.as_str().rsplit_once('@')?.1.parse().ok()
 }
 
 /// Of the highest rank of so many.

@@ -392,7 +392,7 @@ fn at_a_terminal(bench: &Bench, options: &str, script: &str) -> (File, Child) {
     let name = name.to_str().expect("a path").to_owned();
     let end = || File::options().read(true).write(true).open(Path::new(&name)).expect("its other end");
     let child = Command::new("setsid")
-        .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_px"), "run", "-q"])
+        .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_px"), "run"])
         .args(options.split_whitespace())
         .args(["sh", "-c", script])
         .current_dir(bench.dir.path())
@@ -417,7 +417,7 @@ fn see(terminal: &mut File, seen: &mut String, wanted: &str) {
 fn a_prompt_appears_and_is_answered() {
     let bench = Bench::new();
     let script = "if [ $PHALANX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
-    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", script);
+    let (mut terminal, mut child) = at_a_terminal(&bench, "-q -n 2", script);
     let mut seen = String::new();
     see(&mut terminal, &mut seen, "Name? ");
     terminal.write_all(b"you\n").expect("a terminal");
@@ -426,9 +426,22 @@ fn a_prompt_appears_and_is_answered() {
 }
 
 #[test]
+fn a_status_line_says_what_is_waited_for_and_goes_away() {
+    let bench = Bench::new();
+    let px = env!("CARGO_BIN_EXE_px");
+    let script = format!("test $PHALANX_RANK = 0 || while ! [ -e go ]; do sleep 0.01; done; exec {px} hello");
+    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", &script);
+    let mut seen = String::new();
+    see(&mut terminal, &mut seen, "px: connecting 1 of 2 ranks");
+    fs::write(bench.path("go"), "").expect("a file");
+    see(&mut terminal, &mut seen, "\r\x1b[Khello from rank");
+    assert!(child.wait().expect("px ends").success());
+}
+
+#[test]
 fn control_c_at_a_terminal() {
     let bench = Bench::new();
-    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", "echo up; exec sleep 1000");
+    let (mut terminal, mut child) = at_a_terminal(&bench, "-q -n 2", "echo up; exec sleep 1000");
     let mut seen = String::new();
     see(&mut terminal, &mut seen, "up\r\nup\r\n");
     terminal.write_all(b"\x03").expect("a terminal");

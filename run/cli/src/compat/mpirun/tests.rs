@@ -107,8 +107,8 @@ fn every_option_is_in_the_help_and_no_name_has_two_meanings() {
     let guide = include_str!("../../../../../docs/guide/mpirun.md");
     for known in OPTIONS.iter().filter(|known| !["help", "version"].contains(&known.names[0])) {
         let is_there =
-            |name: &&str| guide.contains(&format!("-{name}`")) || guide.contains(&format!("-{name} "));
-        assert!(known.names.iter().any(|name| is_there(&name)), "{:?} is not in the guide", known.names);
+            |name: &str| guide.contains(&format!("-{name}`")) || guide.contains(&format!("-{name} "));
+        assert!(known.names.iter().any(|name| is_there(name)), "{:?} is not in the guide", known.names);
     }
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
