@@ -13,7 +13,8 @@ pub enum HostOp {
     ClientConnected { proc: ProcId },
     /// A client called finalize; it is answered when the host has. Answer: `Done`.
     ClientFinalized { proc: ProcId },
-    /// A client's connection closed without finalize. Answer: `Done`.
+    /// A client's connection closed without finalize. Whoever waits for it is told when the host has answered, which may
+    /// find out before that the process has died. Answer: `Done`.
     ClientLost { proc: ProcId },
     /// `procs` empty: the caller's whole job. Answer: `Done`.
     Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },

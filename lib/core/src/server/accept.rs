@@ -39,6 +39,12 @@ enum State {
     },
 }
 
+impl Shaking {
+    pub(super) fn is_stranger(&self) -> bool {
+        matches!(self.state, State::ExpectHello(_))
+    }
+}
+
 /// Why a peer is not let in.
 #[derive(Debug)]
 struct Refusal {
@@ -52,8 +58,8 @@ impl Server {
             warn!(conn = conn.0, "connection refused: the kernel does not say who is at its other end");
             return cx.out.push(Output::Close { conn });
         };
-        if self.conns.shaking().count() >= MAX_STRANGERS
-            && let Some((oldest, _)) = self.conns.shaking().min_by_key(|(_, shaking)| shaking.timer)
+        if self.conns.strangers().count() >= MAX_STRANGERS
+            && let Some((oldest, _)) = self.conns.strangers().min_by_key(|(_, stranger)| stranger.timer)
         {
             self.refuse(cx, oldest, "too many connections without identity, and this is the oldest");
         }
@@ -64,7 +70,7 @@ impl Server {
 
     pub(super) fn on_hello_overdue(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         match self.conns.get(conn) {
-            Some(Conn::Shaking(shaking)) if matches!(shaking.state, State::ExpectHello(_)) => {
+            Some(Conn::Shaking(shaking)) if shaking.is_stranger() => {
                 self.refuse(cx, conn, "it did not introduce itself in time");
             }
             Some(Conn::Shaking(_)) => self.refuse(cx, conn, "the host did not decide in time"),

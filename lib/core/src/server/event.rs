@@ -18,7 +18,9 @@ use tracing::{debug, warn};
 use super::commit::weight;
 use super::directive::{procs_of, refuse_unknown};
 use super::host::Then;
-use super::limits::{EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS, MAX_REGISTRATIONS};
+use super::limits::{
+    EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS, MAX_EVENT_BYTES, MAX_REGISTRATIONS,
+};
 use super::peer::{Asker, Peer};
 use super::{Cx, Server};
 use crate::host::{Event, HostOp};
@@ -166,6 +168,11 @@ impl Server {
         if notify.range > Range::PROC_LOCAL {
             return self.answer(cx, &from, Status::ERR_BAD_PARAM);
         }
+        let bytes = size_of_infos(&notify.info);
+        if bytes > MAX_EVENT_BYTES {
+            warn!(proc = %from.proc, bytes, limit = MAX_EVENT_BYTES, "event too large: refused");
+            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+        }
         let event =
             Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
         self.raise(cx, &event, Then::Answer(from));
@@ -269,7 +276,7 @@ impl Events {
     }
 
     fn keep(&mut self, now: Time, event: &Event, told: BTreeSet<ConnId>) {
-        let bytes = event.info.iter().map(|info| info.key.as_str().len() + weight(&info.value)).sum();
+        let bytes = size_of_infos(&event.info);
         if bytes > MAX_CACHED_EVENT_BYTES / 16 {
             return;
         }
@@ -321,6 +328,10 @@ fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
                 .unwrap_or_default()
                 .iter()
                 .any(|p| p.covers(&peer.proc)))
+}
+
+fn size_of_infos(info: &[Info]) -> usize {
+    info.iter().map(|info| info.key.as_str().len() + weight(&info.value)).sum()
 }
 
 /// The processes that an event is about, or that a registration is limited to.

@@ -18,6 +18,8 @@ pub(super) const KEY_WAIT: Duration = Duration::from_secs(2);
 pub(super) const MAX_COLLECTIVES: usize = 1024;
 /// Event codes that one connection may be registered for.
 pub(super) const MAX_REGISTRATIONS: usize = 4096;
+/// Bytes that one event of a client may carry: it is sent to every process that wants it.
+pub(super) const MAX_EVENT_BYTES: usize = 1 << 20;
 /// Events kept for those who register later, for so long, and the bytes of them all.
 pub(super) const MAX_CACHED_EVENTS: usize = 512;
 pub(super) const EVENT_AGE: Duration = Duration::from_secs(120);

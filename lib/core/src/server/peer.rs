@@ -117,10 +117,11 @@ impl Connections {
         })
     }
 
-    pub(super) fn shaking(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
+    /// Those that have not introduced themselves.
+    pub(super) fn strangers(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
         self.all.iter().filter_map(|(conn, state)| match state {
-            Conn::Shaking(shaking) => Some((*conn, &**shaking)),
-            Conn::Up(_) => None,
+            Conn::Shaking(shaking) if shaking.is_stranger() => Some((*conn, &**shaking)),
+            Conn::Shaking(_) | Conn::Up(_) => None,
         })
     }
 }

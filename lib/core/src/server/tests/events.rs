@@ -8,7 +8,7 @@ use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
 use super::world::{World, job, ns, proc};
 use crate::host::{Event, HostOp, HostReply};
 use crate::machine::ConnId;
-use crate::server::limits::{MAX_CACHED_EVENTS, MAX_REGISTRATIONS};
+use crate::server::limits::{MAX_CACHED_EVENTS, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
 
 const CODE: Status = Status(-3000);
@@ -212,8 +212,11 @@ fn what_is_kept_for_later_is_bounded() {
     for _ in 0..MAX_CACHED_EVENTS + 10 {
         world.ask_status(a, &notify(Range::LOCAL, Vec::new()));
     }
-    let big = Info::new(keys::EVENT_TEXT_MESSAGE, Value::ByteObject(Blob::from(vec![0; 1 << 20])));
-    world.ask_status(a, &notify(Range::LOCAL, vec![big]));
+    let big = |bytes| Info::new(keys::EVENT_TEXT_MESSAGE, Value::ByteObject(Blob::from(vec![0; bytes])));
+    let told = world.ask_status(a, &notify(Range::LOCAL, vec![big(MAX_EVENT_BYTES / 2)]));
+    assert_eq!(told, Status::SUCCESS, "told, but not kept");
+    let refused = world.ask_status(a, &notify(Range::LOCAL, vec![big(MAX_EVENT_BYTES)]));
+    assert_eq!(refused, Status::ERR_OUT_OF_RESOURCE);
     world.ask_status(b, &register(&[CODE], Vec::new()));
     assert_eq!(heard(&world, b), MAX_CACHED_EVENTS);
     let codes: Vec<Status> = (0..).map(Status).take(MAX_REGISTRATIONS + 1).collect();
