@@ -101,7 +101,7 @@ fn live_through<S: RankServer>(seed: u64, weather: Weather, server: Box<dyn FnMu
     let policies = [FailurePolicy::KillJob, FailurePolicy::KillOnSignal, FailurePolicy::Continue];
     for _ in 0..jobs {
         let app = AppSpec { argv: vec!["chaos".into()], procs: Some(size), ..AppSpec::default() };
-        let on_failure = *random.pick(&policies).unwrap();
+        let on_failure = random.pick(&policies).copied().unwrap_or_default();
         requests.push(world.submit(JobRequest { apps: vec![app], on_failure, ..JobRequest::default() }));
         world.run_for(Duration::from_millis(random.between(0, 400)));
     }
@@ -138,7 +138,7 @@ fn check<S: RankServer>(world: &World<S>, weather: Weather, crashed: &[NodeId]) 
         for (op, answer) in &fate.answers {
             match (op, answer) {
                 (Op::Get { rank, key }, Answer::Value(value)) => {
-                    let round = key.trim_start_matches("card").parse().unwrap();
+                    let Ok(round) = key.trim_start_matches("card").parse() else { panic!("{key}") };
                     assert_eq!(*value, Blob::from(card(rank.0, round)), "{proc} was given another's data");
                 }
                 (_, Answer::Done(status)) if weather == Weather::Fair => {

@@ -1,7 +1,7 @@
 //! Log requests of processes. What goes to a terminal reaches the user; channels that we do not have are refused.
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
@@ -16,6 +16,9 @@ impl Daemon {
         data: &[Info],
         directives: &[Info],
     ) -> Status {
+        if self.is_repetition(from, directives) {
+            return Status::SUCCESS;
+        }
         let channel = |info: &Info| match info.key.as_str() {
             keys::LOG_STDERR => Some(IofChannel::STDERR),
             keys::LOG_STDOUT => Some(IofChannel::STDOUT),
@@ -41,4 +44,19 @@ impl Daemon {
             (_, _) => Status::ERR_PARTIAL_SUCCESS,
         }
     }
+
+    /// Messages that are to be aggregated are shown once per kind: Open MPI 5 logs its help texts from every process.
+    fn is_repetition(&mut self, from: &ProcId, directives: &[Info]) -> bool {
+        let part = |key| directives.find(key).and_then(Value::as_str).unwrap_or_default();
+        let kind = format!("{} {}", part(keys::LOG_KEY), part(keys::LOG_VAL));
+        let wanted = directives.is_set(keys::LOG_AGG) && kind.len() > 1;
+        let Some(job) = self.root_job(&from.nspace).filter(|_| wanted) else { return false };
+        if job.logged.len() >= MOST_KINDS && !job.logged.contains(&kind) {
+            return false;
+        }
+        !job.logged.insert(kind)
+    }
 }
+
+/// Kinds of messages that are remembered per job.
+const MOST_KINDS: usize = 1024;

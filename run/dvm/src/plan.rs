@@ -42,7 +42,12 @@ impl Daemon {
             crowded: crowded(&map, id),
             places: places(&map, &nodes, id),
             env: job.env.clone(),
-            apps: job.apps.iter().zip(app_sizes(&map)).map(|(app, size)| describe(app, size)).collect(),
+            apps: job
+                .apps
+                .iter()
+                .zip(app_sizes(&map))
+                .map(|(app, size)| describe(app, size, &job.env))
+                .collect(),
             stdin: job.stdin,
             on_failure: job.on_failure,
             job: self.job_values(&nspace, job, &map, &scratch),
@@ -59,14 +64,13 @@ impl Daemon {
         let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
         let jobs = self.root.iter().flat_map(|root| root.jobs.values());
         for desc in jobs.map(|job| &job.desc) {
+            let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
+            let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
             for rank in 0..desc.size {
                 let (procs, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
                 *procs += 1;
-                let bound = desc.places.bindings.get(desc.places.binding.get(rank) as usize);
-                if let Some(list) = bound.and_then(|binding| binding.cpuset.as_deref())
-                    && let Ok(set) = CpuSet::from_list(list)
-                {
-                    cpus.add(&set);
+                if let Some(Some(set)) = bound.get(desc.places.binding.get(rank) as usize) {
+                    cpus.add(set);
                 }
             }
         }
@@ -91,6 +95,7 @@ impl Daemon {
             Kval::new(keys::JOBID, nspace.as_str()),
             Kval::new(keys::MAX_PROCS, map.procs.len() as u32),
             Kval::new(keys::SPAWNED, job.parent.is_some()),
+            Kval::new(keys::TMPDIR, &*self.config.scratch),
             Kval::new(keys::NSDIR, scratch),
             Kval::new(keys::TDIR_RMCLEAN, true),
             Kval::new(keys::HOSTNAME_KEEP_FQDN, true),
@@ -188,10 +193,8 @@ fn places(map: &JobMap, nodes: &[NodeResources], id: impl Fn(u32) -> NodeId) -> 
 }
 
 fn describe_binding(topology: Option<&Arc<Topology>>, cpus: Option<&CpuSet>) -> Binding {
-    // An unbound process may be anywhere; its locality is the whole machine.
-    let everywhere = topology.map(|topology| topology.cpus());
-    let locality =
-        topology.zip(cpus.or(everywhere)).map(|(topology, cpus)| topology.locality_string(cpus).into());
+    // An unbound process has none: to Open MPI 5 its presence alone says that the process is bound.
+    let locality = topology.zip(cpus).map(|(topology, cpus)| topology.locality_string(cpus).into());
     Binding { cpuset: cpus.map(|cpus| cpus.to_string().into()), locality }
 }
 
@@ -202,10 +205,12 @@ fn package(topology: &Topology, cpus: &CpuSet) -> Option<u32> {
     packages.next().is_none().then_some(first)
 }
 
-fn describe(app: &AppSpec, size: u32) -> AppDesc {
+fn describe(app: &AppSpec, size: u32, env: &[Text]) -> AppDesc {
     let argv: Vec<String> = app.argv.iter().map(Text::to_string_lossy).collect();
     let mut values = vec![Kval::new(keys::APP_ARGV, argv.join(" "))];
-    values.extend(app.cwd.clone().map(|cwd| Kval::new(keys::WDIR, cwd)));
+    let pwd = |entry: &Text| Some(Text::from_bytes(entry.as_bytes().strip_prefix(b"PWD=")?));
+    let cwd = app.cwd.clone().or_else(|| env.iter().find_map(pwd));
+    values.extend(cwd.map(|cwd| Kval::new(keys::WDIR, cwd)));
     AppDesc {
         argv: app.argv.clone().into(),
         env: app.env.clone(),

@@ -51,6 +51,8 @@ pub(crate) struct RootJob {
     connected: BTreeMap<NodeId, u32>,
     ends: Vec<EndGroup>,
     over: bool,
+    /// Kinds of log messages that were shown.
+    pub(crate) logged: BTreeSet<String>,
     /// What a program that could not be started says of itself.
     start_code: Option<i32>,
 }
@@ -121,6 +123,7 @@ impl Daemon {
             connected: BTreeMap::new(),
             ends: Vec::new(),
             over: false,
+            logged: BTreeSet::new(),
             start_code: None,
         };
         if let Some(root) = &mut self.root {
