@@ -188,7 +188,7 @@ fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSp
         argv,
         procs: app.procs,
         env: env::additions(&app.env_file, &app.env, &here.env, notes)?,
-        cwd: app.wdir.as_deref().map(|dir| absolute(dir, here)),
+        cwd: Some(app.wdir.as_deref().map_or_else(|| text(&here.cwd), |dir| absolute(dir, here))),
         prefix: app.prefix.as_deref().map(|dir| absolute(dir, here)),
         hosts: hosts::of_app(app, here)?,
         ..AppSpec::default()
@@ -196,7 +196,11 @@ fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSp
 }
 
 fn absolute(path: &Path, here: &Here) -> Text {
-    Text::from_bytes(here.cwd.join(path).as_os_str().as_bytes())
+    text(&here.cwd.join(path))
+}
+
+fn text(path: &Path) -> Text {
+    Text::from_bytes(path.as_os_str().as_bytes())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
 //! were built. A program is suspected by the name of a library that it needs, and judged by that library's file: one
-//! that never mentions `PMIx_Init` does not call it. What cannot be judged passes.
+//! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -58,7 +58,8 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
     }
 }
 
-const PMIX_CALL: &[u8] = b"PMIx_Init";
+/// As a name of its own, for the dynamic linker or for dlsym; messages about it do not count.
+const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
 const STANDARD_PLACES: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn a_plain_run() {
     let run = resolved("prog arg");
     let app = &run.request.apps[0];
     assert_eq!(app.argv, ["prog", "arg"]);
-    assert_eq!((app.procs, &app.cwd, &app.prefix), (None, &None, &None));
+    assert_eq!((app.procs, &app.cwd, &app.prefix), (None, &Some("/work".into()), &None));
     assert!(app.hosts.is_empty() && app.env.is_empty());
     assert_eq!(run.request.env, ["HOME=/root"]);
     assert_eq!(run.request.policy, Policy::default());
