@@ -149,8 +149,10 @@ impl<D: Decide> Owner<D> {
                 Event::Nothing => {}
             }
         }
-        self.procs.kill_all();
-        self.session.end();
+        // Where a job was not brought to its end, there may be more to kill than we know: that is the warden's work.
+        if !self.procs.kill_all() {
+            self.session.end();
+        }
     }
 
     /// The next thing that happens. Those that could make more reports have to wait while the user is behind.

@@ -398,12 +398,13 @@ impl Procs {
         }
     }
 
-    /// Kills everything.
-    pub(crate) fn kill_all(&mut self) {
+    /// Kills everything. Returns whether there was anything to kill.
+    pub(crate) fn kill_all(&mut self) -> bool {
         self.waiting.clear();
         for entry in self.table.values() {
             entry.signal(Signal::KILL.as_raw());
         }
+        self.table.values().any(|entry| entry.group.is_some())
     }
 }
 

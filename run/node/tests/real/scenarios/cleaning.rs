@@ -25,6 +25,7 @@ pub(super) const ALL: &[Scenario] = &[
     ("launchers_do_not_disturb_each_other", launchers_do_not_disturb_each_other),
     ("a_forgotten_job_leaves_no_process", a_forgotten_job_leaves_no_process),
     ("a_node_that_fails_leaves_nothing", a_node_that_fails_leaves_nothing),
+    ("a_node_that_stops_early_leaves_nothing", a_node_that_stops_early_leaves_nothing),
 ];
 
 pub(super) const PARTS: &[Scenario] = &[("launcher_that_waits", launcher_that_waits)];
@@ -259,4 +260,22 @@ fn a_node_that_fails_leaves_nothing() {
         until(|| !dir.exists());
     })
     .unwrap();
+}
+
+fn a_node_that_stops_early_leaves_nothing() {
+    let (inherited, session) = begin();
+    let lock = PathBuf::from(format!("{}.lock", session.dir().display()));
+    let pids = with_node_in(inherited, session, Script::default(), async |node, _| {
+        let script = "setsid sleep 1000 & echo $!; echo $$; exec sleep 1000";
+        node.handle.submit(shell(1, script), StdinSource::Empty).await.unwrap();
+        let mut output = String::new();
+        while output.lines().count() < 2 || !output.ends_with('\n') {
+            if let Report::Output { data, .. } = node.reports.recv().await.unwrap() {
+                output.push_str(std::str::from_utf8(&data).unwrap());
+            }
+        }
+        output.lines().map(|line| line.parse().unwrap()).collect::<Vec<i32>>()
+    });
+    until(|| pids.iter().all(|pid| is_gone(*pid)));
+    until(|| !lock.exists());
 }
