@@ -9,8 +9,21 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 
 /// Files that talk to the operating system in ways that need `unsafe`. Keep it short.
-const UNSAFE_FILES: &[&str] =
-    &["lib/pmix/src/engine/thread.rs", "lib/pmix/tests/process/ranks.rs", "lib/wire/tests/allocations.rs"];
+const UNSAFE_FILES: &[&str] = &[
+    "lib/pmix/src/engine/thread.rs",
+    "lib/pmix/tests/process/ranks.rs",
+    "lib/wire/tests/allocations.rs",
+    "run/node/src/sink.rs",
+    "run/node/src/spawn/bind.rs",
+    "run/node/src/spawn/child.rs",
+    "run/node/src/spawn/env.rs",
+    "run/node/src/spawn/mod.rs",
+    "run/node/src/startup.rs",
+    "run/node/src/stdin.rs",
+    "run/node/src/warden.rs",
+    "run/node/tests/real/launcher.rs",
+    "run/node/tests/real/scenarios/surroundings.rs",
+];
 
 const MOST_LINES: usize = 800;
 
