@@ -24,6 +24,11 @@ pub(super) struct Committed {
 }
 
 impl Committed {
+    /// The set for one side of the network, and the other: neighbours, or (`remote`) processes of other nodes.
+    pub(super) fn sides(&self, remote: bool) -> (&BTreeMap<Key, Value>, &BTreeMap<Key, Value>) {
+        if remote { (&self.remote, &self.local) } else { (&self.local, &self.remote) }
+    }
+
     /// Takes one bucket. Refuses what would exceed the limit, and keeps what it had.
     pub(super) fn store(&mut self, scope: Scope, values: Vec<Kval>) -> Result<(), Status> {
         let added: usize = values.iter().map(|kval| kval.key.as_str().len() + weight(&kval.value)).sum();

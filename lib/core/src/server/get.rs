@@ -9,7 +9,7 @@ mod levels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
 use phalanx_wire::{Blob, Info, InfoList, Key, Kval, Nspace, ProcId, Value};
@@ -184,12 +184,13 @@ impl Server {
             };
         };
         let client = job.clients.get(&target.rank);
-        let values = || client.map(|c| to_kvals(&c.committed.local)).unwrap_or_default();
+        // A neighbour gets what is for neighbours, unless it says that it wants what others get.
+        let as_remote = info.find(keys::DATA_SCOPE) == Some(&Value::Scope(Scope::REMOTE));
+        let values = || client.map(|c| to_kvals(c.committed.sides(as_remote).0)).unwrap_or_default();
         if is_placed {
             return found(values());
         }
-        match look_at_client(client, stage, key, |client| (&client.committed.local, &client.committed.remote))
-        {
+        match look_at_client(client, stage, key, as_remote) {
             None => found(values()),
             Some(look) => look,
         }
@@ -199,8 +200,7 @@ impl Server {
         let Some(job) = self.jobs.get(&target.nspace) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let Some(stage) = job.stage(target.rank) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let client = job.clients.get(&target.rank);
-        match look_at_client(client, stage, key, |client| (&client.committed.remote, &client.committed.local))
-        {
+        match look_at_client(client, stage, key, true) {
             None => Look::Found(Vec::new()),
             Some(look) => look,
         }
@@ -457,17 +457,12 @@ impl Who {
 
 type Values = BTreeMap<Key, Value>;
 
-/// Looks at what a local rank has committed; `None` if what is wanted is there. `sides`: the set for the asker's side of the
-/// network, and the other one, whose keys are not for him.
-fn look_at_client(
-    client: Option<&Client>,
-    stage: Stage,
-    key: Option<&Key>,
-    sides: impl Fn(&Client) -> (&Values, &Values),
-) -> Option<Look> {
+/// Looks at what a local rank has committed; `None` if what is wanted is there. `remote`: for processes of other nodes. A
+/// key that is there only for the other side is not for the asker, and will not be.
+fn look_at_client(client: Option<&Client>, stage: Stage, key: Option<&Key>, remote: bool) -> Option<Look> {
     let happened = client.is_some_and(|client| client.committed.happened);
     let (is_here, is_elsewhere) = client.map_or((false, false), |client| {
-        let (here, elsewhere) = sides(client);
+        let (here, elsewhere) = client.committed.sides(remote);
         (key.is_some_and(|key| here.contains_key(key)), key.is_some_and(|key| elsewhere.contains_key(key)))
     });
     if is_here || (key.is_none() && (happened || stage == Stage::Finalized)) {

@@ -5,7 +5,7 @@ use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Info, InfoList, Key, Kval, ProcId, Value};
 
 use super::super::Server;
-use super::super::job_data::{app_array, ranks};
+use super::super::job_data::{app_array, ranks, session_array};
 use super::super::peer::Asker;
 use super::super::registry::{Job, index};
 use super::Look;
@@ -41,7 +41,10 @@ impl Server {
             return Some(answer(app.and_then(|app| one_app(job, app))));
         }
         if info.is_set(keys::SESSION_INFO) {
-            return Some(answer(Some(super::super::job_data::session_array(job))));
+            let session = session_array(job);
+            let asked = info.find(keys::SESSION_ID).and_then(Value::as_u32);
+            let id = session.value.as_array().and_then(|array| array.infos().next()?.value.as_u32());
+            return Some(answer(Some(session).filter(|_| asked.is_none() || asked == id)));
         }
         (target.rank == Rank::WILDCARD).then(|| self.look_at_job(job, key, asker))
     }
@@ -58,7 +61,7 @@ impl Server {
         if let Some(kval) = loose.into_iter().find(|kval| kval.key == *key) {
             return Look::Found(vec![of_job(job, vec![kval])]);
         }
-        let session = super::super::job_data::session_array(job);
+        let session = session_array(job);
         let own_node = || {
             let here = job.info.here?;
             self.node_array(job, here, &job.ranks_on(here).collect::<Vec<_>>())

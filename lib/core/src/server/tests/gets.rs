@@ -65,6 +65,10 @@ fn scopes_keep_values_on_their_side_of_the_network() {
     put(&mut world, a, Scope::REMOTE, "far", "1");
     put(&mut world, a, Scope::LOCAL, "near", "2");
     assert_eq!(world.ask_status(b, &get(&proc("job", 0), "far", Vec::new())), Status::ERR_NOT_FOUND);
+    let as_remote = |name| get(&proc("job", 0), name, vec![Info::new(keys::DATA_SCOPE, Scope::REMOTE)]);
+    let tag = world.send(b, &as_remote("far"));
+    assert_eq!(world.value(b, tag, "far"), Some("1".into()), "who asks for it gets it");
+    assert_eq!(world.ask_status(b, &as_remote("near")), Status::ERR_NOT_FOUND);
     for (name, found) in [("far", true), ("near", false)] {
         let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key(name)) };
         let ServerReturn::Modex(result) = world.call(call) else { panic!() };
@@ -313,6 +317,10 @@ fn apps_and_sessions_are_asked_for_by_their_directive() {
     assert_eq!(world.ask_status(a, &get(&all, keys::WDIR, no_app)), Status::ERR_NOT_FOUND);
     let reply: Reply = world.ask(a, &get(&all, keys::SESSION_ID, vec![Info::new(keys::SESSION_INFO, true)]));
     assert_eq!(of_array(array(&reply, keys::SESSION_INFO_ARRAY), keys::SESSION_ID), Value::Uint32(17));
+    for (id, status) in [(17u32, Status::SUCCESS), (18, Status::ERR_NOT_FOUND)] {
+        let session = vec![Info::new(keys::SESSION_INFO, true), Info::new(keys::SESSION_ID, id)];
+        assert_eq!(world.ask_status(a, &get(&all, keys::UNIV_SIZE, session)), status);
+    }
 }
 
 #[test]
