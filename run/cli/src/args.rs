@@ -89,7 +89,8 @@ pub(crate) struct AppArgs {
 
     /// Hosts to use, and how many slots each has: a:4,b
     ///
-    /// A host named without a number has one slot for each time it is named. For now every host must be this one.
+    /// Without -n a program gets as many ranks as these say; a host named without a number counts once for each time it
+    /// is named. More ranks than stated slots are refused. For now every host must be this one.
     #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
     pub(crate) host: Vec<String>,
 
