@@ -125,6 +125,11 @@ impl Client {
     /// `pmix.timeout` limits the wait, in seconds.
     pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
         self.check_pid()?;
+        if info.is_empty()
+            && let Some(value) = self.store.value(proc, name)
+        {
+            return Ok(value);
+        }
         self.look_up(LookupRequest::new(proc.clone(), Some(key(name)?), info), info)
     }
 
@@ -143,18 +148,23 @@ impl Client {
     }
 
     fn look_up(&self, request: LookupRequest, info: &[Info]) -> Result<Value, Error> {
-        let operation = match &request.key {
+        // Made only where it is needed: a hit takes less time than this text.
+        let operation = |request: &LookupRequest| match &request.key {
             Some(key) => format!("get of {key} of {}", request.proc),
             None => format!("get of everything of {}", request.proc),
         };
-        match self.store.lookup(&request) {
-            Lookup::Hit(value) => Ok(value),
-            Lookup::Absent => Err(Error::Failed { operation, status: Status::ERR_NOT_FOUND }),
-            Lookup::AskServer => match self.call(ClientCall::Get { request, info: info.to_vec() })? {
-                ClientReturn::Value(result) => result.map_err(|status| Error::Failed { operation, status }),
-                other => Err(unexpected(&operation, &other)),
-            },
-        }
+        let (operation, result) = match self.store.lookup(&request) {
+            Lookup::Hit(value) => return Ok(value),
+            Lookup::Absent => (operation(&request), Err(Status::ERR_NOT_FOUND)),
+            Lookup::AskServer => {
+                let operation = operation(&request);
+                match self.call(ClientCall::Get { request, info: info.to_vec() })? {
+                    ClientReturn::Value(result) => (operation, result),
+                    other => return Err(unexpected(&operation, &other)),
+                }
+            }
+        };
+        result.map_err(|status| Error::Failed { operation, status })
     }
 
     /// Makes values known by their keys to everybody in range (`PMIx_Publish`). Data and directives (`pmix.range`,

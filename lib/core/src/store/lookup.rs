@@ -104,22 +104,27 @@ impl Store {
         }
     }
 
+    /// What a get without directives finds here. Allocates nothing, unless the value does.
+    pub fn value(&self, proc: &ProcId, key: &str) -> Option<Value> {
+        let space = self.space(&proc.nspace)?;
+        match proc.rank {
+            Rank::WILDCARD => self.in_realms(&read(&space.job), key),
+            Rank::UNDEF => {
+                let of_some_rank = read(&space.ranks).values().find_map(|values| values.get(key).cloned());
+                of_some_rank.or_else(|| self.in_realms(&read(&space.job), key))
+            }
+            rank => space.rank_value(rank, key).or_else(|| match key.starts_with(RESERVED) {
+                true => self.in_realms(&read(&space.job), key),
+                false => None,
+            }),
+        }
+    }
+
     fn known_key(&self, request: &LookupRequest, key: &Key) -> Option<Value> {
         let space = self.space(&request.proc.nspace)?;
         let name = key.as_str();
         match &request.realm {
-            Realm::Unsaid => match request.proc.rank {
-                Rank::WILDCARD => self.in_realms(&read(&space.job), name),
-                Rank::UNDEF => {
-                    let of_some_rank =
-                        read(&space.ranks).values().find_map(|values| values.get(name).cloned());
-                    of_some_rank.or_else(|| self.in_realms(&read(&space.job), name))
-                }
-                rank => space.rank_value(rank, name).or_else(|| match key.is_reserved() {
-                    true => self.in_realms(&read(&space.job), name),
-                    false => None,
-                }),
-            },
+            Realm::Unsaid => self.value(&request.proc, name),
             Realm::Session => in_session(&read(&space.job), name),
             Realm::Job => read(&space.job).job.get(name).cloned(),
             Realm::Node { name: host, id } => {
@@ -194,3 +199,6 @@ fn as_infos(values: &Values) -> Option<Value> {
     });
     Some(Value::DataArray(Box::new(DataArray::of_infos(infos))))
 }
+
+/// What the names of the standard's keys begin with.
+const RESERVED: &str = "pmix";
