@@ -38,8 +38,8 @@ mod error;
 pub use client::Client;
 pub use error::Error;
 
-pub use phalanx_core::{Event, HandlerId, InitError, Verdict};
-pub use phalanx_spec::{Range, Rank, Scope, Status, keys};
+pub use phalanx_core::{Event, GroupFormed, HandlerId, InitError, Verdict};
+pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_wire::{
-    Blob, DataArray, Info, InfoFlags, InfoList, Key, Nspace, Pdata, ProcId, Query, Text, Value,
+    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Nspace, Pdata, ProcId, Query, Text, Value,
 };

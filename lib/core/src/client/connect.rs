@@ -180,6 +180,7 @@ impl Client {
     fn on_frame(&mut self, now: Time, frame: &Frame, out: &mut Out) {
         match frame.tag {
             frame::TAG_EVENT => self.on_notification(now, &frame.payload, out),
+            frame::TAG_IOF => self.on_output(&frame.payload, out),
             tag if tag >= frame::FIRST_REQUEST_TAG => match self.pending.remove(tag) {
                 Some(entry) => self.on_reply(now, entry, &frame.payload, out),
                 None => tracing::warn!(tag, "the server answered what was not asked"),
@@ -204,6 +205,12 @@ impl Client {
             Awaited::Lookup { .. } => super::publish::found(payload, dialect),
             Awaited::Peers { .. } => super::resolve::peers(payload, dialect),
             Awaited::Nodes { .. } => super::resolve::nodes(payload, dialect),
+            Awaited::Spawned { .. } => self.spawned(payload),
+            Awaited::Connected { .. } => self.connected(payload),
+            Awaited::Group { ref id, ref procs } => self.group_constructed(id, procs, payload),
+            Awaited::Pull { handler } => self.pulled(handler, payload),
+            Awaited::Push { .. } => super::iof::pushed(payload, dialect),
+            Awaited::Credential => super::credential::given(payload, dialect),
         };
         let result = result.unwrap_or_else(|error| {
             tracing::warn!(%error, ?what, "the server's reply cannot be read");
@@ -341,7 +348,7 @@ impl Client {
     }
 
     /// The program can ask once it has been let in; the client itself as soon as the server listens.
-    fn can_ask(&self, call: Option<CallId>) -> Result<(), Status> {
+    pub(super) fn can_ask(&self, call: Option<CallId>) -> Result<(), Status> {
         match self.phase {
             _ if !self.pending.has_room() => Err(Status::ERR_OUT_OF_RESOURCE),
             Phase::Ready | Phase::Finalizing => Ok(()),
@@ -351,7 +358,7 @@ impl Client {
         }
     }
 
-    fn send(&self, tag: u32, payload: &[u8], out: &mut Out) {
+    pub(super) fn send(&self, tag: u32, payload: &[u8], out: &mut Out) {
         out.push(Output::Send { conn: SERVER, frame: frame::encode_frame(self.index, tag, payload) });
     }
 

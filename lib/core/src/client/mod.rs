@@ -6,41 +6,52 @@
 //! program's threads answer most gets without coming here.
 
 mod abort;
+mod allocate;
 mod alone;
+mod call;
 mod chain;
 mod commit;
 mod connect;
+mod connect_procs;
 mod control;
+mod credential;
 mod debug;
 mod event;
+mod fabric;
 mod fence;
 mod finalize;
 mod get;
+mod group;
+mod iof;
 mod log;
+mod monitor;
 mod pending;
 mod publish;
 mod query;
 mod resolve;
+mod session;
+mod spawn;
 
+pub use call::{ClientCall, ClientDelivery, ClientReturn, Verdict};
 pub use connect::InitError;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_spec::{Range, Scope, Status};
 use phalanx_wire::codec::Dialect;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::FrameReader;
 use phalanx_wire::uri::ServerUri;
-use phalanx_wire::{Info, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value};
+use phalanx_wire::{ProcId, Text};
 
 use crate::explain::Waiting;
-use crate::host::Event;
-use crate::machine::{CallId, DeliveryId, HandlerId, Input, Machine, Outbox, Time};
-use crate::store::{LookupRequest, Store};
+use crate::machine::{CallId, Input, Machine, Outbox, Time};
+use crate::store::Store;
 
 use chain::Chains;
 use connect::Phase;
+use iof::Streams;
 use pending::Table;
 
 /// Who the process is and where its server is. All of it comes from the environment, see `pmix::environ`.
@@ -59,75 +70,6 @@ pub struct ClientConfig {
     pub patience: Duration,
 }
 
-/// What a program asks of its client. Infos may hold `pmix.timeout`, in seconds, for calls that wait.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClientCall {
-    /// Connect, shake hands, fetch the job data. The first call. Answer: `Init`.
-    Init,
-    /// What was put since the last commit, by scope. Answer: `Done`.
-    Commit(Vec<(Scope, Vec<Kval>)>),
-    /// `procs` empty: the whole job. Answer: `Done`.
-    Fence { procs: Vec<ProcId>, info: Vec<Info> },
-    /// Answer: `Value`.
-    Get { request: LookupRequest, info: Vec<Info> },
-    /// Data and directives stand mixed in `info`. Answer: `Done`.
-    Publish { info: Vec<Info> },
-    /// Answer: `Found`.
-    Lookup { keys: Vec<Key>, info: Vec<Info> },
-    /// `keys` empty: everything that this process has published. Answer: `Done`.
-    Unpublish { keys: Vec<Key>, info: Vec<Info> },
-    /// `procs` empty: the whole job. Answer: `Done`, if this process lives to see it.
-    Abort { status: Status, message: Option<Text>, procs: Vec<ProcId> },
-    /// Raises an event; handlers of this process run as well. Answer: `Done`.
-    Notify { code: Status, range: Range, info: Vec<Info> },
-    /// `handler` is the caller's own number for its callback; `codes` empty: a default handler. Answer: `Done`.
-    RegisterEvents { handler: HandlerId, codes: Vec<Status>, info: Vec<Info> },
-    /// Answer: `Done`.
-    DeregisterEvents { handler: HandlerId },
-    /// A handler has finished with what was delivered to it. Not answered.
-    Handled { delivery: DeliveryId, verdict: Verdict },
-    /// Answer: `Infos`.
-    Query { queries: Vec<Query> },
-    /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.
-    Log { timestamp: u64, data: Vec<Info>, directives: Vec<Info> },
-    /// `targets` empty: the whole job. Answer: `Infos`.
-    JobControl { targets: Vec<ProcId>, directives: Vec<Info> },
-    /// Who of a job is on a node; `node` absent: this one. Answer: `Peers`.
-    ResolvePeers { node: Option<Text>, nspace: Nspace },
-    /// The nodes of a job. Answer: `Nodes`.
-    ResolveNodes { nspace: Nspace },
-    /// Says goodbye. Everything that still waits ends first. Answer: `Done`.
-    Finalize { info: Vec<Info> },
-}
-
-/// How a call ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClientReturn {
-    Init(Result<(), InitError>),
-    Done(Status),
-    Value(Result<Value, Status>),
-    /// Some keys may be missing; the status then says so.
-    Found(Status, Vec<Pdata>),
-    Infos(Status, Vec<Info>),
-    Peers(Result<Vec<ProcId>, Status>),
-    /// Host names.
-    Nodes(Result<Vec<String>, Status>),
-}
-
-/// What is handed to a program's callback. It ends with [`ClientCall::Handled`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClientDelivery {
-    /// An event, and what earlier handlers of its chain made of it.
-    Event { event: Event, results: Vec<Info> },
-}
-
-/// What a handler made of an event. `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
-    pub status: Status,
-    pub results: Vec<Info>,
-}
-
 type Out = Outbox<ClientReturn, ClientDelivery>;
 
 /// The state of one client.
@@ -143,6 +85,9 @@ pub struct Client {
     frames: FrameReader,
     pending: Table,
     chains: Chains,
+    streams: Streams,
+    /// Who is in the groups that this process has constructed; a server wants to hear it again when one ends.
+    groups: BTreeMap<Text, Vec<ProcId>>,
 }
 
 impl Client {
@@ -156,6 +101,8 @@ impl Client {
             frames: FrameReader::default(),
             pending: Table::default(),
             chains: Chains::default(),
+            streams: Streams::default(),
+            groups: BTreeMap::new(),
         }
     }
 
@@ -201,6 +148,37 @@ impl Client {
             }
             ClientCall::ResolvePeers { node, nspace } => self.on_resolve_peers(now, id, node, nspace, out),
             ClientCall::ResolveNodes { nspace } => self.on_resolve_nodes(now, id, nspace, out),
+            ClientCall::Spawn { job, apps } => self.on_spawn(now, id, job, apps, out),
+            ClientCall::Connect { procs, info } => self.on_connect(now, id, procs, info, out),
+            ClientCall::Disconnect { procs, info } => self.on_disconnect(now, id, procs, info, out),
+            ClientCall::GroupConstruct { id: name, procs, info } => {
+                self.on_group_construct(now, id, name, procs, info, out);
+            }
+            ClientCall::GroupDestruct { id: name, info } => self.on_group_destruct(now, id, name, info, out),
+            ClientCall::GroupLeave { id: name, info } => self.on_group_leave(now, id, name, info, out),
+            ClientCall::IofPull { handler, sources, channels, directives } => {
+                self.on_iof_pull(now, id, handler, sources, channels, directives, out);
+            }
+            ClientCall::IofDeregister { handler, directives } => {
+                self.on_iof_deregister(now, id, handler, directives, out);
+            }
+            ClientCall::IofPush { targets, data, directives } => {
+                self.on_iof_push(now, id, targets, data, directives, out);
+            }
+            ClientCall::Allocate { directive, info } => self.on_allocate(now, id, directive, info, out),
+            ClientCall::SessionControl { session, directives } => {
+                self.on_session_control(now, id, session, directives, out);
+            }
+            ClientCall::Monitor { what, error, directives } => {
+                self.on_monitor(now, id, what, error, directives, out);
+            }
+            ClientCall::Heartbeat => self.on_heartbeat(id, out),
+            ClientCall::GetCredential { info } => self.on_get_credential(now, id, info, out),
+            ClientCall::ValidateCredential { credential, info } => {
+                self.on_validate_credential(now, id, credential, info, out);
+            }
+            ClientCall::FabricRegister { directives } => self.on_fabric_register(now, id, directives, out),
+            ClientCall::FabricUpdate { index } => self.on_fabric_update(now, id, index, out),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::frame::FIRST_REQUEST_TAG;
-use phalanx_wire::{Info, InfoList, Key, ProcId, Value};
+use phalanx_wire::{Info, InfoList, Key, ProcId, Text, Value};
 
 use super::ClientReturn;
 use crate::explain::Waiting;
@@ -65,6 +65,24 @@ pub(super) enum Awaited {
     Nodes {
         nspace: String,
     },
+    Spawned {
+        programs: String,
+    },
+    Connected {
+        procs: Vec<ProcId>,
+    },
+    Group {
+        id: Text,
+        procs: Vec<ProcId>,
+    },
+    Pull {
+        handler: HandlerId,
+    },
+    /// OpenPMIx answers the end of a stream with the code of an event that is no error.
+    Push {
+        targets: Vec<ProcId>,
+    },
+    Credential,
     Finalize,
 }
 
@@ -77,13 +95,19 @@ impl Awaited {
             Awaited::Lookup { .. } => ClientReturn::Found(status, Vec::new()),
             Awaited::Peers { .. } => ClientReturn::Peers(Err(status)),
             Awaited::Nodes { .. } => ClientReturn::Nodes(Err(status)),
+            Awaited::Spawned { .. } => ClientReturn::Spawned(Err(status)),
+            Awaited::Group { .. } => ClientReturn::Group(Err(status)),
+            Awaited::Credential => ClientReturn::Credential(Err(status)),
             // A server that is gone, or that is slow to say goodbye, keeps nobody from leaving.
             Awaited::Finalize | Awaited::LastFence => ClientReturn::Done(Status::SUCCESS),
             Awaited::JobData
             | Awaited::Hold
             | Awaited::Status { .. }
             | Awaited::Fence { .. }
-            | Awaited::Registration { .. } => ClientReturn::Done(status),
+            | Awaited::Connected { .. }
+            | Awaited::Registration { .. }
+            | Awaited::Pull { .. }
+            | Awaited::Push { .. } => ClientReturn::Done(status),
         }
     }
 
@@ -99,22 +123,32 @@ impl Awaited {
             Awaited::Registration { .. } => "register event handler",
             Awaited::Peers { .. } => "resolve peers",
             Awaited::Nodes { .. } => "resolve nodes",
+            Awaited::Spawned { .. } => "spawn",
+            Awaited::Connected { .. } => "connect",
+            Awaited::Group { .. } => "group construct",
+            Awaited::Pull { .. } => "pull of output",
+            Awaited::Push { .. } => "push of input",
+            Awaited::Credential => "get credential",
         }
     }
 
     fn subject(&self) -> String {
         match self {
             Awaited::JobData => "the job's data".into(),
-            Awaited::Hold | Awaited::Finalize => String::new(),
+            Awaited::Hold | Awaited::Finalize | Awaited::Credential => String::new(),
             Awaited::Status { subject, .. } | Awaited::Infos { subject, .. } => subject.clone(),
-            Awaited::Fence { procs } => list(procs),
+            Awaited::Fence { procs } | Awaited::Connected { procs } | Awaited::Push { targets: procs } => {
+                list(procs)
+            }
+            Awaited::Group { id, .. } => id.to_string_lossy(),
+            Awaited::Spawned { programs } => programs.clone(),
             Awaited::LastFence => "the barrier before it".into(),
             Awaited::Get { request } | Awaited::Refresh { request } => match &request.key {
                 Some(key) => format!("{key} of {}", request.proc),
                 None => format!("everything of {}", request.proc),
             },
             Awaited::Lookup { keys } => list(keys),
-            Awaited::Registration { handler } => format!("handler {}", handler.0),
+            Awaited::Registration { handler } | Awaited::Pull { handler } => format!("handler {}", handler.0),
             Awaited::Peers { node: subject } | Awaited::Nodes { nspace: subject } => subject.clone(),
         }
     }

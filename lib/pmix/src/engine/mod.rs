@@ -21,8 +21,8 @@ use phalanx_core::{
     CallId, Client, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, Event, HandlerId, Input,
     Machine, Outbox, Output, Time, Verdict,
 };
-use phalanx_spec::Status;
-use phalanx_wire::{Info, uri};
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::{Info, ProcId, uri};
 
 use crate::error::Error;
 use epoll::Poller;
@@ -30,8 +30,16 @@ use net::Link;
 use queue::Queue;
 use slot::{Reply, slot};
 
-/// A program's event handler: the event, and what earlier handlers made of it.
-pub(crate) type Handler = Box<dyn FnMut(&Event, &[Info]) -> Verdict + Send>;
+/// What of the program runs on the progress thread.
+pub(crate) enum Callback {
+    /// An event, and what earlier handlers made of it.
+    Event(EventHandler),
+    /// What a process has written: who, where, which bytes, and infos.
+    Output(OutputHandler),
+}
+
+type EventHandler = Box<dyn FnMut(&Event, &[Info]) -> Verdict + Send>;
+type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
 
 /// The way to the progress thread.
 pub(crate) struct Engine {
@@ -44,7 +52,7 @@ pub(crate) struct Engine {
 /// What a program's thread wants of the progress thread.
 enum Order {
     Call { call: ClientCall, reply: Reply<ClientReturn> },
-    Keep { handler: HandlerId, callback: Handler },
+    Keep { handler: HandlerId, callback: Callback },
     Forget { handler: HandlerId },
     Stop,
 }
@@ -82,7 +90,7 @@ impl Engine {
     }
 
     /// Keeps a callback, to be run when the machine delivers to that handler.
-    pub(crate) fn keep(&self, handler: HandlerId, callback: Handler) -> Result<(), Error> {
+    pub(crate) fn keep(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
         self.order(Order::Keep { handler, callback })
     }
 
@@ -130,7 +138,7 @@ struct Progress {
     began: Instant,
     calls: u64,
     waiting: BTreeMap<CallId, Reply<ClientReturn>>,
-    handlers: BTreeMap<HandlerId, Handler>,
+    handlers: BTreeMap<HandlerId, Callback>,
     buffer: Vec<u8>,
     trouble: Arc<Mutex<Option<io::Error>>>,
 }
@@ -259,11 +267,21 @@ impl Progress {
                     }
                 }
                 Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
-                    let verdict = self.run_handler(to, &event, &results);
+                    let verdict = self.run_event_handler(to, &event, &results);
                     let handled = ClientCall::Handled { delivery: id, verdict };
                     self.calls += 1;
                     let id = CallId(self.calls);
                     self.machine.handle(self.now(), Input::Call { id, call: handled }, &mut out);
+                }
+                Output::Deliver {
+                    to, what: ClientDelivery::Output { source, channel, data, info }, ..
+                } => {
+                    if let Some(Callback::Output(callback)) = self.handlers.get_mut(&to) {
+                        let run = || callback(&source, channel, data.as_bytes(), &info);
+                        if catch_unwind(AssertUnwindSafe(run)).is_err() {
+                            tracing::error!(%source, "an output handler of the program has panicked");
+                        }
+                    }
                 }
                 Output::CallHost { op, .. } => tracing::error!(?op, "a client asked for a host"),
             }
@@ -271,9 +289,9 @@ impl Progress {
         self.flush();
     }
 
-    fn run_handler(&mut self, handler: HandlerId, event: &Event, results: &[Info]) -> Verdict {
+    fn run_event_handler(&mut self, handler: HandlerId, event: &Event, results: &[Info]) -> Verdict {
         let nothing_done = || Verdict { status: Status::EVENT_NO_ACTION_TAKEN, results: Vec::new() };
-        let Some(callback) = self.handlers.get_mut(&handler) else { return nothing_done() };
+        let Some(Callback::Event(callback)) = self.handlers.get_mut(&handler) else { return nothing_done() };
         catch_unwind(AssertUnwindSafe(|| callback(event, results))).unwrap_or_else(|_| {
             tracing::error!(code = %event.code, "an event handler of the program has panicked");
             nothing_done()

@@ -27,6 +27,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("publish", 2, plain),
     ("events", 3, plain),
     ("questions", 1, plain),
+    ("groups", 3, plain),
     ("large", 2, plain),
     ("threads", 2, plain),
     ("timeouts", 2, plain),

@@ -17,6 +17,7 @@ pub(crate) fn run(scenario: &str) {
         "publish" => publish(),
         "events" => events(),
         "questions" => questions(),
+        "groups" => groups(),
         "large" => large(),
         "threads" => threads(),
         "timeouts" => timeouts(),
@@ -153,6 +154,22 @@ fn questions() {
     client.log(&[Info::new(keys::LOG_STDERR, "a line\n")], &[on(keys::LOG_GENERATE_TIMESTAMP)]).unwrap();
     let directive = Info::new(keys::REGISTER_CLEANUP, "/tmp/x");
     assert_eq!(client.job_control(&[], std::slice::from_ref(&directive)).unwrap()[0], directive);
+    client.finalize(&[]).unwrap();
+}
+
+fn groups() {
+    let client = Client::init().unwrap();
+    let members = [client.peer(0), client.peer(2)];
+    if client.proc().rank.0 != 1 {
+        let wish = [on(keys::GROUP_ASSIGN_CONTEXT_ID)];
+        let group = client.group_construct("pair", &members, &wish).unwrap();
+        assert_eq!(group.members, members);
+        assert!(group.context_id.is_some());
+        client.group_destruct("pair", &[]).unwrap();
+    }
+    client.connect(&[client.job()], &[]).unwrap();
+    client.heartbeat().unwrap();
+    client.disconnect(&[client.job()], &[]).unwrap();
     client.finalize(&[]).unwrap();
 }
 

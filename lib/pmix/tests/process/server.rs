@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use phalanx_core::job::{JobApp, JobNode, JobProc};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
-    CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Time,
+    CallId, CloseReason, ConnId, GroupFormed, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output,
+    PeerCred, Time,
 };
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, Key, Kval, Nspace, Pdata, ProcId, Value};
@@ -181,6 +182,10 @@ impl Owner {
                 HostReply::Infos(Status::SUCCESS, vec![Info::new(keys::QUERY_NAMESPACES, "job@1")])
             }
             HostOp::JobControl { directives, .. } => HostReply::Infos(Status::SUCCESS, directives),
+            HostOp::GroupConstruct { procs, .. } => {
+                let formed = GroupFormed { members: procs, context_id: Some(7), info: Vec::new() };
+                HostReply::Group(Ok(formed))
+            }
             HostOp::DirectModex { .. } => HostReply::Modex(Err(Status::ERR_NOT_FOUND)),
             _ => HostReply::Done(Status::SUCCESS),
         }

@@ -145,7 +145,7 @@ fn what_waits_ends_when_the_connection_does() {
         [(fence, ClientReturn::Done(lost)), (lookup, ClientReturn::Found(lost, vec![]))]
     );
     scene.returned.clear();
-    let ClientDelivery::Event { event, .. } = &scene.delivered[0].2;
+    let ClientDelivery::Event { event, .. } = &scene.delivered[0].2 else { panic!() };
     assert_eq!((event.code, event.source.to_string()), (lost, "server:0".to_string()));
     let late = scene.call(ClientCall::Commit(vec![]));
     assert_eq!(scene.result(late), ClientReturn::Done(Status::ERR_UNREACH));

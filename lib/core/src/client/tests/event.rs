@@ -120,7 +120,7 @@ fn a_handler_is_told_its_name_and_its_object() {
     let info = vec![Info::new(keys::EVENT_HDLR_NAME, "mine"), Info::new(keys::EVENT_RETURN_OBJECT, 5_u64)];
     registered(&mut scene, 1, &[A], info);
     report(&mut scene, A);
-    let ClientDelivery::Event { event, .. } = &scene.delivered[0].2;
+    let ClientDelivery::Event { event, .. } = &scene.delivered[0].2 else { panic!() };
     assert_eq!(event.info.find(keys::EVENT_HDLR_NAME), Some(&"mine".into()));
     assert_eq!(event.info.find(keys::EVENT_RETURN_OBJECT), Some(&5_u64.into()));
     assert_eq!(event.source, proc(0));

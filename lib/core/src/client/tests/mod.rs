@@ -4,17 +4,19 @@ mod calls;
 mod connect;
 mod event;
 mod get;
+mod jobs;
 
-use phalanx_spec::Rank;
-use phalanx_wire::Kval;
+use phalanx_spec::{Range, Rank, Status};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{Format, Generation, Release};
-use phalanx_wire::frame::encode_frame;
+use phalanx_wire::frame::{TAG_HEARTBEAT, encode_frame};
 use phalanx_wire::hello::{Answer, ClientWelcome, Hello, HelloReader};
+use phalanx_wire::{Key, Kval, Nspace, Pdata, Query, Value};
 
 use super::*;
-use crate::machine::{CloseReason, ConnId, Output};
+use crate::machine::{CloseReason, ConnId, DeliveryId, HandlerId, Output};
+use crate::store::LookupRequest;
 
 const INDEX: u32 = 7;
 
@@ -51,6 +53,7 @@ struct Scene {
     connected: Vec<String>,
     hello: Option<Hello>,
     closed: bool,
+    heartbeats: usize,
 }
 
 impl Scene {
@@ -67,6 +70,7 @@ impl Scene {
             connected: Vec::new(),
             hello: None,
             closed: false,
+            heartbeats: 0,
         }
     }
 
@@ -107,6 +111,10 @@ impl Scene {
                     self.frames.feed(&frame);
                     let frame = self.frames.next_frame().unwrap().expect("frames are sent whole");
                     assert_eq!(frame.index, INDEX);
+                    if frame.tag == TAG_HEARTBEAT {
+                        self.heartbeats += 1;
+                        continue;
+                    }
                     self.asked.push((frame.tag, Request::decode(&frame.payload, self.dialect).unwrap()));
                 }
                 Output::Close { .. } => self.closed = true,

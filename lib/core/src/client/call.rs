@@ -1,0 +1,117 @@
+//! What a program asks of its client, and what it is told.
+
+use phalanx_spec::{AllocDirective, IofChannel, Range, Scope, Status};
+use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value};
+
+use super::InitError;
+use crate::host::{Event, GroupFormed};
+use crate::machine::{DeliveryId, HandlerId};
+use crate::store::LookupRequest;
+
+/// What a program asks of its client. Infos may hold `pmix.timeout`, in seconds, for calls that wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientCall {
+    /// Connect, shake hands, fetch the job data. The first call. Answer: `Init`.
+    Init,
+    /// What was put since the last commit, by scope. Answer: `Done`.
+    Commit(Vec<(Scope, Vec<Kval>)>),
+    /// `procs` empty: the whole job. Answer: `Done`.
+    Fence { procs: Vec<ProcId>, info: Vec<Info> },
+    /// Answer: `Value`.
+    Get { request: LookupRequest, info: Vec<Info> },
+    /// Data and directives stand mixed in `info`. Answer: `Done`.
+    Publish { info: Vec<Info> },
+    /// Answer: `Found`.
+    Lookup { keys: Vec<Key>, info: Vec<Info> },
+    /// `keys` empty: everything that this process has published. Answer: `Done`.
+    Unpublish { keys: Vec<Key>, info: Vec<Info> },
+    /// `procs` empty: the whole job. Answer: `Done`, if this process lives to see it.
+    Abort { status: Status, message: Option<Text>, procs: Vec<ProcId> },
+    /// Raises an event; handlers of this process run as well. Answer: `Done`.
+    Notify { code: Status, range: Range, info: Vec<Info> },
+    /// `handler` is the caller's own number for its callback; `codes` empty: a default handler. Answer: `Done`.
+    RegisterEvents { handler: HandlerId, codes: Vec<Status>, info: Vec<Info> },
+    /// Answer: `Done`.
+    DeregisterEvents { handler: HandlerId },
+    /// A handler has finished with what was delivered to it. Not answered.
+    Handled { delivery: DeliveryId, verdict: Verdict },
+    /// Answer: `Infos`.
+    Query { queries: Vec<Query> },
+    /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.
+    Log { timestamp: u64, data: Vec<Info>, directives: Vec<Info> },
+    /// `targets` empty: the whole job. Answer: `Infos`.
+    JobControl { targets: Vec<ProcId>, directives: Vec<Info> },
+    /// Who of a job is on a node; `node` absent: this one. Answer: `Peers`.
+    ResolvePeers { node: Option<Text>, nspace: Nspace },
+    /// The nodes of a job. Answer: `Nodes`.
+    ResolveNodes { nspace: Nspace },
+    /// Starts another job. Answer: `Spawned`.
+    Spawn { job: Vec<Info>, apps: Vec<App> },
+    /// Binds processes of several jobs together; all of them call it. Answer: `Done`.
+    Connect { procs: Vec<ProcId>, info: Vec<Info> },
+    /// Answer: `Done`.
+    Disconnect { procs: Vec<ProcId>, info: Vec<Info> },
+    /// All members call it. Answer: `Group`.
+    GroupConstruct { id: Text, procs: Vec<ProcId>, info: Vec<Info> },
+    /// All members call it. Answer: `Done`.
+    GroupDestruct { id: Text, info: Vec<Info> },
+    /// Answer: `Done`.
+    GroupLeave { id: Text, info: Vec<Info> },
+    /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Done`.
+    IofPull { handler: HandlerId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
+    /// Answer: `Done`.
+    IofDeregister { handler: HandlerId, directives: Vec<Info> },
+    /// Writes to the standard input of other processes; no data: its end. Answer: `Done`.
+    IofPush { targets: Vec<ProcId>, data: Blob, directives: Vec<Info> },
+    /// Answer: `Infos`.
+    Allocate { directive: AllocDirective, info: Vec<Info> },
+    /// Answer: `Infos`.
+    SessionControl { session: u32, directives: Vec<Info> },
+    /// Has processes watched; `error` is the event to raise when they fall silent. Answer: `Infos`.
+    Monitor { what: Info, error: Status, directives: Vec<Info> },
+    /// A sign of life for who watches this process. Answer: `Done`.
+    Heartbeat,
+    /// Answer: `Credential`.
+    GetCredential { info: Vec<Info> },
+    /// Answer: `Infos`.
+    ValidateCredential { credential: Blob, info: Vec<Info> },
+    /// Answer: `Infos`.
+    FabricRegister { directives: Vec<Info> },
+    /// Answer: `Infos`.
+    FabricUpdate { index: u64 },
+    /// Says goodbye. What still waits ends with it. Answer: `Done`.
+    Finalize { info: Vec<Info> },
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientReturn {
+    Init(Result<(), InitError>),
+    Done(Status),
+    Value(Result<Value, Status>),
+    /// Some keys may be missing; the status then says so.
+    Found(Status, Vec<Pdata>),
+    Infos(Status, Vec<Info>),
+    Peers(Result<Vec<ProcId>, Status>),
+    /// Host names.
+    Nodes(Result<Vec<String>, Status>),
+    Spawned(Result<Nspace, Status>),
+    Group(Result<GroupFormed, Status>),
+    Credential(Result<(Blob, Vec<Info>), Status>),
+}
+
+/// What is handed to a program's callback.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientDelivery {
+    /// An event, and what earlier handlers of its chain made of it. The callback's end is a [`ClientCall::Handled`].
+    Event { event: Event, results: Vec<Info> },
+    /// What a process has written; no data: it will write no more.
+    Output { source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
+}
+
+/// What a handler made of an event. `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    pub status: Status,
+    pub results: Vec<Info>,
+}

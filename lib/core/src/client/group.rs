@@ -1,0 +1,75 @@
+//! Groups: construct and destruct are collectives of the members, leave is not.
+
+use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
+use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::codec::DecodeError;
+use phalanx_wire::{Info, ProcId, Text};
+
+use super::pending::Awaited;
+use super::{Client, ClientReturn, Out};
+use crate::host::GroupFormed;
+use crate::machine::{CallId, Time};
+
+impl Client {
+    pub(super) fn on_group_construct(
+        &mut self,
+        now: Time,
+        id: CallId,
+        name: Text,
+        procs: Vec<ProcId>,
+        info: Vec<Info>,
+        out: &mut Out,
+    ) {
+        let awaited = Awaited::Group { id: name.clone(), procs: procs.clone() };
+        let request = Request::GroupConstruct(Construct { id: name, procs, info: info.clone() });
+        self.ask(now, Some(id), &request, awaited, &info, out);
+    }
+
+    /// Servers of 4.2 do not say who the members are: then they are those whom the caller named.
+    pub(super) fn group_constructed(
+        &mut self,
+        name: &Text,
+        procs: &[ProcId],
+        payload: &[u8],
+    ) -> Result<ClientReturn, DecodeError> {
+        let reply = ConstructReply::decode(payload, self.config.dialect)?;
+        if !reply.status.is_success() {
+            return Ok(ClientReturn::Group(Err(reply.status)));
+        }
+        for job in reply.jobs {
+            self.store.load_job(job);
+        }
+        let members = if reply.members.is_empty() { procs.to_vec() } else { reply.members };
+        self.groups.insert(name.clone(), members.clone());
+        let formed = GroupFormed { members, context_id: reply.context_id, info: reply.info };
+        Ok(ClientReturn::Group(Ok(formed)))
+    }
+
+    pub(super) fn on_group_destruct(
+        &mut self,
+        now: Time,
+        id: CallId,
+        name: Text,
+        info: Vec<Info>,
+        out: &mut Out,
+    ) {
+        let procs = self.groups.remove(&name).unwrap_or_default();
+        let awaited = Awaited::Status { operation: "group destruct", subject: name.to_string_lossy() };
+        let request = Request::GroupDestruct(Destruct { id: name, procs, info: info.clone() });
+        self.ask(now, Some(id), &request, awaited, &info, out);
+    }
+
+    pub(super) fn on_group_leave(
+        &mut self,
+        now: Time,
+        id: CallId,
+        name: Text,
+        info: Vec<Info>,
+        out: &mut Out,
+    ) {
+        self.groups.remove(&name);
+        let awaited = Awaited::Status { operation: "group leave", subject: name.to_string_lossy() };
+        let request = Request::GroupLeave(Leave { id: name, info: info.clone() });
+        self.ask(now, Some(id), &request, awaited, &info, out);
+    }
+}

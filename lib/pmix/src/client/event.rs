@@ -1,0 +1,48 @@
+//! Events: handlers, and raising events.
+
+use phalanx_core::{ClientCall, Event, HandlerId, Verdict};
+use phalanx_spec::{Range, Status};
+use phalanx_wire::Info;
+
+use super::Client;
+use crate::engine::Callback;
+use crate::error::Error;
+
+impl Client {
+    /// Calls `handler` on the progress thread whenever one of these events happens; no codes: any event
+    /// (`PMIx_Register_event_handler`).
+    ///
+    /// Handlers of one event run one after the other: single-code handlers before those of several codes before default ones,
+    /// newer before older; `info` can say otherwise. Each is given the results of those before it. A status of
+    /// `PMIX_EVENT_ACTION_COMPLETE` ends the chain.
+    pub fn register_event_handler(
+        &self,
+        codes: &[Status],
+        info: &[Info],
+        handler: impl FnMut(&Event, &[Info]) -> Verdict + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        self.check_pid()?;
+        let id = self.next_handler();
+        self.engine.keep(id, Callback::Event(Box::new(handler)))?;
+        let call = ClientCall::RegisterEvents { handler: id, codes: codes.to_vec(), info: info.to_vec() };
+        let registered = self.done(call, || "registration of an event handler".into());
+        if registered.is_err() {
+            self.engine.forget(id)?;
+        }
+        registered.map(|()| id)
+    }
+
+    /// The handler is not called any more when this returns (`PMIx_Deregister_event_handler`).
+    pub fn deregister_event_handler(&self, id: HandlerId) -> Result<(), Error> {
+        self.done(ClientCall::DeregisterEvents { handler: id }, || {
+            "deregistration of an event handler".into()
+        })?;
+        self.engine.forget(id)
+    }
+
+    /// Raises an event (`PMIx_Notify_event`). Handlers of this process run as well, if it is in range.
+    pub fn notify(&self, code: Status, range: Range, info: &[Info]) -> Result<(), Error> {
+        let call = ClientCall::Notify { code, range, info: info.to_vec() };
+        self.done(call, || format!("notification of {code}"))
+    }
+}

@@ -1,0 +1,21 @@
+//! Fence: waits for other processes.
+
+use phalanx_core::ClientCall;
+use phalanx_wire::{Info, ProcId};
+
+use super::Client;
+use crate::error::Error;
+
+impl Client {
+    /// Waits until all these processes have called it with the same participants; none: the whole job (`PMIx_Fence`).
+    ///
+    /// With `pmix.collect` ([`keys::COLLECT_DATA`]) what they have committed is exchanged on the way. `pmix.timeout` limits
+    /// the wait, in seconds.
+    pub fn fence(&self, procs: &[ProcId], info: &[Info]) -> Result<(), Error> {
+        let operation = || match procs {
+            [] => format!("fence of {}", self.job()),
+            _ => format!("fence of {} participants", procs.len()),
+        };
+        self.done(ClientCall::Fence { procs: procs.to_vec(), info: info.to_vec() }, operation)
+    }
+}

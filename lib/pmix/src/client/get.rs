@@ -1,0 +1,59 @@
+//! Get: values of processes and jobs. What is known is answered on the caller's thread.
+
+use phalanx_core::{ClientCall, ClientReturn, Lookup, LookupRequest};
+use phalanx_spec::Status;
+use phalanx_wire::{Info, ProcId, Value};
+
+use super::{Client, key, unexpected};
+use crate::error::Error;
+
+impl Client {
+    /// The value of a key (`PMIx_Get`): of a process, of a job (rank WILDCARD), or of a node or app that `info` names.
+    ///
+    /// What is known here is answered at once, on this thread. Otherwise the server is asked, which waits until the process
+    /// has committed the key, unless `info` says otherwise: `pmix.optional` never asks, `pmix.immediate` does not wait,
+    /// `pmix.timeout` limits the wait, in seconds.
+    pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
+        self.check_pid()?;
+        if info.is_empty()
+            && let Some(value) = self.store.value(proc, name)
+        {
+            return Ok(value);
+        }
+        self.look_up(LookupRequest::new(proc.clone(), Some(key(name)?), info), info)
+    }
+
+    /// Everything that a process has put and committed, and what its host says of it.
+    pub fn get_all(&self, proc: &ProcId, info: &[Info]) -> Result<Vec<Info>, Error> {
+        self.check_pid()?;
+        match self.look_up(LookupRequest::new(proc.clone(), None, info), info)? {
+            Value::DataArray(array) => Ok(array.infos().cloned().collect()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// A value of this job as a whole, its session, or this process's node and app: `get` with rank WILDCARD.
+    pub fn get_job(&self, name: &str) -> Result<Value, Error> {
+        self.get(&self.job(), name, &[])
+    }
+
+    fn look_up(&self, request: LookupRequest, info: &[Info]) -> Result<Value, Error> {
+        // Made only where it is needed: a hit takes less time than this text.
+        let operation = |request: &LookupRequest| match &request.key {
+            Some(key) => format!("get of {key} of {}", request.proc),
+            None => format!("get of everything of {}", request.proc),
+        };
+        let (operation, result) = match self.store.lookup(&request) {
+            Lookup::Hit(value) => return Ok(value),
+            Lookup::Absent => (operation(&request), Err(Status::ERR_NOT_FOUND)),
+            Lookup::AskServer => {
+                let operation = operation(&request);
+                match self.call(ClientCall::Get { request, info: info.to_vec() })? {
+                    ClientReturn::Value(result) => (operation, result),
+                    other => return Err(unexpected(&operation, &other)),
+                }
+            }
+        };
+        result.map_err(|status| Error::Failed { operation, status })
+    }
+}

@@ -1,0 +1,170 @@
+//! A process of a parallel job: its beginning, its name, and the way of a call. One file per verb.
+
+mod abort;
+mod allocate;
+mod commit;
+mod connect_procs;
+mod control;
+mod credential;
+mod event;
+mod fabric;
+mod fence;
+mod finalize;
+mod get;
+mod group;
+mod iof;
+mod log;
+mod monitor;
+mod publish;
+mod put;
+mod query;
+mod resolve;
+mod session;
+mod spawn;
+
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use phalanx_core::{self as core, ClientCall, ClientConfig, ClientReturn, HandlerId, Store};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Info, Key, ProcId};
+
+use crate::engine::Engine;
+use crate::environ::{self, Identity};
+use crate::error::Error;
+
+/// This process as a client of the PMIx server that started it. Shared between threads by reference.
+///
+/// Dropping it says goodbye to the server, like [`finalize`](Client::finalize), and keeps quiet about failures.
+pub struct Client {
+    engine: Engine,
+    store: Arc<Store>,
+    me: ProcId,
+    singleton: bool,
+    pid: u32,
+    handlers: AtomicU64,
+}
+
+impl Client {
+    /// Connects to the server that the environment names and fetches the job's data (`PMIx_Init`).
+    ///
+    /// Without an environment of a launcher the process becomes a job of its own, see
+    /// [`is_singleton`](Client::is_singleton). Blocks until the server has answered, at most two minutes; longer if a
+    /// debugger holds the process.
+    pub fn init() -> Result<Client, Error> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Client::start(environ::read(variable, Identity::of_this_process())?)
+    }
+
+    fn start(config: ClientConfig) -> Result<Client, Error> {
+        let server = config.server.as_ref().map(|server| server.address_text());
+        let me = config.proc.clone();
+        let machine = core::Client::new(config);
+        let store = machine.store();
+        let engine = Engine::start(machine)
+            .map_err(|source| Error::System { doing: "starting the PMIx progress thread", source })?;
+        let client = Client {
+            engine,
+            store,
+            me,
+            singleton: server.is_none(),
+            pid: process::id(),
+            handlers: AtomicU64::new(0),
+        };
+        match client.call(ClientCall::Init)? {
+            ClientReturn::Init(Ok(())) => Ok(client),
+            ClientReturn::Init(Err(reason)) => Err(Error::Init {
+                server: server.unwrap_or_default(),
+                reason,
+                source: client.engine.take_trouble(),
+            }),
+            other => Err(unexpected("init", &other)),
+        }
+    }
+
+    /// The name of this process.
+    pub fn proc(&self) -> &ProcId {
+        &self.me
+    }
+
+    /// The process of that rank of this job.
+    pub fn peer(&self, rank: u32) -> ProcId {
+        ProcId::new(&self.me.nspace, Rank(rank))
+    }
+
+    /// All processes of this job; also the owner of what concerns the job as a whole.
+    pub fn job(&self) -> ProcId {
+        ProcId::all(&self.me.nspace)
+    }
+
+    /// Whether nobody started this process: it has no server and is alone in its job.
+    pub fn is_singleton(&self) -> bool {
+        self.singleton
+    }
+
+    fn call(&self, call: ClientCall) -> Result<ClientReturn, Error> {
+        self.check_pid()?;
+        self.engine.call(call)
+    }
+
+    fn done(&self, call: ClientCall, operation: impl FnOnce() -> String) -> Result<(), Error> {
+        match self.call(call)? {
+            ClientReturn::Done(status) if status.is_success() => Ok(()),
+            ClientReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
+            other => Err(unexpected(&operation(), &other)),
+        }
+    }
+
+    fn infos(&self, call: ClientCall, operation: impl FnOnce() -> String) -> Result<Vec<Info>, Error> {
+        infos(self.call(call)?, operation)
+    }
+
+    fn next_handler(&self) -> HandlerId {
+        HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
+    fn check_pid(&self) -> Result<(), Error> {
+        if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.check_pid().is_err() {
+            return self.engine.abandon();
+        }
+        // Finalized before: this is refused, and nothing is said to the server.
+        let _ = self.engine.call(ClientCall::Finalize { info: Vec::new() });
+        self.engine.stop();
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("proc", &self.me).finish_non_exhaustive()
+    }
+}
+
+fn key(name: &str) -> Result<Key, Error> {
+    Key::new(name).map_err(|reason| Error::Key { key: name.to_owned(), reason })
+}
+
+fn keys_of(names: &[&str]) -> Result<Vec<Key>, Error> {
+    names.iter().map(|name| key(name)).collect()
+}
+
+fn infos(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<Vec<Info>, Error> {
+    match result {
+        ClientReturn::Infos(status, info) if status.is_success() => Ok(info),
+        ClientReturn::Infos(status, _) => Err(Error::Failed { operation: operation(), status }),
+        other => Err(unexpected(&operation(), &other)),
+    }
+}
+
+/// The machine answered a call with the answer to another: a fault of ours.
+fn unexpected(operation: &str, got: &ClientReturn) -> Error {
+    tracing::error!(operation, ?got, "an answer of another kind");
+    Error::Failed { operation: operation.into(), status: Status::ERROR }
+}

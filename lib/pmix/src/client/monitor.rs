@@ -1,0 +1,23 @@
+//! Monitoring: has processes watched, and gives signs of life (RFC0015).
+
+use phalanx_core::ClientCall;
+use phalanx_spec::Status;
+use phalanx_wire::Info;
+
+use super::Client;
+use crate::error::Error;
+
+impl Client {
+    /// Has processes watched (`PMIx_Process_monitor`): `what` says how (`pmix.monitor.mbeat`: by their heartbeats), `error`
+    /// is the event to raise when one falls silent.
+    pub fn monitor(&self, what: Info, error: Status, directives: &[Info]) -> Result<Vec<Info>, Error> {
+        let operation = format!("monitoring by {}", what.key);
+        let call = ClientCall::Monitor { what, error, directives: directives.to_vec() };
+        self.infos(call, || operation)
+    }
+
+    /// Gives a sign of life to who watches this process (`PMIx_Heartbeat`).
+    pub fn heartbeat(&self) -> Result<(), Error> {
+        self.done(ClientCall::Heartbeat, || "heartbeat".into())
+    }
+}

@@ -1,0 +1,34 @@
+//! Publish, lookup, unpublish: values that are found by key alone.
+
+use phalanx_core::{ClientCall, ClientReturn};
+use phalanx_wire::{Info, Pdata};
+
+use super::{Client, keys_of, unexpected};
+use crate::error::Error;
+
+impl Client {
+    /// Makes values known by their keys to everybody in range (`PMIx_Publish`). Data and directives (`pmix.range`,
+    /// `pmix.persist`, `pmix.timeout`) stand mixed in `info`.
+    pub fn publish(&self, info: &[Info]) -> Result<(), Error> {
+        self.done(ClientCall::Publish { info: info.to_vec() }, || "publish".into())
+    }
+
+    /// What was published under these keys (`PMIx_Lookup`). If only some are there, those. With `pmix.wait` the host waits
+    /// for the rest.
+    pub fn lookup(&self, names: &[&str], info: &[Info]) -> Result<Vec<Pdata>, Error> {
+        let call = ClientCall::Lookup { keys: keys_of(names)?, info: info.to_vec() };
+        let operation = || format!("lookup of {}", names.join(", "));
+        match self.call(call)? {
+            ClientReturn::Found(status, data) if status.is_success() || !data.is_empty() => Ok(data),
+            // OpenPMIx 5.0 says that it has found some of the keys, and then does not send them.
+            ClientReturn::Found(status, _) => Err(Error::Failed { operation: operation(), status }),
+            other => Err(unexpected(&operation(), &other)),
+        }
+    }
+
+    /// Takes back what this process has published under these keys; none: everything (`PMIx_Unpublish`).
+    pub fn unpublish(&self, names: &[&str], info: &[Info]) -> Result<(), Error> {
+        let call = ClientCall::Unpublish { keys: keys_of(names)?, info: info.to_vec() };
+        self.done(call, || format!("unpublish of {}", names.join(", ")))
+    }
+}
