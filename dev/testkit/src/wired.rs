@@ -170,7 +170,8 @@ impl WiredServer {
                     let call = ClientCall::Handled { delivery: id, verdict };
                     wired.client.handle(now, Input::Call { id: CallId(0), call }, &mut out);
                 }
-                Output::CallHost { .. } => {}
+                // Processes here pull no streams, and clients have no host.
+                Output::Deliver { .. } | Output::CallHost { .. } => {}
             }
         }
     }
@@ -294,6 +295,11 @@ fn answer(result: ClientReturn) -> Answer {
             _ => Answer::Done(status),
         },
         ClientReturn::Peers(Err(status)) | ClientReturn::Nodes(Err(status)) => Answer::Done(status),
-        ClientReturn::Peers(Ok(_)) | ClientReturn::Nodes(Ok(_)) => Answer::Done(Status::SUCCESS),
+        ClientReturn::Spawned(Err(status)) | ClientReturn::Group(Err(status)) => Answer::Done(status),
+        ClientReturn::Credential(Err(status)) => Answer::Done(status),
+        ClientReturn::Peers(Ok(_)) | ClientReturn::Nodes(Ok(_)) | ClientReturn::Spawned(Ok(_)) => {
+            Answer::Done(Status::SUCCESS)
+        }
+        ClientReturn::Group(Ok(_)) | ClientReturn::Credential(Ok(_)) => Answer::Done(Status::SUCCESS),
     }
 }
