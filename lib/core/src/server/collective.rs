@@ -96,7 +96,7 @@ impl Server {
             warn!(proc = %from.proc, kind = ?signature.kind, "not a participant of what it wants to take part in: refused");
             return self.answer(cx, &from, Status::ERR_BAD_PARAM);
         }
-        let Some(id) = self.find_or_open(cx, &from, signature) else {
+        let Some((id, is_new)) = self.find_or_open(cx, &from, signature) else {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         };
         let Some(collective) = self.collectives.open.get_mut(&id) else { return };
@@ -121,19 +121,21 @@ impl Server {
             }
             // Nobody expected is left once the host is asked.
             State::WithHost => {}
-            State::Gathering => self.advance(cx, id),
+            // That somebody will never come is noticed when the meeting opens and when it happens, not at each arrival.
+            State::Gathering if is_new || collective.is_complete() => self.advance(cx, id),
+            State::Gathering => {}
         }
     }
 
-    /// The oldest meeting of this set that lacks this participant, or a new one.
-    fn find_or_open(&mut self, cx: &Cx<'_>, from: &Asker, signature: Signature) -> Option<u64> {
+    /// The oldest meeting of this set that lacks this participant, or a new one, and whether it is new.
+    fn find_or_open(&mut self, cx: &Cx<'_>, from: &Asker, signature: Signature) -> Option<(u64, bool)> {
         let queue = self.collectives.queues.get(&signature);
         let lacks = |id: &&u64| {
             let collective = self.collectives.open.get(*id);
             collective.is_some_and(|c| c.expected.contains(&from.proc) && !c.arrived.contains_key(&from.proc))
         };
         if let Some(id) = queue.into_iter().flatten().find(lacks) {
-            return Some(*id);
+            return Some((*id, false));
         }
         if queue.map_or(0, VecDeque::len) >= MAX_COLLECTIVES {
             warn!(proc = %from.proc, limit = MAX_COLLECTIVES, "too many collectives of one set at once: refused");
@@ -154,7 +156,7 @@ impl Server {
             timer: None,
         };
         self.collectives.open.insert(id, collective);
-        Some(id)
+        Some((id, true))
     }
 
     /// The processes of a set that are on this node. A job that is not registered here has none.
