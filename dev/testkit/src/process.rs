@@ -28,6 +28,8 @@ pub struct Fate {
     pub(crate) connected: bool,
     pub(crate) ignores_term: bool,
     pub(crate) stopped: bool,
+    /// SIGTERM came while it was stopped.
+    pub(crate) term_pends: bool,
     pub(crate) lingers: Duration,
 }
 
@@ -66,6 +68,7 @@ impl Fate {
             connected: false,
             ignores_term: script.ignores_term,
             stopped: false,
+            term_pends: false,
             lingers: script.lingers,
         }
     }
@@ -74,7 +77,7 @@ impl Fate {
     pub fn is_content(&self) -> bool {
         match self.answers.last() {
             None => true,
-            Some((_, Answer::Value(_))) => true,
+            Some((_, Answer::Value(_) | Answer::Host(_))) => true,
             Some((_, Answer::Done(status))) => status.is_success(),
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_core::Machine;
 use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{HostOp, HostReply, Machine};
 use phalanx_spec::{IofChannel, Range, Rank, Status};
 use phalanx_wire::{Blob, ProcId};
 
@@ -76,6 +76,8 @@ pub enum Op {
         code: Status,
         range: Range,
     },
+    /// Any upcall, as it stands; only for servers that are scripted.
+    Host(Box<HostOp>),
     Finalize,
 }
 
@@ -84,6 +86,8 @@ pub enum Op {
 pub enum Answer {
     Done(Status),
     Value(Blob),
+    /// To an upcall.
+    Host(Box<HostReply>),
 }
 
 /// A server that simulated processes can use.

@@ -33,6 +33,8 @@ pub struct ScriptedServer {
 #[derive(Debug)]
 enum Want {
     Done,
+    /// The answer as it stands.
+    All,
     /// One key of a modex that comes back.
     Key(ProcId, String),
 }
@@ -112,6 +114,7 @@ impl ScriptedServer {
         }
         for (proc, want) in waiting {
             let answer = match (&reply, want) {
+                (_, Want::All) => Answer::Host(Box::new(reply.clone())),
                 (HostReply::Modex(Ok(_)), Want::Key(owner, key)) => match self.recall(&owner, &key) {
                     Some(value) => Answer::Value(value),
                     None => Answer::Done(Status::ERR_NOT_FOUND),
@@ -242,6 +245,7 @@ impl RankServer for ScriptedServer {
                 let message = "as the script says".to_owned();
                 self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
             }
+            Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
             Op::Listen { codes } => self.upcall(HostOp::RegisterEvents { codes, info: Vec::new() }, done),
             Op::Notify { code, range } => {
                 let event = Event { code, source: from, range, info: Vec::new() };

@@ -216,6 +216,8 @@ impl WiredServer {
                 message: Some("as the script says".into()),
                 procs: Vec::new(),
             },
+            // Clients have no words for upcalls.
+            Op::Host(_) => return self.answers.push((proc.clone(), Answer::Done(Status::ERR_NOT_SUPPORTED))),
             Op::Listen { codes } => {
                 ClientCall::RegisterEvents { handler: HandlerId(1), codes, info: Vec::new() }
             }

@@ -448,7 +448,12 @@ impl<S: RankServer> World<S> {
         let Some(fate) = self.procs.get_mut(proc).filter(|fate| fate.ended.is_none()) else { return };
         let status = ExitStatus::Signal { number: signal, core_dumped: false };
         match signal {
-            15 if fate.ignores_term || fate.stopped => {}
+            15 if fate.ignores_term => {}
+            15 if fate.stopped => fate.term_pends = true,
+            18 if fate.term_pends => {
+                let status = ExitStatus::Signal { number: 15, core_dumped: false };
+                self.reap(proc, status);
+            }
             18 => {
                 fate.stopped = false;
                 self.advance(proc);

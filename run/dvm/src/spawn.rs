@@ -8,7 +8,7 @@ use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
-use crate::job::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
+use crate::job::{AppSpec, FailurePolicy, JobRequest, JobVerdict, StdinTarget};
 use crate::map::Policy;
 use crate::msg::NodeId;
 use crate::root::{AskedBy, RootJob};
@@ -45,8 +45,9 @@ impl Daemon {
         let Some(job) = self.root_job(nspace) else { return };
         let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
         let result = match job.verdict {
-            None => Ok(nspace.clone()),
-            Some(_) => Err(Status::ERR_JOB_FAILED_TO_LAUNCH),
+            Some(JobVerdict::NotStarted { .. }) => Err(Status::ERR_JOB_FAILED_TO_LAUNCH),
+            // It may have failed already; it ran.
+            _ => Ok(nspace.clone()),
         };
         if let AskedBy::Process { node, request } = asked_by {
             self.answer(cx, node, request, HostReply::Spawned(result));

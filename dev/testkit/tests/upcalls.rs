@@ -1,0 +1,150 @@
+//! Upcalls that our clients have no words for yet: connect, groups, spawn, job control, queries.
+
+use std::time::Duration;
+
+use phalanx_core::host::{GroupFormed, HostOp, HostReply};
+use phalanx_dvm::{AppSpec, ExitStatus, JobRequest, JobVerdict, Limits};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_testkit::scripted::ScriptedServer;
+use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::{App, Info, Nspace, ProcId, Query};
+
+fn world(nodes: u32) -> World<ScriptedServer> {
+    let server = Box::new(|_| ScriptedServer::default());
+    let (limits, latency) = (Limits::default(), Duration::from_millis(1));
+    World::new(Setup { seed: 11, nodes, radix: 2, cores: 1, limits, latency, server })
+}
+
+fn job(procs: u32) -> JobRequest {
+    let app = AppSpec { argv: vec!["upcalls".into()], procs: Some(procs), ..AppSpec::default() };
+    JobRequest { apps: vec![app], ..JobRequest::default() }
+}
+
+fn ask(op: HostOp) -> Step {
+    Step::Ask(Op::Host(Box::new(op)))
+}
+
+fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
+    let given = world.procs[proc].answers.iter();
+    given
+        .filter_map(|(_, a)| if let Answer::Host(reply) = a { Some((**reply).clone()) } else { None })
+        .collect()
+}
+
+fn finish(world: &mut World<ScriptedServer>, jobs: usize) {
+    world.run_until(Duration::from_secs(120), |w| w.user.ends.len() + w.user.refused.len() == jobs);
+    assert_eq!(world.user.complaints, Vec::<String>::new());
+}
+
+fn rank(nspace: &str, rank: u32) -> ProcId {
+    ProcId::new(&Nspace::new(nspace).unwrap_or_else(|_| Nspace::none()), Rank(rank))
+}
+
+#[test]
+fn two_jobs_connect_and_a_group_gets_a_context() {
+    let mut world = world(4);
+    world.script(|_| {
+        let procs = vec![rank("world@1", 0), rank("world@1", 1), rank("world@2", 0), rank("world@2", 1)];
+        let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
+        Script::new(vec![
+            ask(HostOp::Connect { procs: procs.clone(), info: Vec::new() }),
+            ask(HostOp::GroupConstruct { id: "all".to_owned(), procs: procs.clone(), info }),
+            ask(HostOp::GroupDestruct { id: "all".to_owned(), procs: procs.clone(), info: Vec::new() }),
+            ask(HostOp::Disconnect { procs, info: Vec::new() }),
+        ])
+    });
+    world.submit(job(2));
+    world.submit(job(2));
+    finish(&mut world, 2);
+    for proc in [rank("world@1", 0), rank("world@1", 1), rank("world@2", 0), rank("world@2", 1)] {
+        let given = answers(&world, &proc);
+        let done = HostReply::Done(Status::SUCCESS);
+        assert_eq!((&given[0], &given[2], &given[3]), (&done, &done, &done), "{proc}");
+        let HostReply::Group(Ok(GroupFormed { members, context_id, .. })) = &given[1] else {
+            panic!("{given:?}");
+        };
+        assert_eq!((members.len(), *context_id), (4, Some(1)));
+    }
+}
+
+#[test]
+fn a_process_spawns_a_job_whose_failure_is_its_own() {
+    let mut world = world(4);
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let app = |cmd: &str| App { cmd: Some(cmd.into()), max_procs: 2, ..App::default() };
+            let spawn = |cmd| HostOp::Spawn { from: proc.clone(), job: Vec::new(), apps: vec![app(cmd)] };
+            Script::new(vec![ask(spawn("child")), ask(spawn("missing")), Step::Sleep(Duration::from_secs(5))])
+        }
+        _ => Script::new(vec![Step::Exit(i32::from(proc.rank == Rank(1)) * 4)]),
+    });
+    world.submit(job(1));
+    finish(&mut world, 3);
+    let given = answers(&world, &rank("world@1", 0));
+    let child = Nspace::new("world@2").unwrap();
+    assert_eq!(given[0], HostReply::Spawned(Ok(child.clone())));
+    assert_eq!(given[1], HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_LAUNCH)));
+    assert_eq!(world.user.ends[&child].exit_code, 4);
+    assert_eq!(world.user.ends[&Nspace::new("world@1").unwrap()].verdict, JobVerdict::Success);
+}
+
+#[test]
+fn processes_are_controlled_and_asked_about() {
+    let mut world = world(3);
+    world.script(|proc| {
+        if proc.rank != Rank(0) {
+            return Script::new(vec![Step::Hang]);
+        }
+        let control = |rank_, key: &'static str| HostOp::JobControl {
+            from: proc.clone(),
+            targets: vec![rank("world@1", rank_)],
+            directives: vec![Info::new(key, true)],
+        };
+        let query = |key: &str| HostOp::Query {
+            from: proc.clone(),
+            queries: vec![Query { keys: vec![key.into()], qualifiers: Vec::new() }],
+        };
+        Script::new(vec![
+            Step::Sleep(Duration::from_secs(1)),
+            ask(query(keys::QUERY_NAMESPACES)),
+            ask(query(keys::QUERY_PROC_TABLE)),
+            ask(query("no.such.key")),
+            ask(control(1, keys::JOB_CTRL_PAUSE)),
+            ask(control(1, keys::JOB_CTRL_TERMINATE)),
+            ask(control(2, keys::JOB_CTRL_KILL)),
+            ask(control(2, keys::JOB_CTRL_CHECKPOINT)),
+        ])
+    });
+    world.submit(job(3));
+    finish(&mut world, 1);
+    let given = answers(&world, &rank("world@1", 0));
+    let HostReply::Infos(status, names) = &given[0] else { panic!("{given:?}") };
+    assert_eq!((*status, names[0].value.as_str()), (Status::SUCCESS, Some("world@1")));
+    let HostReply::Infos(_, table) = &given[1] else { panic!("{given:?}") };
+    assert_eq!(table[0].value.as_array().map(|array| array.items.len()), Some(3));
+    assert_eq!(given[2], HostReply::Infos(Status::ERR_NOT_FOUND, Vec::new()));
+    assert_eq!(given[6], HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    let end = world.user.ends.values().next().unwrap();
+    let signal = |number| Some(ExitStatus::Signal { number, core_dumped: false });
+    assert_eq!((end.procs[1].status, end.procs[2].status), (signal(15), signal(9)));
+}
+
+#[test]
+fn a_part_that_is_cut_off_ends_itself_and_its_jobs() {
+    let mut world = world(15);
+    world.script(|_| Script::new(vec![Step::Hang]));
+    world.submit(job(15));
+    world.run_for(Duration::from_secs(2));
+    assert_eq!(world.procs.len(), 15);
+    // The subtree of daemon 1, of which nobody is told.
+    let island = [1, 3, 4, 7, 8, 9, 10].map(phalanx_dvm::NodeId);
+    world.cut_off(island);
+    finish(&mut world, 1);
+    let end = world.user.ends.values().next().unwrap();
+    assert!(matches!(end.verdict, JobVerdict::NodeLost { .. }), "{:?}", end.verdict);
+    world.run_for(Duration::from_secs(120));
+    for node in island {
+        assert!(!world.is_alive(node), "{node:?} goes on alone");
+    }
+    assert!(world.procs.values().all(|fate| fate.ended.is_some()));
+}
