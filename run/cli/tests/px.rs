@@ -163,6 +163,13 @@ fn errors_as_json() {
 }
 
 #[test]
+fn hello_alone_says_how_to_start_some() {
+    let said = Bench::new(1, 1, 1).px("hello");
+    assert!(said.starts_with("exit code: 1\n"), "{said}");
+    assert!(said.ends_with("hint: start some: px run -n 4 px hello\n"), "{said}");
+}
+
+#[test]
 fn bad_files_are_shown_with_line_and_column() {
     let bench = Bench::new(1, 1, 1);
     bench.file("hosts", "localhost slots=2\nlocalhost slots=two\n");
