@@ -69,12 +69,23 @@ impl Store {
         write(&self.space_or_new(nspace).ranks).entry(rank.0).or_default().extend(values);
     }
 
-    // A job of n ranks brings each key n times: all share one allocation.
+    // A job of n ranks brings each key n times: all share one allocation. What a peer compressed is expanded once, here.
     fn pooled(&self, values: impl IntoIterator<Item = Kval>) -> Vec<(phalanx_wire::Key, Value)> {
+        let expanded = values.into_iter().filter_map(|kval| match kval.value.expanded(LONGEST_VALUE) {
+            Ok(value) => Some((kval.key, value)),
+            Err(error) => {
+                tracing::warn!(key = %kval.key, %error, "a compressed value is left out");
+                None
+            }
+        });
+        let expanded: Vec<_> = expanded.collect();
         let mut pool = lock(&self.pool);
-        values.into_iter().map(|kval| (pool.shared(kval.key), kval.value)).collect()
+        expanded.into_iter().map(|(key, value)| (pool.shared(key), value)).collect()
     }
 }
+
+/// The longest value that a compressed one may become, in bytes.
+const LONGEST_VALUE: usize = 64 << 20;
 
 // A poisoned lock only says that a reader panicked; the data behind it is whole, since writers insert finished values.
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {

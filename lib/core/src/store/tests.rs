@@ -147,6 +147,21 @@ fn everything_of_a_process_comes_as_infos() {
 }
 
 #[test]
+fn compressed_values_are_expanded() {
+    let store = store();
+    let long = "topology ".repeat(1000);
+    let compressed = Value::CompressedString(phalanx_wire::compress::deflate(long.as_bytes()).into());
+    let broken = Value::CompressedString(Vec::from(b"nothing".as_slice()).into());
+    let values = vec![
+        Kval { key: Key::new("long").unwrap(), value: compressed },
+        Kval { key: Key::new("broken").unwrap(), value: broken },
+    ];
+    store.load_owner(OwnerData { owner: proc(2), values });
+    assert_eq!(get(&store, Rank(2), "long", &[]), hit(long));
+    assert_eq!(get(&store, Rank(2), "broken", &[]), Lookup::AskServer);
+}
+
+#[test]
 fn malformed_arrays_do_no_harm() {
     let store = Store::new(proc(1));
     let numbers = DataArray { of: DataType::UINT32, items: vec![Value::Uint32(1)] };
