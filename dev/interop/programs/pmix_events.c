@@ -111,6 +111,8 @@ int main(void)
     CHECK(any.count == 0, "the default handler got event %d", any.status);
     barrier();
 
+    barrier();
+
     /* A code without a handler of its own goes to the default handler. */
     if (me.rank == 0)
         notify(NOBODYS, PMIX_RANGE_NAMESPACE, "whoever", NULL);

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
+use crate::program::locked;
 use crate::watch::{rss_kib, survivors};
 use crate::{Ended, Library, Outcome};
 
@@ -258,6 +259,26 @@ pub fn px_binary() -> &'static Path {
         let status = build.current_dir(workspace()).status().expect("running cargo");
         assert!(status.success(), "building px failed");
         target().join("debug/px")
+    })
+}
+
+/// The directory of the `libpmix.so.2` of this workspace, built now.
+pub fn libpmix() -> &'static Path {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| {
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--package", "phalanx-libpmix"]);
+        let status = build.current_dir(workspace()).status().expect("running cargo");
+        assert!(status.success(), "building libpmix failed");
+        let directory = target().join("interop/libpmix");
+        fs::create_dir_all(&directory).expect("making the directory for libpmix");
+        let _one_at_a_time = locked(&directory.join("lock"));
+        for name in ["libpmix.so.2", "libpmix.so"] {
+            let link = directory.join(name);
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(target().join("debug/libpmix.so"), link).expect("linking libpmix");
+        }
+        directory
     })
 }
 

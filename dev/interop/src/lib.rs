@@ -17,7 +17,7 @@ mod program;
 mod watch;
 
 pub use install::{Wheel, debian_file, wheel};
-pub use job::{Job, Running, new_directory, px, px_binary, workspace};
+pub use job::{Job, Running, libpmix, new_directory, px, px_binary, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, script};
 pub use watch::{children_of, eventually, host, rss_kib, survivors};

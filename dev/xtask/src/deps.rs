@@ -20,6 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("phalanx-wire", &["phalanx-spec"]),
     ("phalanx-core", &["phalanx-spec", "phalanx-topo", "phalanx-wire"]),
     ("pmix", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire"]),
+    ("phalanx-capi", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire", "pmix"]),
+    ("phalanx-libpmix", &["phalanx-capi"]),
     ("phalanx-dvm", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire"]),
     (
         "phalanx-node",
@@ -43,7 +45,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["phalanx-spec", "phalanx-wire", "phalanx-core", "phalanx-dvm", "phalanx-topo"];
 
 /// What gives access to the operating system.
-const SHELLS: &[&str] = &["rustix", "libc", "nix", "mio", "tokio", "pmix", "phalanx-node", "phalanx-cli"];
+const SHELLS: &[&str] =
+    &["rustix", "libc", "nix", "mio", "tokio", "pmix", "phalanx-capi", "phalanx-node", "phalanx-cli"];
 
 /// What must not be linked into other people's processes; proc macros neither.
 const NOT_IN_LIB: &[&str] = &["tokio", "serde", "serde_core", "async-std", "smol"];

@@ -1,9 +1,13 @@
-//! `cargo xtask gen`: turns `lib/spec/data/*.toml` into the checked-in sources below `lib/spec/src/gen`.
+//! `cargo xtask gen`: turns `lib/spec/data/*.toml` into checked-in sources: Rust below `lib/spec/src/gen`, the structs of the
+//! C interface, parts of its headers, the list of what its library exports.
 //!
-//! The data is read by [`data`], turned into Rust by [`rust`]; this file only compares and writes. A test runs
+//! The data is read by [`data`] and [`abi`], turned into text by [`rust`], [`layout`] and [`c`]; this file only compares and writes. A test runs
 //! the same comparison, so a change of the data without its sources does not pass.
 
+mod abi;
+mod c;
 mod data;
+mod layout;
 mod rust;
 #[cfg(test)]
 mod tests;
@@ -16,6 +20,11 @@ use anyhow::{Context, Result, bail};
 
 const DATA: &str = "lib/spec/data";
 const SOURCES: &str = "lib/spec/src/gen";
+const LAYOUT: &str = "lib/capi/src/layout.rs";
+const NAMES: &str = "lib/capi/src/name_block.rs";
+const EXPORTS: &str = "lib/libpmix/exports.txt";
+const CHECKS: &str = "lib/libpmix/tests/c";
+const INCLUDE: &str = "lib/libpmix/include";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let check = match args {
@@ -45,7 +54,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// Files that differ from what the data says: path below the root, and the text it should have (none: it should not exist).
 fn stale(root: &Path) -> Result<BTreeMap<String, Option<String>>> {
-    let wanted = rust::sources(&data::Spec::read(&root.join(DATA))?)?;
+    let spec = data::Spec::read(&root.join(DATA))?;
+    let abi = abi::Abi::read(&root.join(DATA))?;
+    let wanted = rust::sources(&spec)?;
     let dir = root.join(SOURCES);
     fs::create_dir_all(&dir).with_context(|| format!("creating {SOURCES}"))?;
     let mut stale = BTreeMap::new();
@@ -58,6 +69,23 @@ fn stale(root: &Path) -> Result<BTreeMap<String, Option<String>>> {
     for (name, text) in wanted {
         if fs::read_to_string(dir.join(name)).ok().as_deref() != Some(&text) {
             stale.insert(format!("{SOURCES}/{name}"), Some(text));
+        }
+    }
+    let mut elsewhere = vec![
+        (LAYOUT.to_owned(), layout::source(&abi)?),
+        (NAMES.to_owned(), layout::names(&spec)),
+        (EXPORTS.to_owned(), c::exports(&abi)),
+        (format!("{CHECKS}/layout.c"), c::layout_check(&spec, &abi)),
+        (format!("{CHECKS}/exports.c"), c::exports_check(&abi)),
+    ];
+    for name in c::HEADERS {
+        let path = format!("{INCLUDE}/{name}");
+        let text = fs::read_to_string(root.join(&path)).with_context(|| format!("reading {path}"))?;
+        elsewhere.push((path, c::header(name, &text, &spec, &abi)?));
+    }
+    for (path, text) in elsewhere {
+        if fs::read_to_string(root.join(&path)).ok().as_deref() != Some(&text) {
+            stale.insert(path, Some(text));
         }
     }
     Ok(stale)

@@ -10,6 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Files that talk to the operating system in ways that need `unsafe`. Keep it short.
 const UNSAFE_FILES: &[&str] = &[
+    "lib/capi/src/cmem.rs",
+    "lib/capi/src/guard.rs",
+    "lib/capi/src/instance.rs",
+    "lib/capi/src/pointer.rs",
     "lib/pmix/src/engine/thread.rs",
     "lib/pmix/tests/process/ranks.rs",
     "lib/wire/tests/allocations.rs",
@@ -77,7 +81,7 @@ fn visit(dir: &Path, faults: &mut Vec<String>) -> Result<()> {
 
 fn check(path: &Path, text: &str, faults: &mut Vec<String>) {
     let shown = path.display();
-    let generated = path.starts_with("lib/spec/src/gen");
+    let generated = path.starts_with("lib/spec/src/gen") || path == Path::new("lib/capi/src/name_block.rs");
     let lines = text.lines().count();
     if lines > MOST_LINES && !generated {
         faults.push(format!("{shown}: {lines} lines, at most {MOST_LINES}"));

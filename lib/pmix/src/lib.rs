@@ -36,10 +36,13 @@ mod environ;
 mod error;
 
 pub use client::Client;
+pub use engine::Done;
 pub use error::Error;
 
-pub use phalanx_core::{Event, GroupFormed, HandlerId, InitError, Verdict};
+pub use phalanx_core::{
+    ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, Lookup, LookupRequest, Verdict,
+};
 pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_wire::{
-    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Nspace, Pdata, ProcId, Query, Text, Value,
+    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value,
 };

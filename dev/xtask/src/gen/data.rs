@@ -29,6 +29,9 @@ pub(super) struct Attribute {
     pub(super) group: String,
     pub(super) status: Standing,
     pub(super) openpmix_first: Option<String>,
+    /// The releases whose headers define it.
+    #[serde(default)]
+    pub(super) openpmix_in: Vec<String>,
     pub(super) renamed_to: Option<String>,
     pub(super) summary: String,
 }
@@ -48,6 +51,8 @@ pub(super) struct Family {
     #[serde(default)]
     pub(super) summary: String,
     pub(super) ctype: Option<String>,
+    /// The C type below, or `enum`.
+    pub(super) base: Option<String>,
     pub(super) rust: String,
 }
 
@@ -60,6 +65,8 @@ pub(super) struct Constant {
     /// Only OpenPMIx 1.x had it, with a number that now means something else.
     #[serde(default)]
     pub(super) v1_only: bool,
+    #[serde(default)]
+    pub(super) openpmix_in: Vec<String>,
     pub(super) summary: Option<String>,
 }
 
@@ -178,7 +185,7 @@ fn if_supported() -> String {
     "if_supported".to_owned()
 }
 
-fn file<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T> {
+pub(super) fn file<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T> {
     let path = dir.join(name);
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     toml::from_str(&text).with_context(|| format!("parsing {}", path.display()))

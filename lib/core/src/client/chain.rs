@@ -130,6 +130,8 @@ pub(super) struct Chains {
     handlers: Vec<Handler>,
     running: BTreeMap<DeliveryId, Chain>,
     deliveries: u64,
+    /// What this process has raised itself and no handler of its own wanted so far.
+    unheard: VecDeque<Event>,
 }
 
 #[derive(Debug)]
@@ -191,6 +193,28 @@ impl Chains {
             Some(code) => handler.codes.contains(&code),
             None => handler.codes.is_empty(),
         })
+    }
+
+    /// Starts an event that this process has raised. If nobody wants it now, it is kept for handlers to come, as the server
+    /// keeps those of others.
+    pub(super) fn start_own(&mut self, now: Time, event: Event, me: &ProcId) -> Option<Turn> {
+        if !self.handlers.iter().any(|handler| handler.wants(&event, me)) {
+            if self.unheard.len() == MOST_UNHEARD {
+                self.unheard.pop_front();
+            }
+            self.unheard.push_back(event);
+            return None;
+        }
+        self.start(now, event, me)
+    }
+
+    /// Starts what was kept and somebody wants by now.
+    pub(super) fn start_kept(&mut self, now: Time, me: &ProcId) -> Vec<Turn> {
+        let handlers = &self.handlers;
+        let wanted = |event: &Event| handlers.iter().any(|handler| handler.wants(event, me));
+        let (wanted, rest) = std::mem::take(&mut self.unheard).into_iter().partition::<Vec<_>, _>(wanted);
+        self.unheard = rest.into();
+        wanted.into_iter().filter_map(|event| self.start(now, event, me)).collect()
     }
 
     /// Starts an event on its way. The first turn, if anybody wants it.
@@ -276,6 +300,7 @@ pub(super) fn procs(info: &[Info], key: &str) -> Vec<ProcId> {
 }
 
 const MOST_RUNNING: usize = 4096;
+const MOST_UNHEARD: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,9 @@ impl Client {
         if let Err(status) = self.chains.add(new) {
             return out.push(done(status));
         }
+        for turn in self.chains.start_kept(now, &self.config.proc) {
+            self.deliver(Some(turn), out);
+        }
         let concerns_server = !stays_here && (is_news || !info.is_empty());
         if !concerns_server || !matches!(self.phase, Phase::Ready) {
             return out.push(done(Status::SUCCESS));
@@ -110,7 +113,9 @@ impl Client {
             self.ask(now, Some(id), &request, awaited, &info, out);
         }
         if for_me {
-            self.run_chain(now, Event { code, source: me, range, info }, out);
+            let event = Event { code, source: me.clone(), range, info };
+            let turn = self.chains.start_own(now, event, &me);
+            self.deliver(turn, out);
         }
     }
 

@@ -5,7 +5,7 @@ use phalanx_spec::{Range, Status};
 use phalanx_wire::Info;
 
 use super::Client;
-use crate::engine::Callback;
+use crate::engine::{Callback, Done};
 use crate::error::Error;
 
 impl Client {
@@ -21,15 +21,32 @@ impl Client {
         info: &[Info],
         handler: impl FnMut(&Event, &[Info]) -> Verdict + Send + 'static,
     ) -> Result<HandlerId, Error> {
-        self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Event(Box::new(handler)))?;
+        let mut handler = handler;
+        let id = self.keep_event_handler(move |event: &Event, results: &[Info], done: Done| {
+            done.complete(handler(event, results));
+        })?;
         let call = ClientCall::RegisterEvents { handler: id, codes: codes.to_vec(), info: info.to_vec() };
         let registered = self.done(call, || "registration of an event handler".into());
         if registered.is_err() {
             self.engine.forget(id)?;
         }
         registered.map(|()| id)
+    }
+
+    /// Keeps a handler that may say later what it has done, for a registration by [`submit`](Client::submit).
+    pub fn keep_event_handler(
+        &self,
+        handler: impl FnMut(&Event, &[Info], Done) + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        self.check_pid()?;
+        let id = self.next_handler();
+        self.engine.keep(id, Callback::Event(Box::new(handler)))?;
+        Ok(id)
+    }
+
+    /// Drops a handler that was kept.
+    pub fn forget_event_handler(&self, id: HandlerId) -> Result<(), Error> {
+        self.engine.forget(id)
     }
 
     /// The handler is not called any more when this returns (`PMIx_Deregister_event_handler`).

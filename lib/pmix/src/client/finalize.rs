@@ -12,4 +12,13 @@ impl Client {
     pub fn finalize(self, info: &[Info]) -> Result<(), Error> {
         self.done(ClientCall::Finalize { info: info.to_vec() }, || "finalize".into())
     }
+
+    /// Ends the client like [`finalize`](Client::finalize) for all who share it; later calls are refused.
+    pub fn close(&self, info: &[Info]) -> Result<(), Error> {
+        let ended = self.done(ClientCall::Finalize { info: info.to_vec() }, || "finalize".into());
+        if !matches!(ended, Err(Error::OnProgressThread | Error::Forked)) {
+            self.engine.stop();
+        }
+        ended
+    }
 }

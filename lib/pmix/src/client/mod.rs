@@ -18,6 +18,7 @@ mod monitor;
 mod publish;
 mod put;
 mod query;
+mod raw;
 mod resolve;
 mod session;
 mod spawn;

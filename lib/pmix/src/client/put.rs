@@ -1,7 +1,8 @@
 //! Put: offers values to other processes, from the next commit on.
 
 use phalanx_spec::Scope;
-use phalanx_wire::{Kval, Value};
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::{Kval, ProcId, Value};
 
 use super::{Client, key};
 use crate::error::Error;
@@ -10,15 +11,28 @@ impl Client {
     /// Offers a value to other processes, from the next [`commit`](Client::commit) on (`PMIx_Put`). This process sees it at
     /// once. A key that was put before gets the new value.
     pub fn put(&self, scope: Scope, name: &str, value: impl Into<Value>) -> Result<(), Error> {
-        self.check_pid()?;
-        let key = key(name)?;
-        if key.is_reserved() {
+        if key(name)?.is_reserved() {
             return Err(Error::ReservedKey { key: name.to_owned() });
         }
+        self.put_any(scope, name, value)
+    }
+
+    /// Like [`put`](Client::put), for keys of the standard as well: Open MPI 4 puts `pmix.cpuset`.
+    pub fn put_any(&self, scope: Scope, name: &str, value: impl Into<Value>) -> Result<(), Error> {
+        self.check_pid()?;
+        let key = key(name)?;
         if ![Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL].contains(&scope) {
             return Err(Error::Scope(scope));
         }
         self.store.put(scope, Kval { key, value: value.into() });
+        Ok(())
+    }
+
+    /// Keeps a value of any process for this process alone (`PMIx_Store_internal`).
+    pub fn store_internal(&self, proc: &ProcId, name: &str, value: impl Into<Value>) -> Result<(), Error> {
+        self.check_pid()?;
+        let kval = Kval { key: key(name)?, value: value.into() };
+        self.store.load_owner(OwnerData { owner: proc.clone(), values: vec![kval] });
         Ok(())
     }
 }

@@ -18,8 +18,8 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Instant;
 
 use phalanx_core::{
-    CallId, Client, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, Event, HandlerId, Input,
-    Machine, Outbox, Output, Time, Verdict,
+    CallId, Client, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, DeliveryId, Event,
+    HandlerId, Input, Machine, Outbox, Output, Time, Verdict,
 };
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId, uri};
@@ -28,18 +28,46 @@ use crate::error::Error;
 use epoll::Poller;
 use net::Link;
 use queue::Queue;
-use slot::{Reply, slot};
+use slot::{Reply, callback, slot};
 
 /// What of the program runs on the progress thread.
 pub(crate) enum Callback {
-    /// An event, and what earlier handlers made of it.
+    /// An event, what earlier handlers made of it, and where to say what this one has done.
     Event(EventHandler),
     /// What a process has written: who, where, which bytes, and infos.
     Output(OutputHandler),
 }
 
-type EventHandler = Box<dyn FnMut(&Event, &[Info]) -> Verdict + Send>;
+type EventHandler = Box<dyn FnMut(&Event, &[Info], Done) + Send>;
 type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
+
+/// Where a handler says what it made of an event: at once or later, on any thread. Dropped unused, it says that nothing was
+/// done.
+pub struct Done {
+    queue: Arc<Queue<Order>>,
+    delivery: Option<DeliveryId>,
+}
+
+impl Done {
+    /// Lets the event go on to the next handler, or ends its way.
+    pub fn complete(mut self, verdict: Verdict) {
+        self.end(verdict);
+    }
+
+    fn end(&mut self, verdict: Verdict) {
+        if let Some(delivery) = self.delivery.take() {
+            let call = ClientCall::Handled { delivery, verdict };
+            // When the client has ended meanwhile, nobody waits for this.
+            let _ = self.queue.push_now(Order::Call { call, reply: None });
+        }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.end(Verdict { status: Status::EVENT_NO_ACTION_TAKEN, results: Vec::new() });
+    }
+}
 
 /// The way to the progress thread.
 pub(crate) struct Engine {
@@ -51,7 +79,7 @@ pub(crate) struct Engine {
 
 /// What a program's thread wants of the progress thread.
 enum Order {
-    Call { call: ClientCall, reply: Reply<ClientReturn> },
+    Call { call: ClientCall, reply: Option<Reply<ClientReturn>> },
     Keep { handler: HandlerId, callback: Callback },
     Forget { handler: HandlerId },
     Stop,
@@ -85,8 +113,23 @@ impl Engine {
             return Err(Error::OnProgressThread);
         }
         let (reply, wait) = slot();
-        self.order(Order::Call { call, reply })?;
+        self.order(Order::Call { call, reply: Some(reply) })?;
         wait.wait().ok_or(Error::Ended)
+    }
+
+    /// Makes a call; its end is told to `then`, on the progress thread. `then` must not block.
+    pub(crate) fn call_then(
+        &self,
+        call: ClientCall,
+        then: impl FnOnce(Result<ClientReturn, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let reply = callback(move |answer: Option<ClientReturn>| {
+            let run = AssertUnwindSafe(|| then(answer.ok_or(Error::Ended)));
+            if catch_unwind(run).is_err() {
+                tracing::error!("a callback of the program has panicked");
+            }
+        });
+        self.order(Order::Call { call, reply: Some(reply) })
     }
 
     /// Keeps a callback, to be run when the machine delivers to that handler.
@@ -118,12 +161,20 @@ impl Engine {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn is_progress_thread(&self) -> bool {
+    pub(crate) fn is_progress_thread(&self) -> bool {
         std::thread::current().id() == self.thread_id
     }
 
     fn order(&self, order: Order) -> Result<(), Error> {
-        self.queue.push(order).map_err(|_| Error::Ended)
+        let pushed =
+            if self.is_progress_thread() { self.queue.push_now(order) } else { self.queue.push(order) };
+        pushed.map_err(|order| {
+            // The caller learns it from here, not from a callback as well.
+            if let Order::Call { reply: Some(reply), .. } = order {
+                reply.forget();
+            }
+            Error::Ended
+        })
     }
 }
 
@@ -200,7 +251,7 @@ impl Progress {
             Order::Call { call, reply } => {
                 self.calls += 1;
                 let id = CallId(self.calls);
-                self.waiting.insert(id, reply);
+                self.waiting.extend(reply.map(|reply| (id, reply)));
                 self.feed(Input::Call { id, call });
             }
             Order::Keep { handler, callback } => {
@@ -267,11 +318,7 @@ impl Progress {
                     }
                 }
                 Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
-                    let verdict = self.run_event_handler(to, &event, &results);
-                    let handled = ClientCall::Handled { delivery: id, verdict };
-                    self.calls += 1;
-                    let id = CallId(self.calls);
-                    self.machine.handle(self.now(), Input::Call { id, call: handled }, &mut out);
+                    self.run_event_handler(to, &event, &results, id);
                 }
                 Output::Deliver {
                     to, what: ClientDelivery::Output { source, channel, data, info }, ..
@@ -289,13 +336,18 @@ impl Progress {
         self.flush();
     }
 
-    fn run_event_handler(&mut self, handler: HandlerId, event: &Event, results: &[Info]) -> Verdict {
-        let nothing_done = || Verdict { status: Status::EVENT_NO_ACTION_TAKEN, results: Vec::new() };
-        let Some(Callback::Event(callback)) = self.handlers.get_mut(&handler) else { return nothing_done() };
-        catch_unwind(AssertUnwindSafe(|| callback(event, results))).unwrap_or_else(|_| {
+    fn run_event_handler(
+        &mut self,
+        handler: HandlerId,
+        event: &Event,
+        results: &[Info],
+        delivery: DeliveryId,
+    ) {
+        let done = Done { queue: self.queue.clone(), delivery: Some(delivery) };
+        let Some(Callback::Event(callback)) = self.handlers.get_mut(&handler) else { return };
+        if catch_unwind(AssertUnwindSafe(|| callback(event, results, done))).is_err() {
             tracing::error!(code = %event.code, "an event handler of the program has panicked");
-            nothing_done()
-        })
+        }
     }
 
     fn connect(&mut self, conn: ConnId, address: &str) {

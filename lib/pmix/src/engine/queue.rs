@@ -35,6 +35,15 @@ impl<T> Queue<T> {
         while state.items.len() >= CAPACITY && !state.closed {
             state = self.not_full.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        self.push_into(state, item)
+    }
+
+    /// Like `push`, but never waits: for who must not, because it takes the items itself.
+    pub(super) fn push_now(&self, item: T) -> Result<(), T> {
+        self.push_into(self.lock(), item)
+    }
+
+    fn push_into(&self, mut state: MutexGuard<'_, State<T>>, item: T) -> Result<(), T> {
         if state.closed {
             return Err(item);
         }

@@ -1,4 +1,4 @@
-//! Where a blocked caller waits for its answer.
+//! Where a blocked caller waits for its answer, or what runs in its stead when it does not block.
 //!
 //! [`slot`] makes the two ends. The answering end is affine: it is used once, and dropping it unused tells the caller that no
 //! answer will come, so nobody can be forgotten.
@@ -8,7 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
     let slot = Arc::new(Slot { state: Mutex::new(State::Waiting), changed: Condvar::new() });
-    (Reply { slot: slot.clone(), used: false }, Wait { slot })
+    (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
+}
+
+/// An answering end that runs this; it is given nothing when the end is dropped unused.
+pub(super) fn callback<T>(run: impl FnOnce(Option<T>) + Send + 'static) -> Reply<T> {
+    Reply { to: Some(Answered::Callback(Box::new(run))) }
 }
 
 struct Slot<T> {
@@ -24,8 +29,12 @@ enum State<T> {
 
 /// The end that answers.
 pub(crate) struct Reply<T> {
-    slot: Arc<Slot<T>>,
-    used: bool,
+    to: Option<Answered<T>>,
+}
+
+enum Answered<T> {
+    Waiting(Arc<Slot<T>>),
+    Callback(Box<dyn FnOnce(Option<T>) + Send>),
 }
 
 /// The end that waits.
@@ -35,21 +44,30 @@ pub(super) struct Wait<T> {
 
 impl<T> Reply<T> {
     pub(super) fn send(mut self, answer: T) {
-        self.end(State::Answered(answer));
+        self.end(Some(answer));
     }
 
-    fn end(&mut self, state: State<T>) {
-        self.used = true;
-        *self.slot.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
-        self.slot.changed.notify_one();
+    /// Ends without telling anybody.
+    pub(super) fn forget(mut self) {
+        self.to = None;
+    }
+
+    fn end(&mut self, answer: Option<T>) {
+        match self.to.take() {
+            Some(Answered::Waiting(slot)) => {
+                *slot.state.lock().unwrap_or_else(PoisonError::into_inner) =
+                    answer.map_or(State::Abandoned, State::Answered);
+                slot.changed.notify_one();
+            }
+            Some(Answered::Callback(run)) => run(answer),
+            None => {}
+        }
     }
 }
 
 impl<T> Drop for Reply<T> {
     fn drop(&mut self) {
-        if !self.used {
-            self.end(State::Abandoned);
-        }
+        self.end(None);
     }
 }
 
@@ -85,6 +103,19 @@ mod tests {
         let (reply, wait) = slot();
         reply.send(5);
         assert_eq!(wait.wait(), Some(5));
+    }
+
+    #[test]
+    fn callbacks_run_once_whatever_happens() {
+        let (told, hears) = std::sync::mpsc::channel();
+        let tell = |told: &std::sync::mpsc::Sender<_>| {
+            let told = told.clone();
+            callback(move |answer: Option<u32>| told.send(answer).unwrap())
+        };
+        tell(&told).send(5);
+        drop(tell(&told));
+        drop(told);
+        assert_eq!(hears.iter().collect::<Vec<_>>(), [Some(5), None]);
     }
 
     #[test]

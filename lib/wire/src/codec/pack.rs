@@ -7,6 +7,7 @@
 use phalanx_spec::DataType;
 
 use super::{Format, Item, Size};
+use crate::value::Value;
 
 /// Builds one buffer.
 #[derive(Debug)]
@@ -26,17 +27,30 @@ impl Writer {
 
     /// One item of all these values. The other side must ask for as many.
     pub fn put_all<T: Item>(&mut self, values: &[T]) -> &mut Writer {
-        if self.to.format.described {
-            self.to.data_type(&DataType::INT32);
-        }
-        self.to.int32(&i32::try_from(values.len()).unwrap_or(i32::MAX));
-        if self.to.format.described {
-            self.to.data_type(&T::TYPE);
-        }
+        self.head(T::TYPE, values.len());
         for value in values {
             value.pack(&mut self.to);
         }
         self
+    }
+
+    /// One item of values whose type is known only at run time. Each must be of type `of`; the generation must have it.
+    pub fn put_values(&mut self, of: DataType, values: &[Value]) -> &mut Writer {
+        self.head(of, values.len());
+        for value in values {
+            self.to.content(value);
+        }
+        self
+    }
+
+    fn head(&mut self, of: DataType, count: usize) {
+        if self.to.format.described {
+            self.to.data_type(&DataType::INT32);
+        }
+        self.to.int32(&i32::try_from(count).unwrap_or(i32::MAX));
+        if self.to.format.described {
+            self.to.data_type(&of);
+        }
     }
 
     /// How many there are as one item, then, unless there are none, all of them as another.

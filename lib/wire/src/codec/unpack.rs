@@ -6,6 +6,7 @@
 use phalanx_spec::DataType;
 
 use super::{DecodeError, Format, Item, Size, size};
+use crate::value::Value;
 
 /// Values inside values are followed this far. Real messages nest no deeper than six.
 pub(super) const MAX_DEPTH: u8 = 32;
@@ -31,6 +32,22 @@ impl<'a> Reader<'a> {
     pub fn get_n<T: Item>(&mut self, n: u64) -> Result<Vec<T>, DecodeError> {
         self.head::<T>(n)?;
         self.from.list(n)
+    }
+
+    /// How many values the next item holds.
+    pub fn peek_count(&self) -> Result<u64, DecodeError> {
+        let count = self.clone().count()?;
+        u64::try_from(count).map_err(|_| DecodeError::Malformed { what: "a count of values" })
+    }
+
+    /// An item whose type is known only at run time.
+    pub fn get_values(&mut self, of: DataType) -> Result<Vec<Value>, DecodeError> {
+        let n = self.peek_count()?;
+        self.count()?;
+        if self.from.format.described {
+            self.from.expect_type(of)?;
+        }
+        self.from.values(of, n)
     }
 
     /// What [`Writer::put_list`](super::Writer::put_list) wrote.
@@ -70,10 +87,7 @@ impl<'a> Reader<'a> {
     }
 
     fn head<T: Item>(&mut self, wanted: u64) -> Result<(), DecodeError> {
-        if self.from.format.described {
-            self.from.expect_type(DataType::INT32)?;
-        }
-        let count = self.from.int32()?;
+        let count = self.count()?;
         if self.from.format.described {
             self.from.expect_type(T::TYPE)?;
         }
@@ -81,6 +95,13 @@ impl<'a> Reader<'a> {
             return Err(DecodeError::Malformed { what: "a count of values" });
         }
         Ok(())
+    }
+
+    fn count(&mut self) -> Result<i32, DecodeError> {
+        if self.from.format.described {
+            self.from.expect_type(DataType::INT32)?;
+        }
+        self.from.int32()
     }
 }
 

@@ -25,7 +25,7 @@ impl Packer {
         }
     }
 
-    fn content(&mut self, value: &Value) {
+    pub(super) fn content(&mut self, value: &Value) {
         match value {
             Value::Undef => {}
             Value::Bool(v) => v.pack(self),
@@ -240,14 +240,19 @@ impl Unpacker<'_> {
             return Ok(DataArray { of, items: Vec::new() });
         }
         let n = self.size()?;
+        let items = self.values(of, n)?;
+        // What was sent as one of the types given up with 4.0 is held as its successor.
+        let of = items.first().map_or(of, Value::data_type);
+        Ok(DataArray { of, items })
+    }
+
+    pub(super) fn values(&mut self, of: DataType, n: u64) -> Result<Vec<Value>, DecodeError> {
         let n = self.bounded(n, of)?;
         let mut items = Vec::with_capacity(n);
         for _ in 0..n {
             items.push(self.deeper(|from| from.content(of))?);
         }
-        // What was sent as one of the types given up with 4.0 is held as its successor.
-        let of = items.first().map_or(of, Value::data_type);
-        Ok(DataArray { of, items })
+        Ok(items)
     }
 
     fn regex(&mut self) -> Result<Blob, DecodeError> {

@@ -1,0 +1,9 @@
+/* Says whose library this rank uses. */
+#include "check.h"
+
+int main(void)
+{
+    start();
+    finish(PMIx_Get_version());
+    return 0;
+}

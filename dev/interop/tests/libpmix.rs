@@ -1,0 +1,168 @@
+//! Our `libpmix.so.2` in programs that were compiled for others: C programs, Open MPI's, under our launcher and under theirs.
+//!
+//! C programs of `lib/libpmix/tests/c` are compiled against our own headers, those of `programs/` against Debian's.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use phalanx_interop::{
+    Job,
+    Library::{OpenMpi4, Pmix4},
+    Outcome, SIZES, debian_file, host, libpmix, mpi, pmix, px, workspace,
+};
+
+#[test]
+fn exactly_what_the_list_names_is_exported() {
+    let listing = Command::new(debian_file("/usr/bin/nm", "binutils"))
+        .args(["--dynamic", "--defined-only", "--format=just-symbols"])
+        .arg(libpmix().join("libpmix.so.2"))
+        .output()
+        .unwrap();
+    let exported: BTreeSet<String> =
+        String::from_utf8(listing.stdout).unwrap().lines().map(str::to_owned).collect();
+    let list = std::fs::read_to_string(workspace().join("lib/libpmix/exports.txt")).unwrap();
+    assert_eq!(exported, list.lines().map(str::to_owned).collect());
+}
+
+#[test]
+fn headers_compile_without_warnings_and_have_the_layout_of_the_data() {
+    let source = source("layout");
+    for (compiler, package, standard) in [
+        ("/usr/bin/gcc", "gcc", &["-std=c99"][..]),
+        ("/usr/bin/gcc", "gcc", &["-std=c11"]),
+        ("/usr/bin/g++", "g++", &["-xc++", "-std=c++17"]),
+    ] {
+        let mut command = Command::new(debian_file(compiler, package));
+        command.args(standard).args(["-pedantic", "-fsyntax-only"]).arg(&source);
+        compile(command);
+    }
+}
+
+#[test]
+fn every_declared_function_is_there() {
+    let outcome = Job::new(compiled("exports")).run().expect_code(0);
+    outcome.expect_stdout(&["322 functions"]);
+}
+
+#[test]
+fn what_needs_no_server_is_right() {
+    Job::new(compiled("local")).run().expect_code(0).expect_lines(["0 wrong"]);
+}
+
+#[test]
+fn init_and_finalize_may_be_repeated_and_forked() {
+    Job::new(compiled("lifecycle")).run().expect_code(0).expect_lines(["200 lives"]);
+    let outcome = on_ours(px(["-n", "2"]).arg(compiled("lifecycle"))).run().expect_code(0);
+    outcome.expect_lines(["200 lives", "200 lives"]).expect_nothing_left();
+}
+
+#[test]
+fn ranks_say_whose_library_they_use() {
+    let program = pmix("version");
+    let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
+    for job in [px(["-n", "2"]).arg(&program), mpirun(2).arg(&program)] {
+        let outcome = on_ours(job).run().expect_code(0);
+        for rank in 0..2 {
+            outcome.expect_stdout(&[&format!("rank {rank} of 2: {version}")]);
+        }
+    }
+}
+
+#[test]
+fn the_client_api_under_px() {
+    for (program, verdict) in [
+        ("values", "all values came back"),
+        ("modex", "direct modex is right"),
+        ("names", "publish, lookup and unpublish are right"),
+        ("events", "events are right"),
+        ("inquiry", "query, log and resolve are right"),
+    ] {
+        for ranks in SIZES {
+            let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(pmix(program))).run().expect_code(0);
+            verdicts(&outcome, ranks, verdict);
+            outcome.expect_nothing_left();
+        }
+    }
+}
+
+#[test]
+fn the_client_api_under_mpirun() {
+    for (program, verdict) in [("values", "all values came back"), ("modex", "direct modex is right")] {
+        for ranks in SIZES {
+            let outcome = on_ours(mpirun(ranks).arg(pmix(program))).run().expect_code(0);
+            verdicts(&outcome, ranks, verdict);
+        }
+    }
+}
+
+#[test]
+fn open_mpi_ranks_under_px() {
+    for ranks in SIZES {
+        mpi_programs(ranks, || px(["-n", &ranks.to_string()]));
+    }
+}
+
+#[test]
+fn open_mpi_ranks_under_mpirun() {
+    for ranks in SIZES {
+        mpi_programs(ranks, || mpirun(ranks));
+    }
+}
+
+fn mpi_programs(ranks: u32, launch: impl Fn() -> Job) {
+    let run = |program, arguments: &[&str]| {
+        let job = launch().with(OpenMpi4).arg(mpi(OpenMpi4, program)).args(arguments);
+        on_ours(job).run().expect_code(0)
+    };
+    let each = |line: &dyn Fn(u32) -> String| (0..ranks).map(line).collect::<Vec<_>>();
+    let hello = run("hello", &[&ranks.to_string()]);
+    hello.expect_lines(each(&|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
+    let token = 10 * ranks;
+    run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
+    let sums = run("allreduce", &[]);
+    sums.expect_lines(each(&|rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong")));
+    let names = run("publish", &[]);
+    names.expect_lines(each(&|rank| {
+        format!("rank {rank} of {ranks}: publish, lookup and unpublish are right")
+    }));
+}
+
+fn verdicts(outcome: &Outcome, ranks: u32, verdict: &str) {
+    for rank in 0..ranks {
+        outcome.assert_line(&format!("rank {rank} of {ranks}: {verdict}"));
+    }
+}
+
+/// The launcher of Debian's Open MPI 4.1, which uses Debian's libpmix itself; `LD_LIBRARY_PATH` is for its ranks.
+fn mpirun(ranks: u32) -> Job {
+    let launcher = debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin");
+    let job = Job::new(debian_file("/usr/bin/env", "coreutils")).arg("--unset=LD_LIBRARY_PATH").arg(launcher);
+    let library = format!("LD_LIBRARY_PATH={}", libpmix().display());
+    job.args(["--allow-run-as-root", "--oversubscribe", "-x", &library, "-n", &ranks.to_string()])
+}
+
+fn on_ours(job: Job) -> Job {
+    job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix())
+}
+
+/// A program of `lib/libpmix/tests/c`, compiled against our headers, with our library wherever it runs.
+fn compiled(name: &str) -> PathBuf {
+    let binary = libpmix().join(format!("{name}-{}", std::process::id()));
+    let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
+    command.args(["-std=gnu11", "-g", "-pthread"]).arg(source(name)).arg("-o").arg(&binary);
+    command.arg("-L").arg(libpmix()).arg("-lpmix").arg(format!("-Wl,-rpath,{}", libpmix().display()));
+    compile(command);
+    binary
+}
+
+fn source(name: &str) -> PathBuf {
+    workspace().join(format!("lib/libpmix/tests/c/{name}.c"))
+}
+
+fn compile(mut command: Command) {
+    let include: &Path = &workspace().join("lib/libpmix/include");
+    command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,105 @@
+//! How calls end: the shapes of answers that several verbs share, given back by value or through a callback.
+
+use phalanx_spec::Status;
+use pmix::{ClientCall, ClientReturn, Error, Info};
+
+use crate::guard::{BAD, Code, caught};
+use crate::instance::instance;
+use crate::layout::pmix_info_t;
+use crate::pointer::{Opaque, Ptr};
+use crate::release::free_array;
+use crate::to_c;
+
+/// `pmix_op_cbfunc_t`
+pub(crate) type OpCallback = Option<extern "C" fn(Code, Ptr<Opaque>)>;
+/// `pmix_release_cbfunc_t`
+pub(crate) type ReleaseCallback = Option<extern "C" fn(Ptr<Opaque>)>;
+/// `pmix_info_cbfunc_t`
+pub(crate) type InfoCallback =
+    Option<extern "C" fn(Code, Ptr<pmix_info_t>, usize, Ptr<Opaque>, ReleaseCallback, Ptr<Opaque>)>;
+
+/// Makes a call that ends in a status, and waits for it.
+pub(super) fn done(call: ClientCall) -> Result<(), Status> {
+    ended(instance()?.client.perform(call))
+}
+
+/// Makes a call that ends in a status and tells the program's callback.
+pub(super) fn done_then(call: ClientCall, callback: OpCallback, cbdata: Ptr<Opaque>) -> Result<(), Status> {
+    let callback = callback.ok_or(BAD)?;
+    submit(call, move |answer| callback(ended(answer).err().unwrap_or(Status::SUCCESS).0, cbdata))
+}
+
+/// One or the other: without a callback the program wants to wait.
+pub(super) fn done_or_then(
+    call: ClientCall,
+    callback: OpCallback,
+    cbdata: Ptr<Opaque>,
+) -> Result<(), Status> {
+    if callback.is_some() { done_then(call, callback, cbdata) } else { done(call) }
+}
+
+/// Makes a call that ends in infos, and hands an array of them to the program.
+pub(super) fn infos(
+    call: ClientCall,
+    results: Ptr<Ptr<pmix_info_t>>,
+    count: Ptr<usize>,
+) -> Result<(), Status> {
+    results.write(Ptr::NULL);
+    count.write(0);
+    let (status, infos) = found(instance()?.client.perform(call));
+    if !results.is_null() && !count.is_null() {
+        results.write(to_c::infos(&infos)?);
+        count.write(infos.len());
+    }
+    if status.is_success() { Ok(()) } else { Err(status) }
+}
+
+/// Makes a call that ends in infos and hands them to the program's callback, which releases them. Open MPI 4 directs its job
+/// without a callback and does not wait.
+pub(super) fn infos_then(
+    call: ClientCall,
+    callback: InfoCallback,
+    cbdata: Ptr<Opaque>,
+) -> Result<(), Status> {
+    submit(call, move |answer| {
+        let Some(callback) = callback else { return };
+        let (mut status, infos) = found(answer);
+        let array = to_c::infos(&infos).unwrap_or_else(|unfit| {
+            status = unfit;
+            Ptr::NULL
+        });
+        let count = if array.is_null() { 0 } else { infos.len() };
+        callback(status.0, array, count, cbdata, Some(release_infos), Ptr::to_owned((array, count)));
+    })
+}
+
+extern "C" fn release_infos(infos: Ptr<Opaque>) {
+    caught(|| {
+        if let Some(infos) = infos.take_owned::<(Ptr<pmix_info_t>, usize)>() {
+            free_array(infos.0, infos.1);
+        }
+    });
+}
+
+pub(super) fn submit(
+    call: ClientCall,
+    then: impl FnOnce(Result<ClientReturn, Error>) + Send + 'static,
+) -> Result<(), Status> {
+    instance()?.client.submit(call, then).map_err(|error| error.status())
+}
+
+fn ended(answer: Result<ClientReturn, Error>) -> Result<(), Status> {
+    match answer.map_err(|error| error.status())? {
+        ClientReturn::Done(status) if status.is_success() => Ok(()),
+        ClientReturn::Done(status) => Err(status),
+        _ => Err(Status::ERROR),
+    }
+}
+
+fn found(answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
+    match answer {
+        Ok(ClientReturn::Infos(status, infos)) => (status, infos),
+        Ok(_) => (Status::ERROR, Vec::new()),
+        Err(error) => (error.status(), Vec::new()),
+    }
+}

@@ -1,0 +1,131 @@
+//! Get: values of processes, jobs, nodes and apps.
+
+use std::sync::PoisonError;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::InfoList;
+use pmix::{Client, ClientCall, ClientReturn, Error, Info, Lookup, LookupRequest, ProcId, Value};
+
+use super::calls::submit;
+use crate::guard::{BAD, Code, exported};
+use crate::instance::instance;
+use crate::layout::*;
+use crate::pointer::{Opaque, Ptr};
+use crate::release::free_array;
+use crate::{cmem, from_c, to_c};
+
+/// `pmix_value_cbfunc_t`
+type ValueCallback = Option<extern "C" fn(Code, Ptr<pmix_value_t>, Ptr<Opaque>)>;
+
+/// Values that programs have been given pointers to; they stay until the client ends.
+#[derive(Default)]
+pub(crate) struct Kept(Vec<(ProcId, String, Value, Ptr<pmix_value_t>)>);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(.., at)| free_array(*at, 1));
+    }
+}
+
+exported! {
+    /// `to` is set to a value that is the caller's to free; with `pmix.get.ptr` to one that is ours, with `pmix.get.static`
+    /// the value is written to where it points.
+    fn PMIx_Get(
+        proc: Ptr<pmix_proc_t>, key: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, to: Ptr<Ptr<pmix_value_t>>,
+    ) -> Code {
+        let instance = instance()?;
+        let client = &instance.client;
+        let place = to.read().ok_or(BAD)?;
+        let info = from_c::infos(info, count)?;
+        let request = request(client, proc, key, &info)?;
+        let name = request.key.as_ref().map_or_else(String::new, |key| key.as_str().to_owned());
+        let owner = request.proc.clone();
+        let value = match client.known(&request).map_err(|error| error.status())? {
+            Lookup::Hit(value) => value,
+            Lookup::Absent => return Err(Status::ERR_NOT_FOUND),
+            Lookup::AskServer => asked(client.perform(ClientCall::Get { request, info: info.clone() }))?,
+        };
+        if info.is_set(keys::GET_STATIC_VALUES) {
+            if place.is_null() {
+                return Err(BAD);
+            }
+            place.write(to_c::value(&expanded(value)?)?);
+        } else if info.is_set(keys::GET_POINTER_VALUES) {
+            let mut kept = instance.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let same = |one: &&(ProcId, String, Value, _)| one.0 == owner && one.1 == name && one.2 == value;
+            let found = kept.0.iter().find(same).map(|one| one.3);
+            let at = match found {
+                Some(at) => at,
+                None => {
+                    let at = cmem::one(to_c::value(&expanded(value.clone())?)?);
+                    kept.0.push((owner, name, value, at));
+                    at
+                }
+            };
+            to.write(at);
+        } else {
+            to.write(cmem::one(to_c::value(&expanded(value)?)?));
+        }
+        Ok(())
+    }
+
+    /// The callback's value is gone when it returns.
+    fn PMIx_Get_nb(
+        proc: Ptr<pmix_proc_t>, key: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: ValueCallback,
+        cbdata: Ptr<Opaque>,
+    ) -> Code {
+        let callback = callback.ok_or(BAD)?;
+        let info = from_c::infos(info, count)?;
+        let request = request(&instance()?.client, proc, key, &info)?;
+        submit(ClientCall::Get { request, info }, move |answer| {
+            match asked(answer).and_then(expanded).and_then(|value| to_c::value(&value)) {
+                Ok(c) => {
+                    let at = cmem::one(c);
+                    callback(Status::SUCCESS.0, at, cbdata);
+                    free_array(at, 1);
+                }
+                Err(status) => callback(status.0, Ptr::NULL, cbdata),
+            }
+        })
+    }
+
+    /// Keeps a value for this process alone.
+    fn PMIx_Store_internal(proc: Ptr<pmix_proc_t>, key: Ptr<u8>, value: Ptr<pmix_value_t>) -> Code {
+        let instance = instance()?;
+        let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;
+        let value = from_c::value(&value.read().ok_or(BAD)?)?;
+        instance.client.store_internal(&proc, &from_c::name(key)?, value).map_err(|error| error.status())
+    }
+}
+
+/// No process, or one without namespace, is of the caller's own job; no key means all.
+fn request(
+    client: &Client,
+    proc: Ptr<pmix_proc_t>,
+    key: Ptr<u8>,
+    info: &[Info],
+) -> Result<LookupRequest, Status> {
+    let mut proc = match proc.read() {
+        Some(c) => from_c::proc(&c)?,
+        None => client.proc().clone(),
+    };
+    if proc.nspace.is_none() {
+        proc.nspace = client.proc().nspace.clone();
+    }
+    let key = if key.is_null() { None } else { Some(from_c::key(key)?) };
+    Ok(LookupRequest::new(proc, key, info))
+}
+
+fn asked(answer: Result<ClientReturn, Error>) -> Result<Value, Status> {
+    match answer.map_err(|error| error.status())? {
+        ClientReturn::Value(value) => value,
+        _ => Err(Status::ERROR),
+    }
+}
+
+/// Programs are not given compressed values.
+fn expanded(value: Value) -> Result<Value, Status> {
+    value.expanded(MOST_EXPANDED).map_err(|_| Status::ERR_UNPACK_FAILURE)
+}
+
+const MOST_EXPANDED: usize = 1 << 30;

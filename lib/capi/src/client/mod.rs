@@ -1,0 +1,14 @@
+//! The client's calls, a file per verb. Blocking ones wait on the calling thread; the others answer on the progress thread.
+
+mod abort;
+pub(crate) mod calls;
+mod commit;
+mod control;
+mod event;
+mod fence;
+pub(crate) mod get;
+mod init;
+mod log;
+mod publish;
+mod query;
+mod resolve;

@@ -1,0 +1,79 @@
+//! Memory that crosses the border is the C allocator's: headers of 4.2 expand `malloc` and `free` inside of programs.
+//!
+//! The only file that allocates for C or frees for it. When memory runs out the process ends, as anywhere in Rust.
+
+use std::alloc::{Layout, handle_alloc_error};
+
+use crate::pointer::{Plain, Ptr};
+
+/// Zeroed room for so many elements; NULL for none.
+pub(crate) fn array<T: Plain>(count: usize) -> Ptr<T> {
+    if count == 0 || size_of::<T>() == 0 {
+        return Ptr::NULL;
+    }
+    // SAFETY: calloc checks the product itself.
+    let raw = unsafe { libc::calloc(count, size_of::<T>()) };
+    if raw.is_null() {
+        handle_alloc_error(Layout::new::<T>());
+    }
+    Ptr::from_raw(raw.cast())
+}
+
+/// One element with this value.
+pub(crate) fn one<T: Plain>(value: T) -> Ptr<T> {
+    let room = array(1);
+    room.write(value);
+    room
+}
+
+/// An array of these; NULL for none.
+pub(crate) fn array_of<T: Plain>(items: &[T]) -> Ptr<T> {
+    let room = array(items.len());
+    for (index, item) in items.iter().enumerate() {
+        room.at(index).write(*item);
+    }
+    room
+}
+
+/// A copy of these bytes; NULL for none.
+pub(crate) fn bytes(bytes: &[u8]) -> Ptr<u8> {
+    let room = array(bytes.len());
+    room.fill(bytes);
+    room
+}
+
+/// A C string of these bytes.
+pub(crate) fn text(text: &[u8]) -> Ptr<u8> {
+    let room = array(text.len() + 1);
+    room.fill(text);
+    room
+}
+
+/// An array of C strings that ends with NULL; NULL for none.
+pub(crate) fn argv(texts: &[impl AsRef<[u8]>]) -> Ptr<Ptr<u8>> {
+    if texts.is_empty() {
+        return Ptr::NULL;
+    }
+    let room = array(texts.len() + 1);
+    for (index, one) in texts.iter().enumerate() {
+        room.at(index).write(text(one.as_ref()));
+    }
+    room
+}
+
+/// Gives back what `malloc` gave, here or in the program.
+pub(crate) fn free<T>(memory: Ptr<T>) {
+    // SAFETY: memory that PMIx structures own was allocated by malloc: the interface says so. NULL is allowed.
+    unsafe { libc::free(memory.raw().cast()) }
+}
+
+/// Gives back an array of C strings.
+pub(crate) fn free_argv(argv: Ptr<Ptr<u8>>) {
+    strings(argv).into_iter().for_each(free);
+    free(argv);
+}
+
+/// The strings of an array that ends with NULL.
+pub(crate) fn strings(argv: Ptr<Ptr<u8>>) -> Vec<Ptr<u8>> {
+    (0..).map_while(|index| argv.at(index).read().filter(|text| !argv.is_null() && !text.is_null())).collect()
+}

@@ -1,0 +1,288 @@
+//! Structures of C programs into values of ours. Everything is copied; nothing of the program's is kept.
+//!
+//! Names that are no UTF-8 or too long are refused with `PMIX_ERR_BAD_PARAM`, other text is taken as it is.
+
+use phalanx_spec::{DataType, ProcState, Rank, Status};
+use phalanx_wire::{
+    App, Blob, Coord, DataArray, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, Info,
+    InfoFlags, Key, NetStats, NodePid, NodeStats, Nspace, Pdata, ProcId, ProcInfo, ProcStats, Query, Regattr,
+    Regex2, ResourceUnit, Text, Timeval, TopologyBlob, Value,
+};
+
+use crate::cmem;
+use crate::element::{self, Place};
+use crate::guard::BAD;
+use crate::layout::*;
+use crate::pointer::{self, Opaque, Ptr};
+use crate::to_c::OURS;
+
+pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
+    let of = DataType(c.type_);
+    match element::place(of) {
+        _ if of == DataType::UNDEF => Ok(Value::Undef),
+        Place::Inside => {
+            let mut data = c.data;
+            element::read(of, Ptr::from_raw(&mut data).cast())
+        }
+        Place::Behind => {
+            let behind = c.data.get::<Ptr<Opaque>>();
+            // A NULL in place of a structure says as little as no value.
+            if behind.is_null() { Ok(Value::Undef) } else { element::read(of, behind) }
+        }
+    }
+}
+
+pub(crate) fn array(c: &pmix_data_array_t) -> Result<DataArray, Status> {
+    Ok(DataArray { of: DataType(c.type_), items: elements(DataType(c.type_), c.array, c.size)? })
+}
+
+/// Elements of one type that lie behind each other.
+pub(crate) fn elements(of: DataType, at: Ptr<Opaque>, count: usize) -> Result<Vec<Value>, Status> {
+    if at.is_null() || of == DataType::UNDEF {
+        return Ok(Vec::new());
+    }
+    let size = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+    (0..count).map(|index| element::read(of, at.cast::<u8>().at(index * size).cast())).collect()
+}
+
+pub(crate) fn info(c: &pmix_info_t) -> Result<Info, Status> {
+    Ok(Info { key: key_of(&c.key)?, flags: InfoFlags::from_bits_retain(c.flags), value: value(&c.value)? })
+}
+
+/// An array of infos, up to `count` or to the one that is marked as the end.
+pub(crate) fn infos(at: Ptr<pmix_info_t>, count: usize) -> Result<Vec<Info>, Status> {
+    at.items(count).map(|c| info(&c)).collect()
+}
+
+pub(crate) fn pdata(c: &pmix_pdata_t) -> Result<Pdata, Status> {
+    Ok(Pdata { proc: proc(&c.proc)?, key: key_of(&c.key)?, value: value(&c.value)? })
+}
+
+pub(crate) fn proc(c: &pmix_proc_t) -> Result<ProcId, Status> {
+    Ok(ProcId { nspace: nspace(&c.nspace)?, rank: Rank(c.rank) })
+}
+
+pub(crate) fn procs(at: Ptr<pmix_proc_t>, count: usize) -> Result<Vec<ProcId>, Status> {
+    at.items(count).map(|c| proc(&c)).collect()
+}
+
+/// A namespace in its array.
+pub(crate) fn nspace(c: &[u8]) -> Result<Nspace, Status> {
+    std::str::from_utf8(until_nul(c)).ok().and_then(|name| Nspace::new(name).ok()).ok_or(BAD)
+}
+
+fn key_of(c: &[u8]) -> Result<Key, Status> {
+    std::str::from_utf8(until_nul(c)).ok().and_then(|name| Key::new(name).ok()).ok_or(BAD)
+}
+
+/// A string that cannot be absent, such as a key.
+pub(crate) fn name(c: Ptr<u8>) -> Result<String, Status> {
+    String::from_utf8(c.text().ok_or(BAD)?).map_err(|_| BAD)
+}
+
+pub(crate) fn key(c: Ptr<u8>) -> Result<Key, Status> {
+    Key::new(&name(c)?).map_err(|_| BAD)
+}
+
+pub(crate) fn text(c: Ptr<u8>) -> Option<Text> {
+    c.text().map(|bytes| Text::from_bytes(&bytes))
+}
+
+/// An array of strings that ends with NULL.
+pub(crate) fn argv(c: Ptr<Ptr<u8>>) -> Vec<Text> {
+    cmem::strings(c).into_iter().filter_map(text).collect()
+}
+
+/// An array of keys that ends with NULL.
+pub(crate) fn keys(c: Ptr<Ptr<u8>>) -> Result<Vec<Key>, Status> {
+    cmem::strings(c).into_iter().map(key).collect()
+}
+
+pub(crate) fn blob(c: pmix_byte_object_t) -> Blob {
+    Blob::from(c.bytes.cast::<u8>().bytes(c.size))
+}
+
+pub(crate) fn data_buffer(c: &pmix_data_buffer_t) -> Blob {
+    Blob::from(c.base_ptr.bytes(c.bytes_used))
+}
+
+pub(crate) fn timeval(c: pointer::Timeval) -> Timeval {
+    Timeval { sec: c.sec, usec: c.usec }
+}
+
+pub(crate) fn app(c: &pmix_app_t) -> Result<App, Status> {
+    Ok(App {
+        cmd: text(c.cmd),
+        argv: argv(c.argv),
+        env: argv(c.env),
+        cwd: text(c.cwd),
+        max_procs: c.maxprocs,
+        info: infos(c.info, c.ninfo)?,
+    })
+}
+
+pub(crate) fn query(c: &pmix_query_t) -> Result<Query, Status> {
+    Ok(Query { keys: argv(c.keys), qualifiers: infos(c.qualifiers, c.nqual)? })
+}
+
+pub(crate) fn proc_info(c: &pmix_proc_info_t) -> Result<ProcInfo, Status> {
+    Ok(ProcInfo {
+        proc: proc(&c.proc)?,
+        hostname: text(c.hostname),
+        executable: text(c.executable_name),
+        pid: c.pid.cast_unsigned(),
+        state: ProcState(c.state),
+    })
+}
+
+pub(crate) fn envar(c: &pmix_envar_t) -> Envar {
+    Envar { name: text(c.envar), value: text(c.value), separator: c.separator }
+}
+
+pub(crate) fn coord(c: &pmix_coord_t) -> Coord {
+    Coord { view: c.view, coord: c.coord.items(c.dims).collect() }
+}
+
+pub(crate) fn regattr(c: &pmix_regattr_t) -> Regattr {
+    Regattr {
+        name: text(c.name),
+        key: Some(Text::from_bytes(&c.string)),
+        data_type: DataType(c.type_),
+        description: argv(c.description),
+    }
+}
+
+/// The list form of a set of ours. Bitmaps of hwloc are hwloc's: this library does not use it.
+pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
+    match c.source.text() {
+        _ if c.bitmap.is_null() => Ok(None),
+        Some(source) if source == OURS => Ok(text(c.bitmap.cast())),
+        _ => Err(Status::ERR_NOT_SUPPORTED),
+    }
+}
+
+/// The XML of a topology of ours, see [`cpuset`].
+pub(crate) fn topology(c: &pmix_topology_t) -> Result<TopologyBlob, Status> {
+    match c.source.text() {
+        Some(source) if source == OURS => {
+            Ok(TopologyBlob { xml: text(c.topology.cast()), support: Vec::new() })
+        }
+        _ => Err(Status::ERR_NOT_SUPPORTED),
+    }
+}
+
+pub(crate) fn geometry(c: &pmix_geometry_t) -> Geometry {
+    Geometry {
+        fabric: c.fabric as u64,
+        uuid: text(c.uuid),
+        os_name: text(c.osname),
+        coordinates: c.coordinates.items(c.ncoords).map(|one| coord(&one)).collect(),
+    }
+}
+
+pub(crate) fn device_distance(c: &pmix_device_distance_t) -> DeviceDistance {
+    DeviceDistance {
+        uuid: text(c.uuid),
+        os_name: text(c.osname),
+        device_type: c.type_,
+        min: c.mindist,
+        max: c.maxdist,
+    }
+}
+
+pub(crate) fn endpoint(c: &pmix_endpoint_t) -> Endpoint {
+    Endpoint { uuid: text(c.uuid), os_name: text(c.osname), bytes: blob(c.endpt) }
+}
+
+pub(crate) fn device(c: &pmix_device_t) -> Device {
+    Device { uuid: text(c.uuid), os_name: text(c.osname), device_type: c.type_ }
+}
+
+pub(crate) fn resource_unit(c: &pmix_resource_unit_t) -> ResourceUnit {
+    ResourceUnit { device_type: c.type_, count: c.count as u64 }
+}
+
+pub(crate) fn node_pid(c: &pmix_node_pid_t) -> NodePid {
+    NodePid { hostname: text(c.hostname), node_id: c.nodeid, pid: c.pid.cast_unsigned() }
+}
+
+pub(crate) fn regex2(c: &pmix_regex2_t) -> Regex2 {
+    Regex2 { kind: text(c.type_), bytes: Blob::from(c.bytes.bytes(c.len)) }
+}
+
+pub(crate) fn proc_stats(c: &pmix_proc_stats_t) -> Result<ProcStats, Status> {
+    Ok(ProcStats {
+        node: text(c.node),
+        proc: proc(&c.proc)?,
+        pid: c.pid.cast_unsigned(),
+        cmd: text(c.cmd),
+        state: c.state,
+        time: timeval(c.time),
+        priority: c.priority,
+        threads: c.num_threads.cast_signed(),
+        pss: c.pss,
+        vsize: c.vsize,
+        rss: c.rss,
+        processor: c.processor.cast_signed(),
+        sample_time: timeval(c.sample_time),
+    })
+}
+
+pub(crate) fn disk_stats(c: &pmix_disk_stats_t) -> DiskStats {
+    DiskStats {
+        disk: text(c.disk),
+        counters: [
+            c.num_reads_completed,
+            c.num_reads_merged,
+            c.num_sectors_read,
+            c.milliseconds_reading,
+            c.num_writes_completed,
+            c.num_writes_merged,
+            c.num_sectors_written,
+            c.milliseconds_writing,
+            c.num_ios_in_progress,
+            c.milliseconds_io,
+            c.weighted_milliseconds_io,
+        ],
+    }
+}
+
+pub(crate) fn net_stats(c: &pmix_net_stats_t) -> NetStats {
+    NetStats {
+        interface: text(c.net_interface),
+        counters: [
+            c.num_bytes_recvd,
+            c.num_packets_recvd,
+            c.num_recv_errs,
+            c.num_bytes_sent,
+            c.num_packets_sent,
+            c.num_send_errs,
+        ],
+    }
+}
+
+pub(crate) fn node_stats(c: &pmix_node_stats_t) -> NodeStats {
+    NodeStats {
+        node: text(c.node),
+        gauges: [
+            c.la,
+            c.la5,
+            c.la15,
+            c.total_mem,
+            c.free_mem,
+            c.buffers,
+            c.cached,
+            c.swap_cached,
+            c.swap_total,
+            c.swap_free,
+            c.mapped,
+        ],
+        sample_time: timeval(c.sample_time),
+        disks: c.diskstats.items(c.ndiskstats).map(|one| disk_stats(&one)).collect(),
+        nets: c.netstats.items(c.nnetstats).map(|one| net_stats(&one)).collect(),
+    }
+}
+
+fn until_nul(c: &[u8]) -> &[u8] {
+    c.split(|byte| *byte == 0).next().unwrap_or_default()
+}

@@ -1,0 +1,143 @@
+//! Lists of infos that grow: a program holds one without knowing what it is.
+
+use phalanx_spec::{DataType, Status};
+use phalanx_wire::InfoFlags;
+
+use crate::cmem;
+use crate::guard::{BAD, exported};
+use crate::layout::*;
+use crate::names::fixed;
+use crate::pointer::{Opaque, Ptr};
+use crate::release::{Release, free_array};
+use crate::value::{copied, copied_info, loaded};
+
+/// Each info is an allocation of its own: a program may keep pointers to them while the list grows.
+#[derive(Default)]
+struct List(Vec<Ptr<pmix_info_t>>);
+
+exported! {
+    fn PMIx_Info_list_start() -> Ptr<Opaque> {
+        Ptr::to_owned(List::default())
+    }
+
+    fn PMIx_Info_list_release(list: Ptr<Opaque>) {
+        if let Some(list) = list.take_owned::<List>() {
+            list.0.into_iter().for_each(|info| free_array(info, 1));
+        }
+    }
+
+    fn PMIx_Info_list_add(list: Ptr<Opaque>, key: Ptr<u8>, data: Ptr<Opaque>, of: u16) -> Code {
+        let info = new(key, loaded(data, DataType(of))?)?;
+        add(list, info, true)
+    }
+
+    fn PMIx_Info_list_prepend(list: Ptr<Opaque>, key: Ptr<u8>, data: Ptr<Opaque>, of: u16) -> Code {
+        let info = new(key, loaded(data, DataType(of))?)?;
+        let list = list.owned::<List>().ok_or(BAD)?;
+        list.0.insert(0, cmem::one(info));
+        Ok(())
+    }
+
+    /// With `overwrite`, a value that is there under the same key is replaced, else it stays.
+    fn PMIx_Info_list_add_unique(
+        list: Ptr<Opaque>, key: Ptr<u8>, data: Ptr<Opaque>, of: u16, overwrite: bool,
+    ) -> Code {
+        add_unique(list, new(key, loaded(data, DataType(of))?)?, overwrite)
+    }
+
+    fn PMIx_Info_list_add_value(list: Ptr<Opaque>, key: Ptr<u8>, value: Ptr<pmix_value_t>) -> Code {
+        add(list, new(key, copied(&value.read().ok_or(BAD)?)?)?, true)
+    }
+
+    fn PMIx_Info_list_add_value_unique(
+        list: Ptr<Opaque>, key: Ptr<u8>, value: Ptr<pmix_value_t>, overwrite: bool,
+    ) -> Code {
+        add_unique(list, new(key, copied(&value.read().ok_or(BAD)?)?)?, overwrite)
+    }
+
+    fn PMIx_Info_list_xfer(list: Ptr<Opaque>, info: Ptr<pmix_info_t>) -> Code {
+        add(list, copied_info(&info.read().ok_or(BAD)?)?, true)
+    }
+
+    fn PMIx_Info_list_xfer_unique(list: Ptr<Opaque>, info: Ptr<pmix_info_t>, overwrite: bool) -> Code {
+        add_unique(list, copied_info(&info.read().ok_or(BAD)?)?, overwrite)
+    }
+
+    /// The value stays the program's: the list only refers to it.
+    fn PMIx_Info_list_insert(list: Ptr<Opaque>, info: Ptr<pmix_info_t>) -> Code {
+        let c = info.read().ok_or(BAD)?;
+        add(list, pmix_info_t { flags: c.flags | InfoFlags::PERSISTENT.bits(), ..c }, true)
+    }
+
+    /// An array with copies of all infos, the last marked as the end.
+    fn PMIx_Info_list_convert(list: Ptr<Opaque>, to: Ptr<pmix_data_array_t>) -> Code {
+        let list = list.owned::<List>().ok_or(BAD)?;
+        if to.is_null() {
+            return Err(BAD);
+        }
+        let mut all = Vec::with_capacity(list.0.len());
+        for info in list.0.iter().filter_map(|info| info.read()) {
+            all.push(copied_info(&info)?);
+        }
+        let Some(last) = all.last_mut() else {
+            to.write(pmix_data_array_t { type_: DataType::INFO.0, ..pmix_data_array_t::EMPTY });
+            return Err(Status::ERR_EMPTY);
+        };
+        last.flags |= InfoFlags::ARRAY_END.bits();
+        to.write(pmix_data_array_t {
+            type_: DataType::INFO.0,
+            size: all.len(),
+            array: cmem::array_of(&all).cast(),
+        });
+        Ok(())
+    }
+
+    fn PMIx_Info_list_get_size(list: Ptr<Opaque>) -> usize {
+        list.owned::<List>().map_or(0, |list| list.0.len())
+    }
+
+    /// The info `prev` (NULL: the first); `next` is set to the one behind it, NULL at the end.
+    fn PMIx_Info_list_get_info(list: Ptr<Opaque>, prev: Ptr<Opaque>, next: Ptr<Ptr<Opaque>>) -> Ptr<pmix_info_t> {
+        let Some(list) = list.owned::<List>() else { return Ptr::NULL };
+        let at = if prev.is_null() { Some(0) } else { list.0.iter().position(|info| info.cast() == prev) };
+        let behind = at.and_then(|at| list.0.get(at + 1));
+        next.write(behind.map_or(Ptr::NULL, |info| info.cast()));
+        at.and_then(|at| list.0.get(at)).copied().unwrap_or(Ptr::NULL)
+    }
+}
+
+fn new(key: Ptr<u8>, value: pmix_value_t) -> Result<pmix_info_t, Status> {
+    if key.is_null() {
+        value.release();
+        return Err(BAD);
+    }
+    Ok(pmix_info_t { key: fixed(key), flags: 0, value })
+}
+
+fn add(list: Ptr<Opaque>, info: pmix_info_t, wanted: bool) -> Result<(), Status> {
+    match list.owned::<List>() {
+        Some(list) if wanted => {
+            list.0.push(cmem::one(info));
+            Ok(())
+        }
+        known => {
+            info.release();
+            known.map(|_| ()).ok_or(BAD)
+        }
+    }
+}
+
+fn add_unique(list: Ptr<Opaque>, info: pmix_info_t, overwrite: bool) -> Result<(), Status> {
+    let same = |at: &Ptr<pmix_info_t>| at.read().is_some_and(|c| c.key == info.key);
+    let known = list.owned::<List>().and_then(|list| list.0.iter().position(same));
+    match (known, list.owned::<List>()) {
+        (Some(at), Some(list)) if overwrite => {
+            if let Some(old) = list.0.get(at) {
+                old.read().inspect(Release::release);
+                old.write(info);
+            }
+            Ok(())
+        }
+        (known, _) => add(list, info, known.is_none()),
+    }
+}

@@ -1,0 +1,29 @@
+//! The C interface of PMIx: every function of the headers in `lib/libpmix/include`, over the native library.
+//!
+//! `pointer.rs` follows pointers, `cmem.rs` allocates, `guard.rs` makes C functions of Rust bodies; all other files are
+//! ordinary Rust. `element.rs`, `from_c.rs`, `to_c.rs` and `release.rs` know the structures, `instance.rs` the process's
+//! client; the rest are the functions, a file per section of the standard. Nothing here speaks to a server itself.
+#![allow(non_camel_case_types)]
+
+mod argv;
+mod client;
+mod cmem;
+mod data;
+mod element;
+mod from_c;
+mod guard;
+mod info_list;
+mod instance;
+#[rustfmt::skip]
+mod layout;
+#[rustfmt::skip]
+mod name_block;
+mod names;
+mod pointer;
+mod regex;
+mod release;
+mod strings;
+mod structs;
+mod to_c;
+mod unsupported;
+mod value;

@@ -1,0 +1,186 @@
+//! Pointers of C programs: the one place where they are followed.
+//!
+//! Whether a pointer is valid, and for how many elements, is what a program promises by calling us with it; nobody but a
+//! program and `cmem.rs` makes one. What is behind it is copied out or in, never borrowed for longer than a call lasts.
+//! NULL is always noticed here.
+
+use std::mem::MaybeUninit;
+
+/// A pointer to one `T` or to an array of them.
+#[repr(transparent)]
+pub(crate) struct Ptr<T>(*mut T);
+
+/// What a `void *` points to.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Opaque([u8; 0]);
+
+/// C's `struct timeval`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Timeval {
+    pub(crate) sec: i64,
+    pub(crate) usec: i64,
+}
+
+/// The union of a `pmix_value_t`: which member is there says the type beside it.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub(crate) struct Data([MaybeUninit<u8>; 24]);
+
+/// Types without invariants: whatever bytes a C program has put there is a value, zeroes included.
+///
+/// # Safety
+/// Exactly that, and the type must have C's layout.
+pub(crate) unsafe trait Plain: Copy {}
+
+macro_rules! plain {
+    ($($name:ty)+) => {$(
+        // SAFETY: integers, floats, pointers and C structs of them.
+        unsafe impl $crate::pointer::Plain for $name {}
+    )+};
+}
+pub(crate) use plain;
+
+plain! { u8 u16 u32 u64 usize i8 i16 i32 i64 f32 f64 Opaque Timeval Data [u8; 256] [u8; 512] }
+
+// SAFETY: any address is a value.
+unsafe impl<T> Plain for Ptr<T> {}
+
+impl<T> Clone for Ptr<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Ptr<T> {}
+
+impl<T> PartialEq for Ptr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+// SAFETY: an address; who follows it on another thread does so on the program's word, as on this one.
+unsafe impl<T> Send for Ptr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Ptr<T> {}
+
+impl<T> Ptr<T> {
+    pub(crate) const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
+
+    pub(crate) fn from_raw(raw: *mut T) -> Ptr<T> {
+        Ptr(raw)
+    }
+
+    pub(crate) fn raw(self) -> *mut T {
+        self.0
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn cast<U>(self) -> Ptr<U> {
+        Ptr(self.0.cast())
+    }
+
+    /// The element `index` places further on.
+    pub(crate) fn at(self, index: usize) -> Ptr<T> {
+        Ptr(self.0.wrapping_add(index))
+    }
+
+    /// Like `at`, but NULL stays NULL.
+    pub(crate) fn offset(self, index: usize) -> Ptr<T> {
+        if self.is_null() { self } else { self.at(index) }
+    }
+
+    /// How far `later` lies behind, in elements; 0 if it does not.
+    pub(crate) fn distance_to(self, later: Ptr<T>) -> usize {
+        (later.0 as usize).saturating_sub(self.0 as usize) / size_of::<T>().max(1)
+    }
+}
+
+impl<T: Plain> Ptr<T> {
+    /// What is there; nothing behind NULL.
+    pub(crate) fn read(self) -> Option<T> {
+        // SAFETY: not NULL, so the program's word holds; any bytes are a T.
+        (!self.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// Nothing happens behind NULL.
+    pub(crate) fn write(self, value: T) {
+        if !self.is_null() {
+            // SAFETY: not NULL, so the program's word holds. Nothing is dropped: T is Copy.
+            unsafe { self.0.write_unaligned(value) }
+        }
+    }
+
+    /// The elements of an array; none behind NULL.
+    pub(crate) fn items(self, count: usize) -> impl Iterator<Item = T> {
+        let count = if self.is_null() { 0 } else { count };
+        (0..count).filter_map(move |index| self.at(index).read())
+    }
+}
+
+impl Ptr<u8> {
+    /// A copy of so many bytes.
+    pub(crate) fn bytes(self, count: usize) -> Vec<u8> {
+        if self.is_null() {
+            return Vec::new();
+        }
+        // SAFETY: not NULL, so the program's word holds for `count` bytes.
+        unsafe { std::slice::from_raw_parts(self.0, count) }.to_vec()
+    }
+
+    /// A copy of a C string, without its NUL; nothing behind NULL.
+    pub(crate) fn text(self) -> Option<Vec<u8>> {
+        // SAFETY: not NULL, so it is a C string on the program's word.
+        (!self.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(self.0.cast()) }.to_bytes().to_vec())
+    }
+
+    /// Puts these bytes there; nothing happens behind NULL.
+    pub(crate) fn fill(self, bytes: &[u8]) {
+        if !self.is_null() {
+            // SAFETY: not NULL, so the program's word holds for as many bytes; ours cannot overlap them.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, bytes.len()) }
+        }
+    }
+}
+
+impl Ptr<Opaque> {
+    /// Makes a value of ours into what a program holds without knowing what it is.
+    pub(crate) fn to_owned<T: 'static>(value: T) -> Ptr<Opaque> {
+        Ptr(Box::into_raw(Box::new(value)).cast())
+    }
+
+    /// What [`to_owned`](Self::to_owned) made; the program's word stands for the type and for one use at a time.
+    pub(crate) fn owned<'a, T: 'static>(self) -> Option<&'a mut T> {
+        // SAFETY: NULL, or from to_owned on the program's word.
+        unsafe { self.0.cast::<T>().as_mut() }
+    }
+
+    /// Takes it back; it is not used any more, on the program's word.
+    pub(crate) fn take_owned<T: 'static>(self) -> Option<Box<T>> {
+        // SAFETY: from to_owned on the program's word, and not NULL.
+        (!self.is_null()).then(|| unsafe { Box::from_raw(self.0.cast::<T>()) })
+    }
+}
+
+impl Data {
+    pub(crate) const ZERO: Data = Data([MaybeUninit::new(0); 24]);
+
+    pub(crate) fn get<T: Plain>(&self) -> T {
+        const { assert!(size_of::<T>() <= size_of::<Data>()) }
+        // SAFETY: large enough; what a program sets only in part, C reads in whole as well.
+        unsafe { self.0.as_ptr().cast::<T>().read_unaligned() }
+    }
+
+    pub(crate) fn of<T: Plain>(value: T) -> Data {
+        const { assert!(size_of::<T>() <= size_of::<Data>()) }
+        let mut data = Data::ZERO;
+        // SAFETY: large enough.
+        unsafe { data.0.as_mut_ptr().cast::<T>().write_unaligned(value) }
+        data
+    }
+}

@@ -1,0 +1,243 @@
+//! Frees what C structures own, and leaves them empty. The structures themselves belong to whoever has them.
+
+use phalanx_spec::DataType;
+
+use crate::cmem;
+use crate::element::{self, Place};
+use crate::layout::*;
+use crate::pointer::{Data, Opaque, Plain, Ptr};
+use crate::to_c::OURS;
+
+/// A structure that owns memory.
+pub(crate) trait Release: Plain {
+    /// What a new one holds.
+    const EMPTY: Self;
+
+    /// Frees what it owns, one level after the other.
+    fn release(&self);
+}
+
+/// Frees what the structure there owns, and empties it.
+pub(crate) fn destruct<T: Release>(at: Ptr<T>) {
+    if let Some(c) = at.read() {
+        c.release();
+        at.write(T::EMPTY);
+    }
+}
+
+/// Frees an array with all that its elements own.
+pub(crate) fn free_array<T: Release>(at: Ptr<T>, count: usize) {
+    at.items(count).for_each(|c| c.release());
+    cmem::free(at);
+}
+
+/// Frees what elements of a type own.
+pub(crate) fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
+    fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
+        at.cast::<T>().items(count).for_each(|c| c.release());
+    }
+    match of {
+        DataType::STRING => at.cast::<Ptr<u8>>().items(count).for_each(cmem::free),
+        DataType::VALUE => all::<pmix_value_t>(at, count),
+        DataType::APP => all::<pmix_app_t>(at, count),
+        DataType::INFO => all::<pmix_info_t>(at, count),
+        DataType::PDATA => all::<pmix_pdata_t>(at, count),
+        DataType::BYTE_OBJECT
+        | DataType::COMPRESSED_STRING
+        | DataType::COMPRESSED_BYTE_OBJECT
+        | DataType::REGEX => all::<pmix_byte_object_t>(at, count),
+        DataType::PROC_INFO => all::<pmix_proc_info_t>(at, count),
+        DataType::DATA_ARRAY => all::<pmix_data_array_t>(at, count),
+        DataType::QUERY => all::<pmix_query_t>(at, count),
+        DataType::ENVAR => all::<pmix_envar_t>(at, count),
+        DataType::COORD => all::<pmix_coord_t>(at, count),
+        DataType::REGATTR => all::<pmix_regattr_t>(at, count),
+        DataType::PROC_CPUSET => all::<pmix_cpuset_t>(at, count),
+        DataType::TOPO => all::<pmix_topology_t>(at, count),
+        DataType::GEOMETRY => all::<pmix_geometry_t>(at, count),
+        DataType::DEVICE_DIST => all::<pmix_device_distance_t>(at, count),
+        DataType::ENDPOINT => all::<pmix_endpoint_t>(at, count),
+        DataType::PROC_STATS => all::<pmix_proc_stats_t>(at, count),
+        DataType::DISK_STATS => all::<pmix_disk_stats_t>(at, count),
+        DataType::NET_STATS => all::<pmix_net_stats_t>(at, count),
+        DataType::NODE_STATS => all::<pmix_node_stats_t>(at, count),
+        DataType::DATA_BUFFER => all::<pmix_data_buffer_t>(at, count),
+        DataType::DEVICE => all::<pmix_device_t>(at, count),
+        DataType::NODE_PID => all::<pmix_node_pid_t>(at, count),
+        DataType::REGEX2 => all::<pmix_regex2_t>(at, count),
+        // All others own nothing.
+        _ => {}
+    }
+}
+
+/// Makes elements of zeroes empty, where that is something else.
+pub(crate) fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
+    fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
+        (0..count).for_each(|index| at.cast::<T>().at(index).write(T::EMPTY));
+    }
+    match of {
+        DataType::PROC => all::<pmix_proc_t>(at, count),
+        DataType::PROC_INFO => all::<pmix_proc_info_t>(at, count),
+        DataType::PDATA => all::<pmix_pdata_t>(at, count),
+        DataType::DEVICE_DIST => all::<pmix_device_distance_t>(at, count),
+        DataType::NODE_PID => all::<pmix_node_pid_t>(at, count),
+        DataType::PROC_STATS => all::<pmix_proc_stats_t>(at, count),
+        _ => {}
+    }
+}
+
+impl Release for pmix_value_t {
+    const EMPTY: Self = pmix_value_t { type_: DataType::UNDEF.0, data: Data::ZERO };
+
+    fn release(&self) {
+        let of = DataType(self.type_);
+        match element::place(of) {
+            Place::Inside => {
+                let mut data = self.data;
+                elements(of, Ptr::from_raw(&mut data).cast(), 1);
+            }
+            Place::Behind => {
+                let behind = self.data.get::<Ptr<Opaque>>();
+                elements(of, behind, 1);
+                cmem::free(behind);
+            }
+        }
+    }
+}
+
+impl Release for pmix_data_array_t {
+    const EMPTY: Self = pmix_data_array_t { type_: DataType::UNDEF.0, size: 0, array: Ptr::NULL };
+
+    fn release(&self) {
+        elements(DataType(self.type_), self.array, self.size);
+        cmem::free(self.array);
+    }
+}
+
+/// Structures by their members: what is done to free each, and what an empty one holds.
+macro_rules! releases {
+    ($($name:ident { $($field:ident: $empty:expr),+ $(,)? } |$c:ident| $body:block)+) => {$(
+        impl Release for $name {
+            const EMPTY: Self = $name { $($field: $empty),+ };
+
+            fn release(&self) {
+                let $c = self;
+                $body
+            }
+        }
+    )+};
+}
+
+const NO_PROC: pmix_proc_t = pmix_proc_t { nspace: [0; 256], rank: phalanx_spec::Rank::UNDEF.0 };
+const NO_TIME: crate::pointer::Timeval = crate::pointer::Timeval { sec: 0, usec: 0 };
+
+releases! {
+    pmix_proc_t { nspace: [0; 256], rank: phalanx_spec::Rank::UNDEF.0 } |_c| {}
+    pmix_info_t { key: [0; 512], flags: 0, value: pmix_value_t::EMPTY } |c| {
+        // Values of persistent infos belong to somebody else.
+        if c.flags & phalanx_wire::InfoFlags::PERSISTENT.bits() == 0 {
+            c.value.release();
+        }
+    }
+    pmix_pdata_t { proc: NO_PROC, key: [0; 512], value: pmix_value_t::EMPTY } |c| { c.value.release() }
+    pmix_byte_object_t { bytes: Ptr::NULL, size: 0 } |c| { cmem::free(c.bytes) }
+    pmix_app_t {
+        cmd: Ptr::NULL, argv: Ptr::NULL, env: Ptr::NULL, cwd: Ptr::NULL, maxprocs: 0, info: Ptr::NULL, ninfo: 0
+    } |c| {
+        cmem::free(c.cmd);
+        cmem::free_argv(c.argv);
+        cmem::free_argv(c.env);
+        cmem::free(c.cwd);
+        free_array(c.info, c.ninfo);
+    }
+    pmix_query_t { keys: Ptr::NULL, qualifiers: Ptr::NULL, nqual: 0 } |c| {
+        cmem::free_argv(c.keys);
+        free_array(c.qualifiers, c.nqual);
+    }
+    pmix_proc_info_t {
+        proc: NO_PROC, hostname: Ptr::NULL, executable_name: Ptr::NULL, pid: 0, exit_code: 0, state: 0
+    } |c| {
+        cmem::free(c.hostname);
+        cmem::free(c.executable_name);
+    }
+    pmix_envar_t { envar: Ptr::NULL, value: Ptr::NULL, separator: 0 } |c| {
+        cmem::free(c.envar);
+        cmem::free(c.value);
+    }
+    pmix_coord_t { view: 0, coord: Ptr::NULL, dims: 0 } |c| { cmem::free(c.coord) }
+    pmix_regattr_t { name: Ptr::NULL, string: [0; 512], type_: 0, description: Ptr::NULL } |c| {
+        cmem::free(c.name);
+        cmem::free_argv(c.description);
+    }
+    pmix_cpuset_t { source: Ptr::NULL, bitmap: Ptr::NULL } |c| {
+        // What hwloc has allocated only hwloc can free.
+        if c.source.text().is_some_and(|source| source == OURS) {
+            cmem::free(c.bitmap);
+        }
+        cmem::free(c.source);
+    }
+    pmix_topology_t { source: Ptr::NULL, topology: Ptr::NULL } |c| {
+        if c.source.text().is_some_and(|source| source == OURS) {
+            cmem::free(c.topology);
+        }
+        cmem::free(c.source);
+    }
+    pmix_geometry_t { fabric: 0, uuid: Ptr::NULL, osname: Ptr::NULL, coordinates: Ptr::NULL, ncoords: 0 } |c| {
+        cmem::free(c.uuid);
+        cmem::free(c.osname);
+        free_array(c.coordinates, c.ncoords);
+    }
+    pmix_device_distance_t {
+        uuid: Ptr::NULL, osname: Ptr::NULL, type_: 0, mindist: u16::MAX, maxdist: u16::MAX
+    } |c| {
+        cmem::free(c.uuid);
+        cmem::free(c.osname);
+    }
+    pmix_endpoint_t { uuid: Ptr::NULL, osname: Ptr::NULL, endpt: pmix_byte_object_t::EMPTY } |c| {
+        cmem::free(c.uuid);
+        cmem::free(c.osname);
+        c.endpt.release();
+    }
+    pmix_device_t { uuid: Ptr::NULL, osname: Ptr::NULL, type_: 0 } |c| {
+        cmem::free(c.uuid);
+        cmem::free(c.osname);
+    }
+    pmix_resource_unit_t { type_: 0, count: 0 } |_c| {}
+    pmix_node_pid_t { hostname: Ptr::NULL, nodeid: u32::MAX, pid: 0 } |c| { cmem::free(c.hostname) }
+    pmix_regex2_t { type_: Ptr::NULL, bytes: Ptr::NULL, len: 0 } |c| {
+        cmem::free(c.type_);
+        cmem::free(c.bytes);
+    }
+    pmix_data_buffer_t {
+        base_ptr: Ptr::NULL, pack_ptr: Ptr::NULL, unpack_ptr: Ptr::NULL, bytes_allocated: 0, bytes_used: 0
+    } |c| { cmem::free(c.base_ptr) }
+    pmix_fabric_t { name: Ptr::NULL, index: 0, info: Ptr::NULL, ninfo: 0, module: Ptr::NULL } |c| {
+        cmem::free(c.name);
+        free_array(c.info, c.ninfo);
+    }
+    pmix_proc_stats_t {
+        node: Ptr::NULL, proc: NO_PROC, pid: 0, cmd: Ptr::NULL, state: 0, time: NO_TIME, priority: 0, num_threads: 0,
+        pss: 0.0, vsize: 0.0, rss: 0.0, peak_vsize: 0.0, percent_cpu: 0.0, processor: 0, sample_time: NO_TIME
+    } |c| {
+        cmem::free(c.node);
+        cmem::free(c.cmd);
+    }
+    pmix_disk_stats_t {
+        disk: Ptr::NULL, num_reads_completed: 0, num_reads_merged: 0, num_sectors_read: 0, milliseconds_reading: 0,
+        num_writes_completed: 0, num_writes_merged: 0, num_sectors_written: 0, milliseconds_writing: 0,
+        num_ios_in_progress: 0, milliseconds_io: 0, weighted_milliseconds_io: 0
+    } |c| { cmem::free(c.disk) }
+    pmix_net_stats_t {
+        net_interface: Ptr::NULL, num_bytes_recvd: 0, num_packets_recvd: 0, num_recv_errs: 0, num_bytes_sent: 0,
+        num_packets_sent: 0, num_send_errs: 0
+    } |c| { cmem::free(c.net_interface) }
+    pmix_node_stats_t {
+        node: Ptr::NULL, la: 0.0, la5: 0.0, la15: 0.0, total_mem: 0.0, free_mem: 0.0, buffers: 0.0, cached: 0.0,
+        swap_cached: 0.0, swap_total: 0.0, swap_free: 0.0, mapped: 0.0, sample_time: NO_TIME, diskstats: Ptr::NULL,
+        ndiskstats: 0, netstats: Ptr::NULL, nnetstats: 0
+    } |c| {
+        cmem::free(c.node);
+        free_array(c.diskstats, c.ndiskstats);
+        free_array(c.netstats, c.nnetstats);
+    }
+}

@@ -1,0 +1,97 @@
+//! What the runtime has no meaning for yet. The one place that says so.
+//!
+//! Arguments are not looked at, so none are declared: in C's calling convention the caller alone cares for them.
+
+use phalanx_spec::Status;
+
+use crate::client::calls::OpCallback;
+use crate::guard::exported;
+use crate::instance::instance;
+use crate::layout::pmix_proc_t;
+use crate::pointer::{Opaque, Ptr};
+
+macro_rules! not_supported {
+    ($($name:ident)+) => {
+        exported! {
+            $(fn $name() -> Code {
+                instance()?;
+                Err(Status::ERR_NOT_SUPPORTED)
+            })+
+        }
+    };
+}
+
+// Calls of clients.
+not_supported! {
+    PMIx_Allocation_request PMIx_Allocation_request_nb
+    PMIx_Compute_distances PMIx_Compute_distances_nb
+    PMIx_Connect PMIx_Connect_nb PMIx_Disconnect PMIx_Disconnect_nb
+    PMIx_Fabric_deregister PMIx_Fabric_deregister_nb PMIx_Fabric_register PMIx_Fabric_register_nb
+    PMIx_Fabric_update PMIx_Fabric_update_nb
+    PMIx_Get_cpuset PMIx_Get_relative_locality PMIx_Load_topology PMIx_Parse_cpuset_string
+    PMIx_Get_credential PMIx_Get_credential_nb PMIx_Validate_credential PMIx_Validate_credential_nb
+    PMIx_Group_construct PMIx_Group_construct_nb PMIx_Group_destruct PMIx_Group_destruct_nb
+    PMIx_Group_invite PMIx_Group_invite_nb PMIx_Group_join PMIx_Group_join_nb PMIx_Group_leave PMIx_Group_leave_nb
+    PMIx_IOF_deregister PMIx_IOF_pull PMIx_IOF_push
+    PMIx_Process_monitor PMIx_Process_monitor_nb
+    PMIx_Register_attributes
+    PMIx_Resource_block PMIx_Resource_block_nb PMIx_Session_control
+    PMIx_Spawn PMIx_Spawn_nb
+    PMIx_generate_regex2 PMIx_parse_regex2
+}
+
+exported! {
+    /// Nobody can ask for a process to be watched yet, so nobody waits for this.
+    fn PMIx_Heartbeat() {}
+}
+
+macro_rules! not_initialized {
+    ($($name:ident)+) => {
+        exported! {
+            $(fn $name() -> Code {
+                Err(Status::ERR_INIT)
+            })+
+        }
+    };
+}
+
+exported! {
+    /// Neither the server's nor the tool's role can be begun with this library yet.
+    fn PMIx_server_init() -> Code {
+        Err(Status::ERR_NOT_SUPPORTED)
+    }
+
+    fn PMIx_tool_init() -> Code {
+        Err(Status::ERR_NOT_SUPPORTED)
+    }
+
+    fn PMIx_tool_is_connected() -> bool {
+        false
+    }
+
+    fn PMIx_server_deregister_client(proc: Ptr<pmix_proc_t>, callback: OpCallback, cbdata: Ptr<Opaque>) {
+        let _ = proc;
+        if let Some(callback) = callback {
+            callback(Status::ERR_INIT.0, cbdata);
+        }
+    }
+
+    fn PMIx_server_deregister_nspace(nspace: Ptr<u8>, callback: OpCallback, cbdata: Ptr<Opaque>) {
+        let _ = nspace;
+        if let Some(callback) = callback {
+            callback(Status::ERR_INIT.0, cbdata);
+        }
+    }
+}
+
+// Calls of servers and tools, which have therefore not been begun.
+not_initialized! {
+    PMIx_server_IOF_deliver PMIx_server_collect_inventory PMIx_server_collect_job_info
+    PMIx_server_define_process_set PMIx_server_delete_process_set PMIx_server_deliver_inventory
+    PMIx_server_deregister_resources PMIx_server_dmodex_request PMIx_server_finalize
+    PMIx_server_generate_cpuset PMIx_server_generate_cpuset_string PMIx_server_generate_locality_string
+    PMIx_server_register_client PMIx_server_register_nspace PMIx_server_register_resources
+    PMIx_server_setup_application PMIx_server_setup_fork PMIx_server_setup_local_support
+    PMIx_tool_attach_to_server PMIx_tool_connect_to_server PMIx_tool_disconnect PMIx_tool_finalize
+    PMIx_tool_get_servers PMIx_tool_set_server PMIx_tool_set_server_module
+}
