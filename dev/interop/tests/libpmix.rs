@@ -63,9 +63,8 @@ fn ranks_say_whose_library_they_use() {
     let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
     for job in [px(["-n", "2"]).arg(&program), mpirun(2).arg(&program)] {
         let outcome = on_ours(job).run().expect_code(0);
-        for rank in 0..2 {
-            outcome.expect_stdout(&[&format!("rank {rank} of 2: {version}")]);
-        }
+        let lines = [0, 1].map(|rank| format!("rank {rank} of 2: {version}"));
+        outcome.expect_stdout(&[&lines[0], &lines[1]]);
     }
 }
 
@@ -163,6 +162,6 @@ fn source(name: &str) -> PathBuf {
 fn compile(mut command: Command) {
     let include: &Path = &workspace().join("lib/libpmix/include");
     command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
-    let output = command.output().unwrap();
+    let output = command.output().expect("running a compiler");
     assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
 }
