@@ -6,7 +6,7 @@ use std::time::Duration;
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{HostOp, HostReply, Machine};
 use phalanx_spec::{IofChannel, Range, Rank, Status};
-use phalanx_wire::{Blob, ProcId};
+use phalanx_wire::{Blob, Info, ProcId};
 
 /// A process's life. When the steps run out it exits with code 0.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,11 @@ pub enum Op {
     },
     Abort {
         status: i32,
+    },
+    /// Job control; `targets` empty: the whole job.
+    Control {
+        targets: Vec<Rank>,
+        directives: Vec<Info>,
     },
     /// Registers a handler for these codes; none: for all.
     Listen {

@@ -123,7 +123,7 @@ impl ScriptedServer {
                     Some(Value::String(text)) => Answer::Value(Blob::from(text.as_bytes())),
                     _ => Answer::Done(Status::ERR_NOT_FOUND),
                 },
-                (HostReply::Done(status), _) => Answer::Done(*status),
+                (HostReply::Done(status) | HostReply::Infos(status, _), _) => Answer::Done(*status),
                 (HostReply::Modex(Err(status)) | HostReply::Lookup(Err(status)), _) => Answer::Done(*status),
                 (_, _) => Answer::Done(Status::SUCCESS),
             };
@@ -246,6 +246,10 @@ impl RankServer for ScriptedServer {
                 self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
+            Op::Control { targets, directives } => {
+                let targets = targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect();
+                self.upcall(HostOp::JobControl { from, targets, directives }, done);
+            }
             Op::Listen { codes } => self.upcall(HostOp::RegisterEvents { codes, info: Vec::new() }, done),
             Op::Notify { code, range } => {
                 let event = Event { code, source: from, range, info: Vec::new() };

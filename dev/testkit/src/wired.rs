@@ -218,6 +218,10 @@ impl WiredServer {
             },
             // Clients have no words for upcalls.
             Op::Host(_) => return self.answers.push((proc.clone(), Answer::Done(Status::ERR_NOT_SUPPORTED))),
+            Op::Control { targets, directives } => ClientCall::JobControl {
+                targets: targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),
+                directives,
+            },
             Op::Listen { codes } => {
                 ClientCall::RegisterEvents { handler: HandlerId(1), codes, info: Vec::new() }
             }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_dvm::{
-    Control, Effect, ExitStatus, Input, JobRequest, Limits, Msg, Node, NodeConfig, NodeId, ProcStart, Report,
-    SpawnFailure, SpawnStep, Tree,
+    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Msg, Node, NodeConfig, NodeId,
+    ProcStart, Report, SpawnFailure, SpawnStep, Tree,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::net::Net;
 use crate::process::{Fate, Next, Pipes};
@@ -38,6 +38,9 @@ pub struct World<S: RankServer> {
     pub user: User,
     /// Every process that was ever started.
     pub procs: BTreeMap<ProcId, Fate>,
+    /// The paths that daemons have to remove, and have removed, in order.
+    pub registered: BTreeMap<(NodeId, Nspace, Text), Cleanup>,
+    pub removed: Vec<(NodeId, Text)>,
     nodes: Vec<Option<Node<S>>>,
     net: Net,
     events: BTreeMap<(Time, u64), Event>,
@@ -94,6 +97,8 @@ impl<S: RankServer> World<S> {
             random: Random::new(setup.seed),
             user: User::default(),
             procs: BTreeMap::new(),
+            registered: BTreeMap::new(),
+            removed: Vec::new(),
             nodes,
             net: Net::new(setup.latency),
             events: BTreeMap::new(),
@@ -357,7 +362,26 @@ impl<S: RankServer> World<S> {
             }
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
-            Effect::Send { .. } | Effect::Close { .. } | Effect::CleanUp { .. } | Effect::Forget { .. } => {}
+            Effect::RegisterCleanup { nspace, path, what } => {
+                self.registered.insert((id, nspace, path), what);
+            }
+            Effect::Cleanup { nspace, paths } => {
+                for path in paths {
+                    let what = self.registered.remove(&(id, nspace.clone(), path.clone()));
+                    assert!(what.is_some_and(|what| what != Cleanup::Ignored), "{path} is not to go");
+                    self.removed.push((id, path));
+                }
+            }
+            Effect::Forget { nspace, .. } => {
+                for ((_, _, path), what) in
+                    self.registered.extract_if(.., |(node, of, _), _| *node == id && *of == nspace)
+                {
+                    if what != Cleanup::Ignored {
+                        self.removed.push((id, path));
+                    }
+                }
+            }
+            Effect::Send { .. } | Effect::Close { .. } => {}
         }
     }
 

@@ -1,89 +1,403 @@
-//! Files and directories that processes want removed when they have ended: the shell of their node does so.
+//! Files that processes leave to us: who registered which path, and when it is due.
 //!
-//! Such requests come as directives of job control, but are nobody's business but this node's.
+//! Job control registers them (RFC0015). What concerns processes of this node is entered here, in a table per job; the
+//! rest goes through the root to the daemons of those processes. A file is due when every process that it was
+//! registered for has ended, a directory when all of the job's processes here have: they often share one. The shell is
+//! told of each path at once, so that it goes even if this daemon is killed, and again when it is due.
+//!
+//! What is to stay is known before anything goes: a path that is both to go and to stay is refused, whoever said so, and
+//! then nothing of the request is entered.
 
-use phalanx_core::{HostCallId, HostOp, HostReply};
-use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId, Text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::effect::{Cleanup, Effect};
+use crate::effect::Effect;
+use crate::gather::{Collective, Kind, Members, OpId, Outcome, Part};
+use crate::msg::{Down, NodeId};
+use crate::ranges::Ranges;
+
+/// What is to become of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cleanup {
+    File,
+    Directory(DirectoryRules),
+    /// It stays, with all that is below it, whatever directory it is in. A name without a slash stands for every entry
+    /// of that name.
+    Ignored,
+}
+
+/// How a directory goes. Without any of these: its files, and itself if nothing is left in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirectoryRules {
+    /// Its subdirectories go in the same way.
+    pub recursive: bool,
+    /// Directories go only if they are empty, and files stay.
+    pub only_empty: bool,
+    pub leave_top: bool,
+}
+
+/// What one request wants to be cleaned up. Paths are absolute and normal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CleanupRequest {
+    files: BTreeSet<Text>,
+    directories: BTreeSet<Text>,
+    ignored: BTreeSet<Text>,
+    rules: DirectoryRules,
+}
+
+/// The directives that this file acts upon.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::REGISTER_CLEANUP,
+    keys::REGISTER_CLEANUP_DIR,
+    keys::CLEANUP_RECURSIVE,
+    keys::CLEANUP_EMPTY,
+    keys::CLEANUP_IGNORE,
+    keys::CLEANUP_LEAVE_TOPDIR,
+];
+
+impl CleanupRequest {
+    /// `None`: the directives are about other things.
+    pub(crate) fn read(directives: &[Info]) -> Result<Option<CleanupRequest>, Status> {
+        let mut request = CleanupRequest::default();
+        let mut any = false;
+        for directive in directives.iter().filter(|d| ATTRIBUTES.contains(&d.key.as_str())) {
+            any = true;
+            let value = &directive.value;
+            match directive.key.as_str() {
+                keys::REGISTER_CLEANUP => add(&mut request.files, value, path)?,
+                keys::REGISTER_CLEANUP_DIR => add(&mut request.directories, value, path)?,
+                keys::CLEANUP_IGNORE => add(&mut request.ignored, value, path_or_name)?,
+                keys::CLEANUP_RECURSIVE => request.rules.recursive = value.is_true(),
+                keys::CLEANUP_EMPTY => request.rules.only_empty = value.is_true(),
+                _ => request.rules.leave_top = value.is_true(),
+            }
+        }
+        match any {
+            false => Ok(None),
+            // Rules for no directory.
+            true if request.removals().next().is_none() && request.ignored.is_empty() => {
+                Err(Status::ERR_BAD_PARAM)
+            }
+            true => Ok(Some(request)),
+        }
+    }
+
+    /// What is to go.
+    fn removals(&self) -> impl Iterator<Item = (&Text, Cleanup)> {
+        let files = self.files.iter().map(|path| (path, Cleanup::File));
+        files.chain(self.directories.iter().map(|path| (path, Cleanup::Directory(self.rules))))
+    }
+}
+
+/// The registered paths of one job on this node.
+#[derive(Debug, Default)]
+pub(crate) struct Cleanups {
+    removals: BTreeMap<Text, Removal>,
+    ignored: BTreeSet<Text>,
+    /// The files of each process that has not ended.
+    files: BTreeMap<Rank, Vec<Text>>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Removal {
+    what: Cleanup,
+    /// The processes here that keep a file.
+    kept_by: Ranges,
+}
+
+impl Cleanups {
+    /// Whether all of a request can be entered.
+    fn check(&self, request: &CleanupRequest, most_bytes: usize) -> Result<(), Status> {
+        let contradicts = |(path, what): (&Text, Cleanup)| {
+            let agrees = self.removals.get(path).is_none_or(|removal| removal.what.agrees_with(what));
+            !agrees || stays(&self.ignored, path) || stays(&request.ignored, path)
+        };
+        if request.removals().any(contradicts)
+            || request.files.intersection(&request.directories).next().is_some()
+            || request.ignored.iter().any(|path| self.removes(path))
+        {
+            return Err(Status::ERR_CONFLICTING_CLEANUP_DIRECTIVES);
+        }
+        let new = request.removals().map(|(path, _)| path).filter(|path| !self.removals.contains_key(*path));
+        let new = new.chain(request.ignored.difference(&self.ignored));
+        match self.bytes + new.map(cost).sum::<usize>() > most_bytes {
+            true => Err(Status::ERR_OUT_OF_RESOURCE),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether something is to go that is meant by this path or name.
+    fn removes(&self, ignored: &Text) -> bool {
+        match is_name(ignored) {
+            true => self.removals.keys().any(|path| last_name(path) == ignored.as_bytes()),
+            false => self.removals.contains_key(ignored),
+        }
+    }
+
+    /// Enters what was checked, for these processes, and tells what is new.
+    fn enter(&mut self, request: &CleanupRequest, ranks: &Ranges, mut tell: impl FnMut(&Text, Cleanup)) {
+        for path in &request.ignored {
+            if self.ignored.insert(path.clone()) {
+                self.bytes += cost(path);
+                tell(path, Cleanup::Ignored);
+            }
+        }
+        for (path, what) in request.removals() {
+            let removal = self.removals.entry(path.clone()).or_insert_with(|| {
+                self.bytes += cost(path);
+                tell(path, what);
+                Removal { what, kept_by: Ranges::new() }
+            });
+            if removal.what.widen(what) {
+                tell(path, removal.what);
+            }
+            if what == Cleanup::File {
+                for rank in ranks.iter().filter(|rank| !removal.kept_by.contains(*rank)) {
+                    self.files.entry(Rank(rank)).or_default().push(path.clone());
+                }
+                removal.kept_by.add(ranks);
+            }
+        }
+    }
+
+    /// The files that nobody keeps any more.
+    fn ended(&mut self, rank: Rank) -> Vec<Text> {
+        let files = self.files.remove(&rank).unwrap_or_default();
+        files.into_iter().filter(|path| self.release(path, rank)).collect()
+    }
+
+    fn release(&mut self, path: &Text, rank: Rank) -> bool {
+        let Some(removal) = self.removals.get_mut(path) else { return false };
+        removal.kept_by.remove(rank.0);
+        let due = removal.kept_by.is_empty();
+        if due {
+            self.removals.remove(path);
+            self.bytes -= cost(path);
+        }
+        due
+    }
+
+    /// Everything that is to go. What is to stay stays registered.
+    fn all_ended(&mut self) -> Vec<Text> {
+        self.files.clear();
+        let due: Vec<Text> = std::mem::take(&mut self.removals).into_keys().collect();
+        self.bytes -= due.iter().map(cost).sum::<usize>();
+        due
+    }
+}
+
+impl Cleanup {
+    fn agrees_with(self, other: Cleanup) -> bool {
+        match (self, other) {
+            (Cleanup::Directory(old), Cleanup::Directory(new)) => old.only_empty == new.only_empty,
+            (old, new) => old == new,
+        }
+    }
+
+    /// Takes over what else somebody wants of the same path. Whether that was anything.
+    fn widen(&mut self, other: Cleanup) -> bool {
+        let before = *self;
+        if let (Cleanup::Directory(rules), Cleanup::Directory(more)) = (&mut *self, other) {
+            rules.recursive |= more.recursive;
+            rules.leave_top |= more.leave_top;
+        }
+        *self != before
+    }
+}
 
 impl Daemon {
-    /// Takes what is to be cleaned up behind a process, and passes the rest of the request on to the root.
-    pub(crate) fn on_job_control(
+    /// Enters a request for processes of this node; all of them, or none.
+    pub(crate) fn register_cleanup(
         &mut self,
         cx: &mut Cx<'_>,
-        id: HostCallId,
-        from: ProcId,
-        targets: Vec<ProcId>,
-        directives: Vec<Info>,
-    ) {
-        let by_job = targets.iter().all(|target| *target != from);
-        let Some(what) = cleanup(&directives, by_job) else {
-            return self.ask_root(cx, id, HostOp::JobControl { from, targets, directives });
+        members: &[Members],
+        request: &CleanupRequest,
+    ) -> Status {
+        let most_bytes = self.config.limits.cleanup;
+        for Members { nspace, .. } in members {
+            let checked = match self.jobs.get(nspace) {
+                Some(job) => job.cleanups.check(request, most_bytes),
+                None => Err(Status::ERR_NOT_FOUND),
+            };
+            if let Err(status) = checked {
+                return status;
+            }
+        }
+        for Members { nspace, ranks } in members {
+            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            let here: Ranges = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank))).collect();
+            job.cleanups.enter(request, &here, |path, what| {
+                cx.effect(Effect::RegisterCleanup { nspace: nspace.clone(), path: path.clone(), what });
+            });
+            let over: Vec<Rank> = here.iter().map(Rank).filter(|rank| job.has_ended(*rank)).collect();
+            over.iter().for_each(|rank| self.clean_up_after(cx, &ProcId::new(nspace, *rank)));
+        }
+        Status::SUCCESS
+    }
+
+    /// A process of ours has ended.
+    pub(crate) fn clean_up_after(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let mut paths = job.cleanups.ended(proc.rank);
+        if job.procs.keys().all(|rank| job.has_ended(*rank)) {
+            paths.extend(job.cleanups.all_ended());
+        }
+        if !paths.is_empty() {
+            cx.effect(Effect::Cleanup { nspace: proc.nspace.clone(), paths });
+        }
+    }
+
+    /// A request that the root has sent to all daemons that it concerns.
+    pub(crate) fn on_cleanup(&mut self, cx: &mut Cx<'_>, op: &Collective, request: &CleanupRequest) {
+        let part = match self.register_cleanup(cx, &op.members, request) {
+            Status::SUCCESS => Part::Nothing,
+            status => Part::Failed(status),
         };
-        // It comes at a process's start, for itself. For others one would have to know what is theirs.
-        if targets.iter().any(|target| !target.covers(&from)) {
-            return cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
-        }
-        cx.effect(Effect::CleanUp { proc: from.clone(), what: Box::new(what) });
-        let rest: Vec<Info> = directives.into_iter().filter(|info| !is_cleanup(info)).collect();
-        if rest.iter().all(|info| info.key == keys::JOB_CTRL_ID) {
-            return cx.reply(id, HostReply::Infos(Status::SUCCESS, Vec::new()));
-        }
-        self.ask_root(cx, id, HostOp::JobControl { from, targets, directives: rest });
+        self.contribute(cx, OpId::Collective(op.clone()), part);
     }
 }
 
-/// `None`: nothing is to be cleaned up.
-fn cleanup(directives: &[Info], by_job: bool) -> Option<Cleanup> {
-    let what = Cleanup {
-        files: list(directives, keys::REGISTER_CLEANUP),
-        by_job,
-        dirs: list(directives, keys::REGISTER_CLEANUP_DIR),
-        recursive: directives.is_set(keys::CLEANUP_RECURSIVE),
-        only_empty: directives.is_set(keys::CLEANUP_EMPTY),
-        leave_top: directives.is_set(keys::CLEANUP_LEAVE_TOPDIR),
-        ignore: list(directives, keys::CLEANUP_IGNORE),
-    };
-    (!what.files.is_empty() || !what.dirs.is_empty()).then_some(what)
+/// Root only: requests for processes of other nodes than the requestor's.
+#[derive(Debug, Default)]
+pub(crate) struct Spreads {
+    last: u64,
+    open: BTreeMap<Collective, Spread>,
+    /// What all daemons have entered: every process of a large job may ask for the same.
+    done: BTreeSet<(Arc<[Members]>, Arc<CleanupRequest>)>,
 }
 
-/// All names in the comma-separated values of one key.
-fn list(directives: &[Info], key: &str) -> Vec<Text> {
-    let values = directives.iter().filter(|info| info.key == key).filter_map(|info| info.value.as_text());
-    let names = values.flat_map(|text| text.as_bytes().split(|b| *b == b','));
-    names.filter(|name| !name.is_empty()).map(Text::from_bytes).collect()
+#[derive(Debug)]
+struct Spread {
+    request: Arc<CleanupRequest>,
+    /// Daemons and their requests.
+    waiting: Vec<(NodeId, u64)>,
 }
 
-fn is_cleanup(info: &Info) -> bool {
-    [
-        keys::REGISTER_CLEANUP,
-        keys::REGISTER_CLEANUP_DIR,
-        keys::CLEANUP_RECURSIVE,
-        keys::CLEANUP_EMPTY,
-        keys::CLEANUP_LEAVE_TOPDIR,
-        keys::CLEANUP_IGNORE,
-    ]
-    .iter()
-    .any(|key| info.key == *key)
+impl Spreads {
+    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+        self.done.retain(|(members, _)| members.iter().all(|m| m.nspace != *nspace));
+    }
 }
+
+impl Daemon {
+    /// Root only: sends a request to the daemons of its targets; `from` is answered when all of them have.
+    pub(crate) fn spread_cleanup(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: (NodeId, u64),
+        members: Vec<Members>,
+        request: CleanupRequest,
+    ) {
+        let members: Arc<[Members]> = members.into_iter().map(|m| self.without_dead(m)).collect();
+        let mut to = Ranges::new();
+        for Members { nspace, ranks } in members.iter() {
+            to.add(&self.jobs.get(nspace).map(|job| job.desc.nodes_of(ranks)).unwrap_or_default());
+        }
+        let Some(spreads) = self.root.as_mut().map(|root| &mut root.spreads) else { return };
+        let wish = (members.clone(), Arc::new(request));
+        if to.is_empty() || spreads.done.contains(&wish) {
+            return self.answer(cx, from.0, from.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
+        }
+        let same =
+            |(op, spread): &(&Collective, &mut Spread)| op.members == wish.0 && spread.request == wish.1;
+        if let Some((_, spread)) = spreads.open.iter_mut().find(same) {
+            return spread.waiting.push(from);
+        }
+        spreads.last += 1;
+        let op = Collective { kind: Kind::Cleanup, members, id: None, round: spreads.last };
+        let spread = Spread { request: wish.1.clone(), waiting: vec![from] };
+        spreads.open.insert(op.clone(), spread);
+        self.cast(cx, to, Down::Cleanup { op, request: wish.1 });
+    }
+
+    fn without_dead(&self, mut members: Members) -> Members {
+        if let Some(job) = self.jobs.get(&members.nspace) {
+            let dead = job.dead.and(&members.ranks);
+            dead.iter().for_each(|rank| members.ranks.remove(rank));
+        }
+        members
+    }
+
+    /// All daemons have answered, or some of them never will.
+    pub(crate) fn on_cleanup_spread(&mut self, cx: &mut Cx<'_>, op: &Collective, outcome: &Outcome) {
+        let Some(spreads) = self.root.as_mut().map(|root| &mut root.spreads) else { return };
+        let Some(spread) = spreads.open.remove(op) else { return };
+        if outcome.is_ok() && spreads.done.len() < MOST_DONE {
+            spreads.done.insert((op.members.clone(), spread.request));
+        }
+        let status = outcome.as_ref().err().copied().unwrap_or(Status::SUCCESS);
+        for (node, request) in spread.waiting {
+            self.answer(cx, node, request, HostReply::Infos(status, Vec::new()));
+        }
+    }
+}
+
+/// The parts of a comma-separated list.
+fn add(
+    to: &mut BTreeSet<Text>,
+    value: &Value,
+    read: impl Fn(&[u8]) -> Result<Text, Status>,
+) -> Result<(), Status> {
+    let Value::String(list) = value else { return Err(Status::ERR_BAD_PARAM) };
+    for item in list.as_bytes().split(|b| *b == b',').filter(|item| !item.is_empty()) {
+        to.insert(read(item)?);
+    }
+    Ok(())
+}
+
+/// An absolute path without `.`, `..` and needless slashes. What lies in the root directory cannot go: a mistake in a
+/// program shall not cost its user's files.
+fn path(bytes: &[u8]) -> Result<Text, Status> {
+    if bytes.first() != Some(&b'/') || bytes.len() > LONGEST_PATH {
+        return Err(Status::ERR_BAD_PARAM);
+    }
+    let mut normal = Vec::with_capacity(bytes.len());
+    for name in bytes.split(|b| *b == b'/').filter(|name| !name.is_empty() && *name != b".") {
+        if name == b".." {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        normal.push(b'/');
+        normal.extend_from_slice(name);
+    }
+    match normal.iter().filter(|b| **b == b'/').count() {
+        0 | 1 => Err(Status::ERR_BAD_PARAM),
+        _ => Ok(Text::from_bytes(&normal)),
+    }
+}
+
+fn path_or_name(bytes: &[u8]) -> Result<Text, Status> {
+    let is_name = !bytes.contains(&b'/') && bytes != b"." && bytes != b"..";
+    if is_name && bytes.len() <= LONGEST_PATH { Ok(Text::from_bytes(bytes)) } else { path(bytes) }
+}
+
+/// Whether one of these paths and names means this path.
+fn stays(ignored: &BTreeSet<Text>, path: &Text) -> bool {
+    ignored.contains(path) || ignored.contains(&Text::from_bytes(last_name(path)))
+}
+
+fn is_name(text: &Text) -> bool {
+    text.as_bytes().first() != Some(&b'/')
+}
+
+fn last_name(path: &Text) -> &[u8] {
+    path.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default()
+}
+
+/// What an entry counts for, with what holds it.
+fn cost(path: &Text) -> usize {
+    path.as_bytes().len() + 64
+}
+
+/// PATH_MAX, without the NUL.
+const LONGEST_PATH: usize = 4095;
+/// Requests that the root remembers to be known everywhere.
+const MOST_DONE: usize = 1024;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_taken_apart() {
-        let directives = [
-            Info::new(keys::REGISTER_CLEANUP, "/a,/b/c,"),
-            Info::new(keys::CLEANUP_RECURSIVE, true),
-            Info::new(keys::REGISTER_CLEANUP, "/d"),
-        ];
-        let what = cleanup(&directives, false).unwrap();
-        assert_eq!(what.files, [Text::from("/a"), Text::from("/b/c"), Text::from("/d")]);
-        assert!(what.recursive && what.dirs.is_empty() && !what.leave_top);
-        assert_eq!(cleanup(&directives[1..2], false), None);
-    }
-}
+mod tests;

@@ -67,6 +67,8 @@ pub struct Limits {
     pub stdin_window: usize,
     /// Bytes of published data that the root holds.
     pub published: usize,
+    /// Bytes of paths that one job may leave to one daemon to remove.
+    pub cleanup: usize,
 }
 
 impl Default for Limits {
@@ -85,6 +87,7 @@ impl Default for Limits {
             output_link: 256 << 10,
             stdin_window: 64 << 10,
             published: 32 << 20,
+            cleanup: 1 << 20,
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_core::HostReply;
+use phalanx_core::{HostCallId, HostOp, HostReply};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, Nspace, ProcId};
 use serde::{Deserialize, Serialize};
 
+use crate::cleanup::{self, CleanupRequest};
 use crate::daemon::{Cx, Daemon};
 use crate::effect::{Effect, SpawnFailure};
+use crate::gather::Members;
 use crate::job::ExitStatus;
-use crate::msg::{Down, Up};
+use crate::msg::{Down, NodeId, Up};
 use crate::procs::{Killed, Phase, Proc, SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
@@ -99,14 +101,90 @@ impl Daemon {
 }
 
 impl Daemon {
-    /// Root only: what a process wants done to processes.
+    /// What a process of ours wants done to processes. Only the registration of paths for processes of this node needs
+    /// nobody else.
+    pub(crate) fn on_job_control(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: HostCallId,
+        from: ProcId,
+        targets: Vec<ProcId>,
+        directives: Vec<Info>,
+    ) {
+        match Orders::read(&directives) {
+            Err(status) => cx.reply(id, HostReply::Done(status)),
+            Ok(Orders { actions, cleanup: Some(cleanup) })
+                if actions.is_empty()
+                    && let Ok(members) = self.targets(&from, &targets)
+                    && members.iter().all(|m| self.are_here(m)) =>
+            {
+                let status = self.register_cleanup(cx, &members, &cleanup);
+                cx.reply(id, HostReply::Infos(status, Vec::new()));
+            }
+            Ok(_) => self.ask_root(cx, id, HostOp::JobControl { from, targets, directives }),
+        }
+    }
+
+    /// Root only: the same, for a daemon's request, which is answered here or later.
     pub(crate) fn job_control(
         &mut self,
         cx: &mut Cx<'_>,
+        request: (NodeId, u64),
         from: &ProcId,
         targets: &[ProcId],
         directives: &[Info],
-    ) -> HostReply {
+    ) {
+        let read = Orders::read(directives).and_then(|orders| Ok((orders, self.targets(from, targets)?)));
+        let (orders, members) = match read {
+            Ok(read) => read,
+            Err(status) => return self.refuse(cx, request.0, request.1, status),
+        };
+        for Members { nspace, ranks } in &members {
+            let Some(job) = self.jobs.get(nspace) else { continue };
+            let to = job.desc.nodes_of(ranks);
+            for action in &orders.actions {
+                let control =
+                    Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
+                self.cast(cx, to.clone(), control);
+            }
+        }
+        match orders.cleanup {
+            Some(cleanup) => self.spread_cleanup(cx, request, members, cleanup),
+            None => self.answer(cx, request.0, request.1, HostReply::Infos(Status::SUCCESS, Vec::new())),
+        }
+    }
+
+    /// The targets of a request, by job; none named means the whole job of who asks.
+    fn targets(&self, from: &ProcId, targets: &[ProcId]) -> Result<Vec<Members>, Status> {
+        let whole = ProcId::all(&from.nspace);
+        let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
+        for target in if targets.is_empty() { std::slice::from_ref(&whole) } else { targets } {
+            let job = self.jobs.get(&target.nspace).ok_or(Status::ERR_NOT_FOUND)?;
+            let ranks = chosen.entry(target.nspace.clone()).or_default();
+            match target.rank {
+                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
+                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                _ => return Err(Status::ERR_NOT_FOUND),
+            }
+        }
+        Ok(chosen.into_iter().map(|(nspace, ranks)| Members { nspace, ranks }).collect())
+    }
+
+    /// Whether all of them are processes of this node.
+    fn are_here(&self, members: &Members) -> bool {
+        let Some(job) = self.jobs.get(&members.nspace) else { return false };
+        members.ranks.iter().all(|rank| job.procs.contains_key(&Rank(rank)))
+    }
+}
+
+/// What the directives of one request say.
+pub(crate) struct Orders {
+    actions: Vec<Action>,
+    cleanup: Option<CleanupRequest>,
+}
+
+impl Orders {
+    pub(crate) fn read(directives: &[Info]) -> Result<Orders, Status> {
         let mut actions = Vec::new();
         for directive in directives {
             let on = directive.value.is_true();
@@ -117,40 +195,20 @@ impl Daemon {
                 (keys::JOB_CTRL_RESUME, _) if on => actions.push(Action::Resume),
                 (keys::JOB_CTRL_SIGNAL, value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
                     Some(signal) if (1..=64).contains(&signal) => actions.push(Action::Signal(signal)),
-                    _ => return HostReply::Done(Status::ERR_BAD_PARAM),
+                    _ => return Err(Status::ERR_BAD_PARAM),
                 },
-                // A name for the operation.
+                // A name for the operation, which is over when it is answered.
                 (keys::JOB_CTRL_ID, _) => {}
-                _ if directive.is_required() => return HostReply::Done(Status::ERR_NOT_SUPPORTED),
+                (key, _) if cleanup::ATTRIBUTES.contains(&key) => {}
+                _ if directive.is_required() => return Err(Status::ERR_NOT_SUPPORTED),
                 _ => {}
             }
         }
-        if actions.is_empty() {
-            return HostReply::Done(Status::ERR_NOT_SUPPORTED);
+        let cleanup = CleanupRequest::read(directives)?;
+        match actions.is_empty() && cleanup.is_none() {
+            true => Err(Status::ERR_NOT_SUPPORTED),
+            false => Ok(Orders { actions, cleanup }),
         }
-        let whole = ProcId::all(&from.nspace);
-        let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
-        for target in if targets.is_empty() { std::slice::from_ref(&whole) } else { targets } {
-            let Some(job) = self.jobs.get(&target.nspace) else {
-                return HostReply::Done(Status::ERR_NOT_FOUND);
-            };
-            let ranks = chosen.entry(target.nspace.clone()).or_default();
-            match target.rank {
-                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
-                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
-                _ => return HostReply::Done(Status::ERR_NOT_FOUND),
-            }
-        }
-        for (nspace, ranks) in chosen {
-            let Some(job) = self.jobs.get(&nspace) else { continue };
-            let to = job.desc.nodes_of(&ranks);
-            for action in &actions {
-                let control =
-                    Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
-                self.cast(cx, to.clone(), control);
-            }
-        }
-        HostReply::Infos(Status::SUCCESS, Vec::new())
     }
 }
 

@@ -221,6 +221,7 @@ impl Daemon {
             Down::SendTopology => self.send_topology(cx),
             Down::Start(desc) => self.on_start(cx, desc),
             Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
+            Down::Cleanup { op, request } => self.on_cleanup(cx, op, request),
             Down::Dead { nspace, ranks } => self.on_dead(cx, nspace, ranks),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),

@@ -7,6 +7,7 @@ use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId, Text};
 
+use crate::cleanup::Cleanup;
 use crate::control::Control;
 use crate::job::{ExitStatus, JobEnd, JobRequest};
 use crate::map::{JobMap, NodeResources};
@@ -137,11 +138,6 @@ pub enum Effect {
         proc: ProcId,
         signal: i32,
     },
-    /// When the process has ended, remove its files; when the job is forgotten, everything.
-    CleanUp {
-        proc: ProcId,
-        what: Box<Cleanup>,
-    },
     /// The process may have this many more bytes read from its channel.
     Credit {
         proc: ProcId,
@@ -163,6 +159,19 @@ pub enum Effect {
     },
     /// Tell the user (root only).
     Report(Report),
+    /// A path that processes of the job leave to us: it goes when [`Effect::Cleanup`] names it, and with the job by
+    /// [`Effect::Forget`] at the latest, even if this daemon is killed before. Said again of a path, it replaces what was
+    /// said before.
+    RegisterCleanup {
+        nspace: Nspace,
+        path: Text,
+        what: Cleanup,
+    },
+    /// These registered paths are due now.
+    Cleanup {
+        nspace: Nspace,
+        paths: Vec<Text>,
+    },
     /// The job is over here: remove its files, kill what is left of its process groups.
     Forget {
         nspace: Nspace,
@@ -186,23 +195,6 @@ pub struct ProcStart {
     /// The process's own directory, to be there (mode 0700, with its parents) when the process can first have heard of
     /// it, which is after it has connected; [`Effect::Forget`] removes the job's.
     pub scratch: Option<Text>,
-}
-
-/// What a process wants removed behind it. Directories are the job's: its processes name the same ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleanup {
-    pub files: Vec<Text>,
-    /// The files, too, are needed until the job is over.
-    pub by_job: bool,
-    pub dirs: Vec<Text>,
-    /// With all that is in them.
-    pub recursive: bool,
-    /// Only directories that hold no files.
-    pub only_empty: bool,
-    /// Not the named directories themselves, only what is in them.
-    pub leave_top: bool,
-    /// Names of files that stay.
-    pub ignore: Vec<Text>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,7 +94,9 @@ impl Daemon {
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
-            (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct, _) => Ok(Settled::Nothing),
+            (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup, _) => {
+                Ok(Settled::Nothing)
+            }
             (Kind::GroupConstruct, part) => self.form_group(&collective, part),
         }
     }
@@ -107,6 +109,9 @@ impl Daemon {
 
     pub(crate) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
+        if collective.kind == Kind::Cleanup {
+            return self.on_cleanup_spread(cx, collective, outcome);
+        }
         let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));

@@ -46,6 +46,8 @@ pub enum Kind {
     Disconnect,
     GroupConstruct,
     GroupDestruct,
+    /// Registration of paths for processes of several daemons.
+    Cleanup,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -328,6 +330,7 @@ impl OpId {
                 Kind::Disconnect => "disconnect",
                 Kind::GroupConstruct => "group construct",
                 Kind::GroupDestruct => "group destruct",
+                Kind::Cleanup => "registration of a cleanup",
             },
         }
     }

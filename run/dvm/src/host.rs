@@ -118,8 +118,7 @@ impl Daemon {
                 self.refuse(cx, origin, request, status);
             }
             HostOp::JobControl { from, targets, directives } => {
-                let reply = self.job_control(cx, from, targets, directives);
-                self.answer(cx, origin, request, reply);
+                self.job_control(cx, (origin, request), from, targets, directives);
             }
             _ => self.refuse(cx, origin, request, Status::ERR_NOT_SUPPORTED),
         }

@@ -43,9 +43,10 @@ mod stdin;
 mod timers;
 mod tree;
 
+pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use config::{Limits, NodeConfig};
 pub use control::Control;
-pub use effect::{Cleanup, Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
+pub use effect::{Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
 pub use job::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd, StdinTarget};
 pub use msg::{Msg, NodeId};
 pub use node::Node;

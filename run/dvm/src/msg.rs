@@ -12,10 +12,11 @@ use phalanx_wire::{Blob, Key, Nspace, ProcId};
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{NodeReport, NodeTable};
+use crate::cleanup::CleanupRequest;
 use crate::control::Action;
 use crate::desc::JobDesc;
 use crate::effect::SpawnFailure;
-use crate::gather::{OpId, Outcome, Part};
+use crate::gather::{Collective, OpId, Outcome, Part};
 use crate::job::ProcEnd;
 use crate::ranges::Ranges;
 
@@ -89,6 +90,12 @@ pub enum Down {
         nspace: Nspace,
         ranks: Option<Ranges>,
         action: Action,
+    },
+    /// Paths that processes on the addressed daemons leave to them. Each contributes to the operation whether it could
+    /// enter them.
+    Cleanup {
+        op: Collective,
+        request: Arc<CleanupRequest>,
     },
     /// Processes that have failed while their job goes on: nobody waits for them any more.
     Dead {

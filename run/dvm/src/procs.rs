@@ -12,6 +12,7 @@ use phalanx_core::{HostCallId, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
+use crate::cleanup::Cleanups;
 use crate::daemon::{Cx, Daemon, Local};
 use crate::desc::JobDesc;
 use crate::effect::{Effect, SpawnFailure};
@@ -32,6 +33,8 @@ pub(crate) struct Job {
     /// Pieces of output that the user has not taken yet.
     pub(crate) chunks: usize,
     pub(crate) connected: u32,
+    /// What is to be removed behind the processes here.
+    pub(crate) cleanups: Cleanups,
     /// Our server knows of it.
     pub(crate) registered: bool,
     told_started: bool,
@@ -113,11 +116,17 @@ impl Job {
             since: now,
             chunks: 0,
             connected: 0,
+            cleanups: Cleanups::default(),
             registered: false,
             told_started: false,
             told_failed: false,
             told_ended: false,
         }
+    }
+
+    /// Whether a process is none of ours any more.
+    pub(crate) fn has_ended(&self, rank: Rank) -> bool {
+        self.procs.get(&rank).is_none_or(|proc| proc.settled)
     }
 }
 
@@ -261,6 +270,7 @@ impl Daemon {
         } else {
             self.inbox.push_back(Local::Over(proc.clone()));
         }
+        self.clean_up_after(cx, proc);
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(&proc.nspace) else { return };
         if job.procs.values().all(|proc| proc.phase == Phase::Gone) {

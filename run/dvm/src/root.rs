@@ -11,6 +11,7 @@ use phalanx_core::Time;
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
+use crate::cleanup::Spreads;
 use crate::control::{Action, Control};
 use crate::daemon::{Cx, Daemon};
 use crate::desc::JobDesc;
@@ -32,6 +33,7 @@ pub(crate) struct Root {
     pub(crate) store: Store,
     pub(crate) interests: Interests,
     pub(crate) last_context: u64,
+    pub(crate) spreads: Spreads,
     lost: BTreeSet<NodeId>,
     shutting_down: bool,
 }
@@ -77,6 +79,7 @@ impl Root {
             store: Store::default(),
             interests: Interests::default(),
             last_context: 0,
+            spreads: Spreads::default(),
             lost: BTreeSet::new(),
             shutting_down: false,
         }
@@ -300,6 +303,9 @@ impl Daemon {
             job.ends = ends;
         }
         self.withdraw_published(nspace);
+        if let Some(root) = &mut self.root {
+            root.spreads.forget(nspace);
+        }
         self.cast_all(cx, Down::Forget { nspace: nspace.clone() });
     }
 

@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
+use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::handle::{Desk, Explanation, Request};
 use crate::listen;
@@ -70,6 +71,7 @@ pub(crate) struct Owner<D> {
 
     session: Session,
     procs: Procs,
+    cleanups: Cleanups,
     conns: BTreeMap<ConnId, Conn>,
     next_conn: u64,
     /// Connections whose queue has changed.
@@ -111,6 +113,7 @@ impl<D: Decide> Owner<D> {
             stopping: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
+            cleanups: Cleanups::default(),
             conns: BTreeMap::new(),
             next_conn: 1,
             written: BTreeSet::new(),
@@ -227,12 +230,19 @@ impl<D: Decide> Owner<D> {
             | Effect::Credit { .. }
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
-            Effect::CleanUp { proc, what } => self.procs.clean_up(&proc, &what, &mut self.session),
+            Effect::RegisterCleanup { nspace, path, what } => {
+                // Whoever asked is connected, but may not have been given a directory.
+                self.session.promise(self.session.dir().to_owned());
+                self.session.keep_promises();
+                self.cleanups.register(self.session.dir(), &nspace, path, what);
+            }
+            Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
             Effect::Report(report) => self.report(report),
             Effect::Forget { nspace, scratch } => {
                 self.feeds.remove(&nspace);
                 self.procs.forget(&nspace, scratch.as_ref(), &mut self.session);
+                self.cleanups.job_ended(&nspace);
             }
             Effect::Stop => self.stopping = true,
             // Daemons on other machines cannot be reached yet.

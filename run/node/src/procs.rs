@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use phalanx_dvm::{Cleanup, Effect, ExitStatus, Input, ProcStart, SpawnFailure, SpawnStep};
+use phalanx_dvm::{Effect, ExitStatus, Input, ProcStart, SpawnFailure, SpawnStep};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId, Text};
 use rustix::io::Errno;
@@ -20,7 +20,6 @@ use rustix::process::{
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
-use crate::cleanup::Cleanups;
 use crate::drive::Wake;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
@@ -57,7 +56,6 @@ pub(crate) struct Procs {
     table: BTreeMap<ProcId, Proc>,
     /// Children that have not been reaped.
     by_pid: HashMap<Pid, Option<ProcId>>,
-    cleanups: Cleanups,
     batches: BTreeMap<u64, InFlight>,
     next_batch: u64,
     streams: mpsc::Sender<StreamEvent>,
@@ -107,7 +105,6 @@ impl Procs {
             held: BTreeMap::new(),
             table: BTreeMap::new(),
             by_pid: HashMap::new(),
-            cleanups: Cleanups::default(),
             batches: BTreeMap::new(),
             next_batch: 0,
             streams,
@@ -363,16 +360,7 @@ impl Procs {
         {
             session.groups().remove(slot);
         }
-        self.cleanups.proc_ended(&proc);
         news.push(Input::Exited { proc, status: exit_status(status) });
-    }
-
-    /// Takes note of what is to be removed behind a process.
-    pub(crate) fn clean_up(&mut self, proc: &ProcId, what: &Cleanup, session: &mut Session) {
-        // Whoever asks is connected, but may not have been given a directory.
-        session.promise(session.dir().to_owned());
-        session.keep_promises();
-        self.cleanups.register(session.dir(), proc, what);
     }
 
     /// Kills what is left of a job, and forgets it.
@@ -392,7 +380,6 @@ impl Procs {
             }
             stays
         });
-        self.cleanups.job_ended(nspace);
         if let Some(scratch) = scratch {
             session.discard(Path::new(OsStr::from_bytes(scratch.as_bytes())));
         }

@@ -45,8 +45,8 @@ pub(crate) struct Script {
     pub(crate) window: usize,
     pub(crate) scratch: Option<String>,
     pub(crate) fails_at_control: bool,
-    /// What each process asks for as soon as it runs.
-    pub(crate) cleanup: Option<Cleanup>,
+    /// What each process leaves to be removed as soon as it runs. Files are due when one of them has ended.
+    pub(crate) cleanup: Vec<(Text, Cleanup)>,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
     /// Answers bytes of connections.
     pub(crate) answer: Option<Answer>,
@@ -70,8 +70,8 @@ impl Decide for Script {
             Input::Submit { request, job } => self.submit(request, *job, effects),
             Input::Spawned { proc, pid } => {
                 self.end_of(&proc).pid = Some(pid);
-                if let Some(what) = self.cleanup.clone() {
-                    effects.push_back(Effect::CleanUp { proc, what: Box::new(what) });
+                for (path, what) in self.cleanup.clone() {
+                    effects.push_back(Effect::RegisterCleanup { nspace: proc.nspace.clone(), path, what });
                 }
             }
             Input::SpawnFailed { proc, failure } => {
@@ -80,6 +80,9 @@ impl Decide for Script {
                 self.end_of(&proc).killed_by_us = true;
             }
             Input::Exited { proc, status } => {
+                let files = self.cleanup.iter().filter(|(_, what)| *what == Cleanup::File);
+                let paths = files.map(|(path, _)| path.clone()).collect();
+                effects.push_back(Effect::Cleanup { nspace: proc.nspace.clone(), paths });
                 let end = self.end_of(&proc);
                 assert!(end.pid.is_some(), "{proc} exited before it was spawned");
                 assert!(end.status.replace(status).is_none(), "{proc} exited twice");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use phalanx_dvm::{Cleanup, Report};
+use phalanx_dvm::{Cleanup, DirectoryRules, Report};
 use phalanx_node::StdinSource;
 use phalanx_wire::Text;
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,9 +37,10 @@ fn launcher_that_waits() {
     std::fs::create_dir(session.dir()).unwrap();
     std::fs::write(session.dir().join("a file"), "x").unwrap();
     // As an MPI library does with its shared memory.
-    let segment = std::env::var("SEGMENT").map(Text::from).into_iter().collect();
-    let cleanup = Cleanup { files: segment, ..Cleanup::default() };
-    let script = Script { cleanup: Some(cleanup), ..Script::default() };
+    let segment = std::env::var("SEGMENT").map(|path| (Text::from(path), Cleanup::File));
+    let all = Cleanup::Directory(DirectoryRules { recursive: true, ..DirectoryRules::default() });
+    let segments = std::env::var("SEGMENTS").map(|path| (Text::from(path), all));
+    let script = Script { cleanup: segment.into_iter().chain(segments).collect(), ..Script::default() };
     with_node_in(inherited, session, script, async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent.
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
@@ -125,19 +126,27 @@ fn an_orderly_end_leaves_nothing() {
 }
 
 fn a_killed_launcher_leaves_nothing() {
-    let segment = tempfile::NamedTempFile::new().unwrap();
-    let waiting = start_waiting(crate::part("launcher_that_waits").env("SEGMENT", segment.path()));
+    let place = tempfile::tempdir().unwrap();
+    let segment = place.path().join("segment");
+    std::fs::write(&segment, "").unwrap();
+    let segments = place.path().join("segments");
+    std::fs::create_dir_all(segments.join("deep")).unwrap();
+    std::fs::write(segments.join("deep/segment"), "").unwrap();
+    std::fs::create_dir(place.path().join("precious")).unwrap();
+    std::os::unix::fs::symlink("../precious", segments.join("link")).unwrap();
+    let mut launcher = crate::part("launcher_that_waits");
+    let waiting = start_waiting(launcher.env("SEGMENT", &segment).env("SEGMENTS", &segments));
     assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().all(|pid| !is_gone(*pid)));
     kill_process(waiting.pid(), Signal::KILL).unwrap();
     waiting.wait_until_nothing_is_left();
-    until(|| !segment.path().exists());
+    assert!(!segment.exists() && !segments.exists() && place.path().join("precious").exists());
 }
 
 fn what_a_rank_asked_to_be_removed_goes_with_it() {
     let segment = tempfile::NamedTempFile::new().unwrap();
     let path = segment.path().to_str().unwrap().to_owned();
-    let cleanup = Cleanup { files: vec![Text::from(path.as_str())], ..Cleanup::default() };
-    with_node(Script { cleanup: Some(cleanup), ..Script::default() }, async |node, _| {
+    let cleanup = vec![(Text::from(path), Cleanup::File)];
+    with_node(Script { cleanup, ..Script::default() }, async |node, _| {
         run(node, shell(1, "true"), StdinSource::Empty).await;
         assert!(!segment.path().exists());
     });

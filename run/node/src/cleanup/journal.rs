@@ -1,0 +1,234 @@
+//! The journal of what is to be removed if the launcher is killed: a file in its session directory.
+//!
+//! Lines of words, with everything escaped that would end a word. The first line says where the paths mean what they
+//! say: in this mount namespace, since this boot. A session directory may lie on a file system that other machines and
+//! containers share, and whoever finds it there must not look for the same paths at home.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use phalanx_dvm::{Cleanup, DirectoryRules};
+use phalanx_wire::{Nspace, Text};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::process::geteuid;
+
+use super::Job;
+
+/// One line after the first.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Record<'a> {
+    Registered {
+        nspace: &'a Nspace,
+        path: &'a Text,
+        what: Cleanup,
+    },
+    /// It was removed.
+    Done {
+        nspace: &'a Nspace,
+        path: &'a Text,
+    },
+    /// All of the job was.
+    Over {
+        nspace: &'a Nspace,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    bytes: usize,
+    /// Written anew when it has grown to this.
+    most_bytes: usize,
+}
+
+impl Journal {
+    pub(super) fn begin(session: &Path, first: &[Record<'_>]) -> io::Result<Journal> {
+        let path = session.join(NAME);
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+        let mut journal = Journal { path, file, bytes: 0, most_bytes: LONG };
+        let mut text = header()?;
+        first.iter().for_each(|record| record.put(&mut text));
+        journal.append(&text)?;
+        Ok(journal)
+    }
+
+    pub(super) fn write(&mut self, records: &[Record<'_>]) -> io::Result<()> {
+        let mut text = Vec::new();
+        records.iter().for_each(|record| record.put(&mut text));
+        self.append(&text)
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes > self.most_bytes
+    }
+
+    /// Instead of everything that was written: what is still to be done, and these records.
+    pub(super) fn write_anew(
+        &mut self,
+        jobs: &BTreeMap<Nspace, Job>,
+        records: &[Record<'_>],
+    ) -> io::Result<()> {
+        let mut text = header()?;
+        for (nspace, job) in jobs {
+            for path in &job.ignored {
+                Record::Registered { nspace, path, what: Cleanup::Ignored }.put(&mut text);
+            }
+            for (path, what) in &job.paths {
+                Record::Registered { nspace, path, what: *what }.put(&mut text);
+            }
+        }
+        records.iter().for_each(|record| record.put(&mut text));
+        let new = self.path.with_extension("new");
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&new)?;
+        (&file).write_all(&text)?;
+        fs::rename(&new, &self.path)?;
+        (self.file, self.bytes) = (file, text.len());
+        self.most_bytes = LONG.max(2 * self.bytes);
+        Ok(())
+    }
+
+    fn append(&mut self, text: &[u8]) -> io::Result<()> {
+        self.file.write_all(text)?;
+        self.bytes += text.len();
+        Ok(())
+    }
+}
+
+/// What the journal of a session wants to be removed. Nothing if it is about another place, or anybody else can have
+/// written it.
+pub(super) fn read(session: &Path) -> BTreeMap<Nspace, Job> {
+    let mut jobs: BTreeMap<Nspace, Job> = BTreeMap::new();
+    let (Ok(text), Ok(header)) = (read_ours(session), header()) else { return jobs };
+    let Some(records) = text.strip_prefix(header.as_slice()) else { return jobs };
+    // A last line without an end was not written to its end.
+    for line in records.split_inclusive(|b| *b == b'\n').filter_map(|line| line.strip_suffix(b"\n")) {
+        take_in(&mut jobs, line);
+    }
+    jobs
+}
+
+fn read_ours(session: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let dir = openat(CWD, session, flags | OFlags::DIRECTORY, Mode::empty())?;
+    let file = openat(&dir, NAME, flags, Mode::empty())?;
+    if !is_only_ours(&dir, FileType::Directory)? || !is_only_ours(&file, FileType::RegularFile)? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut text = Vec::new();
+    File::from(file).take(LONGEST).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn is_only_ours(fd: &OwnedFd, kind: FileType) -> io::Result<bool> {
+    let stat = fstat(fd)?;
+    let ours = stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o022 == 0;
+    Ok(ours && FileType::from_raw_mode(stat.st_mode) == kind)
+}
+
+fn take_in(jobs: &mut BTreeMap<Nspace, Job>, line: &[u8]) -> Option<()> {
+    let mut words = line.split(|b| *b == b' ');
+    let mut word = || unescaped(words.next()?);
+    let kind = word()?;
+    let nspace = Nspace::new(std::str::from_utf8(&word()?).ok()?).ok()?;
+    match kind.as_slice() {
+        b"over" => drop(jobs.remove(&nspace)),
+        b"done" => drop(jobs.get_mut(&nspace)?.paths.remove(&Text::from_bytes(&word()?))),
+        kind => {
+            let what = match kind {
+                b"file" => Cleanup::File,
+                b"ignored" => Cleanup::Ignored,
+                b"dir" => Cleanup::Directory(rules(&word()?)),
+                _ => return None,
+            };
+            jobs.entry(nspace).or_default().enter(Text::from_bytes(&word()?), what);
+        }
+    }
+    Some(())
+}
+
+impl Record<'_> {
+    fn put(&self, to: &mut Vec<u8>) {
+        let mut words: Vec<&[u8]> = Vec::new();
+        let flags;
+        match self {
+            Record::Registered { nspace, path, what } => {
+                match what {
+                    Cleanup::File => words.extend([b"file".as_slice(), nspace.as_str().as_bytes()]),
+                    Cleanup::Ignored => words.extend([b"ignored".as_slice(), nspace.as_str().as_bytes()]),
+                    Cleanup::Directory(rules) => {
+                        flags = letters(*rules);
+                        words.extend([b"dir".as_slice(), nspace.as_str().as_bytes(), flags.as_slice()]);
+                    }
+                }
+                words.push(path.as_bytes());
+            }
+            Record::Done { nspace, path } => {
+                words.extend([b"done".as_slice(), nspace.as_str().as_bytes(), path.as_bytes()]);
+            }
+            Record::Over { nspace } => words.extend([b"over".as_slice(), nspace.as_str().as_bytes()]),
+        }
+        put_line(to, &words);
+    }
+}
+
+fn letters(rules: DirectoryRules) -> Vec<u8> {
+    let DirectoryRules { recursive, only_empty, leave_top } = rules;
+    let letters = [(true, b'-'), (recursive, b'r'), (only_empty, b'e'), (leave_top, b't')];
+    letters.into_iter().filter_map(|(on, letter)| on.then_some(letter)).collect()
+}
+
+fn rules(letters: &[u8]) -> DirectoryRules {
+    let has = |letter| letters.contains(&letter);
+    DirectoryRules { recursive: has(b'r'), only_empty: has(b'e'), leave_top: has(b't') }
+}
+
+/// Names this boot of this machine, and the mount namespace that we see.
+fn header() -> io::Result<Vec<u8>> {
+    let boot = fs::read("/proc/sys/kernel/random/boot_id")?;
+    let mounts = fs::read_link("/proc/self/ns/mnt")?;
+    let mut line = Vec::new();
+    put_line(&mut line, &[b"cleanup", boot.trim_ascii(), mounts.as_os_str().as_bytes()]);
+    Ok(line)
+}
+
+fn put_line(to: &mut Vec<u8>, words: &[&[u8]]) {
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            to.push(b' ');
+        }
+        for byte in *word {
+            match byte {
+                b'%' | b' ' | b'\n' => to.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+                byte => to.push(*byte),
+            }
+        }
+    }
+    to.push(b'\n');
+}
+
+fn unescaped(word: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((byte, after)) = rest.split_first() {
+        rest = after;
+        if *byte == b'%' {
+            let (code, after) = after.split_at_checked(2)?;
+            out.push(u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()?);
+            rest = after;
+        } else {
+            out.push(*byte);
+        }
+    }
+    Some(out)
+}
+
+const NAME: &str = "cleanup";
+const LONG: usize = 1 << 20;
+/// More than a journal can hold that was written anew in time.
+const LONGEST: u64 = 64 << 20;
