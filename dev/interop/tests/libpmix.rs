@@ -162,6 +162,6 @@ fn source(name: &str) -> PathBuf {
 fn compile(mut command: Command) {
     let include: &Path = &workspace().join("lib/libpmix/include");
     command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
-    let output = command.output().expect("running a compiler");
+    let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
     assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
 }
