@@ -25,7 +25,6 @@ macro_rules! not_supported {
 not_supported! {
     PMIx_Allocation_request PMIx_Allocation_request_nb
     PMIx_Compute_distances PMIx_Compute_distances_nb
-    PMIx_Connect PMIx_Connect_nb PMIx_Disconnect PMIx_Disconnect_nb
     PMIx_Fabric_deregister PMIx_Fabric_deregister_nb PMIx_Fabric_register PMIx_Fabric_register_nb
     PMIx_Fabric_update PMIx_Fabric_update_nb
     PMIx_Get_cpuset PMIx_Get_relative_locality PMIx_Load_topology PMIx_Parse_cpuset_string
@@ -33,16 +32,9 @@ not_supported! {
     PMIx_Group_construct PMIx_Group_construct_nb PMIx_Group_destruct PMIx_Group_destruct_nb
     PMIx_Group_invite PMIx_Group_invite_nb PMIx_Group_join PMIx_Group_join_nb PMIx_Group_leave PMIx_Group_leave_nb
     PMIx_IOF_deregister PMIx_IOF_pull PMIx_IOF_push
-    PMIx_Process_monitor PMIx_Process_monitor_nb
     PMIx_Register_attributes
     PMIx_Resource_block PMIx_Resource_block_nb PMIx_Session_control
-    PMIx_Spawn PMIx_Spawn_nb
     PMIx_generate_regex2 PMIx_parse_regex2
-}
-
-exported! {
-    /// Nobody can ask for a process to be watched yet, so nobody waits for this.
-    fn PMIx_Heartbeat() {}
 }
 
 macro_rules! not_initialized {

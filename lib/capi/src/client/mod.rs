@@ -3,12 +3,15 @@
 mod abort;
 pub(crate) mod calls;
 mod commit;
+mod connect_procs;
 mod control;
 mod event;
 mod fence;
 pub(crate) mod get;
 mod init;
 mod log;
+mod monitor;
 mod publish;
 mod query;
 mod resolve;
+mod spawn;
