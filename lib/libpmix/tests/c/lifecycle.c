@@ -28,6 +28,7 @@ static int entries(const char *path)
     return count;
 }
 
+/* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */
 static long private_kib(void)
 {
     FILE *file = fopen("/proc/self/smaps_rollup", "r");
@@ -35,7 +36,7 @@ static long private_kib(void)
     long kib = 0, part;
 
     while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "Private_Dirty: %ld", &part) == 1)
+        if (sscanf(line, "Anonymous: %ld", &part) == 1)
             kib += part;
     if (file != NULL)
         fclose(file);
