@@ -32,10 +32,29 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let mut command = if ignores_signals() {
+        let mut reset = Command::new("env");
+        reset.arg("--default-signal").arg(cargo);
+        reset
+    } else {
+        Command::new(cargo)
+    };
     command.args(args).current_dir(crate::root()).stdin(Stdio::null());
     command
 }
+
+/// Whether we were started with signals ignored, as `nohup` and shells' background jobs are. Programs under test would
+/// inherit that, and launchers rightly keep ignoring what they were told to ignore: tests of signals would wait for ever.
+fn ignores_signals() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    ignored & SIGNALS_UNDER_TEST != 0
+}
+
+/// SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGCONT, SIGTSTP.
+const SIGNALS_UNDER_TEST: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 9 | 1 << 11 | 1 << 14 | 1 << 17 | 1 << 19;
 
 fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
