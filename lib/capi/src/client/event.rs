@@ -20,19 +20,18 @@ use crate::{cmem, from_c, to_c};
 /// `pmix_event_notification_cbfunc_fn_t`
 type Completion = extern "C" fn(Code, Ptr<pmix_info_t>, usize, OpCallback, Ptr<Opaque>, Ptr<Opaque>);
 /// `pmix_notification_fn_t`
-type Notification = Option<
-    extern "C" fn(
-        usize,
-        Code,
-        Ptr<pmix_proc_t>,
-        Ptr<pmix_info_t>,
-        usize,
-        Ptr<pmix_info_t>,
-        usize,
-        Completion,
-        Ptr<Opaque>,
-    ),
->;
+type Handler = extern "C" fn(
+    usize,
+    Code,
+    Ptr<pmix_proc_t>,
+    Ptr<pmix_info_t>,
+    usize,
+    Ptr<pmix_info_t>,
+    usize,
+    Completion,
+    Ptr<Opaque>,
+);
+type Notification = Option<Handler>;
 /// `pmix_hdlr_reg_cbfunc_t`
 type Registered = Option<extern "C" fn(Code, usize, Ptr<Opaque>)>;
 
@@ -128,17 +127,7 @@ fn deliveries() -> MutexGuard<'static, Deliveries> {
 }
 
 fn deliver(
-    handler: extern "C" fn(
-        usize,
-        Code,
-        Ptr<pmix_proc_t>,
-        Ptr<pmix_info_t>,
-        usize,
-        Ptr<pmix_info_t>,
-        usize,
-        Completion,
-        Ptr<Opaque>,
-    ),
+    handler: Handler,
     reference: usize,
     event: &Event,
     results: &[Info],
