@@ -20,8 +20,8 @@ use anyhow::{Context, Result, bail};
 
 const DATA: &str = "lib/spec/data";
 const SOURCES: &str = "lib/spec/src/gen";
-const LAYOUT: &str = "lib/capi/src/layout.rs";
-const NAMES: &str = "lib/capi/src/name_block.rs";
+const LAYOUT: &str = "lib/capi/src/gen/layout.rs";
+const NAMES: &str = "lib/capi/src/gen/name_block.rs";
 const EXPORTS: &str = "lib/libpmix/exports.txt";
 const CHECKS: &str = "lib/libpmix/tests/c";
 const INCLUDE: &str = "lib/libpmix/include";

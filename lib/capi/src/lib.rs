@@ -11,13 +11,15 @@ mod cmem;
 mod data;
 mod element;
 mod from_c;
+/// Written by `cargo xtask gen`.
+#[rustfmt::skip]
+mod r#gen {
+    pub(crate) mod layout;
+    pub(crate) mod name_block;
+}
 mod guard;
 mod info_list;
 mod instance;
-#[rustfmt::skip]
-mod layout;
-#[rustfmt::skip]
-mod name_block;
 mod names;
 mod pointer;
 mod regex;
@@ -27,3 +29,5 @@ mod structs;
 mod to_c;
 mod unsupported;
 mod value;
+
+use r#gen::{layout, name_block};

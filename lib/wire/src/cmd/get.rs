@@ -114,8 +114,7 @@ impl Body for RefreshReply {
     }
 }
 
-/// A successful [`Reply`] made of what was packed before in this format: [`OwnerData::encode`], or
-/// [`EncodedJob::owner_blob`](super::job_data::EncodedJob::owner_blob).
+/// A successful [`Reply`] made of what was packed before in this format by [`OwnerData::encode`].
 pub fn encode_success<'a>(owners: impl IntoIterator<Item = &'a Blob>, format: Format) -> Vec<u8> {
     let mut writer = Writer::new(format);
     writer.put(&Status::SUCCESS);

@@ -8,7 +8,7 @@ use phalanx_spec::{Rank, keys};
 use super::Body;
 use crate::codec::{DecodeError, Dialect, Format, Reader, Writer};
 use crate::info::{DataArray, Kval};
-use crate::name::{Nspace, ProcId};
+use crate::name::Nspace;
 use crate::text::Blob;
 use crate::value::Value;
 
@@ -86,13 +86,6 @@ impl EncodedJob {
         let mut writer = Writer::new(self.format);
         writer.put(&self.nspace).put_items(self.values.as_bytes());
         writer.into_bytes()
-    }
-
-    /// The byte object in which GET gives job-level data: its owner is rank WILDCARD.
-    pub fn owner_blob(&self) -> Blob {
-        let mut writer = Writer::new(self.format);
-        writer.put(&ProcId::all(&self.nspace)).put_items(self.values.as_bytes());
-        Blob::from(writer.into_bytes())
     }
 
     pub fn format(&self) -> Format {
