@@ -55,4 +55,6 @@ pub struct JobProc {
     pub locality: Option<Arc<str>>,
     /// How often the process was restarted.
     pub reincarnation: u32,
+    /// Further values of the rank: what the host states wins over what is known from the rest.
+    pub values: Option<Box<[Kval]>>,
 }

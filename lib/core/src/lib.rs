@@ -15,7 +15,7 @@ pub mod store;
 pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
 pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};
-pub use job::JobInfo;
+pub use job::{JobApp, JobInfo, JobNode, JobProc};
 pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
     Time,

@@ -149,6 +149,7 @@ impl Recording {
             cpuset: None,
             locality: None,
             reincarnation: 0,
+            values: None,
         });
         let node = |(name, id): (&str, u32)| JobNode { name: name.into(), id, values: Vec::new() };
         JobInfo {
@@ -385,6 +386,7 @@ fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
         cpuset: None,
         locality: None,
         reincarnation: 0,
+        values: None,
     };
     let info = JobInfo {
         nspace: proc.nspace.clone(),

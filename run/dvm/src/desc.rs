@@ -152,6 +152,7 @@ impl JobDesc {
                 cpuset: binding.cpuset,
                 locality: binding.locality,
                 reincarnation: 0,
+                values: None,
             }
         });
         let named = |id: &u32| JobNode {

@@ -223,6 +223,7 @@ impl Server {
         {
             values.push(kval(&keys.proc_dir, format!("{dir}/{}", rank.0).into()));
         }
+        overlay(&mut values, proc.values.as_deref().unwrap_or_default());
         values
     }
 }

@@ -403,6 +403,7 @@ fn job(here: u32) -> JobInfo {
             cpuset: None,
             locality: None,
             reincarnation: 0,
+            values: None,
         })
         .collect();
     let node = |id: u32| JobNode { name: format!("node{id}").into(), id, values: Vec::new() };

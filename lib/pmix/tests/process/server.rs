@@ -247,6 +247,7 @@ fn job(size: u32) -> JobInfo {
         cpuset: None,
         locality: None,
         reincarnation: 0,
+        values: None,
     };
     JobInfo {
         nspace: Nspace::new("job@1").unwrap(),

@@ -105,6 +105,7 @@ pub(super) fn job(name: &str, nodes: u32, per_node: u32) -> JobInfo {
             cpuset: Some("0-3".into()),
             locality: Some("hwloc:NM0".into()),
             reincarnation: 0,
+            values: None,
         })
         .collect();
     JobInfo {
