@@ -76,6 +76,8 @@ fn the_client_api_under_px() {
         ("names", "publish, lookup and unpublish are right"),
         ("events", "events are right"),
         ("inquiry", "query, log and resolve are right"),
+        ("groups", "groups and connections are right"),
+        ("requests", "requests are right"),
     ] {
         for ranks in SIZES {
             let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(pmix(program))).run().expect_code(0);
@@ -83,6 +85,12 @@ fn the_client_api_under_px() {
             outcome.expect_nothing_left();
         }
     }
+}
+
+#[test]
+fn what_later_releases_have_added() {
+    let outcome = on_ours(px(["-n", "2"]).arg(compiled("extensions"))).run().expect_code(0);
+    outcome.expect_lines(["extensions are right", "extensions are right"]).expect_nothing_left();
 }
 
 #[test]

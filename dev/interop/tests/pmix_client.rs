@@ -33,6 +33,11 @@ fn groups_and_connections_form_and_dissolve() {
 }
 
 #[test]
+fn requests_that_nobody_serves_are_refused() {
+    everywhere("requests", "requests are right");
+}
+
+#[test]
 fn queries_are_answered_and_logs_are_printed() {
     for outcome in everywhere("inquiry", "query, log and resolve are right") {
         outcome.expect_stderr(&["logged to stderr by-0"]).expect_stdout(&["logged to stdout by-0"]);

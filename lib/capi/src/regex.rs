@@ -5,6 +5,7 @@ use phalanx_wire::regex::{nodes_to_regex, ppn_to_regex};
 
 use crate::cmem;
 use crate::guard::{BAD, exported};
+use crate::layout::*;
 use crate::pointer::Ptr;
 
 exported! {
@@ -20,7 +21,41 @@ exported! {
         let nodes = text(map)?.split(';').map(ranks).collect::<Result<Vec<_>, _>>()?;
         give(&ppn_to_regex(&nodes), to)
     }
+
+    /// The list as it is: there are no notations of this structure that others would understand.
+    fn PMIx_generate_regex2(
+        list: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, to: Ptr<pmix_regex2_t>,
+    ) -> Code {
+        let _ = (info, count);
+        let mut bytes = text(list)?.into_bytes();
+        if to.is_null() {
+            return Err(BAD);
+        }
+        bytes.push(0);
+        to.write(pmix_regex2_t { type_: cmem::text(RAW), bytes: cmem::bytes(&bytes), len: bytes.len() });
+        Ok(())
+    }
+
+    fn PMIx_parse_regex2(
+        from: Ptr<pmix_regex2_t>, info: Ptr<pmix_info_t>, count: usize, list: Ptr<Ptr<u8>>,
+    ) -> Code {
+        let _ = (info, count);
+        let c = from.read().ok_or(BAD)?;
+        let kind = c.type_.text().ok_or(BAD)?;
+        if list.is_null() || c.bytes.is_null() {
+            return Err(BAD);
+        }
+        if kind != RAW {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        let bytes = c.bytes.bytes(c.len);
+        list.write(cmem::text(bytes.split(|byte| *byte == 0).next().unwrap_or_default()));
+        Ok(())
+    }
 }
+
+/// The notation that says what it means.
+const RAW: &[u8] = b"raw";
 
 fn text(c: Ptr<u8>) -> Result<String, Status> {
     String::from_utf8(c.text().ok_or(BAD)?).map_err(|_| BAD)

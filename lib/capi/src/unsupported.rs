@@ -23,18 +23,10 @@ macro_rules! not_supported {
 
 // Calls of clients.
 not_supported! {
-    PMIx_Allocation_request PMIx_Allocation_request_nb
     PMIx_Compute_distances PMIx_Compute_distances_nb
-    PMIx_Fabric_deregister PMIx_Fabric_deregister_nb PMIx_Fabric_register PMIx_Fabric_register_nb
-    PMIx_Fabric_update PMIx_Fabric_update_nb
     PMIx_Get_cpuset PMIx_Get_relative_locality PMIx_Load_topology PMIx_Parse_cpuset_string
-    PMIx_Get_credential PMIx_Get_credential_nb PMIx_Validate_credential PMIx_Validate_credential_nb
-    PMIx_Group_construct PMIx_Group_construct_nb PMIx_Group_destruct PMIx_Group_destruct_nb
-    PMIx_Group_invite PMIx_Group_invite_nb PMIx_Group_join PMIx_Group_join_nb PMIx_Group_leave PMIx_Group_leave_nb
-    PMIx_IOF_deregister PMIx_IOF_pull PMIx_IOF_push
+    PMIx_Group_invite PMIx_Group_invite_nb PMIx_Group_join PMIx_Group_join_nb
     PMIx_Register_attributes
-    PMIx_Resource_block PMIx_Resource_block_nb PMIx_Session_control
-    PMIx_generate_regex2 PMIx_parse_regex2
 }
 
 macro_rules! not_initialized {

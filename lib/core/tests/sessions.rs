@@ -272,6 +272,12 @@ impl Replay {
                 ClientCall::IofPush { targets: it.targets, data: it.data, directives: it.directives }
             }
             Request::Allocate(it) => ClientCall::Allocate { directive: it.directive, info: it.info },
+            Request::ResourceBlock(it) => ClientCall::ResourceBlock {
+                directive: it.directive,
+                block: it.block.unwrap(),
+                units: it.units,
+                info: it.info,
+            },
             Request::SessionControl(it) => {
                 ClientCall::SessionControl { session: it.session, directives: it.directives }
             }

@@ -44,5 +44,6 @@ pub use phalanx_core::{
 };
 pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_wire::{
-    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value,
+    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Kval, Nspace, Pdata, ProcId, Query, ResourceUnit,
+    Text, Value,
 };

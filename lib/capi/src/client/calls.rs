@@ -15,8 +15,11 @@ pub(crate) type OpCallback = Option<extern "C" fn(Code, Ptr<Opaque>)>;
 /// `pmix_release_cbfunc_t`
 pub(crate) type ReleaseCallback = Option<extern "C" fn(Ptr<Opaque>)>;
 /// `pmix_info_cbfunc_t`
-pub(crate) type InfoCallback =
-    Option<extern "C" fn(Code, Ptr<pmix_info_t>, usize, Ptr<Opaque>, ReleaseCallback, Ptr<Opaque>)>;
+pub(crate) type InfoCallback = Option<TakesInfos>;
+pub(crate) type TakesInfos =
+    extern "C" fn(Code, Ptr<pmix_info_t>, usize, Ptr<Opaque>, ReleaseCallback, Ptr<Opaque>);
+/// `pmix_hdlr_reg_cbfunc_t`
+pub(super) type Registered = Option<extern "C" fn(Code, usize, Ptr<Opaque>)>;
 
 /// Makes a call that ends in a status, and waits for it.
 pub(super) fn done(call: ClientCall) -> Result<(), Status> {
@@ -44,11 +47,21 @@ pub(super) fn infos(
     results: Ptr<Ptr<pmix_info_t>>,
     count: Ptr<usize>,
 ) -> Result<(), Status> {
+    let (status, infos) = found(instance()?.client.perform(call));
+    give(status, &infos, results, count)
+}
+
+/// Hands an array of infos to the program, which owns it.
+pub(super) fn give(
+    status: Status,
+    infos: &[Info],
+    results: Ptr<Ptr<pmix_info_t>>,
+    count: Ptr<usize>,
+) -> Result<(), Status> {
     results.write(Ptr::NULL);
     count.write(0);
-    let (status, infos) = found(instance()?.client.perform(call));
     if !results.is_null() && !count.is_null() {
-        results.write(to_c::infos(&infos)?);
+        results.write(to_c::infos(infos)?);
         count.write(infos.len());
     }
     if status.is_success() { Ok(()) } else { Err(status) }
@@ -63,14 +76,20 @@ pub(super) fn infos_then(
 ) -> Result<(), Status> {
     submit(call, move |answer| {
         let Some(callback) = callback else { return };
-        let (mut status, infos) = found(answer);
-        let array = to_c::infos(&infos).unwrap_or_else(|unfit| {
-            status = unfit;
-            Ptr::NULL
-        });
-        let count = if array.is_null() { 0 } else { infos.len() };
-        callback(status.0, array, count, cbdata, Some(release_infos), Ptr::to_owned((array, count)));
+        let (status, infos) = found(answer);
+        hand_over(callback, status, &infos, cbdata);
     })
+}
+
+/// Hands infos to the program's callback, which releases them.
+pub(super) fn hand_over(callback: TakesInfos, status: Status, infos: &[Info], cbdata: Ptr<Opaque>) {
+    let mut status = status;
+    let array = to_c::infos(infos).unwrap_or_else(|unfit| {
+        status = unfit;
+        Ptr::NULL
+    });
+    let count = if array.is_null() { 0 } else { infos.len() };
+    callback(status.0, array, count, cbdata, Some(release_infos), Ptr::to_owned((array, count)));
 }
 
 extern "C" fn release_infos(infos: Ptr<Opaque>) {
@@ -96,7 +115,7 @@ fn ended(answer: Result<ClientReturn, Error>) -> Result<(), Status> {
     }
 }
 
-fn found(answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
+pub(super) fn found(answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
     match answer {
         Ok(ClientReturn::Infos(status, infos)) => (status, infos),
         Ok(_) => (Status::ERROR, Vec::new()),

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use phalanx_spec::{DataType, Range, Status, keys};
 use pmix::{ClientCall, ClientReturn, Done, Event, HandlerId, Info, Verdict};
 
-use super::calls::{OpCallback, done_or_then, submit};
+use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, Code, caught, exported};
 use crate::instance::instance;
 use crate::layout::*;
@@ -32,8 +32,6 @@ type Handler = extern "C" fn(
     Ptr<Opaque>,
 );
 type Notification = Option<Handler>;
-/// `pmix_hdlr_reg_cbfunc_t`
-type Registered = Option<extern "C" fn(Code, usize, Ptr<Opaque>)>;
 
 exported! {
     /// Without a callback the number of the handler, or an error, is returned.

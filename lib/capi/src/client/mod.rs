@@ -1,17 +1,23 @@
 //! The client's calls, a file per verb. Blocking ones wait on the calling thread; the others answer on the progress thread.
 
 mod abort;
+mod allocate;
 pub(crate) mod calls;
 mod commit;
 mod connect_procs;
 mod control;
+mod credential;
 mod event;
+mod fabric;
 mod fence;
 pub(crate) mod get;
+mod group;
 mod init;
+mod iof;
 mod log;
 mod monitor;
 mod publish;
 mod query;
 mod resolve;
+mod session;
 mod spawn;

@@ -1,7 +1,7 @@
 //! What a program asks of its client, and what it is told.
 
 use phalanx_spec::{AllocDirective, IofChannel, Range, Scope, Status};
-use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value};
+use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, ResourceUnit, Text, Value};
 
 use super::InitError;
 use crate::host::{Event, GroupFormed};
@@ -65,6 +65,8 @@ pub enum ClientCall {
     IofPush { targets: Vec<ProcId>, data: Blob, directives: Vec<Info> },
     /// Answer: `Infos`.
     Allocate { directive: AllocDirective, info: Vec<Info> },
+    /// Makes, changes or ends a named block of resources. Answer: `Done`.
+    ResourceBlock { directive: u8, block: Text, units: Vec<ResourceUnit>, info: Vec<Info> },
     /// Answer: `Infos`.
     SessionControl { session: u32, directives: Vec<Info> },
     /// Has processes watched; `error` is the event to raise when they fall silent. Answer: `Infos`.

@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_wire::cmd::allocate::ResourceBlock;
 use phalanx_wire::codec::Dialect;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::FrameReader;
@@ -166,6 +167,14 @@ impl Client {
                 self.on_iof_push(now, id, targets, data, directives, out);
             }
             ClientCall::Allocate { directive, info } => self.on_allocate(now, id, directive, info, out),
+            ClientCall::ResourceBlock { directive, block, units, info } => {
+                self.on_resource_block(
+                    now,
+                    id,
+                    ResourceBlock { directive, block: Some(block), units, info },
+                    out,
+                );
+            }
             ClientCall::SessionControl { session, directives } => {
                 self.on_session_control(now, id, session, directives, out);
             }

@@ -18,9 +18,7 @@ impl Client {
         directives: &[Info],
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
     ) -> Result<HandlerId, Error> {
-        self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Output(Box::new(handler)))?;
+        let id = self.keep_output_handler(handler)?;
         let call = ClientCall::IofPull {
             handler: id,
             sources: sources.to_vec(),
@@ -32,6 +30,22 @@ impl Client {
             self.engine.forget(id)?;
         }
         pulled.map(|()| id)
+    }
+
+    /// Keeps a handler for a pull by [`submit`](Client::submit).
+    pub fn keep_output_handler(
+        &self,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        self.check_pid()?;
+        let id = self.next_handler();
+        self.engine.keep(id, Callback::Output(Box::new(handler)))?;
+        Ok(id)
+    }
+
+    /// Drops a handler that was kept.
+    pub fn forget_output_handler(&self, id: HandlerId) -> Result<(), Error> {
+        self.engine.forget(id)
     }
 
     /// The handler is not called any more when this returns (`PMIx_IOF_deregister`).

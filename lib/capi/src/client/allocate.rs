@@ -1,0 +1,61 @@
+//! Allocation requests, and named blocks of resources.
+
+use phalanx_spec::Status;
+use phalanx_wire::ResourceUnit;
+use pmix::{AllocDirective, ClientCall, Info};
+
+use super::calls::{InfoCallback, OpCallback, done, done_then, infos, infos_then};
+use crate::from_c;
+use crate::guard::exported;
+use crate::instance::instance;
+use crate::layout::*;
+use crate::pointer::{Opaque, Ptr};
+
+exported! {
+    fn PMIx_Allocation_request(
+        directive: u8, info: Ptr<pmix_info_t>, count: usize, results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
+    ) -> Code {
+        infos(allocate(directive, info, count)?, results, nresults)
+    }
+
+    fn PMIx_Allocation_request_nb(
+        directive: u8, info: Ptr<pmix_info_t>, count: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
+    ) -> Code {
+        infos_then(allocate(directive, info, count)?, callback, cbdata)
+    }
+
+    fn PMIx_Resource_block(
+        directive: u8, block: Ptr<u8>, units: Ptr<pmix_resource_unit_t>, nunits: usize, info: Ptr<pmix_info_t>,
+        count: usize,
+    ) -> Code {
+        done(resource_block(directive, block, units, nunits, info, count)?)
+    }
+
+    fn PMIx_Resource_block_nb(
+        directive: u8, block: Ptr<u8>, units: Ptr<pmix_resource_unit_t>, nunits: usize, info: Ptr<pmix_info_t>,
+        count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
+    ) -> Code {
+        done_then(resource_block(directive, block, units, nunits, info, count)?, callback, cbdata)
+    }
+}
+
+fn allocate(directive: u8, info: Ptr<pmix_info_t>, count: usize) -> Result<ClientCall, Status> {
+    instance()?;
+    let info: Vec<Info> = from_c::infos(info, count)?;
+    Ok(ClientCall::Allocate { directive: AllocDirective(directive), info })
+}
+
+fn resource_block(
+    directive: u8,
+    block: Ptr<u8>,
+    units: Ptr<pmix_resource_unit_t>,
+    nunits: usize,
+    info: Ptr<pmix_info_t>,
+    count: usize,
+) -> Result<ClientCall, Status> {
+    instance()?;
+    let block = from_c::name(block)?;
+    let units: Vec<ResourceUnit> = units.items(nunits).map(|c| from_c::resource_unit(&c)).collect();
+    let info = from_c::infos(info, count)?;
+    Ok(ClientCall::ResourceBlock { directive, block: block.as_str().into(), units, info })
+}
