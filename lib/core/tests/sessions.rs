@@ -45,8 +45,8 @@ fn our_client_understands_every_answer_that_theirs_got() {
     assert_eq!(left_out, LEFT_OUT);
 }
 
-/// What no client call stands for yet, and DEREGEVENTS, which is not answered.
-const LEFT_OUT: &[&str] = &["DEREGEVENTS", "RESBLK"];
+/// DEREGEVENTS is not answered.
+const LEFT_OUT: &[&str] = &["DEREGEVENTS"];
 
 /// Where our request may hold something else: a get says that the server need not wait, 6.1 sends what it has put along
 /// with a connect, and 4.2 does not say who was in a group.
