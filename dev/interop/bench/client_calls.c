@@ -1,8 +1,10 @@
 /* How long the calls of a PMIx client take. Each rank prints "METRIC MICROSECONDS", one line per metric: the median of
- * its samples. Metrics that only make sense in one place come from rank 0 alone. */
+ * its samples. Metrics that only make sense in one place come from rank 0 alone. What ends in "-cpu" is the processor
+ * time of the rank itself, without its server's; "init-left" is the moment of the clock at which it left PMIx_Init. */
 #include "check.h"
 
 #include <semaphore.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { FENCES = 50, COLLECTS = 20, GETS = 200, EVENTS = 20, PING = PMIX_EXTERNAL_ERR_BASE - 1, PONG = PING - 1 };
@@ -15,6 +17,14 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return time.tv_sec * 1e6 + time.tv_nsec / 1e3;
+}
+
+static double cpu(void)
+{
+    struct rusage use;
+
+    getrusage(RUSAGE_SELF, &use);
+    return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e6 + use.ru_utime.tv_usec + use.ru_stime.tv_usec;
 }
 
 static int ascending(const void *a, const void *b)
@@ -74,12 +84,15 @@ static void events(double *samples)
 int main(void)
 {
     static char kilobyte[1024];
-    static double init, fence[FENCES], collect[COLLECTS], job[GETS], peer[GETS], cold[1], event[EVENTS];
-    double begun = now();
+    static double fence[FENCES], collect[COLLECTS], job[GETS], peer[GETS], cold[1], event[EVENTS];
+    double init, left, init_cpu, fence_cpu, finalize_cpu, begun = now();
     char key[64];
 
+    init_cpu = cpu();
     OK(PMIx_Init(&me, NULL, 0));
-    init = now() - begun;
+    left = now();
+    init = left - begun;
+    init_cpu = cpu() - init_cpu;
     alarm(120);
     pmix_proc_t all = process(PMIX_RANK_WILDCARD), next;
     pmix_value_t *value;
@@ -89,11 +102,13 @@ int main(void)
     next = process((me.rank + 1) % job_size);
 
     barrier();
+    fence_cpu = cpu();
     for (int i = 0; i < FENCES; i++) {
         begun = now();
         barrier();
         fence[i] = now() - begun;
     }
+    fence_cpu = (cpu() - fence_cpu) / FENCES;
     memset(kilobyte, 'k', sizeof kilobyte - 1);
     for (int i = 0; i < COLLECTS; i++) {
         snprintf(key, sizeof key, "kilobyte-%d", i);
@@ -125,8 +140,10 @@ int main(void)
     events(event);
     barrier();
     begun = now();
+    finalize_cpu = cpu();
     OK(PMIx_Finalize(NULL, 0));
-    printf("finalize %.1f\ninit %.1f\n", now() - begun, init);
+    printf("finalize %.1f\nfinalize-cpu %.1f\n", now() - begun, cpu() - finalize_cpu);
+    printf("init %.1f\ninit-cpu %.1f\ninit-left %.1f\nfence-cpu %.1f\n", init, init_cpu, left, fence_cpu);
     if (me.rank == 0) {
         printf("fence %.1f\nfence-1KiB %.1f\n", median(fence, FENCES), median(collect, COLLECTS));
         if (job_size > 1)

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Nothing here takes a tenth of it. Peers are known to hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Run {
+    /// The monotonic clock at the start, in microseconds.
+    pub(crate) began: f64,
     pub(crate) took: Duration,
     /// `None`: it hung and was killed.
     pub(crate) code: Option<i32>,
@@ -31,6 +34,8 @@ pub(crate) fn captured(command: Command) -> Run {
 fn run(mut command: Command, keep: bool) -> Run {
     let stdout = if keep { Stdio::piped() } else { Stdio::null() };
     command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::null()).process_group(0);
+    let clock = clock_gettime(ClockId::Monotonic);
+    let began = clock.tv_sec as f64 * 1e6 + clock.tv_nsec as f64 / 1e3;
     let started = Instant::now();
     let mut child = command.spawn().unwrap_or_else(|error| panic!("starting {command:?}: {error}"));
     let pid = Pid::from_child(&child);
@@ -48,7 +53,7 @@ fn run(mut command: Command, keep: bool) -> Run {
     {
         let _ = pipe.read_to_string(&mut text);
     }
-    Run { took, code: status.code().filter(|_| ended), stdout: text }
+    Run { began, took, code: status.code().filter(|_| ended), stdout: text }
 }
 
 /// The median; `None` of nothing.
