@@ -10,6 +10,7 @@ pub mod host;
 pub mod job;
 mod machine;
 pub mod server;
+pub mod server_process;
 pub mod store;
 
 pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
@@ -21,4 +22,5 @@ pub use machine::{
     Time,
 };
 pub use server::{Server, ServerCall, ServerConfig, ServerReturn};
+pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, Realm, Store};

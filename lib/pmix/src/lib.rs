@@ -34,13 +34,17 @@ mod client;
 mod engine;
 mod environ;
 mod error;
+pub mod identity;
+pub mod server;
 
 pub use client::Client;
-pub use engine::Done;
+pub use engine::{Drive, EventDone, Explanation};
 pub use error::Error;
+pub use server::{Done, Host, Server, ServerOptions};
 
 pub use phalanx_core::{
-    ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, Lookup, LookupRequest, Verdict,
+    ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobInfo, Lookup, LookupRequest, Time,
+    Verdict, Waiting,
 };
 pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_wire::{

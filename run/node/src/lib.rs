@@ -19,7 +19,6 @@ mod drive;
 mod elf;
 mod foreign;
 mod handle;
-mod identity;
 mod listen;
 mod machine;
 mod procs;

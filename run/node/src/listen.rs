@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use phalanx_core::PeerCred;
+use pmix::identity::Identity;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::conn::ConnEvent;
-use crate::identity::Identity;
 
 /// A connection that nobody serves yet.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) fn open() -> Result<TcpListener> {
 
 /// Accepts for as long as somebody serves.
 pub(crate) async fn accept(listener: TcpListener, events: mpsc::Sender<ConnEvent>) {
-    let mut identity = Identity::new();
+    let mut identity = Identity::default();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(permit) = places.clone().acquire_owned().await else { return };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use phalanx_spec::{DataType, Range, Status, keys};
-use pmix::{ClientCall, ClientReturn, Done, Event, HandlerId, Info, Verdict};
+use pmix::{ClientCall, ClientReturn, Event, EventDone, HandlerId, Info, Verdict};
 
 use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, Code, caught, exported};
@@ -49,7 +49,7 @@ exported! {
         let known = number.clone();
         let id = instance
             .client
-            .keep_event_handler(move |event: &Event, results: &[Info], done: Done| {
+            .keep_event_handler(move |event: &Event, results: &[Info], done: EventDone| {
                 deliver(handler, known.get().copied().unwrap_or(0), event, results, object, done);
             })
             .map_err(|error| error.status())?;
@@ -106,7 +106,7 @@ exported! {
 
 /// What a handler of a program has been given and not yet said to be done with.
 struct Delivery {
-    done: Done,
+    done: EventDone,
     source: Ptr<pmix_proc_t>,
     infos: (Ptr<pmix_info_t>, usize),
     results: (Ptr<pmix_info_t>, usize),
@@ -130,7 +130,7 @@ fn deliver(
     event: &Event,
     results: &[Info],
     object: Option<Ptr<Opaque>>,
-    done: Done,
+    done: EventDone,
 ) {
     let infos = to_c::infos(&event.info).map_or((Ptr::NULL, 0), |array| (array, event.info.len()));
     let results = to_c::infos(results).map_or((Ptr::NULL, 0), |array| (array, results.len()));

@@ -13,7 +13,7 @@ use phalanx_wire::{Info, InfoList, ProcId, Value};
 use super::pending::Awaited;
 use super::{Client, ClientReturn, Out};
 use crate::machine::{CallId, Output, Time};
-use crate::store::{Lookup, LookupRequest, Realm};
+use crate::store::{Lookup, LookupRequest, Realm, Store};
 
 impl Client {
     pub(super) fn on_get(
@@ -60,11 +60,13 @@ impl Client {
     pub(super) fn got(&self, request: &LookupRequest, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
         let reply = get::Reply::decode(payload, self.config.dialect)?;
         let mut spoken = None;
+        let apart = (!self.remembers).then(|| Store::new(self.config.proc.clone()));
+        let store = apart.as_ref().unwrap_or(&self.store);
         for data in reply.data {
             spoken = spoken.or_else(|| spoken_value(request, &data));
-            self.load(data)?;
+            self.load(store, data)?;
         }
-        let value = self.store.known(request).or(spoken);
+        let value = store.known(request).or(spoken);
         let absent = if reply.status.is_success() { Status::ERR_NOT_FOUND } else { reply.status };
         Ok(ClientReturn::Value(value.ok_or(absent)))
     }
@@ -76,16 +78,16 @@ impl Client {
         payload: &[u8],
     ) -> Result<ClientReturn, DecodeError> {
         let reply = RefreshReply::decode(payload, self.config.dialect)?;
-        self.load(OwnerData { owner: request.proc.clone(), values: reply.values })?;
+        self.load(&self.store, OwnerData { owner: request.proc.clone(), values: reply.values })?;
         Ok(ClientReturn::Value(self.store.known(request).ok_or(Status::ERR_NOT_FOUND)))
     }
 
-    fn load(&self, data: OwnerData) -> Result<(), DecodeError> {
+    fn load(&self, store: &Store, data: OwnerData) -> Result<(), DecodeError> {
         if data.owner.rank == Rank::WILDCARD {
             let format = self.config.dialect.format;
-            self.store.load_job(JobData::from_values(data.owner.nspace, data.values, format)?);
+            store.load_job(JobData::from_values(data.owner.nspace, data.values, format)?);
         } else {
-            self.store.load_owner(data);
+            store.load_owner(data);
         }
         Ok(())
     }

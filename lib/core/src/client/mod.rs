@@ -89,6 +89,8 @@ pub struct Client {
     streams: Streams,
     /// Who is in the groups that this process has constructed; a server wants to hear it again when one ends.
     groups: BTreeMap<Text, Vec<ProcId>>,
+    /// Whether what the server told is kept for the next get. Not when the server is in the same process: it knows better.
+    remembers: bool,
 }
 
 impl Client {
@@ -104,7 +106,13 @@ impl Client {
             chains: Chains::default(),
             streams: Streams::default(),
             groups: BTreeMap::new(),
+            remembers: true,
         }
+    }
+
+    /// A client in its server's own process: it is connected from the beginning.
+    pub(crate) fn attached(config: ClientConfig) -> Client {
+        Client { phase: Phase::Ready, remembers: false, ..Client::new(config) }
     }
 
     /// What this client knows, for lookups on other threads.
@@ -117,8 +125,13 @@ impl Client {
         let me = &self.config.proc;
         let mut all: Vec<_> = self.phase.explain(me).into_iter().collect();
         all.extend(self.pending.explain(me));
-        all.extend(self.chains.explain(me));
+        all.extend(self.explain_handlers());
         all
+    }
+
+    /// The events that handlers of this program have not finished with.
+    pub(crate) fn explain_handlers(&self) -> impl Iterator<Item = Waiting> {
+        self.chains.explain(&self.config.proc)
     }
 
     fn on_call(&mut self, now: Time, id: CallId, call: ClientCall, out: &mut Out) {

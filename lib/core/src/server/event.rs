@@ -22,7 +22,7 @@ use super::limits::{
     EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS, MAX_EVENT_BYTES, MAX_REGISTRATIONS,
 };
 use super::peer::{Asker, Peer};
-use super::{Cx, Server};
+use super::{Cx, OWN, Server};
 use crate::host::{Event, HostOp};
 use crate::machine::{ConnId, Time};
 
@@ -99,12 +99,17 @@ impl Server {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         }
         let mut news = Vec::new();
+        let own_process = from.conn == OWN;
         for code in codes {
             let registration = Registration { code, affected: affected.clone() };
             if own.contains(&registration) {
                 continue;
             }
             own.push(registration);
+            // The host need not be told what it wants itself.
+            if own_process {
+                continue;
+            }
             let wanted = self.events.wanted.entry(code).or_default();
             *wanted += 1;
             if *wanted == 1 {
@@ -136,7 +141,9 @@ impl Server {
         };
         let Some(own) = self.events.registrations.get_mut(&conn) else { return };
         let gone: Vec<Registration> = own.extract_if(.., |registration| named(registration.code)).collect();
-        self.unwant(cx, gone);
+        if conn != OWN {
+            self.unwant(cx, gone);
+        }
     }
 
     pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
@@ -175,6 +182,11 @@ impl Server {
         }
         let event =
             Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
+        // The host raises it in this very process: it knows, and tells the other servers itself.
+        if from.conn == OWN {
+            self.tell(cx, &event);
+            return self.answer(cx, &from, Status::SUCCESS);
+        }
         self.raise(cx, &event, Then::Answer(from));
     }
 
@@ -212,6 +224,13 @@ impl Server {
             && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
         {
             self.events.keep(cx.now, event, told);
+        }
+    }
+
+    /// Tells one peer, if it wants such an event.
+    pub(super) fn tell_one(&mut self, cx: &mut Cx<'_>, conn: ConnId, event: &Event) {
+        if self.events.is_wanted(conn, event) {
+            self.send_event(cx, conn, event, &mut Vec::new());
         }
     }
 

@@ -53,6 +53,7 @@ impl Server {
             return debug!(%proc, "disconnected");
         }
         warn!(%proc, ?reason, "connection lost before finalize");
+        self.tell_own_process_of_loss(cx, &proc);
         self.call_host(cx, None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
     }
 

@@ -22,7 +22,7 @@ use super::modex::Contribution;
 use super::peer::Asker;
 use super::registry::{Client, Job, Stage, index};
 use super::timers::{Timer, TimerId};
-use super::{Cx, Server, ServerReturn};
+use super::{Cx, OWN, Server, ServerReturn};
 use crate::explain::Waiting;
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CallId, ConnId, Output, Time};
@@ -223,7 +223,8 @@ impl Server {
     }
 
     fn was_told(&self, asker: &Asker, nspace: &Nspace) -> bool {
-        self.conns.peer(asker.conn).is_some_and(|peer| peer.told.contains(nspace))
+        // Our own process keeps nothing that it is told.
+        asker.conn != OWN && self.conns.peer(asker.conn).is_some_and(|peer| peer.told.contains(nspace))
     }
 
     fn pend(

@@ -26,6 +26,7 @@ mod limits;
 mod log;
 mod modex;
 mod monitor;
+mod own;
 mod peer;
 mod pset;
 mod publish;
@@ -52,6 +53,7 @@ use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
+pub use own::OWN;
 use peer::{Asker, Conn};
 use timers::Timer;
 

@@ -28,6 +28,8 @@ pub(super) enum Conn {
 pub(super) enum Role {
     Client,
     Tool,
+    /// The process that this server runs in.
+    Own,
 }
 
 /// A client or tool whose identity is known.

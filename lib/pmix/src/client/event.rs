@@ -5,7 +5,7 @@ use phalanx_spec::{Range, Status};
 use phalanx_wire::Info;
 
 use super::Client;
-use crate::engine::{Callback, Done};
+use crate::engine::{Callback, EventDone};
 use crate::error::Error;
 
 impl Client {
@@ -22,7 +22,7 @@ impl Client {
         handler: impl FnMut(&Event, &[Info]) -> Verdict + Send + 'static,
     ) -> Result<HandlerId, Error> {
         let mut handler = handler;
-        let id = self.keep_event_handler(move |event: &Event, results: &[Info], done: Done| {
+        let id = self.keep_event_handler(move |event: &Event, results: &[Info], done: EventDone| {
             done.complete(handler(event, results));
         })?;
         let call = ClientCall::RegisterEvents { handler: id, codes: codes.to_vec(), info: info.to_vec() };
@@ -36,7 +36,7 @@ impl Client {
     /// Keeps a handler that may say later what it has done, for a registration by [`submit`](Client::submit).
     pub fn keep_event_handler(
         &self,
-        handler: impl FnMut(&Event, &[Info], Done) + Send + 'static,
+        handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
         let id = self.next_handler();

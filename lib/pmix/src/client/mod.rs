@@ -27,11 +27,13 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use phalanx_core::{self as core, ClientCall, ClientConfig, ClientReturn, HandlerId, Store};
+use phalanx_core::{
+    self as core, ClientCall, ClientConfig, ClientReturn, DeliveryId, HandlerId, Store, Verdict, Waiting,
+};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Info, Key, ProcId};
 
-use crate::engine::Engine;
+use crate::engine::{Drive, Engine, Explanation, Role, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
 
@@ -39,7 +41,7 @@ use crate::error::Error;
 ///
 /// Dropping it says goodbye to the server, like [`finalize`](Client::finalize), and keeps quiet about failures.
 pub struct Client {
-    engine: Engine,
+    engine: Engine<core::Client>,
     store: Arc<Store>,
     me: ProcId,
     singleton: bool,
@@ -54,17 +56,22 @@ impl Client {
     /// [`is_singleton`](Client::is_singleton). Blocks until the server has answered, at most two minutes; longer if a
     /// debugger holds the process.
     pub fn init() -> Result<Client, Error> {
-        let variable = |name: &str| std::env::var(name).ok();
-        Client::start(environ::read(variable, Identity::of_this_process())?)
+        Client::init_driven(Drive::Thread)
     }
 
-    fn start(config: ClientConfig) -> Result<Client, Error> {
+    /// The same, with a choice of who makes progress.
+    pub fn init_driven(drive: Drive) -> Result<Client, Error> {
+        let variable = |name: &str| std::env::var(name).ok();
+        Client::start(environ::read(variable, Identity::of_this_process())?, drive)
+    }
+
+    fn start(config: ClientConfig, drive: Drive) -> Result<Client, Error> {
         let server = config.server.as_ref().map(|server| server.address_text());
         let me = config.proc.clone();
         let machine = core::Client::new(config);
         let store = machine.store();
-        let engine = Engine::start(machine)
-            .map_err(|source| Error::System { doing: "starting the PMIx progress thread", source })?;
+        let engine = Engine::start(Setup { machine, drive, listener: None, upcalls: None })
+            .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
         let client = Client {
             engine,
             store,
@@ -104,6 +111,19 @@ impl Client {
         self.singleton
     }
 
+    /// Makes what progress can be made without waiting (`PMIx_Progress`), if the program has chosen to drive it itself.
+    pub fn progress(&self) {
+        if self.check_pid().is_ok() {
+            self.engine.progress();
+        }
+    }
+
+    /// Everything that waits: for the server, and for handlers of this program.
+    pub fn explain(&self) -> Result<Explanation, Error> {
+        self.check_pid()?;
+        self.engine.explain()
+    }
+
     fn call(&self, call: ClientCall) -> Result<ClientReturn, Error> {
         self.check_pid()?;
         self.engine.call(call)
@@ -128,6 +148,16 @@ impl Client {
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
     fn check_pid(&self) -> Result<(), Error> {
         if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+    }
+}
+
+impl Role for core::Client {
+    fn handled(delivery: DeliveryId, verdict: Verdict) -> ClientCall {
+        ClientCall::Handled { delivery, verdict }
+    }
+
+    fn explain(&self) -> Vec<Waiting> {
+        core::Client::explain(self)
     }
 }
 

@@ -12,6 +12,18 @@ pub(super) struct Poller {
     epoll: OwnedFd,
 }
 
+/// What to watch for. That the other end has gone is always told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interest {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+impl Interest {
+    pub(super) const NOTHING: Interest = Interest { read: false, write: false };
+    pub(super) const READ: Interest = Interest { read: true, write: false };
+}
+
 /// What became possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
@@ -26,13 +38,12 @@ impl Poller {
         Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)? })
     }
 
-    pub(super) fn add(&self, fd: impl AsFd, token: u64, write: bool) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags(write))?)
+    pub(super) fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), flags(interest))?)
     }
 
-    /// Changes whether writability is of interest; readability always is.
-    pub(super) fn set_write(&self, fd: impl AsFd, token: u64, write: bool) -> io::Result<()> {
-        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags(write))?)
+    pub(super) fn set(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags(interest))?)
     }
 
     pub(super) fn remove(&self, fd: impl AsFd) -> io::Result<()> {
@@ -64,8 +75,11 @@ impl Poller {
     }
 }
 
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
-fn flags(write: bool) -> EventFlags {
-    if write { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
+fn flags(interest: Interest) -> EventFlags {
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN, interest.read);
+    flags.set(EventFlags::OUT, interest.write);
+    flags
 }

@@ -1,36 +1,71 @@
-//! The progress thread: runs one client machine, owns its socket, calls the program's handlers.
+//! The progress engine: runs one machine, owns its sockets, calls the program's handlers and its host.
 //!
-//! [`Engine`] is the program's end: a call goes through the queue and waits in its slot. The thread turns calls, bytes and time
-//! into inputs and carries outputs out. When it ends, for whatever reason, everybody who waits is told; a panic of ours ends
-//! the client, never the process.
+//! [`Engine`] is the program's end: an order goes through the queue, and a call waits in its slot. The other end
+//! (`progress.rs`) turns orders, bytes and time into inputs and carries outputs out, on a thread of ours or, if the program
+//! drives progress itself, on whichever of its threads is here. When it ends, for whatever reason, everybody who waits is
+//! told; a panic of ours ends the role, never the process. Any role runs here: see [`Role`].
 
 mod epoll;
+mod links;
+mod listen;
 mod net;
+mod progress;
 mod queue;
 mod slot;
 mod thread;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, ThreadId};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use phalanx_core::{
-    CallId, Client, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, DeliveryId, Event,
-    HandlerId, Input, Machine, Outbox, Output, Time, Verdict,
+    ClientDelivery, DeliveryId, Event, HandlerId, HostCallId, HostOp, HostReply, Machine, Time, Verdict,
+    Waiting,
 };
 use phalanx_spec::{IofChannel, Status};
-use phalanx_wire::{Info, ProcId, uri};
+use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
-use epoll::Poller;
-use net::Link;
+use progress::Progress;
 use queue::Queue;
-use slot::{Reply, callback, slot};
+use slot::{Reply, Wait, callback, slot};
 
-/// What of the program runs on the progress thread.
+pub(crate) use listen::Listener;
+
+/// A machine that an engine can run.
+pub(crate) trait Role:
+    Machine<Call: Send, Return: Send, Delivery = ClientDelivery> + Send + 'static
+{
+    /// The call by which the machine learns what a handler made of an event.
+    fn handled(delivery: DeliveryId, verdict: Verdict) -> Self::Call;
+    fn explain(&self) -> Vec<Waiting>;
+}
+
+/// Who makes progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Drive {
+    /// A thread of ours.
+    #[default]
+    Thread,
+    /// The program, by calling `progress` often enough, and every blocking call while it waits (`PMIX_EXTERNAL_PROGRESS`).
+    Host,
+}
+
+/// What an engine is made of.
+pub(crate) struct Setup<M> {
+    pub(crate) machine: M,
+    pub(crate) drive: Drive,
+    /// Where the machine's peers connect to.
+    pub(crate) listener: Option<Listener>,
+    /// Who is asked when the machine calls its host. It must not block; an answer may be given in there.
+    pub(crate) upcalls: Option<Upcalls>,
+}
+
+pub(crate) type Upcalls = Box<dyn FnMut(HostOp, Answer) + Send>;
+
+/// What of the program runs when the machine makes progress.
 pub(crate) enum Callback {
     /// An event, what earlier handlers made of it, and where to say what this one has done.
     Event(EventHandler),
@@ -38,17 +73,17 @@ pub(crate) enum Callback {
     Output(OutputHandler),
 }
 
-type EventHandler = Box<dyn FnMut(&Event, &[Info], Done) + Send>;
+type EventHandler = Box<dyn FnMut(&Event, &[Info], EventDone) + Send>;
 type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
 
 /// Where a handler says what it made of an event: at once or later, on any thread. Dropped unused, it says that nothing was
 /// done.
-pub struct Done {
-    queue: Arc<Queue<Order>>,
+pub struct EventDone {
+    to: Arc<dyn Inbox>,
     delivery: Option<DeliveryId>,
 }
 
-impl Done {
+impl EventDone {
     /// Lets the event go on to the next handler, or ends its way.
     pub fn complete(mut self, verdict: Verdict) {
         self.end(verdict);
@@ -56,74 +91,104 @@ impl Done {
 
     fn end(&mut self, verdict: Verdict) {
         if let Some(delivery) = self.delivery.take() {
-            let call = ClientCall::Handled { delivery, verdict };
-            // When the client has ended meanwhile, nobody waits for this.
-            let _ = self.queue.push_now(Order::Call { call, reply: None });
+            self.to.handled(delivery, verdict);
         }
     }
 }
 
-impl Drop for Done {
+impl Drop for EventDone {
     fn drop(&mut self) {
         self.end(Verdict { status: Status::EVENT_NO_ACTION_TAKEN, results: Vec::new() });
     }
 }
 
-/// The way to the progress thread.
-pub(crate) struct Engine {
-    queue: Arc<Queue<Order>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    thread_id: ThreadId,
-    trouble: Arc<Mutex<Option<io::Error>>>,
+/// Where the host's answer to one upcall goes, from any thread, also when the engine has ended.
+pub(crate) struct Answer {
+    to: Arc<dyn Inbox>,
+    id: HostCallId,
 }
 
-/// What a program's thread wants of the progress thread.
-enum Order {
-    Call { call: ClientCall, reply: Option<Reply<ClientReturn>> },
+impl Answer {
+    /// Whether anybody was there to take it.
+    pub(crate) fn send(self, reply: HostReply) -> bool {
+        self.to.answered(self.id, reply)
+    }
+}
+
+/// What callbacks of the program tell an engine of any role. Never blocks: the engine may be waiting for the caller.
+trait Inbox: Send + Sync {
+    fn handled(&self, delivery: DeliveryId, verdict: Verdict);
+    fn answered(&self, id: HostCallId, reply: HostReply) -> bool;
+}
+
+impl<M: Role> Inbox for Queue<Order<M>> {
+    fn handled(&self, delivery: DeliveryId, verdict: Verdict) {
+        // When the engine has ended meanwhile, nobody waits for this.
+        let _ = self.push_now(Order::Call { call: M::handled(delivery, verdict), reply: None });
+    }
+
+    fn answered(&self, id: HostCallId, reply: HostReply) -> bool {
+        self.push_now(Order::Answer { id, reply }).is_ok()
+    }
+}
+
+/// What has not ended, and the time on the clock that it is measured by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    pub now: Time,
+    pub waiting: Vec<Waiting>,
+}
+
+/// What is wanted of a machine.
+enum Order<M: Role> {
+    Call { call: M::Call, reply: Option<Reply<M::Return>> },
+    Answer { id: HostCallId, reply: HostReply },
     Keep { handler: HandlerId, callback: Callback },
     Forget { handler: HandlerId },
+    Explain { reply: Reply<Explanation> },
     Stop,
 }
 
-impl Engine {
-    pub(crate) fn start(machine: Client) -> io::Result<Engine> {
+/// The way to a machine that makes progress.
+pub(crate) struct Engine<M: Role> {
+    queue: Arc<Queue<Order<M>>>,
+    driver: Driver<M>,
+    trouble: Arc<Mutex<Option<io::Error>>>,
+}
+
+enum Driver<M: Role> {
+    Thread(Mutex<Option<JoinHandle<()>>>),
+    Host(Mutex<Option<Box<Progress<M>>>>),
+}
+
+impl<M: Role> Engine<M> {
+    pub(crate) fn start(setup: Setup<M>) -> io::Result<Engine<M>> {
         let queue = Arc::new(Queue::new()?);
         let trouble = Arc::new(Mutex::new(None));
-        let progress = Progress {
-            poller: Poller::new()?,
-            machine,
-            queue: queue.clone(),
-            link: None,
-            began: Instant::now(),
-            calls: 0,
-            waiting: BTreeMap::new(),
-            handlers: BTreeMap::new(),
-            buffer: vec![0; READ_AT_ONCE],
-            trouble: trouble.clone(),
+        let drive = setup.drive;
+        let progress = Box::new(Progress::new(setup, queue.clone(), trouble.clone())?);
+        let driver = match drive {
+            Drive::Thread => {
+                let thread = thread::spawn("pmix-progress", move || progress.run())?;
+                Driver::Thread(Mutex::new(Some(thread)))
+            }
+            Drive::Host => Driver::Host(Mutex::new(Some(progress))),
         };
-        progress.poller.add(&*queue, BELL, false)?;
-        let thread = thread::spawn("pmix-progress", move || progress.run())?;
-        let thread_id = thread.thread().id();
-        Ok(Engine { queue, thread: Mutex::new(Some(thread)), thread_id, trouble })
+        Ok(Engine { queue, driver, trouble })
     }
 
     /// Makes a call and waits for its end.
-    pub(crate) fn call(&self, call: ClientCall) -> Result<ClientReturn, Error> {
-        if self.is_progress_thread() {
-            return Err(Error::OnProgressThread);
-        }
-        let (reply, wait) = slot();
-        self.order(Order::Call { call, reply: Some(reply) })?;
-        wait.wait().ok_or(Error::Ended)
+    pub(crate) fn call(&self, call: M::Call) -> Result<M::Return, Error> {
+        self.ask(|reply| Order::Call { call, reply: Some(reply) })
     }
 
-    /// Makes a call; its end is told to `then`, on the progress thread. `then` must not block.
+    /// Makes a call; its end is told to `then` where progress is made. `then` must not block.
     pub(crate) fn call_then(
         &self,
-        call: ClientCall,
-        then: impl FnOnce(Result<ClientReturn, Error>) + Send + 'static,
+        call: M::Call,
+        then: impl FnOnce(Result<M::Return, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let reply = callback(move |answer: Option<ClientReturn>| {
+        let reply = callback(move |answer: Option<M::Return>| {
             let run = AssertUnwindSafe(|| then(answer.ok_or(Error::Ended)));
             if catch_unwind(run).is_err() {
                 tracing::error!("a callback of the program has panicked");
@@ -141,33 +206,95 @@ impl Engine {
         self.order(Order::Forget { handler })
     }
 
-    /// Ends the thread. A handler cannot wait for the thread that runs it.
-    pub(crate) fn stop(&self) {
-        let _ = self.order(Order::Stop);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread.filter(|_| !self.is_progress_thread()) {
-            // Panics of the thread have been caught and reported inside.
-            let _ = thread.join();
+    /// Everything that has not ended.
+    pub(crate) fn explain(&self) -> Result<Explanation, Error> {
+        self.ask(|reply| Order::Explain { reply })
+    }
+
+    /// Makes what progress can be made without waiting. A thread of ours needs no help.
+    pub(crate) fn progress(&self) {
+        if let Driver::Host(progress) = &self.driver {
+            turn(progress, Duration::ZERO);
         }
     }
 
-    /// Gives the thread up without touching it: in a forked child it does not exist.
-    pub(crate) fn abandon(&self) {
-        std::mem::forget(self.thread.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Ends the engine. A handler cannot wait for the thread that runs it.
+    pub(crate) fn stop(&self) {
+        let _ = self.queue.push_now(Order::Stop);
+        match &self.driver {
+            _ if self.is_progress_thread() => {}
+            Driver::Thread(thread) => {
+                let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+                // Panics of the thread have been caught and reported inside.
+                thread.map(JoinHandle::join);
+            }
+            Driver::Host(progress) => {
+                while !self.queue.is_closed() {
+                    if !turn(progress, SLICE) {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+        }
     }
 
-    /// What the operating system last said about the connection.
+    /// Gives up what runs the machine without touching it: in a forked child it belongs to the parent.
+    pub(crate) fn abandon(&self) {
+        match &self.driver {
+            Driver::Thread(thread) => {
+                std::mem::forget(thread.try_lock().ok().and_then(|mut thread| thread.take()));
+            }
+            Driver::Host(progress) => {
+                std::mem::forget(progress.try_lock().ok().and_then(|mut progress| progress.take()));
+            }
+        }
+    }
+
+    /// What the operating system last said about a connection.
     pub(crate) fn take_trouble(&self) -> Option<io::Error> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Whether the caller was called by this engine, so that nothing happens before it returns.
     pub(crate) fn is_progress_thread(&self) -> bool {
-        std::thread::current().id() == self.thread_id
+        thread::is_inside(self.queue.identity())
     }
 
-    fn order(&self, order: Order) -> Result<(), Error> {
-        let pushed =
-            if self.is_progress_thread() { self.queue.push_now(order) } else { self.queue.push(order) };
+    fn ask<T>(&self, order: impl FnOnce(Reply<T>) -> Order<M>) -> Result<T, Error> {
+        if self.is_progress_thread() {
+            return Err(Error::OnProgressThread);
+        }
+        let (reply, wait) = slot();
+        self.order(order(reply))?;
+        self.wait(wait).ok_or(Error::Ended)
+    }
+
+    fn wait<T>(&self, wait: Wait<T>) -> Option<T> {
+        let Driver::Host(progress) = &self.driver else { return wait.wait() };
+        let mut wait = wait;
+        loop {
+            wait = match wait.try_take() {
+                Ok(answer) => return answer,
+                Err(wait) => wait,
+            };
+            // Whoever of those who wait gets here first makes progress for all of them.
+            if !turn(progress, SLICE) {
+                wait.pause(SLICE);
+            }
+        }
+    }
+
+    fn order(&self, order: Order<M>) -> Result<(), Error> {
+        let pushed = match &self.driver {
+            Driver::Host(progress) if !self.is_progress_thread() => {
+                while self.queue.is_full() {
+                    turn(progress, SLICE);
+                }
+                self.queue.push_now(order)
+            }
+            Driver::Thread(_) if !self.is_progress_thread() => self.queue.push(order),
+            _ => self.queue.push_now(order),
+        };
         pushed.map_err(|order| {
             // The caller learns it from here, not from a callback as well.
             if let Order::Call { reply: Some(reply), .. } = order {
@@ -178,233 +305,18 @@ impl Engine {
     }
 }
 
-type Out = Outbox<ClientReturn, ClientDelivery>;
-
-/// What the thread owns.
-struct Progress {
-    machine: Client,
-    poller: Poller,
-    queue: Arc<Queue<Order>>,
-    link: Option<(ConnId, Link)>,
-    began: Instant,
-    calls: u64,
-    waiting: BTreeMap<CallId, Reply<ClientReturn>>,
-    handlers: BTreeMap<HandlerId, Callback>,
-    buffer: Vec<u8>,
-    trouble: Arc<Mutex<Option<io::Error>>>,
+/// One turn on this thread. False: another thread is at it.
+fn turn<M: Role>(progress: &Mutex<Option<Box<Progress<M>>>>, longest: Duration) -> bool {
+    let mut running = match progress.try_lock() {
+        Ok(running) => running,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return false,
+    };
+    if let Some(progress) = running.take() {
+        *running = progress.turn_once(longest);
+    }
+    true
 }
 
-enum Next {
-    Turn,
-    Stop,
-}
-
-impl Progress {
-    fn run(mut self) {
-        loop {
-            match catch_unwind(AssertUnwindSafe(|| self.turn())) {
-                Ok(Ok(Next::Turn)) => {}
-                Ok(Ok(Next::Stop)) => break,
-                Ok(Err(error)) => {
-                    tracing::error!(%error, "the progress thread cannot wait for input and ends");
-                    break;
-                }
-                Err(_) => {
-                    tracing::error!("the progress thread has panicked and ends");
-                    break;
-                }
-            }
-        }
-        self.queue.close();
-    }
-
-    fn turn(&mut self) -> io::Result<Next> {
-        let deadline = self.machine.deadline();
-        let now = self.now();
-        for ready in self.poller.wait(deadline.map(|deadline| deadline.since(now)))? {
-            match ready.token {
-                BELL => {
-                    for order in self.queue.take() {
-                        if let Next::Stop = self.obey(order) {
-                            return Ok(Next::Stop);
-                        }
-                    }
-                }
-                _ => {
-                    if ready.write {
-                        self.write();
-                    }
-                    if ready.read {
-                        self.read();
-                    }
-                }
-            }
-        }
-        if self.machine.deadline().is_some_and(|deadline| deadline <= self.now()) {
-            self.feed(Input::Tick);
-        }
-        Ok(Next::Turn)
-    }
-
-    fn obey(&mut self, order: Order) -> Next {
-        match order {
-            Order::Call { call, reply } => {
-                self.calls += 1;
-                let id = CallId(self.calls);
-                self.waiting.extend(reply.map(|reply| (id, reply)));
-                self.feed(Input::Call { id, call });
-            }
-            Order::Keep { handler, callback } => {
-                self.handlers.insert(handler, callback);
-            }
-            Order::Forget { handler } => {
-                self.handlers.remove(&handler);
-            }
-            Order::Stop => return Next::Stop,
-        }
-        Next::Turn
-    }
-
-    fn write(&mut self) {
-        let Some((conn, link)) = &mut self.link else { return };
-        let conn = *conn;
-        match link.finish_connecting() {
-            Ok(true) => self.feed(Input::Opened { conn, peer: None }),
-            Ok(false) => {}
-            Err(error) => return self.lose(error),
-        }
-        self.flush();
-    }
-
-    fn read(&mut self) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        for _ in 0..READS_AT_ONCE {
-            let Some((conn, link)) = &self.link else { break };
-            let conn = *conn;
-            match link.read(&mut buffer) {
-                Ok(Some(0)) => self.drop_link(CloseReason::Eof),
-                Ok(Some(count)) => {
-                    let data = buffer.get(..count).unwrap_or_default();
-                    self.feed(Input::Bytes { conn, data });
-                    if count < buffer.len() {
-                        break;
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => self.lose(error),
-            }
-        }
-        self.buffer = buffer;
-    }
-
-    fn feed(&mut self, input: Input<'_, ClientCall>) {
-        let mut out = Out::default();
-        self.machine.handle(self.now(), input, &mut out);
-        while let Some(output) = out.pop() {
-            match output {
-                Output::Connect { conn, address } => self.connect(conn, &address),
-                Output::Send { frame, .. } => {
-                    if let Some((_, link)) = &mut self.link {
-                        link.push(frame);
-                    }
-                }
-                Output::Close { .. } => {
-                    self.flush();
-                    self.drop_link(CloseReason::Local);
-                }
-                Output::Return { id, result } => {
-                    if let Some(reply) = self.waiting.remove(&id) {
-                        reply.send(result);
-                    }
-                }
-                Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
-                    self.run_event_handler(to, &event, &results, id);
-                }
-                Output::Deliver {
-                    to, what: ClientDelivery::Output { source, channel, data, info }, ..
-                } => {
-                    if let Some(Callback::Output(callback)) = self.handlers.get_mut(&to) {
-                        let run = || callback(&source, channel, data.as_bytes(), &info);
-                        if catch_unwind(AssertUnwindSafe(run)).is_err() {
-                            tracing::error!(%source, "an output handler of the program has panicked");
-                        }
-                    }
-                }
-                Output::CallHost { op, .. } => tracing::error!(?op, "a client asked for a host"),
-            }
-        }
-        self.flush();
-    }
-
-    fn run_event_handler(
-        &mut self,
-        handler: HandlerId,
-        event: &Event,
-        results: &[Info],
-        delivery: DeliveryId,
-    ) {
-        let done = Done { queue: self.queue.clone(), delivery: Some(delivery) };
-        let Some(Callback::Event(callback)) = self.handlers.get_mut(&handler) else { return };
-        if catch_unwind(AssertUnwindSafe(|| callback(event, results, done))).is_err() {
-            tracing::error!(code = %event.code, "an event handler of the program has panicked");
-        }
-    }
-
-    fn connect(&mut self, conn: ConnId, address: &str) {
-        let parsed = uri::parse_address(address).map_err(io::Error::other);
-        let link = parsed.and_then(Link::connect).and_then(|link| {
-            self.poller.add(&link, LINK, true)?;
-            Ok(link)
-        });
-        match link {
-            Ok(link) => self.link = Some((conn, link)),
-            Err(error) => {
-                self.note(error);
-                self.feed(Input::Closed { conn, reason: CloseReason::Error });
-            }
-        }
-    }
-
-    fn flush(&mut self) {
-        let Some((_, link)) = &mut self.link else { return };
-        let flushed = link.flush().and_then(|()| {
-            let wants = link.wants_to_write();
-            if wants == std::mem::replace(&mut link.watches_room, wants) {
-                return Ok(());
-            }
-            self.poller.set_write(&*link, LINK, wants)
-        });
-        if let Err(error) = flushed {
-            self.lose(error);
-        }
-    }
-
-    fn lose(&mut self, error: io::Error) {
-        self.note(error);
-        self.drop_link(CloseReason::Error);
-    }
-
-    fn drop_link(&mut self, reason: CloseReason) {
-        if let Some((conn, link)) = self.link.take() {
-            // Closing the descriptor would do the same, unless a forked child still holds it.
-            let _ = self.poller.remove(&link);
-            drop(link);
-            self.feed(Input::Closed { conn, reason });
-        }
-    }
-
-    fn note(&self, error: io::Error) {
-        tracing::debug!(%error, "the connection to the server");
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-    }
-
-    fn now(&self) -> Time {
-        Time::default().after(self.began.elapsed())
-    }
-}
-
-const BELL: u64 = 0;
-const LINK: u64 = 1;
-const READ_AT_ONCE: usize = 64 << 10;
-/// Then others get their turn; what is left makes the link ready again.
-const READS_AT_ONCE: usize = 16;
+/// How long a thread that makes progress for itself and others waits before it looks whether it has its answer.
+const SLICE: Duration = Duration::from_millis(20);

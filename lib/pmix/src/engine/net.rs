@@ -1,7 +1,8 @@
-//! One connection to a server: connecting, whole frames out, bytes in. Nothing here blocks.
+//! One connection: connecting, whole frames out, bytes in. Nothing here blocks.
 //!
 //! OpenPMIx loses a connection when the header of a message arrives in two pieces. So a frame is begun only when the socket
-//! has room, which the kernel reports only when there is much more than a header's worth of it.
+//! has room, which the kernel reports only when there is much more than a header's worth of it, and its end is marked, so that
+//! the kernel begins a new segment for the next one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,8 +19,10 @@ pub(super) struct Link {
     frames: VecDeque<Vec<u8>>,
     /// How much of the first frame has left.
     sent: usize,
-    /// Whether the poller watches for room.
-    pub(super) watches_room: bool,
+    /// Bytes that have not left.
+    queued: usize,
+    /// The peer has been told that nothing more comes.
+    ended: bool,
 }
 
 impl Link {
@@ -33,7 +36,12 @@ impl Link {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(Link { socket, connecting: true, frames: VecDeque::new(), sent: 0, watches_room: true })
+        Ok(Link { connecting: true, ..Link::accepted(socket) })
+    }
+
+    /// A connection that somebody else has made.
+    pub(super) fn accepted(socket: OwnedFd) -> Link {
+        Link { socket, connecting: false, frames: VecDeque::new(), sent: 0, queued: 0, ended: false }
     }
 
     /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
@@ -46,7 +54,13 @@ impl Link {
     }
 
     pub(super) fn push(&mut self, frame: Vec<u8>) {
+        self.queued += frame.len();
         self.frames.push_back(frame);
+    }
+
+    /// How many bytes have not left yet.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
     }
 
     pub(super) fn wants_to_write(&self) -> bool {
@@ -55,21 +69,33 @@ impl Link {
 
     /// Sends what there is room for.
     pub(super) fn flush(&mut self) -> io::Result<()> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
         while let Some(frame) = self.frames.front() {
             if self.connecting || (self.sent == 0 && !self.has_room()?) {
                 return Ok(());
             }
             let rest = frame.get(self.sent..).unwrap_or_default();
-            match rustix::net::send(&self.socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
-                Ok(count) if count < rest.len() => self.sent += count,
-                Ok(_) => {
-                    self.frames.pop_front();
-                    self.sent = 0;
+            match rustix::net::send(&self.socket, rest, flags) {
+                Ok(count) => {
+                    self.queued -= count;
+                    self.sent += count;
+                    if count == rest.len() {
+                        self.frames.pop_front();
+                        self.sent = 0;
+                    }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
+        }
+        Ok(())
+    }
+
+    /// Tells the peer, behind all that was sent, that nothing more comes.
+    pub(super) fn end_writing(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.ended, true) {
+            rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
     }

@@ -66,6 +66,20 @@ impl<T> Queue<T> {
         items
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        let state = self.lock();
+        state.items.len() >= CAPACITY && !state.closed
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// What tells this queue from any other that exists.
+    pub(super) fn identity(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
     pub(super) fn close(&self) {
         let items = {
             let mut state = self.lock();

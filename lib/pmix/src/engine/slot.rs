@@ -4,6 +4,7 @@
 //! answer will come, so nobody can be forgotten.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
@@ -72,6 +73,26 @@ impl<T> Drop for Reply<T> {
 }
 
 impl<T> Wait<T> {
+    /// The answer, if it has come (or never will: None); otherwise the end that waits for it.
+    pub(super) fn try_take(self) -> Result<Option<T>, Wait<T>> {
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = match std::mem::replace(&mut *state, State::Waiting) {
+            State::Answered(answer) => Some(Some(answer)),
+            State::Abandoned => Some(None),
+            State::Waiting => None,
+        };
+        drop(state);
+        taken.ok_or(self)
+    }
+
+    /// Waits until the answer is here, at most so long.
+    pub(super) fn pause(&self, longest: Duration) {
+        let state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |state: &mut State<T>| matches!(state, State::Waiting);
+        // A poisoned lock means that the caller will find out more.
+        let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
+    }
+
     /// None: the other end is gone. Waits for as long as it takes; whoever answers knows the deadline.
     pub(super) fn wait(self) -> Option<T> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);

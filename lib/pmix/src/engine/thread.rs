@@ -1,8 +1,9 @@
-//! Starts a thread that no signal is delivered to.
+//! Starts a thread that no signal is delivered to, and knows which engine a thread is inside of.
 //!
 //! Signals are the program's: they must interrupt its threads and find the masks that it has set. A thread inherits the mask
 //! of the one that starts it, so everything is blocked around the start and then restored.
 
+use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
@@ -13,6 +14,31 @@ pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Res
     let started = builder.spawn(body);
     restore_signals(&old)?;
     started
+}
+
+thread_local! {
+    /// Without a destructor, so that it does not pin the library.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it exists, the thread runs the engine of this identity.
+pub(super) struct Inside {
+    before: usize,
+}
+
+pub(super) fn enter(engine: usize) -> Inside {
+    Inside { before: INSIDE.replace(engine) }
+}
+
+/// Whether this thread was called by that engine.
+pub(super) fn is_inside(engine: usize) -> bool {
+    INSIDE.get() == engine
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(self.before);
+    }
 }
 
 fn block_all_signals() -> io::Result<libc::sigset_t> {

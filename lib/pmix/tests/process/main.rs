@@ -13,9 +13,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use phalanx_core::HostOp;
-
-use server::TestServer;
+use server::{Asked, TestServer};
 
 const RANK: &str = "PHALANX_PMIX_SCENARIO";
 /// Far more than any of them needs on a busy machine.
@@ -108,16 +106,16 @@ fn plain(stage: Stage) {
 /// A client that is dropped has said goodbye.
 fn goodbye(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
-    stage.server.until(|host| host.iter().any(|op| matches!(op, HostOp::ClientFinalized { .. })));
-    stage.server.until(|host| !host.iter().any(|op| matches!(op, HostOp::ClientLost { .. })));
+    stage.server.until(|asked| asked.contains(&Asked::Finalized));
+    stage.server.until(|asked| !asked.contains(&Asked::Lost));
 }
 
 fn abort(stage: Stage) {
     let rank = stage.start(0, |_| {});
-    stage.server.until(|host| {
-        host.iter().any(
-            |op| matches!(op, HostOp::Abort { status, message, .. } if status.0 == 7 && message == "enough"),
-        )
+    stage.server.until(|asked| {
+        let is_it =
+            |asked: &Asked| matches!(asked, Asked::Abort(it) if it.status.0 == 7 && it.message == "enough");
+        asked.iter().any(is_it)
     });
     stage.wait(rank);
 }

@@ -1,242 +1,170 @@
-//! Our server machine on a socket, with a host that grants what it is asked. One node, one job.
+//! A server of ours with a host that grants what it is asked. One node, one job.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use phalanx_core::job::{JobApp, JobNode, JobProc};
-use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
-use phalanx_core::{
-    CallId, CloseReason, ConnId, GroupFormed, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output,
-    PeerCred, Time,
-};
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_core::{GroupFormed, JobInfo};
+use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Info, Key, Kval, Nspace, Pdata, ProcId, Value};
+use pmix::server::{
+    AbortRequest, ConnectRequest, GroupRequest, JobControlRequest, LogRequest, LookupRequested,
+    PublishRequest, QueryRequest, UnpublishRequest,
+};
+use pmix::{Done, Host, Server, ServerOptions};
 
 use crate::PATIENCE;
 
 pub(crate) struct TestServer {
-    to_owner: Sender<Message>,
+    server: Server,
     history: Arc<History>,
 }
 
-/// What the host was asked, and whether a fence waits for more participants.
-#[derive(Default)]
-struct History {
-    state: Mutex<(Vec<HostOp>, bool)>,
-    changed: Condvar,
+/// What the host was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Asked {
+    Finalized,
+    Lost,
+    Abort(AbortRequest),
 }
 
-enum Message {
-    Opened(ConnId, TcpStream),
-    Bytes(ConnId, Vec<u8>),
-    Closed(ConnId),
-    Environment(u32, Sender<Vec<(String, String)>>),
-    Die,
+#[derive(Default)]
+struct History {
+    asked: Mutex<Vec<Asked>>,
+    changed: Condvar,
 }
 
 impl TestServer {
     pub(crate) fn start(size: u32) -> TestServer {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("tcp4://{}", listener.local_addr().unwrap());
-        let (to_owner, messages) = channel();
         let history = Arc::<History>::default();
-        let owner = Owner {
-            machine: Server::new(config(address)),
-            began: Instant::now(),
-            streams: BTreeMap::new(),
-            published: BTreeMap::new(),
-            environment: None,
-            history: history.clone(),
-        };
-        std::thread::spawn(move || owner.run(size, &messages));
-        let acceptor = to_owner.clone();
-        std::thread::spawn(move || accept(&listener, &acceptor));
-        TestServer { to_owner, history }
+        let host = Grants { published: BTreeMap::new(), history: history.clone() };
+        let server = Server::start(options(), host).unwrap();
+        server.register_job(job(size)).unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        for rank in 0..size {
+            server.register_client(&proc(rank), uid, uid).unwrap();
+        }
+        TestServer { server, history }
     }
 
     pub(crate) fn environment(&self, rank: u32) -> Vec<(String, String)> {
-        let (answer, environment) = channel();
-        self.to_owner.send(Message::Environment(rank, answer)).unwrap();
-        environment.recv().unwrap()
+        self.server.setup_fork(&proc(rank)).unwrap()
     }
 
     /// Closes all connections and accepts no more.
     pub(crate) fn die(&self) {
-        self.to_owner.send(Message::Die).unwrap();
+        self.server.close();
     }
 
-    pub(crate) fn until(&self, mut condition: impl FnMut(&[HostOp]) -> bool) {
-        self.wait(|(host, _)| condition(host));
+    pub(crate) fn until(&self, mut condition: impl FnMut(&[Asked]) -> bool) {
+        let asked = self.history.asked.lock().unwrap();
+        let (_asked, timeout) =
+            self.history.changed.wait_timeout_while(asked, PATIENCE, |asked| !condition(asked)).unwrap();
+        assert!(!timeout.timed_out(), "it does not happen");
     }
 
     pub(crate) fn until_fence_waits(&self) {
-        self.wait(|(_, fence_waits)| *fence_waits);
-    }
-
-    fn wait(&self, mut condition: impl FnMut(&(Vec<HostOp>, bool)) -> bool) {
-        let state = self.history.state.lock().unwrap();
-        let (_state, timeout) =
-            self.history.changed.wait_timeout_while(state, PATIENCE, |state| !condition(state)).unwrap();
-        assert!(!timeout.timed_out(), "it does not happen");
+        let began = Instant::now();
+        while !self.server.explain().unwrap().waiting.iter().any(|waiting| waiting.operation == "fence") {
+            assert!(began.elapsed() < PATIENCE, "no fence waits");
+            std::thread::yield_now();
+        }
     }
 }
 
-struct Owner {
-    machine: Server,
-    began: Instant,
-    streams: BTreeMap<ConnId, TcpStream>,
+/// Grants what clients ask for.
+struct Grants {
     published: BTreeMap<Key, (ProcId, Value)>,
-    environment: Option<Vec<(String, String)>>,
     history: Arc<History>,
 }
 
-impl Owner {
-    fn run(mut self, size: u32, messages: &Receiver<Message>) {
-        self.call(ServerCall::RegisterNspace(Box::new(job(size))));
-        for rank in 0..size {
-            let uid = rustix::process::geteuid().as_raw();
-            self.call(ServerCall::RegisterClient { proc: proc(rank), uid, gid: uid });
-        }
-        loop {
-            let now = self.now();
-            let wait = self.machine.deadline().map_or(PATIENCE, |deadline| deadline.since(now));
-            match messages.recv_timeout(wait) {
-                Ok(Message::Opened(conn, stream)) => {
-                    self.streams.insert(conn, stream);
-                    let uid = rustix::process::geteuid().as_raw();
-                    let peer = Some(PeerCred { uid, gid: uid, pid: None });
-                    self.feed(Input::Opened { conn, peer });
-                }
-                Ok(Message::Bytes(conn, data)) => self.feed(Input::Bytes { conn, data: &data }),
-                Ok(Message::Closed(conn)) => {
-                    self.streams.remove(&conn);
-                    self.feed(Input::Closed { conn, reason: CloseReason::Eof });
-                }
-                Ok(Message::Environment(rank, answer)) => {
-                    self.call(ServerCall::SetupFork(proc(rank)));
-                    answer.send(self.environment.take().unwrap()).unwrap();
-                }
-                Ok(Message::Die) => return self.streams.values().for_each(hang_up),
-                Err(RecvTimeoutError::Timeout) => self.feed(Input::Tick),
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            let fence_waits = self.machine.explain().iter().any(|waiting| waiting.operation == "fence");
-            self.history.state.lock().unwrap().1 = fence_waits;
-            self.history.changed.notify_all();
-        }
-    }
-
-    fn call(&mut self, call: ServerCall) {
-        self.feed(Input::Call { id: CallId(0), call });
-    }
-
-    fn feed(&mut self, input: Input<'_, ServerCall>) {
-        let mut out = Outbox::default();
-        self.machine.handle(self.now(), input, &mut out);
-        while let Some(output) = out.pop() {
-            match output {
-                Output::Send { conn, frame } => {
-                    if let Some(mut stream) = self.streams.get(&conn) {
-                        // A peer that has gone is reported by its reader.
-                        let _ = stream.write_all(&frame);
-                    }
-                }
-                Output::Close { conn } => self.streams.get(&conn).into_iter().for_each(hang_up),
-                Output::Return { result: ServerReturn::Environment(it), .. } => self.environment = Some(it),
-                Output::Return { .. } => {}
-                Output::CallHost { id, op } => {
-                    let reply = self.host(op.clone());
-                    self.history.state.lock().unwrap().0.push(op);
-                    self.machine.handle(self.now(), Input::Host { id, reply }, &mut out);
-                }
-                Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
-            }
-        }
-    }
-
-    fn host(&mut self, op: HostOp) -> HostReply {
-        match op {
-            HostOp::Publish { from, data, .. } => {
-                let data = data.into_iter().map(|Info { key, value, .. }| (key, (from.clone(), value)));
-                self.published.extend(data);
-                HostReply::Done(Status::SUCCESS)
-            }
-            HostOp::Lookup { keys, .. } => {
-                let found = keys.into_iter().filter_map(|key| {
-                    let (proc, value) = self.published.get(&key)?.clone();
-                    Some(Pdata { proc, key, value })
-                });
-                HostReply::Lookup(Ok(found.collect()))
-            }
-            HostOp::Unpublish { keys, .. } => {
-                keys.iter().for_each(|key| {
-                    self.published.remove(key);
-                });
-                HostReply::Done(Status::SUCCESS)
-            }
-            HostOp::Query { .. } => {
-                HostReply::Infos(Status::SUCCESS, vec![Info::new(keys::QUERY_NAMESPACES, "job@1")])
-            }
-            HostOp::JobControl { directives, .. } => HostReply::Infos(Status::SUCCESS, directives),
-            HostOp::GroupConstruct { procs, .. } => {
-                let formed = GroupFormed { members: procs, context_id: Some(7), info: Vec::new() };
-                HostReply::Group(Ok(formed))
-            }
-            HostOp::DirectModex { .. } => HostReply::Modex(Err(Status::ERR_NOT_FOUND)),
-            _ => HostReply::Done(Status::SUCCESS),
-        }
-    }
-
-    fn now(&self) -> Time {
-        Time::default().after(self.began.elapsed() + Duration::from_secs(1))
+impl Grants {
+    fn note(&self, asked: Asked) {
+        self.history.asked.lock().unwrap().push(asked);
+        self.history.changed.notify_all();
     }
 }
 
-fn accept(listener: &TcpListener, to_owner: &Sender<Message>) {
-    for (number, stream) in listener.incoming().enumerate() {
-        let mut stream = stream.unwrap();
-        let conn = ConnId(number as u64);
-        stream.set_nodelay(true).unwrap();
-        if to_owner.send(Message::Opened(conn, stream.try_clone().unwrap())).is_err() {
-            return;
-        }
-        let to_owner = to_owner.clone();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 8192];
-            while let Ok(count @ 1..) = stream.read(&mut buffer) {
-                let _ = to_owner.send(Message::Bytes(conn, buffer[..count].to_vec()));
-            }
-            let _ = to_owner.send(Message::Closed(conn));
+impl Host for Grants {
+    fn client_finalized(&mut self, _: ProcId, done: Done<()>) {
+        self.note(Asked::Finalized);
+        done.complete(());
+    }
+
+    fn client_lost(&mut self, _: ProcId, done: Done<()>) {
+        self.note(Asked::Lost);
+        done.complete(());
+    }
+
+    fn abort(&mut self, request: AbortRequest, done: Done<()>) {
+        self.note(Asked::Abort(request));
+        done.complete(());
+    }
+
+    fn publish(&mut self, request: PublishRequest, done: Done<()>) {
+        let PublishRequest { from, data, .. } = request;
+        let data = data.into_iter().map(|Info { key, value, .. }| (key, (from.clone(), value)));
+        self.published.extend(data);
+        done.complete(());
+    }
+
+    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+        let found = request.keys.into_iter().filter_map(|key| {
+            let (proc, value) = self.published.get(&key)?.clone();
+            Some(Pdata { proc, key, value })
         });
+        done.complete(found.collect());
+    }
+
+    fn unpublish(&mut self, request: UnpublishRequest, done: Done<()>) {
+        self.published.retain(|key, _| !request.keys.contains(key));
+        done.complete(());
+    }
+
+    fn connect(&mut self, _: ConnectRequest, done: Done<()>) {
+        done.complete(());
+    }
+
+    fn disconnect(&mut self, _: ConnectRequest, done: Done<()>) {
+        done.complete(());
+    }
+
+    fn notify(&mut self, _: pmix::Event, done: Done<()>) {
+        done.complete(());
+    }
+
+    fn query(&mut self, _: QueryRequest, done: Done<Vec<Info>>) {
+        done.complete(vec![Info::new(keys::QUERY_NAMESPACES, "job@1")]);
+    }
+
+    fn log(&mut self, _: LogRequest, done: Done<()>) {
+        done.complete(());
+    }
+
+    fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
+        done.complete(request.directives);
+    }
+
+    fn group_construct(&mut self, request: GroupRequest, done: Done<GroupFormed>) {
+        done.complete(GroupFormed { members: request.procs, context_id: Some(7), info: Vec::new() });
+    }
+
+    fn group_destruct(&mut self, _: GroupRequest, done: Done<GroupFormed>) {
+        done.complete(GroupFormed::default());
     }
 }
 
-fn hang_up(stream: &TcpStream) {
-    let _ = stream.shutdown(Shutdown::Both);
+fn options() -> ServerOptions {
+    let identity = ProcId::new(&Nspace::new("px").unwrap(), Rank(0));
+    ServerOptions { identity: Some(identity), ..ServerOptions::default() }
 }
 
-fn proc(rank: u32) -> ProcId {
+pub(crate) fn proc(rank: u32) -> ProcId {
     ProcId::new(&Nspace::new("job@1").unwrap(), Rank(rank))
 }
 
-fn config(address: String) -> ServerConfig {
-    ServerConfig {
-        identity: ProcId::new(&Nspace::new("px").unwrap(), Rank(0)),
-        hostname: "here".into(),
-        address,
-        server_tmpdir: "/tmp".into(),
-        system_tmpdir: "/tmp".into(),
-        owner_uid: rustix::process::geteuid().as_raw(),
-        tool_support: false,
-        seed: [7; 32],
-    }
-}
-
-fn job(size: u32) -> JobInfo {
+pub(crate) fn job(size: u32) -> JobInfo {
     let proc = |rank: u32| JobProc {
         node: 0,
         app: 0,

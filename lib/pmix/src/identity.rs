@@ -17,13 +17,13 @@ use rustix::process::{getegid, geteuid};
 
 /// Asks the kernel.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub struct Identity {
     diagnostics: Option<OwnedFd>,
     sequence: u32,
 }
 
-impl Identity {
-    pub(crate) fn new() -> Identity {
+impl Default for Identity {
+    fn default() -> Identity {
         let diagnostics = socket_with(
             AddressFamily::NETLINK,
             SocketType::DGRAM,
@@ -32,9 +32,11 @@ impl Identity {
         );
         Identity { diagnostics: diagnostics.ok(), sequence: 0 }
     }
+}
 
+impl Identity {
     /// The owner of the socket at `peer` that is connected to `ours`.
-    pub(crate) fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
+    pub fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
         let uid = match self.by_diagnostics(peer, ours) {
             Ok(uid) => uid,
             Err(e) => {
@@ -155,7 +157,7 @@ mod tests {
         let (ours, theirs) = connection();
         let (peer, here) = (v4(ours.peer_addr().unwrap()), v4(ours.local_addr().unwrap()));
         let me = geteuid().as_raw();
-        let mut identity = Identity::new();
+        let mut identity = Identity::default();
         for _ in 0..3 {
             assert_eq!(identity.of(peer, here).map(|cred| cred.uid), Some(me));
         }
@@ -171,7 +173,7 @@ mod tests {
         let (ours, theirs) = connection();
         let (peer, here) = (v4(ours.peer_addr().unwrap()), v4(ours.local_addr().unwrap()));
         drop(theirs);
-        assert_eq!(Identity::new().of(peer, here), None);
+        assert_eq!(Identity::default().of(peer, here), None);
         let table = fs::read_to_string("/proc/net/tcp").unwrap();
         assert_eq!(by_table(&table, peer, here), None);
     }

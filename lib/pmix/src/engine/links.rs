@@ -1,0 +1,301 @@
+//! All connections of one engine, by number, and the door by which new ones come in.
+//!
+//! A peer that does not read what it is sent is not read from either: what it can make us hold is bounded. A connection that
+//! the machine closes still gets what was sent before, for a little while, and then nothing more is heard of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use phalanx_core::{CloseReason, ConnId, PeerCred, Time};
+use phalanx_wire::uri;
+
+use super::epoll::{Interest, Poller};
+use super::listen::Listener;
+use super::net::Link;
+
+pub(super) struct Links {
+    poller: Poller,
+    listener: Option<Listener>,
+    /// Whether the poller watches the listener, and until when it does not.
+    listens: bool,
+    pause: Option<Time>,
+    all: BTreeMap<ConnId, Entry>,
+    last: u64,
+    /// Those whose queue has changed.
+    touched: BTreeSet<ConnId>,
+    ended: VecDeque<(ConnId, CloseReason)>,
+    trouble: Arc<Mutex<Option<io::Error>>>,
+}
+
+struct Entry {
+    link: Link,
+    watched: Interest,
+    /// The machine has closed it; its peer has until then to take what was sent.
+    closing: Option<Time>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Token {
+    Bell,
+    Listener,
+    Link(ConnId),
+}
+
+pub(super) struct Ready {
+    pub(super) token: Token,
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+/// What a read has brought.
+pub(super) enum Arrival {
+    Bytes(usize),
+    /// Bytes on a connection that the machine has closed.
+    Discarded,
+    Nothing,
+}
+
+impl Links {
+    pub(super) fn new(
+        bell: impl AsFd,
+        listener: Option<Listener>,
+        trouble: Arc<Mutex<Option<io::Error>>>,
+    ) -> io::Result<Links> {
+        let poller = Poller::new()?;
+        poller.add(bell, BELL, Interest::READ)?;
+        if let Some(listener) = &listener {
+            poller.add(listener, LISTENER, Interest::READ)?;
+        }
+        Ok(Links {
+            poller,
+            listens: listener.is_some(),
+            listener,
+            pause: None,
+            all: BTreeMap::new(),
+            last: 0,
+            touched: BTreeSet::new(),
+            ended: VecDeque::new(),
+            trouble,
+        })
+    }
+
+    pub(super) fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<Ready>> {
+        let ready = self.poller.wait(longest)?;
+        let named = ready.into_iter().map(|ready| Ready {
+            token: match ready.token {
+                BELL => Token::Bell,
+                LISTENER => Token::Listener,
+                other => Token::Link(ConnId(other - FIRST_LINK)),
+            },
+            read: ready.read,
+            write: ready.write,
+        });
+        Ok(named.collect())
+    }
+
+    /// When `on_time` is wanted next.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.all.values().filter_map(|entry| entry.closing).chain(self.pause).min()
+    }
+
+    pub(super) fn on_time(&mut self, now: Time) {
+        let is_overdue = |entry: &Entry| entry.closing.is_some_and(|until| until <= now);
+        let overdue: Vec<ConnId> =
+            self.all.iter().filter(|(_, entry)| is_overdue(entry)).map(|(conn, _)| *conn).collect();
+        overdue.into_iter().for_each(|conn| self.remove(conn));
+        if self.pause.is_some_and(|until| until <= now) {
+            self.pause = None;
+        }
+        self.watch_listener();
+    }
+
+    /// Begins to connect; how that ends is told by `finish_connecting` or `next_ended`.
+    pub(super) fn connect(&mut self, conn: ConnId, address: &str) {
+        let parsed = uri::parse_address(address).map_err(io::Error::other);
+        if let Err(error) = parsed.and_then(Link::connect).and_then(|link| self.insert(conn, link)) {
+            self.note(error);
+            self.ended.push_back((conn, CloseReason::Error));
+        }
+    }
+
+    /// Whether the connection has just been made.
+    pub(super) fn finish_connecting(&mut self, conn: ConnId) -> bool {
+        let Some(entry) = self.all.get_mut(&conn) else { return false };
+        match entry.link.finish_connecting() {
+            Ok(made) => made,
+            Err(error) => {
+                self.lose(conn, error);
+                false
+            }
+        }
+    }
+
+    /// The next who has knocked, and who the kernel says that it is.
+    pub(super) fn accept(&mut self, now: Time) -> Option<(ConnId, Option<PeerCred>)> {
+        if self.all.len() >= MAX_CONNECTIONS {
+            self.watch_listener();
+            return None;
+        }
+        match self.listener.as_mut()?.accept() {
+            Ok(None) => None,
+            Ok(Some((socket, peer))) => {
+                self.last += 1;
+                let conn = ConnId(self.last);
+                let inserted = self.insert(conn, Link::accepted(socket));
+                inserted.map_err(|error| self.note(error)).ok().map(|()| (conn, peer))
+            }
+            // Out of descriptors or memory: whoever waits keeps waiting, but we must not spin.
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                self.pause = Some(now.after(ACCEPT_PAUSE));
+                self.watch_listener();
+                None
+            }
+        }
+    }
+
+    fn insert(&mut self, conn: ConnId, link: Link) -> io::Result<()> {
+        let watched = interest(&link, false);
+        self.poller.add(&link, token(conn), watched)?;
+        self.all.insert(conn, Entry { link, watched, closing: None });
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, conn: ConnId, frame: Vec<u8>) {
+        if let Some(entry) = self.all.get_mut(&conn).filter(|entry| entry.closing.is_none()) {
+            entry.link.push(frame);
+            self.touched.insert(conn);
+        }
+    }
+
+    /// Ends a connection when what was sent before has left, or its peer has had its time.
+    pub(super) fn close(&mut self, conn: ConnId, now: Time) {
+        let Some(entry) = self.all.get_mut(&conn).filter(|entry| entry.closing.is_none()) else { return };
+        entry.closing = Some(now.after(LINGER));
+        self.touched.insert(conn);
+        self.ended.push_back((conn, CloseReason::Local));
+    }
+
+    pub(super) fn touch(&mut self, conn: ConnId) {
+        self.touched.insert(conn);
+    }
+
+    pub(super) fn next_touched(&mut self) -> Option<ConnId> {
+        self.touched.pop_first()
+    }
+
+    /// The next connection that has ended and that the machine must be told of.
+    pub(super) fn next_ended(&mut self) -> Option<(ConnId, CloseReason)> {
+        self.ended.pop_front()
+    }
+
+    /// Sends what there is room for. How much still waits, if that is the machine's business.
+    pub(super) fn flush(&mut self, conn: ConnId) -> Option<usize> {
+        let entry = self.all.get_mut(&conn)?;
+        let closing = entry.closing.is_some();
+        let flushed = entry.link.flush().and_then(|()| {
+            if closing && entry.link.queued() == 0 {
+                entry.link.end_writing()?;
+            }
+            let interest = interest(&entry.link, closing);
+            if interest == std::mem::replace(&mut entry.watched, interest) {
+                return Ok(());
+            }
+            self.poller.set(&entry.link, token(conn), interest)
+        });
+        let queued = entry.link.queued();
+        match flushed {
+            Err(error) => {
+                self.lose(conn, error);
+                None
+            }
+            Ok(()) => (!closing).then_some(queued),
+        }
+    }
+
+    pub(super) fn read(&mut self, conn: ConnId, buffer: &mut [u8]) -> Arrival {
+        let Some(entry) = self.all.get_mut(&conn) else { return Arrival::Nothing };
+        match entry.link.read(buffer) {
+            Ok(None) => Arrival::Nothing,
+            Ok(Some(0)) => {
+                self.end(conn, CloseReason::Eof);
+                Arrival::Nothing
+            }
+            Ok(Some(_)) if entry.closing.is_some() => Arrival::Discarded,
+            Ok(Some(count)) => Arrival::Bytes(count),
+            Err(error) => {
+                self.lose(conn, error);
+                Arrival::Nothing
+            }
+        }
+    }
+
+    fn lose(&mut self, conn: ConnId, error: io::Error) {
+        self.note(error);
+        self.end(conn, CloseReason::Error);
+    }
+
+    fn end(&mut self, conn: ConnId, reason: CloseReason) {
+        if self.all.get(&conn).is_some_and(|entry| entry.closing.is_none()) {
+            self.ended.push_back((conn, reason));
+        }
+        self.remove(conn);
+    }
+
+    fn remove(&mut self, conn: ConnId) {
+        if let Some(entry) = self.all.remove(&conn) {
+            // Closing the descriptor would do the same, unless a forked child still holds it.
+            let _ = self.poller.remove(&entry.link);
+        }
+        self.touched.remove(&conn);
+        self.watch_listener();
+    }
+
+    /// Nobody is let in while there is no place, or shortly after it has failed.
+    fn watch_listener(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let listens = self.pause.is_none() && self.all.len() < MAX_CONNECTIONS;
+        if listens != self.listens {
+            let interest = if listens { Interest::READ } else { Interest::NOTHING };
+            if self.poller.set(listener, LISTENER, interest).is_ok() {
+                self.listens = listens;
+            }
+        }
+    }
+
+    fn note(&self, error: io::Error) {
+        tracing::debug!(%error, "a connection");
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+impl Drop for Links {
+    /// What was sent and finds room still arrives: closing with unread input would reset the connection.
+    fn drop(&mut self) {
+        for entry in self.all.values_mut() {
+            let _ = entry.link.flush().and_then(|()| entry.link.end_writing());
+        }
+    }
+}
+
+fn interest(link: &Link, closing: bool) -> Interest {
+    Interest { read: closing || link.queued() <= HIGH_MARK, write: link.wants_to_write() }
+}
+
+fn token(conn: ConnId) -> u64 {
+    conn.0.wrapping_add(FIRST_LINK)
+}
+
+const BELL: u64 = 0;
+const LISTENER: u64 = 1;
+const FIRST_LINK: u64 = 2;
+/// With more than this to be written, a connection is not read from.
+const HIGH_MARK: usize = 1 << 20;
+/// How long a closed connection waits for its peer to take the last bytes.
+const LINGER: Duration = Duration::from_secs(2);
+/// Beside the ranks of the largest nodes, room for as many that say nothing: the server ends those in time.
+const MAX_CONNECTIONS: usize = 8192;
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

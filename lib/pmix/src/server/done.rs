@@ -1,0 +1,113 @@
+//! The host's answer to one request: given once, at once or later, on any thread, also when the server is gone.
+
+use std::marker::PhantomData;
+
+use phalanx_core::{GroupFormed, HostReply};
+use phalanx_spec::Status;
+use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
+
+use crate::engine::Answer;
+
+/// Where a host answers one request. Dropped unused, it refuses with `PMIX_ERROR` and says so in the log.
+#[must_use = "dropping it refuses the request"]
+pub struct Done<T: Outcome> {
+    answer: Option<Answer>,
+    operation: &'static str,
+    outcome: PhantomData<fn(T)>,
+}
+
+/// What a request can be answered with.
+pub trait Outcome: Sized {
+    #[doc(hidden)]
+    fn into_reply(result: Result<Self, Status>) -> HostReply;
+}
+
+/// A credential, and infos about it.
+pub type Credential = (Blob, Vec<Info>);
+
+impl<T: Outcome> Done<T> {
+    pub(super) fn new(answer: Answer, operation: &'static str) -> Done<T> {
+        Done { answer: Some(answer), operation, outcome: PhantomData }
+    }
+
+    /// Grants the request.
+    pub fn complete(self, outcome: T) {
+        self.end(T::into_reply(Ok(outcome)));
+    }
+
+    /// Refuses it. A status that means success is no reason: it becomes `PMIX_ERROR`.
+    pub fn refuse(self, status: Status) {
+        let status = if status.is_success() { Status::ERROR } else { status };
+        self.end(T::into_reply(Err(status)));
+    }
+
+    /// What was asked, in the standard's words.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    fn end(mut self, reply: HostReply) {
+        if let Some(answer) = self.answer.take() {
+            answer.send(reply);
+        }
+    }
+}
+
+impl Done<Vec<Info>> {
+    /// Grants the part that the status speaks of, such as `PMIX_QUERY_PARTIAL_SUCCESS`.
+    pub fn complete_partly(self, status: Status, outcome: Vec<Info>) {
+        self.end(HostReply::Infos(status, outcome));
+    }
+}
+
+impl<T: Outcome> Drop for Done<T> {
+    fn drop(&mut self) {
+        if let Some(answer) = self.answer.take()
+            && answer.send(T::into_reply(Err(Status::ERROR)))
+        {
+            tracing::warn!(
+                operation = self.operation,
+                "the host dropped a request without an answer: refused"
+            );
+        }
+    }
+}
+
+impl<T: Outcome> std::fmt::Debug for Done<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Done").field("operation", &self.operation).finish_non_exhaustive()
+    }
+}
+
+impl Outcome for () {
+    fn into_reply(result: Result<(), Status>) -> HostReply {
+        HostReply::Done(result.err().unwrap_or(Status::SUCCESS))
+    }
+}
+
+impl Outcome for Vec<Info> {
+    fn into_reply(result: Result<Vec<Info>, Status>) -> HostReply {
+        match result {
+            Ok(info) => HostReply::Infos(Status::SUCCESS, info),
+            Err(status) => HostReply::Infos(status, Vec::new()),
+        }
+    }
+}
+
+macro_rules! outcomes {
+    ($($outcome:ty => $reply:ident)+) => {$(
+        impl Outcome for $outcome {
+            fn into_reply(result: Result<$outcome, Status>) -> HostReply {
+                HostReply::$reply(result)
+            }
+        }
+    )+};
+}
+outcomes! {
+    Blob => Modex
+    Vec<Pdata> => Lookup
+    Nspace => Spawned
+    Credential => Credential
+    ProcId => ToolAdmitted
+    GroupFormed => Group
+}

@@ -1,0 +1,52 @@
+//! Get: what local processes have committed, for the servers of others; and the values that this process asks for itself.
+
+use phalanx_core::{ClientCall, ClientReturn, LookupRequest, ServerCall, ServerReturn};
+use phalanx_wire::{Blob, Info, Key, ProcId, Value};
+
+use super::{Server, unexpected};
+use crate::error::Error;
+
+impl Server {
+    /// What a local process has committed, for [`Host::direct_modex`](super::Host::direct_modex) of another server
+    /// (`PMIx_server_dmodex_request`). Waits until it has committed `key`, or anything at all.
+    pub fn dmodex_request(&self, proc: &ProcId, key: Option<Key>) -> Result<Blob, Error> {
+        committed(self.call(ServerCall::DirectModex { proc: proc.clone(), key })?, proc)
+    }
+
+    /// The same without waiting. `then` is not run if this fails.
+    pub fn dmodex_request_then(
+        &self,
+        proc: &ProcId,
+        key: Option<Key>,
+        then: impl FnOnce(Result<Blob, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let proc = proc.clone();
+        self.call_then(ServerCall::DirectModex { proc: proc.clone(), key }, move |result| {
+            then(result.and_then(|result| committed(result, &proc)));
+        })
+    }
+
+    /// The value of a key (`PMIx_Get`): of a process, of a job (rank WILDCARD), or of a node or app that `info` names. The
+    /// directives are those of [`Client::get`](crate::Client::get).
+    pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
+        let key = Key::new(name).map_err(|reason| Error::Key { key: name.to_owned(), reason })?;
+        let operation = || format!("get of {name} of {proc}");
+        let request = LookupRequest::new(proc.clone(), Some(key), info);
+        match self.perform(ClientCall::Get { request, info: info.to_vec() })? {
+            ClientReturn::Value(result) => {
+                result.map_err(|status| Error::Failed { operation: operation(), status })
+            }
+            other => Err(unexpected(&operation(), &other)),
+        }
+    }
+}
+
+fn committed(result: ServerReturn, proc: &ProcId) -> Result<Blob, Error> {
+    let operation = || format!("request for what {proc} has committed");
+    match result {
+        ServerReturn::Modex(result) => {
+            result.map_err(|status| Error::Failed { operation: operation(), status })
+        }
+        other => Err(unexpected(&operation(), &other)),
+    }
+}

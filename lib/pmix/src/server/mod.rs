@@ -1,0 +1,196 @@
+//! A PMIx server in the process of a host: its beginning and its end, and the way of a call. One file per verb.
+//!
+//! [`host`] is the other direction: what the server asks of its host.
+
+mod done;
+mod event;
+mod get;
+mod host;
+mod iof;
+mod options;
+mod own;
+mod pset;
+mod registry;
+mod request;
+mod setup;
+
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use phalanx_core::{
+    ClientCall, DeliveryId, HandlerId, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
+    ServerProcessReturn, ServerReturn, Verdict, Waiting,
+};
+use phalanx_spec::Status;
+use phalanx_wire::ProcId;
+use rustix::process::{getegid, geteuid};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::engine::{Engine, Explanation, Listener, Role, Setup};
+use crate::error::Error;
+
+pub use done::{Credential, Done, Outcome};
+pub use host::Host;
+pub use options::{ATTRIBUTES, ServerOptions};
+pub use request::*;
+
+/// This process as the PMIx server of processes that it starts. Shared between threads by reference.
+///
+/// Dropping it ends it, like [`finalize`](Server::finalize).
+pub struct Server {
+    engine: Engine<ServerProcess>,
+    me: ProcId,
+    pid: u32,
+    handlers: AtomicU64,
+}
+
+impl Server {
+    /// Opens a port on the loopback interface and serves whom `host` announces (`PMIx_server_init`).
+    pub fn start(options: ServerOptions, host: impl Host + 'static) -> Result<Server, Error> {
+        let system = |doing| move |source| Error::System { doing, source };
+        let me = options.identity()?;
+        let listener = Listener::open().map_err(system("opening a port for PMIx clients on 127.0.0.1"))?;
+        let mut seed = [0; 32];
+        getrandom(&mut seed, GetRandomFlags::empty())
+            .map_err(|errno| system("getting random bytes")(errno.into()))?;
+        let config = ServerConfig {
+            identity: me.clone(),
+            hostname: options.hostname(),
+            address: format!("tcp4://{}", listener.address()),
+            server_tmpdir: options.server_tmpdir(),
+            system_tmpdir: options.system_tmpdir(),
+            owner_uid: geteuid().as_raw(),
+            tool_support: options.tool_support,
+            seed,
+        };
+        let machine = ServerProcess::new(config, getegid().as_raw());
+        let mut host = host;
+        let engine = Engine::start(Setup {
+            machine,
+            drive: options.drive,
+            listener: Some(listener),
+            upcalls: Some(Box::new(move |op, answer| host::ask(&mut host, op, answer))),
+        })
+        .map_err(system("starting the PMIx progress engine"))?;
+        Ok(Server { engine, me, pid: process::id(), handlers: AtomicU64::new(0) })
+    }
+
+    /// The server's own name.
+    pub fn proc(&self) -> &ProcId {
+        &self.me
+    }
+
+    /// Everything that has not ended: collectives, gets, what the host was asked, events that handlers have.
+    pub fn explain(&self) -> Result<Explanation, Error> {
+        self.check_pid()?;
+        self.engine.explain()
+    }
+
+    /// Makes what progress can be made without waiting (`PMIx_Progress`), if the program has chosen to drive it itself.
+    pub fn progress(&self) {
+        if self.check_pid().is_ok() {
+            self.engine.progress();
+        }
+    }
+
+    /// Whether this is called by a method of the host or another callback: blocking calls are refused there.
+    pub fn is_progress_thread(&self) -> bool {
+        self.engine.is_progress_thread()
+    }
+
+    /// Closes all connections and ends, whatever clients do (`PMIx_server_finalize`). What the host still answers is ignored.
+    pub fn finalize(self) {
+        drop(self);
+    }
+
+    /// Ends like [`finalize`](Server::finalize) for all who share it; later calls are refused.
+    pub fn close(&self) {
+        if self.check_pid().is_ok() {
+            self.engine.stop();
+        }
+    }
+
+    fn call(&self, call: ServerCall) -> Result<ServerReturn, Error> {
+        self.check_pid()?;
+        match self.engine.call(ServerProcessCall::Server(call))? {
+            ServerProcessReturn::Server(result) => Ok(result),
+            other => Err(unexpected("call of a server", &other)),
+        }
+    }
+
+    fn call_then(
+        &self,
+        call: ServerCall,
+        then: impl FnOnce(Result<ServerReturn, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.check_pid()?;
+        self.engine.call_then(ServerProcessCall::Server(call), move |result| {
+            then(result.and_then(|result| match result {
+                ServerProcessReturn::Server(result) => Ok(result),
+                other => Err(unexpected("call of a server", &other)),
+            }));
+        })
+    }
+
+    fn done(&self, call: ServerCall, operation: impl FnOnce() -> String) -> Result<(), Error> {
+        done(self.call(call)?, operation)
+    }
+
+    /// Like `done`, without waiting.
+    fn done_then(
+        &self,
+        call: ServerCall,
+        operation: impl FnOnce() -> String + Send + 'static,
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.call_then(call, move |result| then(result.and_then(|result| done(result, operation))))
+    }
+
+    fn next_handler(&self) -> HandlerId {
+        HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
+    fn check_pid(&self) -> Result<(), Error> {
+        if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+    }
+}
+
+impl Role for ServerProcess {
+    fn handled(delivery: DeliveryId, verdict: Verdict) -> ServerProcessCall {
+        ServerProcessCall::Client(ClientCall::Handled { delivery, verdict })
+    }
+
+    fn explain(&self) -> Vec<Waiting> {
+        ServerProcess::explain(self)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        match self.check_pid() {
+            Ok(()) => self.engine.stop(),
+            Err(_) => self.engine.abandon(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("proc", &self.me).finish_non_exhaustive()
+    }
+}
+
+fn done(result: ServerReturn, operation: impl FnOnce() -> String) -> Result<(), Error> {
+    match result {
+        ServerReturn::Done(status) if status.is_success() => Ok(()),
+        ServerReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
+        other => Err(unexpected(&operation(), &other)),
+    }
+}
+
+/// The machine answered a call with the answer to another: a fault of ours.
+fn unexpected(operation: &str, got: &impl std::fmt::Debug) -> Error {
+    tracing::error!(operation, ?got, "an answer of another kind");
+    Error::Failed { operation: operation.into(), status: Status::ERROR }
+}

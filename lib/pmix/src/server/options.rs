@@ -1,0 +1,114 @@
+//! How a server presents itself, in the terms of `PMIx_server_init`.
+
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Value};
+
+use crate::engine::Drive;
+use crate::error::Error;
+
+/// What a server can be told when it starts. Everything has a default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerOptions {
+    /// The server's own name (`pmix.srv.nspace`, `pmix.srv.rank`); by default one that no other process on this node has.
+    pub identity: Option<ProcId>,
+    /// The name of this node (`pmix.hname`); by default what the kernel says.
+    pub hostname: Option<String>,
+    /// A directory for the files of this server (`pmix.srvr.tmpdir`); by default that of the system.
+    pub server_tmpdir: Option<String>,
+    /// The top directory for files of the whole node (`pmix.sys.tmpdir`); by default `TMPDIR`, or `/tmp`.
+    pub system_tmpdir: Option<String>,
+    /// Whether tools may connect (`pmix.srvr.tool`).
+    pub tool_support: bool,
+    pub drive: Drive,
+}
+
+impl ServerOptions {
+    /// From the infos of `PMIx_server_init`. What is not known is ignored, unless it is required.
+    pub fn from_infos(info: &[Info]) -> Result<ServerOptions, Error> {
+        let mut options = ServerOptions::default();
+        let (mut nspace, mut rank) = (None, None);
+        for info in info {
+            let text = || info.value.as_str().map(str::to_owned).ok_or_else(|| unfit(info));
+            match info.key.as_str() {
+                keys::SERVER_NSPACE => {
+                    nspace = Some(Nspace::new(&text()?).map_err(|_| unfit(info))?);
+                }
+                keys::SERVER_RANK => rank = Some(number(&info.value).ok_or_else(|| unfit(info))?),
+                keys::HOSTNAME => options.hostname = Some(text()?),
+                keys::SERVER_TMPDIR => options.server_tmpdir = Some(text()?),
+                keys::SYSTEM_TMPDIR => options.system_tmpdir = Some(text()?),
+                keys::SERVER_TOOL_SUPPORT => options.tool_support = info.value.is_true(),
+                keys::EXTERNAL_PROGRESS if info.value.is_true() => options.drive = Drive::Host,
+                _ if info.flags.contains(InfoFlags::REQUIRED) && !ATTRIBUTES.contains(&info.key.as_str()) => {
+                    return Err(Error::Failed {
+                        operation: format!("start of a server with the required attribute {}", info.key),
+                        status: Status::ERR_NOT_SUPPORTED,
+                    });
+                }
+                _ => {}
+            }
+        }
+        options.identity = match (nspace, rank) {
+            (None, None) => None,
+            (nspace, rank) => {
+                let nspace = nspace.map_or_else(|| own_nspace(&options.hostname()), Ok)?;
+                Some(ProcId::new(&nspace, rank.unwrap_or(Rank(0))))
+            }
+        };
+        Ok(options)
+    }
+
+    pub(super) fn hostname(&self) -> String {
+        self.hostname
+            .clone()
+            .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+    }
+
+    pub(super) fn identity(&self) -> Result<ProcId, Error> {
+        match &self.identity {
+            Some(identity) => Ok(identity.clone()),
+            None => Ok(ProcId::new(&own_nspace(&self.hostname())?, Rank(0))),
+        }
+    }
+
+    pub(super) fn system_tmpdir(&self) -> String {
+        self.system_tmpdir
+            .clone()
+            .or_else(|| std::env::var("TMPDIR").ok().filter(|dir| !dir.is_empty()))
+            .unwrap_or_else(|| "/tmp".into())
+    }
+
+    pub(super) fn server_tmpdir(&self) -> String {
+        self.server_tmpdir.clone().unwrap_or_else(|| self.system_tmpdir())
+    }
+}
+
+fn own_nspace(hostname: &str) -> Result<Nspace, Error> {
+    let name = format!("pmix-server.{hostname}.{}", std::process::id());
+    Nspace::new(&name).map_err(|reason| Error::Key { key: name, reason })
+}
+
+fn number(value: &Value) -> Option<Rank> {
+    match value {
+        Value::Rank(rank) => Some(*rank),
+        other => other.as_u32().map(Rank),
+    }
+}
+
+fn unfit(info: &Info) -> Error {
+    Error::Failed {
+        operation: format!("start of a server with {} of a type that it does not have", info.key),
+        status: Status::ERR_BAD_PARAM,
+    }
+}
+
+/// The attributes of `PMIx_server_init` that are honoured.
+pub const ATTRIBUTES: &[&str] = &[
+    keys::SERVER_NSPACE,
+    keys::SERVER_RANK,
+    keys::HOSTNAME,
+    keys::SERVER_TMPDIR,
+    keys::SYSTEM_TMPDIR,
+    keys::SERVER_TOOL_SUPPORT,
+    keys::EXTERNAL_PROGRESS,
+];
