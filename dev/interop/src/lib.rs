@@ -19,7 +19,7 @@ mod watch;
 pub use install::{Wheel, debian_file, wheel};
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, workspace};
 pub use outcome::{Ended, Outcome};
-pub use program::{Library, bench, mpi, pmix, script};
+pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
 pub use watch::{children_of, eventually, host, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.

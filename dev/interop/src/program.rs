@@ -102,6 +102,11 @@ pub fn pmix(name: &str) -> PathBuf {
     compiled(Library::Pmix4, &script(&format!("pmix_{name}.c")))
 }
 
+/// The tool `programs/tool_<name>.c`, with Debian's libpmix.
+pub fn pmix_tool(name: &str) -> PathBuf {
+    compiled(Library::Pmix4, &script(&format!("tool_{name}.c")))
+}
+
 /// The program `bench/<name>.c`.
 pub fn bench(library: Library, name: &str) -> PathBuf {
     compiled(library, &workspace().join(format!("dev/interop/bench/{name}.c")))

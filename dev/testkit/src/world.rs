@@ -74,6 +74,7 @@ impl<S: RankServer> World<S> {
         let topology = Arc::new(Topology::synthetic(1, 1, 1, setup.cores.max(1), 1));
         let tree = Tree::new(setup.nodes, setup.radix);
         let config = |id: u32| NodeConfig {
+            env: Vec::new(),
             id: NodeId(id),
             size: setup.nodes,
             radix: setup.radix,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use phalanx_core::InitError;
 use phalanx_spec::Status;
@@ -16,6 +17,8 @@ pub enum Error {
     System { doing: &'static str, source: io::Error },
     /// The server did not let this process in.
     Init { server: String, reason: InitError, source: Option<io::Error> },
+    /// A rendezvous file cannot be written.
+    Announce { file: PathBuf, problem: String },
     /// The text cannot be a key.
     Key { key: String, reason: NameError },
     /// Keys that begin with `pmix` are the standard's; nobody but the host puts them.
@@ -40,6 +43,7 @@ impl Error {
                 Status::ERR_BAD_PARAM
             }
             Error::System { .. } => Status::ERR_IN_ERRNO,
+            Error::Announce { .. } => Status::ERR_FILE_WRITE_FAILURE,
             Error::Init { reason, .. } => reason.status(),
             Error::Forked | Error::Ended => Status::ERR_INIT,
             Error::OnProgressThread => Status::ERR_WOULD_BLOCK,
@@ -66,6 +70,9 @@ impl fmt::Display for Error {
                     Some(source) => write!(f, " ({source})"),
                     None => Ok(()),
                 }
+            }
+            Error::Announce { file, problem } => {
+                write!(f, "cannot write the rendezvous file {}: {problem}", file.display())
             }
             Error::Key { key, reason } => write!(f, "`{}` is no key: {reason}", key.escape_debug()),
             Error::ReservedKey { key } => {

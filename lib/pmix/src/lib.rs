@@ -35,6 +35,7 @@ mod engine;
 mod environ;
 mod error;
 pub mod identity;
+pub mod rendezvous;
 pub mod server;
 
 pub use client::Client;

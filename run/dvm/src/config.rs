@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_topo::Topology;
+use phalanx_wire::Text;
 
 use crate::hosts::Slots;
 use crate::msg::NodeId;
@@ -33,6 +34,8 @@ pub struct NodeConfig {
     /// The jobs' user: only their processes may connect.
     pub uid: u32,
     pub gid: u32,
+    /// What processes find in their environment that a tool has started.
+    pub env: Vec<Text>,
     /// Under this directory each job gets one of its own.
     pub scratch: Arc<str>,
     pub limits: Limits,

@@ -47,7 +47,7 @@ impl Daemon {
             Range::LOCAL | Range::PROC_LOCAL | Range::RM => return,
             Range::NAMESPACE => match self.jobs.get(&event.source.nspace) {
                 Some(job) => job.desc.nodes.clone(),
-                None => return,
+                None => self.nodes_of_tools(&event.source.nspace).map(|node| node.0).collect(),
             },
             Range::CUSTOM => self.nodes_of_procs(procs(event.info.find(keys::EVENT_CUSTOM_RANGE))),
             _ => Ranges::first(self.tree.size()),
@@ -106,7 +106,10 @@ impl Daemon {
     pub(crate) fn nodes_of_procs(&self, procs: impl Iterator<Item = ProcId>) -> Ranges {
         let mut nodes = Ranges::new();
         for proc in procs {
-            let Some(job) = self.jobs.get(&proc.nspace) else { continue };
+            let Some(job) = self.jobs.get(&proc.nspace) else {
+                self.nodes_of_tools(&proc.nspace).for_each(|node| nodes.insert(node.0));
+                continue;
+            };
             match proc.rank {
                 Rank::WILDCARD => nodes.add(&job.desc.nodes),
                 rank => {

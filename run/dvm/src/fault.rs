@@ -125,6 +125,7 @@ impl Daemon {
         self.forget_posts_of(node);
         self.forget_chunks_of(node);
         self.cast_all(cx, Down::Lost { node });
+        self.on_tools_lost(node);
         self.lose_processes(cx, node, why);
     }
 

@@ -22,10 +22,12 @@ impl Daemon {
             }
             HostOp::ClientFinalized { proc } => {
                 self.on_client(cx, &proc, Pmix::Finalized);
+                self.tell_of_tool(cx, &proc);
                 done(cx);
             }
             HostOp::ClientLost { proc } => {
                 self.on_client(cx, &proc, Pmix::Lost);
+                self.tell_of_tool(cx, &proc);
                 self.acknowledge_loss(cx, id, proc);
             }
             HostOp::Abort { from, status, message, procs } => {
@@ -64,12 +66,12 @@ impl Daemon {
             | HostOp::DeregisterEvents { .. }
             | HostOp::Notify { .. }
             | HostOp::Query { .. }
+            | HostOp::ToolConnected { .. }
             | HostOp::Log { .. }) => self.ask_root(cx, id, op),
             HostOp::JobControl { from, targets, directives } => {
                 self.on_job_control(cx, id, from, targets, directives);
             }
-            HostOp::ToolConnected { .. }
-            | HostOp::Allocate { .. }
+            HostOp::Allocate { .. }
             | HostOp::SessionControl { .. }
             | HostOp::Monitor { .. }
             | HostOp::GetCredential { .. }
@@ -113,6 +115,7 @@ impl Daemon {
                 let reply = self.query(from, queries);
                 self.answer(cx, origin, request, reply);
             }
+            HostOp::ToolConnected { claims, .. } => self.admit_tool(cx, origin, request, claims.as_ref()),
             HostOp::Log { from, data, directives } => {
                 let status = self.log(cx, from, data, directives);
                 self.refuse(cx, origin, request, status);

@@ -41,6 +41,7 @@ mod root;
 mod spawn;
 mod stdin;
 mod timers;
+mod tool;
 mod tree;
 
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};

@@ -178,6 +178,10 @@ pub enum Up {
         request: u64,
         op: HostOp,
     },
+    /// A tool has finalized, or its connection has ended.
+    ToolLeft {
+        proc: ProcId,
+    },
     StdinTaken {
         nspace: Nspace,
         rank: Rank,

@@ -63,9 +63,7 @@ impl Daemon {
         persistence: Persistence,
         info: &[Info],
     ) -> Status {
-        let Some(node) = self.jobs.get(&from.nspace).and_then(|job| job.desc.node_of(from.rank)) else {
-            return Status::ERR_NOT_FOUND;
-        };
+        let Some(node) = self.node_of(from) else { return Status::ERR_NOT_FOUND };
         let limit = self.config.limits.published;
         let Some(root) = &mut self.root else { return Status::ERR_NOT_SUPPORTED };
         let store = &mut root.store;
@@ -130,7 +128,7 @@ impl Daemon {
             since: cx.now,
             until: seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))),
         };
-        if self.lookup_node(&lookup).is_none() {
+        if self.node_of(from).is_none() {
             return self.refuse(cx, origin, request, Status::ERR_NOT_FOUND);
         }
         let Some(lookup) = self.try_lookup(cx, lookup) else { return };
@@ -149,7 +147,7 @@ impl Daemon {
 
     /// Answers a lookup unless it has to wait; then it comes back.
     fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
-        let node = self.lookup_node(&lookup)?;
+        let node = self.node_of(&lookup.from)?;
         let root = self.root.as_mut()?;
         let mut found = Vec::new();
         for key in &lookup.keys {
@@ -172,10 +170,6 @@ impl Daemon {
         };
         self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(result));
         None
-    }
-
-    fn lookup_node(&self, lookup: &Lookup) -> Option<NodeId> {
-        self.jobs.get(&lookup.from.nspace)?.desc.node_of(lookup.from.rank)
     }
 
     /// Something new was published.

@@ -46,7 +46,7 @@ impl Daemon {
                 let job = root.jobs.get(&nspace)?;
                 let here = match qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
                     Some(name) => self.booted_nodes().find(|(report, _)| *report.hostname == *name)?.0.node,
-                    None => self.jobs.get(&from.nspace)?.desc.node_of(from.rank)?,
+                    None => self.node_of(from)?,
                 };
                 Some(self.proc_table(job, |node| node == here).into())
             }

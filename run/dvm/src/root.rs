@@ -25,6 +25,7 @@ use crate::publish::Store;
 use crate::ranges::Ranges;
 use crate::stdin::StdinFlow;
 use crate::timers::Timer;
+use crate::tool::Tools;
 
 #[derive(Debug)]
 pub(crate) struct Root {
@@ -34,6 +35,7 @@ pub(crate) struct Root {
     pub(crate) interests: Interests,
     pub(crate) last_context: u64,
     pub(crate) spreads: Spreads,
+    pub(crate) tools: Tools,
     lost: BTreeSet<NodeId>,
     shutting_down: bool,
 }
@@ -80,6 +82,7 @@ impl Root {
             interests: Interests::default(),
             last_context: 0,
             spreads: Spreads::default(),
+            tools: Tools::default(),
             lost: BTreeSet::new(),
             shutting_down: false,
         }

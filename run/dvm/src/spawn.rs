@@ -62,7 +62,11 @@ impl Daemon {
     }
 
     fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Status> {
-        let parent = self.jobs.get(&from.nspace).ok_or(Status::ERR_NOT_FOUND)?;
+        let env = match self.jobs.get(&from.nspace) {
+            Some(job) => job.desc.env.clone(),
+            None if self.is_tool(from) => self.config.env.clone(),
+            None => return Err(Status::ERR_NOT_FOUND),
+        };
         let infos = job.iter().chain(apps.iter().flat_map(|app| &app.info));
         if infos.into_iter().any(|info| info.is_required() && !SUPPORTED.contains(&info.key.as_str())) {
             return Err(Status::ERR_NOT_SUPPORTED);
@@ -70,7 +74,7 @@ impl Daemon {
         let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
         Ok(JobRequest {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
-            env: parent.desc.env.clone(),
+            env,
             stdin: StdinTarget::None,
             on_failure: FailurePolicy::default(),
             timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use pmix::rendezvous::Notice;
 use tokio::task::{JoinHandle, LocalSet};
 
+use crate::announce::Announcer;
 use crate::drive::{Decide, Owner};
 use crate::handle::{self, Handle, Reports};
 use crate::listen;
@@ -40,17 +42,21 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts whatever `decide` makes for the site. To be called within [`block_on`].
+    /// Starts whatever `decide` makes for the site, and lets tools find it by what `notice` says. To be called within
+    /// [`block_on`].
     pub fn start<D: Decide + 'static>(
         inherited: Inherited,
         session: Session,
+        notice: impl FnOnce(&Site<'_>) -> Option<Notice>,
         decide: impl FnOnce(&Site<'_>) -> D,
     ) -> Result<Running> {
         let listener = listen::open()?;
         let address = listener.local_addr().context("cannot tell where we listen")?;
-        let decide = decide(&Site { address, dir: session.dir() });
+        let site = Site { address, dir: session.dir() };
+        let announcer = Announcer::new(notice(&site))?;
+        let decide = decide(&site);
         let (handle, reports, desk) = handle::desk();
-        let owner = Owner::new(decide, inherited, session, listener, desk)?;
+        let owner = Owner::new(decide, inherited, session, announcer, listener, desk)?;
         Ok(Running { handle, reports, task: tokio::task::spawn_local(owner.run()) })
     }
 

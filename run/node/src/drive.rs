@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
+use crate::announce::Announcer;
 use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::handle::{Desk, Explanation, Request};
@@ -54,6 +55,8 @@ enum Event {
     /// So many bytes of output were taken by the user.
     Taken(usize),
     Time,
+    /// Tools may be looking for us.
+    Announce,
     Conn(ConnEvent),
     Stream(StreamEvent),
     Stdin(StdinEvent),
@@ -70,6 +73,7 @@ pub(crate) struct Owner<D> {
     stopping: bool,
 
     session: Session,
+    announcer: Announcer,
     procs: Procs,
     cleanups: Cleanups,
     conns: BTreeMap<ConnId, Conn>,
@@ -94,7 +98,8 @@ impl<D: Decide> Owner<D> {
     pub(crate) fn new(
         decide: D,
         inherited: Inherited,
-        session: Session,
+        mut session: Session,
+        announcer: Announcer,
         listener: TcpListener,
         desk: Desk,
     ) -> Result<Owner<D>> {
@@ -105,6 +110,8 @@ impl<D: Decide> Owner<D> {
         let conn_events = mpsc::channel(QUEUE);
         let (streams_in, streams) = mpsc::channel(QUEUE);
         tokio::task::spawn_local(listen::accept(listener, conn_events.0.clone()));
+        let mut cleanups = Cleanups::default();
+        announcer.note(&mut session, &mut cleanups);
         Ok(Owner {
             decide,
             began: Instant::now(),
@@ -113,7 +120,8 @@ impl<D: Decide> Owner<D> {
             stopping: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
-            cleanups: Cleanups::default(),
+            announcer,
+            cleanups,
             conns: BTreeMap::new(),
             next_conn: 1,
             written: BTreeSet::new(),
@@ -146,12 +154,14 @@ impl<D: Decide> Owner<D> {
                 Event::Wake(wake) => self.wake(wake),
                 Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
                 Event::Time => self.input(Input::Tick),
+                Event::Announce => self.announce(),
                 Event::Conn(event) => self.conn_event(event),
                 Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
                 Event::Stdin(event) => self.stdin_event(event),
                 Event::Nothing => {}
             }
         }
+        drop(self.announcer);
         // Where a job was not brought to its end, there may be more to kill than we know: that is the warden's work.
         if !self.procs.kill_all() {
             self.session.end();
@@ -164,6 +174,7 @@ impl<D: Decide> Owner<D> {
         if let Some(deadline) = deadline.filter(|at| *at != timer.deadline()) {
             timer.as_mut().reset(deadline);
         }
+        let announce = self.announcer.deadline();
         let room = self.backlog.len() < BACKLOG_MARK;
         tokio::select! {
             Some(request) = self.desk.requests.recv() => Event::Request(request),
@@ -171,6 +182,7 @@ impl<D: Decide> Owner<D> {
             Some(wake) = self.wakes.1.recv() => Event::Wake(wake),
             bytes = self.desk.taken.wait() => Event::Taken(bytes),
             () = timer, if deadline.is_some() => Event::Time,
+            () = sleep_until(announce) => Event::Announce,
             permit = self.desk.reports.reserve(), if !self.backlog.is_empty() => {
                 match (permit, self.backlog.pop_front()) {
                     (Ok(permit), Some(report)) => permit.send(report),
@@ -286,6 +298,13 @@ impl<D: Decide> Owner<D> {
         }
     }
 
+    fn announce(&mut self) {
+        if let Err(error) = self.announcer.announce(&mut self.session) {
+            let text = format!("tools cannot find this launcher: {error}");
+            self.report(Report::Note { nspace: None, text });
+        }
+    }
+
     fn wake(&mut self, wake: Wake) {
         match wake {
             Wake::ConnWritable(conn) => {
@@ -309,6 +328,7 @@ impl<D: Decide> Owner<D> {
             ConnEvent::Accepted(accepted) => {
                 // A process can ask for its directory from here on, and before that it cannot know of it.
                 self.session.keep_promises();
+                self.announce();
                 let conn = ConnId(self.next_conn);
                 self.next_conn += 1;
                 let peer = accepted.peer;
@@ -389,6 +409,14 @@ impl<D: Decide> Owner<D> {
                 self.news.push(Input::Closed { conn, reason });
             }
         }
+    }
+}
+
+/// For ever, if there is no moment.
+async fn sleep_until(moment: Option<tokio::time::Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -12,6 +12,7 @@
 //! 4. [`Signals`] tells what the user's terminal and batch system want; the program decides what that means.
 //! 5. [`Running::finish`] when the last report was read.
 
+mod announce;
 mod cleanup;
 mod conn;
 mod daemon;

@@ -3,7 +3,7 @@
 //! What the machine, the user and the kernel have said becomes the node's configuration here, and nothing else happens.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -12,7 +12,9 @@ use phalanx_core::{Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
 use phalanx_spec::Rank;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::uri::ServerUri;
+use phalanx_wire::{Nspace, ProcId, Text};
+use pmix::rendezvous::{Mode, Notice};
 use rustix::process::{getegid, geteuid};
 
 use crate::daemon::{Running, Site};
@@ -31,22 +33,42 @@ pub struct RootOptions {
     pub slots: Slots,
     pub max_slots: Option<u32>,
     pub limits: Limits,
+    /// Where somebody waits for this server's address, beside the places that tools search.
+    pub rendezvous_file: Option<PathBuf>,
+    /// What processes find in their environment that a tool has started.
+    pub env: Vec<Text>,
 }
 
 impl Running {
     /// Starts the root node of a DVM. To be called within [`crate::block_on`].
     pub fn root(options: RootOptions) -> Result<Running> {
-        let RootOptions { inherited, session, machine, slots, max_slots, limits } = options;
+        let RootOptions { inherited, session, machine, slots, max_slots, limits, rendezvous_file, env } =
+            options;
         let mut seed = [0; 32];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
             .context("cannot get random bytes")?;
-        let dvm = format!("px-{}-{}", machine.hostname, std::process::id());
+        // OpenPMIx ends the namespace of a server's URI at the first dot.
+        let dvm = format!("px-{}-{}", machine.hostname.replace('.', "-"), std::process::id());
         let nspace = Nspace::new(&dvm).map_err(|e| anyhow!("cannot name a DVM {dvm}: {e}"))?;
         let system_tmpdir = text(session.dir().parent().unwrap_or(Path::new("/tmp")))?;
         let scratch = text(session.dir())?;
-        Running::start(inherited, session, |site: &Site<'_>| {
+        let identity = ProcId::new(&nspace, Rank(0));
+        let hostname = machine.hostname.to_string();
+        let server = identity.clone();
+        let notice = move |site: &Site<'_>| {
+            Some(Notice {
+                uri: ServerUri { server, address: site.address },
+                version: phalanx_core::server::VERSION.to_owned(),
+                hostname,
+                mode: Mode::default(),
+                system_dir: None,
+                server_dir: Some(site.dir.to_owned()),
+                file: rendezvous_file,
+            })
+        };
+        Running::start(inherited, session, notice, |site: &Site<'_>| {
             let server = Server::new(ServerConfig {
-                identity: ProcId::new(&nspace, Rank(0)),
+                identity: identity.clone(),
                 hostname: machine.hostname.to_string(),
                 address: format!("tcp4://{}", site.address),
                 server_tmpdir: scratch.clone(),
@@ -69,6 +91,7 @@ impl Running {
                 address: Arc::from(""),
                 lineage: Vec::new(),
                 uid: geteuid().as_raw(),
+                env,
                 gid: getegid().as_raw(),
                 scratch: scratch.into(),
                 limits,

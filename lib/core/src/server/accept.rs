@@ -192,25 +192,39 @@ impl Server {
     }
 
     pub(super) fn on_tool_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, reply: HostReply) {
-        let Some(hello) = self.expected(conn) else { return };
-        let proc = match (reply, &hello.proc) {
-            (HostReply::ToolAdmitted(Ok(proc)), Some(claimed)) if proc == *claimed => proc,
-            (HostReply::ToolAdmitted(Ok(proc)), None) => proc,
-            (HostReply::ToolAdmitted(Ok(_)), Some(_)) => {
-                return self.turn_away(cx, conn, denied("the host gave another name than the tool has"));
-            }
-            (reply, _) => {
+        let proc = match reply {
+            HostReply::ToolAdmitted(Ok(proc)) => proc,
+            reply => {
                 let status = as_failure(reply.status());
                 return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
             }
         };
-        let assigned = hello.flavor.is_given_name().then(|| proc.clone());
-        if let Err(refusal) = self.check_free(&proc) {
-            return self.turn_away(cx, conn, refusal);
-        }
+        let verdict = match self.expected(conn) {
+            // It did not wait for the host's word.
+            None => return self.disown(cx, proc),
+            Some(hello) if hello.proc.as_ref().is_some_and(|claimed| *claimed != proc) => {
+                Err(denied("the host gave another name than the tool has"))
+            }
+            Some(hello) => self.check_free(&proc).map(|()| hello.flavor.is_given_name()),
+        };
+        let assigned = match verdict {
+            Ok(is_given_name) => is_given_name.then(|| proc.clone()),
+            Err(refusal) => {
+                self.turn_away(cx, conn, refusal);
+                return self.disown(cx, proc);
+            }
+        };
         let server = self.config.identity.clone();
         let welcome = Answer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
         self.admit(cx, conn, proc, Role::Tool, welcome);
+    }
+
+    /// The host has let a tool in that is not here: the host must not keep it.
+    fn disown(&mut self, cx: &mut Cx<'_>, proc: ProcId) {
+        let is_here = self.conns.peers().any(|(_, peer)| peer.proc == proc);
+        if !is_here && self.client(&proc).is_none() {
+            self.call_host(cx, None, HostOp::ClientLost { proc }, Then::Nothing);
+        }
     }
 
     fn expected(&self, conn: ConnId) -> Option<&Hello> {

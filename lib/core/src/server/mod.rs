@@ -40,6 +40,8 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
+pub use setup::VERSION;
+
 use std::collections::BTreeMap;
 
 use phalanx_spec::{Command, IofChannel, Status};

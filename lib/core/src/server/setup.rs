@@ -8,7 +8,7 @@ use phalanx_wire::ProcId;
 use super::Server;
 
 /// The release of OpenPMIx whose protocol we speak as a server.
-pub(super) const VERSION: &str = "5.0.11";
+pub const VERSION: &str = "5.0.11";
 
 impl Server {
     pub(super) fn setup_fork(&self, proc: &ProcId) -> Vec<(String, String)> {

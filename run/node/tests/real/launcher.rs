@@ -261,7 +261,7 @@ pub(crate) fn with_node_in<T>(
             address = Some(site.address);
             script
         };
-        let mut running = Running::start(inherited, session, decide).expect("a node");
+        let mut running = Running::start(inherited, session, |_| None, decide).expect("a node");
         let result = program(&mut running, address.expect("an address")).await;
         running.handle.shutdown().await.expect("to be there");
         while running.reports.recv().await.is_some() {}

@@ -175,6 +175,20 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
 }
 
 #[test]
+fn a_tool_that_left_before_it_was_let_in_is_given_up_by_the_host() {
+    let mut world = World::with_job(1, 1);
+    world.obliging = false;
+    let mut tool = hello(&proc("job", 0));
+    tool.flavor = Flavor::Tool;
+    let conn = world.open_as(UID);
+    world.bytes(conn, &tool.encode());
+    world.input(Input::Closed { conn, reason: CloseReason::Error });
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0) }));
+}
+
+#[test]
 fn tools_are_told_that_they_are_refused() {
     let refused = |uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
         let mut world = World::with_job(1, 1);

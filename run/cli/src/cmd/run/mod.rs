@@ -5,6 +5,8 @@ mod plan;
 mod status;
 mod user;
 
+use std::path::PathBuf;
+
 use phalanx_dvm::Limits;
 use phalanx_dvm::hosts::Slots;
 use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
@@ -56,6 +58,8 @@ async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Fa
         machine: Machine::read()?,
         slots: Slots::Unstated,
         max_slots: None,
+        rendezvous_file: RENDEZVOUS_FILE.iter().find_map(std::env::var_os).map(PathBuf::from),
+        env: run.request.env.clone(),
         limits: Limits { kill_grace: run.kill_after.unwrap_or(defaults.kill_grace), ..defaults },
     })?;
     let handle = running.handle.clone();
@@ -74,3 +78,7 @@ async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Fa
     running.finish().await?;
     code
 }
+
+/// Whoever starts px as the launcher of others says with this where it waits for px's address: as the standard names the
+/// variable, and as OpenPMIx does.
+const RENDEZVOUS_FILE: [&str; 2] = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];

@@ -112,7 +112,9 @@ impl<'a> User<'a> {
                 self.file_trouble();
             }
             Report::Note { text, .. } => self.note(&text),
-            Report::Ended(end) => return Ok(Some(*end)),
+            // Jobs that processes or tools have started come and go.
+            Report::Ended(end) if self.nspace.as_ref() == Some(&end.nspace) => return Ok(Some(*end)),
+            Report::Ended(_) => {}
         }
         Ok(None)
     }

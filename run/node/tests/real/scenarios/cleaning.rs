@@ -252,7 +252,7 @@ fn a_node_that_fails_leaves_nothing() {
     let dir = session.dir().to_owned();
     let script = Script { fails_at_control: true, ..Script::default() };
     phalanx_node::block_on(async {
-        let mut node = phalanx_node::Running::start(inherited, session, |_| script).unwrap();
+        let mut node = phalanx_node::Running::start(inherited, session, |_| None, |_| script).unwrap();
         node.handle.submit(shell(2, "echo $$; exec sleep 1000"), StdinSource::Empty).await.unwrap();
         let mut pids: Vec<i32> = Vec::new();
         while pids.len() < 2 {

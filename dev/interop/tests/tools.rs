@@ -1,0 +1,154 @@
+//! Tools compiled against libpmix 4.2 attach to `px run` in every way that a local tool has, and use what they find.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px};
+use rustix::process::Signal;
+
+/// `px run` of something that lasts, once tools can find it.
+fn launcher() -> Running {
+    let running = px(["-n", "2", "sleep", "1000"]).start();
+    eventually("the launcher can be found", || rendezvous_file(&running).is_some());
+    running
+}
+
+/// The file that is named after the launcher's pid.
+fn rendezvous_file(running: &Running) -> Option<PathBuf> {
+    let sessions = fs::read_dir(running.tmpdir()).ok()?.flatten().map(|entry| entry.path());
+    let name = format!("pmix.{}.tool.{}", host(), running.pid());
+    sessions.map(|session| session.join(&name)).find(|file| file.exists())
+}
+
+fn uri(running: &Running) -> String {
+    let file = rendezvous_file(running).expect("a rendezvous file");
+    let text = fs::read_to_string(file).expect("readable");
+    text.lines().next().expect("an address").to_owned()
+}
+
+/// A tool that looks where `running` is.
+fn tool(running: &Running, arguments: &[&str]) -> Job {
+    Job::new(pmix_tool("attach")).args(arguments).env("TMPDIR", running.tmpdir()).deadline(60)
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left();
+}
+
+#[test]
+fn every_local_way_leads_to_the_launcher() {
+    let launcher = launcher();
+    let (pid, nspace) = (launcher.pid().to_string(), format!("px-{}-{}", host(), launcher.pid()));
+    let (uri, file) = (uri(&launcher), rendezvous_file(&launcher).expect("a rendezvous file"));
+    let file = file.to_str().expect("UTF-8");
+    let ways: [&[&str]; 8] = [
+        &["pid", &pid],
+        &["nspace", &nspace],
+        &["uri", &uri],
+        &["tcp", &uri],
+        &["file", file],
+        &["system-first"],
+        &["launcher"],
+        &[],
+    ];
+    for way in ways {
+        let outcome =
+            tool(&launcher, &[way, &["--", "me", "servers", "query"]].concat()).run().expect_code(0);
+        outcome.assert_line("init SUCCESS");
+        outcome.assert_line(&format!("servers SUCCESS {nspace}"));
+        let outcome = outcome.expect_stdout(&[&format!("me {nspace}-tool"), "query SUCCESS px-"]);
+        outcome.assert_line("finalize SUCCESS");
+    }
+    end(launcher);
+}
+
+#[test]
+fn a_tool_spawns_publishes_and_ends_what_it_has_started() {
+    let launcher = launcher();
+    let pid = launcher.pid().to_string();
+    let first = tool(&launcher, &["pid", &pid, "--", "publish", "tool.key", "x", "lookup", "tool.key"]);
+    let first = first.args(["spawn", "echo from the child; sleep 1000"]).run().expect_code(0);
+    first.assert_line("publish SUCCESS");
+    let first = first.expect_stdout(&["lookup SUCCESS px-", " x\n", "spawn SUCCESS "]);
+    let child = first.stdout.lines().find_map(|line| line.strip_prefix("spawn SUCCESS ")).expect("a name");
+    let second = tool(&launcher, &["pid", &pid, "--", "table", child, "kill", child]).run().expect_code(0);
+    second.assert_line("kill SUCCESS");
+    let second = second.expect_stdout(&["table SUCCESS 0:"]);
+    let gone = || {
+        let ask = tool(&launcher, &["pid", &pid, "--", "query"]).run().expect_code(0);
+        !ask.stdout.contains(child)
+    };
+    eventually("the child's job has ended", gone);
+    drop(second);
+    // What a tool has published for its own lifetime went with it.
+    end(launcher);
+}
+
+#[test]
+fn a_tool_that_dies_takes_its_name_and_its_data_with_it() {
+    let launcher = launcher();
+    let pid = launcher.pid().to_string();
+    let named = ["pid", &pid, "self", "our-tool", "rank", "0", "--"];
+    let first = tool(&launcher, &[&named[..], &["publish", "dead.key", "x", "lost"]].concat()).start();
+    let look = || tool(&launcher, &["pid", &pid, "--", "lookup", "dead.key"]).run().expect_code(0);
+    eventually("its data are there", || look().stdout.contains("lookup SUCCESS our-tool x"));
+    first.signal(Signal::KILL);
+    let _ = first.wait();
+    eventually("its data are gone", || look().stdout.contains("lookup NOT-FOUND"));
+    let next = tool(&launcher, &[&named[..], &["me"]].concat()).run().expect_code(0);
+    next.assert_line("me our-tool 0");
+    end(launcher);
+}
+
+#[test]
+fn whoever_starts_a_launcher_is_told_its_address_where_it_waits() {
+    for variable in ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"] {
+        let place = new_directory();
+        let file = place.path().join("here");
+        let script = "env | grep -c PMIX_LAUNCHER_; exec sleep 1000";
+        let running = px(["-n", "1", "sh", "-c", script]).env(variable, &file).start();
+        eventually("the file is there", || file.exists());
+        let outcome = tool(&running, &["file", file.to_str().expect("UTF-8"), "--", "query"]).run();
+        outcome.expect_code(0).assert_line("init SUCCESS");
+        running.signal(Signal::TERM);
+        // The variable is not handed on.
+        let outcome = running.wait().expect_code(143).expect_nothing_left();
+        outcome.assert_line("0");
+        assert_eq!(names_in(place.path()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_killed_launcher_leaves_no_rendezvous_files() {
+    let place = new_directory();
+    let file = place.path().join("here");
+    let running = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
+    eventually("the launcher can be found", || rendezvous_file(&running).is_some() && file.exists());
+    running.signal(Signal::KILL);
+    let tmpdir = running.tmpdir().to_owned();
+    eventually("everything is gone", || names_in(&tmpdir).is_empty() && names_in(place.path()).is_empty());
+    let _ = running.wait();
+}
+
+#[test]
+fn a_launcher_says_why_it_cannot_leave_its_address() {
+    let place = new_directory();
+    let file = place.path().join("taken");
+    fs::write(&file, "something").expect("writing");
+    px(["-n", "1", "true"])
+        .env("PMIX_LAUNCHER_RNDZ_FILE", &file)
+        .run()
+        .expect_failure()
+        .expect_nothing_left()
+        .expect_stderr(&["rendezvous file", "taken", "something else is there"]);
+    assert_eq!(fs::read_to_string(&file).expect("readable"), "something");
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}

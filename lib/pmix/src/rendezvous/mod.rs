@@ -1,0 +1,63 @@
+//! Rendezvous files: how a server lets itself be found, and how tools find it.
+//!
+//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `place.rs` knows the
+//! directories. What stands in a file is `phalanx_wire::rendezvous`'s business.
+
+mod announce;
+mod place;
+mod search;
+
+pub use announce::{Announcement, Mode, Notice};
+pub use place::{server_directories, system_directories};
+pub use search::{Found, Passed, Search, Wanted};
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use phalanx_wire::rendezvous::Rendezvous;
+use rustix::fs::{FileType, Mode as Bits, OFlags, fstat, open};
+use rustix::process::{Pid, test_kill_process};
+
+/// What stands in a rendezvous file, or why nothing can be read from it.
+fn read(path: &Path) -> Result<Rendezvous, String> {
+    parse(&mut open_file(path).map_err(|e| e.to_string())?)
+}
+
+fn parse(file: &mut File) -> Result<Rendezvous, String> {
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(|e| e.to_string())?;
+    match Rendezvous::parse(&text) {
+        Ok(Some(rendezvous)) => Ok(rendezvous),
+        Ok(None) => Err("it is empty".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A regular file. A pipe that somebody has put there must not hold us.
+fn open_file(path: &Path) -> io::Result<File> {
+    let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Bits::empty())?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(File::from(file)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+/// Whether the server that wrote this is certainly gone: its process is, and nobody accepts connections at its address. A
+/// process of another container may be alive where we see none.
+fn is_dead(of: &Rendezvous) -> bool {
+    let pid = of.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let gone = pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
+    gone && is_deserted(of.uri.address)
+}
+
+/// Whether nobody accepts connections there.
+fn is_deserted(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, PATIENCE)
+        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+const LONGEST: u64 = 16 << 10;
+const PATIENCE: Duration = Duration::from_secs(1);

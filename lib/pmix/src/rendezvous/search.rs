@@ -1,0 +1,281 @@
+//! Looks for servers: directories from the top down, a bounded number of names, never through a symbolic link to a directory.
+//!
+//! What was found and what was passed over, with the reason, stays in the [`Search`], so that a tool that finds nothing can
+//! say where it looked. Files of servers that are dead are removed on the way if they are ours to remove.
+
+use std::fmt;
+use std::fs::{self, DirEntry};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use phalanx_wire::rendezvous::{self, Rendezvous};
+use rustix::process::geteuid;
+
+use super::{is_dead, read};
+
+/// Which server is looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Pid(u32),
+    Nspace(String),
+    /// The one system server of this machine.
+    System,
+    /// Whichever there is.
+    Any,
+}
+
+/// A server that may be alive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    pub path: PathBuf,
+    pub rendezvous: Rendezvous,
+}
+
+/// A file that names no server that one could try.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passed {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// What a search has brought to light.
+#[derive(Clone, Debug)]
+pub struct Search {
+    pub wanted: Wanted,
+    /// The file name that was looked for, or its beginning.
+    pub name: String,
+    pub directories: Vec<PathBuf>,
+    /// The newest first; each server once.
+    pub found: Vec<Found>,
+    pub passed: Vec<Passed>,
+    /// There were too many names to look at them all.
+    pub cut_short: bool,
+}
+
+impl Search {
+    /// Searches `directories`; for the system server only their top.
+    pub fn run(wanted: Wanted, hostname: &str, directories: Vec<PathBuf>) -> Search {
+        let name = match &wanted {
+            Wanted::Pid(pid) => rendezvous::pid_file(hostname, *pid),
+            Wanted::Nspace(nspace) => rendezvous::nspace_file(hostname, nspace),
+            Wanted::System => rendezvous::system_file(hostname),
+            Wanted::Any => rendezvous::session_file(hostname),
+        };
+        let mut search =
+            Search { wanted, name, directories, found: Vec::new(), passed: Vec::new(), cut_short: false };
+        let mut files = match search.wanted {
+            Wanted::System => search.directories.iter().map(|dir| dir.join(&search.name)).collect(),
+            _ => search.walk(),
+        };
+        if search.wanted == Wanted::System {
+            files.retain(|file| fs::symlink_metadata(file).is_ok());
+        }
+        let mut dated: Vec<(SystemTime, Found)> = Vec::new();
+        for path in files {
+            match search.examine(&path) {
+                Ok(rendezvous) if dated.iter().any(|(_, known)| known.rendezvous.uri == rendezvous.uri) => {}
+                Ok(rendezvous) => dated.push((age(&path), Found { path, rendezvous })),
+                Err(why) => search.passed.push(Passed { path, why }),
+            }
+        }
+        // The newest is the likeliest to be meant; names decide between those of one moment.
+        dated.sort_by(|(a, left), (b, right)| b.cmp(a).then_with(|| left.path.cmp(&right.path)));
+        search.found = dated.into_iter().map(|(_, found)| found).collect();
+        search
+    }
+
+    /// The files of the wanted name, those of the upper levels first.
+    fn walk(&mut self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        let mut level: Vec<PathBuf> = self.directories.clone();
+        let mut seen = 0;
+        for _ in 0..DEEPEST {
+            let mut next = Vec::new();
+            for dir in level {
+                // What we may not read cannot be meant for us.
+                for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                    seen += 1;
+                    if seen > MOST_NAMES {
+                        self.cut_short = true;
+                        return files;
+                    }
+                    match entry.file_type() {
+                        Ok(kind) if kind.is_dir() => next.push(entry.path()),
+                        Ok(_) if self.is_wanted(&entry) => files.push(entry.path()),
+                        _ => {}
+                    }
+                }
+            }
+            next.sort();
+            level = next;
+        }
+        files.sort();
+        files
+    }
+
+    fn is_wanted(&self, entry: &DirEntry) -> bool {
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { return false };
+        match self.wanted {
+            Wanted::Any => name
+                .strip_prefix(self.name.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.')),
+            _ => name == self.name,
+        }
+    }
+
+    fn examine(&self, path: &Path) -> Result<Rendezvous, String> {
+        let rendezvous = read(path)?;
+        if is_dead(&rendezvous) {
+            return Err(self.bury(path, &rendezvous));
+        }
+        match self.wanted {
+            Wanted::Pid(pid) if rendezvous.pid.is_some_and(|written| written != pid) => {
+                Err(format!("it is of process {}", rendezvous.pid.unwrap_or_default()))
+            }
+            _ => Ok(rendezvous),
+        }
+    }
+
+    /// Removes what a dead server has left, if it is ours.
+    fn bury(&self, path: &Path, of: &Rendezvous) -> String {
+        let dead = format!("its server, process {}, has ended", of.pid.unwrap_or_default());
+        let ours = fs::symlink_metadata(path).is_ok_and(|file| file.uid() == geteuid().as_raw());
+        match ours.then(|| fs::remove_file(path)) {
+            Some(Ok(())) => format!("{dead}; removed"),
+            Some(Err(error)) => format!("{dead}; it cannot be removed: {error}"),
+            None => dead,
+        }
+    }
+}
+
+/// Where was looked for what, and what became of each candidate.
+impl fmt::Display for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, below) = match self.wanted {
+            Wanted::System => (self.name.clone(), "in"),
+            Wanted::Any => (format!("{}*", self.name), "below"),
+            _ => (self.name.clone(), "below"),
+        };
+        let dirs: Vec<_> = self.directories.iter().map(|dir| dir.display().to_string()).collect();
+        write!(f, "looked for {shown} {below} {}", dirs.join(", "))?;
+        if self.cut_short {
+            write!(f, " (only among the first {MOST_NAMES} names)")?;
+        }
+        if self.passed.is_empty() && self.found.is_empty() {
+            f.write_str(": there is no such file")?;
+        }
+        for Passed { path, why } in &self.passed {
+            write!(f, "\n  {}: {why}", path.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn age(path: &Path) -> SystemTime {
+    fs::metadata(path).and_then(|file| file.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Sessions lie one or two levels below a temporary directory.
+const DEEPEST: usize = 5;
+const MOST_NAMES: usize = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn file(dir: &Path, name: &str, server: &str, address: &str, pid: u32) {
+        let text = format!("{server}.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\n");
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join(name), text).unwrap();
+    }
+
+    fn names(search: &Search) -> Vec<&str> {
+        search.found.iter().map(|found| found.rendezvous.uri.server.nspace.as_str()).collect()
+    }
+
+    fn dead() -> (u32, String) {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        (child.id(), gone.to_string())
+    }
+
+    #[test]
+    fn servers_are_found_by_pid_and_namespace_in_whatever_directory() {
+        let top = tempfile::tempdir().unwrap();
+        let me = std::process::id();
+        file(&top.path().join("a/b"), "pmix.h.tool.77", "one", "127.0.0.1:1", me);
+        file(&top.path().join("a/b"), &format!("pmix.h.tool.{me}"), "one", "127.0.0.1:1", me);
+        file(&top.path().join("c"), "pmix.h.tool.two", "two", "127.0.0.1:2", me);
+        file(&top.path().join("c"), "pmix.h.tool.two.more", "three", "127.0.0.1:3", me);
+        let run = |wanted| Search::run(wanted, "h", vec![top.path().to_owned()]);
+        assert_eq!(names(&run(Wanted::Pid(me))), ["one"]);
+        assert_eq!(names(&run(Wanted::Nspace("two".into()))), ["two"]);
+        let other = run(Wanted::Pid(77));
+        assert_eq!(names(&other), [""; 0]);
+        assert!(other.to_string().contains(&format!("it is of process {me}")), "{other}");
+        let none = run(Wanted::Nspace("four".into())).to_string();
+        assert!(none.contains("pmix.h.tool.four") && none.contains("there is no such file"), "{none}");
+    }
+
+    #[test]
+    fn each_server_is_found_once_and_the_newest_first() {
+        let top = tempfile::tempdir().unwrap();
+        let me = std::process::id();
+        let old = SystemTime::now() - std::time::Duration::from_secs(100);
+        for name in ["pmix.h.tool", "pmix.h.tool.9", "pmix.h.tool.x"] {
+            file(&top.path().join("z"), name, "old", "127.0.0.1:1", me);
+            let file = fs::File::options().append(true).open(top.path().join("z").join(name)).unwrap();
+            file.set_modified(old).unwrap();
+        }
+        file(top.path(), "pmix.h.tool.10", "new", "127.0.0.1:2", me);
+        file(top.path(), "pmix.h.toolbox", "no", "127.0.0.1:3", me);
+        file(top.path(), "pmix.other.tool", "no", "127.0.0.1:4", me);
+        let search = Search::run(Wanted::Any, "h", vec![top.path().to_owned()]);
+        assert_eq!(names(&search), ["new", "old"]);
+    }
+
+    #[test]
+    fn the_system_server_is_only_at_the_top() {
+        let top = tempfile::tempdir().unwrap();
+        let me = std::process::id();
+        file(&top.path().join("deep"), "pmix.sys.h", "hidden", "127.0.0.1:1", me);
+        let run = || Search::run(Wanted::System, "h", vec![top.path().to_owned()]);
+        assert_eq!(names(&run()), [""; 0]);
+        file(top.path(), "pmix.sys.h", "sys", "127.0.0.1:1", me);
+        assert_eq!(names(&run()), ["sys"]);
+    }
+
+    #[test]
+    fn the_dead_are_skipped_and_buried_and_the_unreadable_are_named() {
+        let top = tempfile::tempdir().unwrap();
+        let (pid, address) = dead();
+        file(top.path(), "pmix.h.tool.1", "dead", &address, pid);
+        fs::write(top.path().join("pmix.h.tool.2"), "").unwrap();
+        fs::write(top.path().join("pmix.h.tool.3"), "nonsense").unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            top.path().join("pmix.h.tool.4"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .unwrap();
+        let search = Search::run(Wanted::Any, "h", vec![top.path().to_owned()]);
+        assert_eq!(names(&search), [""; 0]);
+        let said = search.to_string();
+        for expected in [
+            &format!("pmix.h.tool.1: its server, process {pid}, has ended; removed"),
+            "pmix.h.tool.2: it is empty",
+            "pmix.h.tool.3: `nonsense` is not a server's address",
+            "pmix.h.tool.4: it is not a regular file",
+        ] {
+            assert!(said.contains(expected), "{said}");
+        }
+        assert!(!top.path().join("pmix.h.tool.1").exists());
+    }
+}

@@ -1,0 +1,66 @@
+//! Lets tools find this node's server: its rendezvous files.
+//!
+//! What was asked for by name is written at once, or the node does not start. The files that tools search for lie in the
+//! session directory, and are written when somebody may look for them: when a process has connected, or the node has lived for
+//! a moment. Most launches of programs without PMIx are over before, and never need the directory.
+
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use anyhow::Result;
+use phalanx_dvm::Cleanup;
+use phalanx_wire::Text;
+use pmix::rendezvous::{Announcement, Notice};
+use tokio::time::Instant;
+
+use crate::cleanup::Cleanups;
+use crate::session::Session;
+
+/// The rendezvous files of this node. They go when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Announcer {
+    /// What is still to be written, and when.
+    due: Option<(Instant, Notice)>,
+    written: Vec<Announcement>,
+}
+
+impl Announcer {
+    /// Writes what was asked for by name.
+    pub(crate) fn new(notice: Option<Notice>) -> Result<Announcer> {
+        let Some(notice) = notice else { return Ok(Announcer::default()) };
+        let inside = Notice { system_dir: None, file: None, ..notice.clone() };
+        let outside = Notice { server_dir: None, ..notice };
+        let written = match outside.system_dir.is_some() || outside.file.is_some() {
+            true => vec![Announcement::make(&outside)?],
+            false => Vec::new(),
+        };
+        Ok(Announcer { due: Some((Instant::now() + DELAY, inside)), written })
+    }
+
+    /// Leaves word to the warden of what lies outside of the session directory.
+    pub(crate) fn note(&self, session: &mut Session, cleanups: &mut Cleanups) {
+        let Some((_, notice)) = &self.due else { return };
+        for file in self.written.iter().flat_map(Announcement::files) {
+            session.promise(session.dir().to_owned());
+            session.keep_promises();
+            let file = Text::from_bytes(file.as_os_str().as_bytes());
+            cleanups.register(session.dir(), &notice.uri.server.nspace, file, Cleanup::File);
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.due.as_ref().map(|(at, _)| *at)
+    }
+
+    /// Writes what tools search for, if that has not been done.
+    pub(crate) fn announce(&mut self, session: &mut Session) -> Result<(), pmix::Error> {
+        let Some((_, notice)) = self.due.take() else { return Ok(()) };
+        session.promise(session.dir().to_owned());
+        session.keep_promises();
+        self.written.push(Announcement::make(&notice)?);
+        Ok(())
+    }
+}
+
+/// Launches that are over before this cost no directory. Nobody can name a launcher to a tool any sooner.
+const DELAY: Duration = Duration::from_millis(20);
