@@ -77,6 +77,7 @@ fn the_client_api_under_px() {
         ("events", "events are right"),
         ("inquiry", "query, log and resolve are right"),
         ("groups", "groups and connections are right"),
+        ("invite", "invitations are right"),
         ("requests", "requests are right"),
     ] {
         for ranks in SIZES {

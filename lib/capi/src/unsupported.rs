@@ -25,7 +25,6 @@ macro_rules! not_supported {
 not_supported! {
     PMIx_Compute_distances PMIx_Compute_distances_nb
     PMIx_Get_cpuset PMIx_Get_relative_locality PMIx_Load_topology PMIx_Parse_cpuset_string
-    PMIx_Group_invite PMIx_Group_invite_nb PMIx_Group_join PMIx_Group_join_nb
     PMIx_Register_attributes
 }
 

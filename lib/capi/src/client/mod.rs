@@ -13,6 +13,7 @@ mod fence;
 pub(crate) mod get;
 mod group;
 mod init;
+mod invite;
 mod iof;
 mod log;
 mod monitor;

@@ -55,6 +55,10 @@ pub enum ClientCall {
     GroupConstruct { id: Text, procs: Vec<ProcId>, info: Vec<Info> },
     /// All members call it. Answer: `Done`.
     GroupDestruct { id: Text, info: Vec<Info> },
+    /// Asks these processes into a group; they answer by `GroupJoin`. Answer: `Group`.
+    GroupInvite { id: Text, procs: Vec<ProcId>, info: Vec<Info> },
+    /// Takes an invitation up, or declines it. Without the leader's name everybody is told. Answer: `Group`.
+    GroupJoin { id: Text, leader: Option<ProcId>, accept: bool, info: Vec<Info> },
     /// Answer: `Done`.
     GroupLeave { id: Text, info: Vec<Info> },
     /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Done`.

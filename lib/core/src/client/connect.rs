@@ -208,6 +208,11 @@ impl Client {
             Awaited::Spawned { .. } => self.spawned(payload),
             Awaited::Connected { .. } => self.connected(payload),
             Awaited::Group { ref id, ref procs } => self.group_constructed(id, procs, payload),
+            Awaited::ContextId { id, members } => {
+                return self.on_context_id(now, call, id, members, payload, out);
+            }
+            // Nobody answers these: events end them.
+            Awaited::Invitation(_) | Awaited::Join { .. } => return,
             Awaited::Pull { handler } => self.pulled(handler, payload),
             Awaited::Push { .. } => super::iof::pushed(payload, dialect),
             Awaited::Credential => super::credential::given(payload, dialect),
@@ -298,10 +303,19 @@ impl Client {
         for tag in self.pending.overdue(now) {
             let Some(entry) = self.pending.get_mut(tag) else { continue };
             entry.deadline = None;
+            if let Awaited::Invitation(_) = entry.what {
+                self.give_up_invitation(now, tag, Status::ERR_TIMEOUT, out);
+                continue;
+            }
             let call = entry.call.take();
             match &entry.what {
                 Awaited::LastFence => self.say_goodbye(now, call, out),
                 Awaited::Finalize => self.on_goodbye(call, out),
+                Awaited::Join { .. } => {
+                    // No reply will come: the entry goes at once.
+                    self.pending.remove(tag);
+                    self.give_back(call, ClientReturn::Group(Err(Status::ERR_TIMEOUT)), out);
+                }
                 what => {
                     let result = what.failed(Status::ERR_TIMEOUT);
                     self.give_back(call, result, out);

@@ -82,7 +82,10 @@ impl Client {
         let codes: Vec<_> = match gone.codes.is_empty() {
             true if self.chains.needs(None) => Vec::new(),
             true => vec![EVERY_CODE],
-            false => gone.codes.iter().copied().filter(|code| !self.chains.needs(Some(*code))).collect(),
+            false => {
+                let needed = |code| self.chains.needs(Some(code)) || self.needs_for_groups(code);
+                gone.codes.iter().copied().filter(|code| !needed(*code)).collect()
+            }
         };
         if !codes.is_empty() {
             self.tell(&Request::DeregisterEvents(DeregisterEvents { codes }), out);
@@ -128,7 +131,9 @@ impl Client {
         if matches!(self.phase, Phase::ExpectRelease { .. }) && code == Status::DEBUGGER_RELEASE {
             return self.on_release(out);
         }
-        self.run_chain(now, Event { code, source, range: range.unwrap_or(Range::UNDEF), info }, out);
+        let event = Event { code, source, range: range.unwrap_or(Range::UNDEF), info };
+        self.on_group_event(now, &event, out);
+        self.run_chain(now, event, out);
     }
 
     pub(super) fn run_chain(&mut self, now: Time, event: Event, out: &mut Out) {

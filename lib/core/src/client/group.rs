@@ -1,4 +1,4 @@
-//! Groups: construct and destruct are collectives of the members, leave is not.
+//! Groups: construct and destruct are collectives of the members, leave is not. `invite.rs` has the other way to form one.
 
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::cmd::{Body, Request};

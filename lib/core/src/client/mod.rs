@@ -22,6 +22,7 @@ mod fence;
 mod finalize;
 mod get;
 mod group;
+mod invite;
 mod iof;
 mod log;
 mod monitor;
@@ -91,6 +92,8 @@ pub struct Client {
     groups: BTreeMap<Text, Vec<ProcId>>,
     /// Whether what the server told is kept for the next get. Not when the server is in the same process: it knows better.
     remembers: bool,
+    /// Whether the server has been asked for the events of which invitations are made.
+    listens_for_groups: bool,
 }
 
 impl Client {
@@ -107,6 +110,7 @@ impl Client {
             streams: Streams::default(),
             groups: BTreeMap::new(),
             remembers: true,
+            listens_for_groups: false,
         }
     }
 
@@ -169,6 +173,12 @@ impl Client {
                 self.on_group_construct(now, id, name, procs, info, out);
             }
             ClientCall::GroupDestruct { id: name, info } => self.on_group_destruct(now, id, name, info, out),
+            ClientCall::GroupInvite { id: name, procs, info } => {
+                self.on_group_invite(now, id, name, &procs, &info, out);
+            }
+            ClientCall::GroupJoin { id: name, leader, accept, info } => {
+                self.on_group_join(now, id, name, leader, accept, &info, out);
+            }
             ClientCall::GroupLeave { id: name, info } => self.on_group_leave(now, id, name, info, out),
             ClientCall::IofPull { handler, sources, channels, directives } => {
                 self.on_iof_pull(now, id, handler, sources, channels, directives, out);

@@ -12,6 +12,7 @@ use phalanx_wire::frame::FIRST_REQUEST_TAG;
 use phalanx_wire::{Info, InfoList, Key, ProcId, Text, Value};
 
 use super::ClientReturn;
+use super::invite::Invitation;
 use crate::explain::Waiting;
 use crate::machine::{CallId, HandlerId, Time};
 use crate::store::LookupRequest;
@@ -75,6 +76,18 @@ pub(super) enum Awaited {
         id: Text,
         procs: Vec<ProcId>,
     },
+    /// Answers of those who are invited.
+    Invitation(Invitation),
+    /// The number of a group whose members are known.
+    ContextId {
+        id: Text,
+        members: Vec<ProcId>,
+    },
+    /// The leader's word that the group is formed.
+    Join {
+        id: Text,
+        leader: Option<ProcId>,
+    },
     Pull {
         handler: HandlerId,
     },
@@ -96,7 +109,10 @@ impl Awaited {
             Awaited::Peers { .. } => ClientReturn::Peers(Err(status)),
             Awaited::Nodes { .. } => ClientReturn::Nodes(Err(status)),
             Awaited::Spawned { .. } => ClientReturn::Spawned(Err(status)),
-            Awaited::Group { .. } => ClientReturn::Group(Err(status)),
+            Awaited::Group { .. }
+            | Awaited::Invitation(_)
+            | Awaited::ContextId { .. }
+            | Awaited::Join { .. } => ClientReturn::Group(Err(status)),
             Awaited::Credential => ClientReturn::Credential(Err(status)),
             // A server that is gone, or that is slow to say goodbye, keeps nobody from leaving.
             Awaited::Finalize | Awaited::LastFence => ClientReturn::Done(Status::SUCCESS),
@@ -126,6 +142,8 @@ impl Awaited {
             Awaited::Spawned { .. } => "spawn",
             Awaited::Connected { .. } => "connect",
             Awaited::Group { .. } => "group construct",
+            Awaited::Invitation(_) | Awaited::ContextId { .. } => "group invite",
+            Awaited::Join { .. } => "group join",
             Awaited::Pull { .. } => "pull of output",
             Awaited::Push { .. } => "push of input",
             Awaited::Credential => "get credential",
@@ -140,7 +158,10 @@ impl Awaited {
             Awaited::Fence { procs } | Awaited::Connected { procs } | Awaited::Push { targets: procs } => {
                 list(procs)
             }
-            Awaited::Group { id, .. } => id.to_string_lossy(),
+            Awaited::Group { id, .. }
+            | Awaited::Invitation(Invitation { id, .. })
+            | Awaited::ContextId { id, .. }
+            | Awaited::Join { id, .. } => id.to_string_lossy(),
             Awaited::Spawned { programs } => programs.clone(),
             Awaited::LastFence => "the barrier before it".into(),
             Awaited::Get { request } | Awaited::Refresh { request } => match &request.key {
@@ -153,9 +174,22 @@ impl Awaited {
         }
     }
 
+    /// Who has not done yet what is waited for.
+    fn missing(&self) -> Vec<ProcId> {
+        match self {
+            Awaited::Invitation(Invitation { silent, .. }) => {
+                silent.iter().take(MOST_SHOWN).cloned().collect()
+            }
+            Awaited::Join { leader, .. } => leader.iter().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     fn unblocked_by(&self) -> &'static str {
         match self {
             Awaited::Fence { .. } | Awaited::LastFence => "all participants having entered the fence",
+            Awaited::Invitation(_) => "all who are invited having answered",
+            Awaited::Join { .. } => "the leader's word that the group is formed",
             Awaited::Get { .. } => {
                 "a commit of that process, or the server's word that there is no such value"
             }
@@ -214,6 +248,23 @@ impl Table {
         self.by_tag.get_mut(&tag)
     }
 
+    /// The invitations that wait for answers, oldest first.
+    pub(super) fn invitations(&mut self) -> impl Iterator<Item = (u32, &mut Invitation)> {
+        self.by_tag.iter_mut().filter_map(|(tag, entry)| match &mut entry.what {
+            Awaited::Invitation(invitation) => Some((*tag, invitation)),
+            _ => None,
+        })
+    }
+
+    /// Ends those joins of a group, with that leader, that are wanted.
+    pub(super) fn take_joins(&mut self, wanted: impl Fn(&Text, Option<&ProcId>) -> bool) -> Vec<Pending> {
+        let wanted = |what: &Awaited| match what {
+            Awaited::Join { id, leader } => wanted(id, leader.as_ref()),
+            _ => false,
+        };
+        self.by_tag.extract_if(.., |_, entry| wanted(&entry.what)).map(|(_, entry)| entry).collect()
+    }
+
     /// The entries whose time has run out.
     pub(super) fn overdue(&self, now: Time) -> Vec<u32> {
         let overdue = |entry: &Pending| entry.deadline.is_some_and(|deadline| deadline <= now);
@@ -229,7 +280,7 @@ impl Table {
             operation: entry.what.operation(),
             subject: entry.what.subject(),
             asked_by: vec![me.clone()],
-            missing: Vec::new(),
+            missing: entry.what.missing(),
             since: entry.since,
             deadline: entry.deadline,
             unblocked_by: entry.what.unblocked_by(),

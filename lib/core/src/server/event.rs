@@ -210,6 +210,9 @@ impl Server {
 
     /// Tells the local processes that want the event, and keeps it for those who will.
     fn tell(&mut self, cx: &mut Cx<'_>, event: &Event) {
+        if event.code == Status::GROUP_CONSTRUCT_COMPLETE {
+            self.learn_group(event);
+        }
         let told: BTreeSet<ConnId> = self
             .conns
             .peers()

@@ -9,10 +9,11 @@ use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::{DataArray, Info, Nspace, ProcId, Text, Value};
+use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 use tracing::{debug, warn};
 
 use super::collective::{Kind, Signature};
+use super::directive::procs_of;
 use super::fence::failed;
 use super::host::{Then, as_failure};
 use super::limits::MAX_GROUPS;
@@ -131,6 +132,19 @@ impl Server {
         let event = Event { code: Status::GROUP_LEFT, source: from.proc.clone(), range: Range::CUSTOM, info };
         self.answer(cx, from, Status::SUCCESS);
         self.raise(cx, &event, Then::Nothing);
+    }
+
+    /// A leader says who has followed its invitation. Nobody but a member can say so of a group that is there.
+    pub(super) fn learn_group(&mut self, event: &Event) {
+        let Some(id) = event.info.find(keys::GROUP_ID).and_then(Value::as_text).and_then(name) else {
+            return;
+        };
+        let members = event.info.find(keys::GROUP_MEMBERSHIP).map(procs_of).unwrap_or_default();
+        let is_in = |members: &[ProcId]| members.iter().any(|member| member.covers(&event.source));
+        let may = self.groups.members(&id).is_none_or(is_in) && self.groups.members.len() < MAX_GROUPS;
+        if may && is_in(&members) {
+            self.groups.members.insert(id, members);
+        }
     }
 
     pub(super) fn forget_groups_of(&mut self, nspace: &Nspace) {

@@ -10,9 +10,33 @@ impl Client {
     /// Forms a group; all members call it (`PMIx_Group_construct`). With `pmix.grp.actxid` the host gives it a context id, a
     /// number that no other group has.
     pub fn group_construct(&self, name: &str, procs: &[ProcId], info: &[Info]) -> Result<GroupFormed, Error> {
-        let operation = || format!("construction of group {name}");
         let call =
             ClientCall::GroupConstruct { id: Text::from(name), procs: procs.to_vec(), info: info.to_vec() };
+        self.formed(call, || format!("construction of group {name}"))
+    }
+
+    /// Asks processes into a group and waits for their answers, at most for `pmix.timeout` (`PMIx_Group_invite`). They are told
+    /// by an event, `PMIX_GROUP_INVITED`. Who declines makes it fail, unless `pmix.grp.opt` says otherwise.
+    pub fn group_invite(&self, name: &str, procs: &[ProcId], info: &[Info]) -> Result<GroupFormed, Error> {
+        let call =
+            ClientCall::GroupInvite { id: Text::from(name), procs: procs.to_vec(), info: info.to_vec() };
+        self.formed(call, || format!("invitation to group {name}"))
+    }
+
+    /// Takes an invitation up and waits until the group is formed, or declines it and does not wait (`PMIx_Group_join`).
+    pub fn group_join(
+        &self,
+        name: &str,
+        leader: Option<&ProcId>,
+        accept: bool,
+        info: &[Info],
+    ) -> Result<GroupFormed, Error> {
+        let (id, leader) = (Text::from(name), leader.cloned());
+        let call = ClientCall::GroupJoin { id, leader, accept, info: info.to_vec() };
+        self.formed(call, || format!("joining of group {name}"))
+    }
+
+    fn formed(&self, call: ClientCall, operation: impl Fn() -> String) -> Result<GroupFormed, Error> {
         match self.call(call)? {
             ClientReturn::Group(result) => {
                 result.map_err(|status| Error::Failed { operation: operation(), status })

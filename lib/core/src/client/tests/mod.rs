@@ -4,6 +4,7 @@ mod calls;
 mod connect;
 mod event;
 mod get;
+mod invite;
 mod jobs;
 
 use phalanx_spec::{Range, Rank, Status};

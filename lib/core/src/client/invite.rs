@@ -1,0 +1,334 @@
+//! Groups that form by asking: a leader invites, the invited join or decline. Both speak in events; the server only carries
+//! them, and learns at the end who the members are.
+//!
+//! Each side is an entry in the table of what is awaited, under a tag that no request has.
+
+use std::collections::BTreeSet;
+
+use phalanx_spec::{DataType, Range, Rank, Status, keys};
+use phalanx_wire::cmd::event::{Notify, RegisterEvents};
+use phalanx_wire::cmd::group::{Construct, ConstructReply};
+use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::codec::DecodeError;
+use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
+
+use super::chain::procs;
+use super::pending::{Awaited, Pending, deadline_of};
+use super::{Client, ClientReturn, Out};
+use crate::host::{Event, GroupFormed};
+use crate::machine::{CallId, Time};
+
+/// What a leader waits for.
+#[derive(Debug)]
+pub(super) struct Invitation {
+    pub(super) id: Text,
+    /// Those who have not answered.
+    pub(super) silent: BTreeSet<ProcId>,
+    accepted: Vec<ProcId>,
+    /// Why somebody will not join.
+    refused: Option<Status>,
+    /// Whether the group may form without those.
+    may_lack_members: bool,
+    wants_context_id: bool,
+}
+
+impl Client {
+    pub(super) fn on_group_invite(
+        &mut self,
+        now: Time,
+        id: CallId,
+        name: Text,
+        invited: &[ProcId],
+        info: &[Info],
+        out: &mut Out,
+    ) {
+        let refuse = |status| ClientReturn::Group(Err(status));
+        if let Err(status) = self.can_ask(Some(id)) {
+            return self.give_back(Some(id), refuse(status), out);
+        }
+        let Some(mut silent) = self.each_of(invited) else {
+            return self.give_back(Some(id), refuse(Status::ERR_BAD_PARAM), out);
+        };
+        silent.remove(&self.config.proc);
+        self.listen_for_groups(now, out);
+        let mut told: Vec<Info> = info.to_vec();
+        told.extend(about(&name, silent.iter().cloned()));
+        let invitation = Invitation {
+            id: name.clone(),
+            silent,
+            accepted: Vec::new(),
+            refused: None,
+            may_lack_members: info.is_set(keys::GROUP_OPTIONAL),
+            wants_context_id: info.is_set(keys::GROUP_ASSIGN_CONTEXT_ID),
+        };
+        let deadline = deadline_of(now, info);
+        let what = Awaited::Invitation(invitation);
+        let tag = self.pending.insert(Pending { call: Some(id), since: now, deadline, what });
+        self.raise(now, Status::GROUP_INVITED, told, out);
+        self.settle_invitation(now, tag, out);
+    }
+
+    /// The call ends when the leader says that the group is formed. Who declines does not wait.
+    #[expect(clippy::too_many_arguments, reason = "the call has as many")]
+    pub(super) fn on_group_join(
+        &mut self,
+        now: Time,
+        id: CallId,
+        name: Text,
+        leader: Option<ProcId>,
+        accept: bool,
+        info: &[Info],
+        out: &mut Out,
+    ) {
+        if let Err(status) = self.can_ask(Some(id)) {
+            return self.give_back(Some(id), ClientReturn::Group(Err(status)), out);
+        }
+        let code = if accept { Status::GROUP_INVITE_ACCEPTED } else { Status::GROUP_INVITE_DECLINED };
+        let mut told: Vec<Info> = info.to_vec();
+        match &leader {
+            Some(leader) => told.extend(about(&name, [leader.clone()])),
+            None => told.push(Info::new(keys::GROUP_ID, Value::String(name.clone()))),
+        }
+        if accept {
+            self.listen_for_groups(now, out);
+            let what = Awaited::Join { id: name, leader };
+            let deadline = deadline_of(now, info);
+            self.pending.insert(Pending { call: Some(id), since: now, deadline, what });
+        } else {
+            self.give_back(Some(id), ClientReturn::Group(Ok(GroupFormed::default())), out);
+        }
+        self.raise(now, code, told, out);
+    }
+
+    /// Looks at every event from elsewhere for what an invitation waits for. Handlers of the program see it as well.
+    pub(super) fn on_group_event(&mut self, now: Time, event: &Event, out: &mut Out) {
+        let ended = procs(&event.info, keys::EVENT_AFFECTED_PROC);
+        match event.code {
+            Status::GROUP_INVITE_ACCEPTED | Status::GROUP_INVITE_DECLINED => {
+                self.on_answer_to_invitation(now, event, out);
+            }
+            Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
+                self.on_group_settled(event, out);
+            }
+            Status::PROC_TERMINATED | Status::EVENT_PROC_TERMINATED => {
+                self.on_process_ended(now, &ended, out)
+            }
+            _ => {}
+        }
+    }
+
+    fn on_answer_to_invitation(&mut self, now: Time, event: &Event, out: &mut Out) {
+        let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text).cloned();
+        // OpenPMIx does not say which group it is about: then it is the oldest that waits for this process.
+        let is_this = |one: &Invitation| {
+            one.silent.contains(&event.source) && group.as_ref().is_none_or(|group| *group == one.id)
+        };
+        let Some((tag, invitation)) = self.pending.invitations().find(|(_, one)| is_this(one)) else {
+            return;
+        };
+        invitation.silent.remove(&event.source);
+        match event.code {
+            Status::GROUP_INVITE_ACCEPTED => invitation.accepted.push(event.source.clone()),
+            _ => invitation.refused = Some(Status::GROUP_INVITE_DECLINED),
+        }
+        self.settle_invitation(now, tag, out);
+    }
+
+    fn on_process_ended(&mut self, now: Time, ended: &[ProcId], out: &mut Out) {
+        let mut touched = Vec::new();
+        for (tag, invitation) in self.pending.invitations() {
+            let before = invitation.silent.len();
+            invitation.silent.retain(|silent| !ended.iter().any(|ended| ended.covers(silent)));
+            if invitation.silent.len() < before {
+                invitation.refused = Some(Status::GROUP_INVITE_FAILED);
+                touched.push(tag);
+            }
+        }
+        for tag in touched {
+            self.settle_invitation(now, tag, out);
+        }
+        let has_ended = |leader: &ProcId| ended.iter().any(|ended| ended.covers(leader));
+        for entry in self.pending.take_joins(|_, leader| leader.is_some_and(has_ended)) {
+            self.give_back(entry.call, ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)), out);
+        }
+    }
+
+    /// Forms the group once everybody has answered, or gives it up as soon as somebody will not join.
+    fn settle_invitation(&mut self, now: Time, tag: u32, out: &mut Out) {
+        let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
+        if let Some(status) = invitation.refused.filter(|_| !invitation.may_lack_members) {
+            return self.give_up_invitation(now, tag, status, out);
+        }
+        if !invitation.silent.is_empty() {
+            return;
+        }
+        let Some(Pending { call, since, deadline, what }) = self.pending.remove(tag) else { return };
+        let Awaited::Invitation(invitation) = what else { return };
+        let mut members = invitation.accepted;
+        members.push(self.config.proc.clone());
+        members.sort();
+        if !invitation.wants_context_id {
+            return self.announce_group(now, call, invitation.id, members, None, out);
+        }
+        // Only the host can say a number that no other group has: it is asked to form a group of the leader alone.
+        let what = Awaited::ContextId { id: invitation.id.clone(), members };
+        let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
+        let construct = Construct { id: invitation.id, procs: vec![self.config.proc.clone()], info };
+        let tag = self.pending.insert(Pending { call, since, deadline, what });
+        self.send(tag, &Request::GroupConstruct(construct).encode(self.config.dialect), out);
+    }
+
+    pub(super) fn on_context_id(
+        &mut self,
+        now: Time,
+        call: Option<CallId>,
+        id: Text,
+        members: Vec<ProcId>,
+        payload: &[u8],
+        out: &mut Out,
+    ) {
+        let reply = ConstructReply::decode(payload, self.config.dialect);
+        match reply {
+            Ok(reply) if reply.status.is_success() => {
+                self.announce_group(now, call, id, members, reply.context_id, out);
+            }
+            refused => {
+                let status = refused.map_or_else(unreadable, |reply| reply.status);
+                self.raise(now, Status::GROUP_CONSTRUCT_ABORT, about(&id, self.others(&members)), out);
+                self.give_back(call, ClientReturn::Group(Err(status)), out);
+            }
+        }
+    }
+
+    fn announce_group(
+        &mut self,
+        now: Time,
+        call: Option<CallId>,
+        id: Text,
+        members: Vec<ProcId>,
+        context_id: Option<u64>,
+        out: &mut Out,
+    ) {
+        let mut told = about(&id, self.others(&members));
+        told.push(Info::new(keys::GROUP_MEMBERSHIP, array(members.iter().cloned())));
+        told.extend(context_id.map(|number| Info::new(keys::GROUP_CONTEXT_ID, Value::Size(number))));
+        self.raise(now, Status::GROUP_CONSTRUCT_COMPLETE, told, out);
+        self.groups.insert(id, members.clone());
+        let formed = GroupFormed { members, context_id, info: Vec::new() };
+        self.give_back(call, ClientReturn::Group(Ok(formed)), out);
+    }
+
+    /// Tells the caller, and those who have accepted. The entry stays for those who have not answered yet.
+    pub(super) fn give_up_invitation(&mut self, now: Time, tag: u32, status: Status, out: &mut Out) {
+        let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
+        invitation.refused = Some(status);
+        invitation.may_lack_members = false;
+        let told = about(&invitation.id, std::mem::take(&mut invitation.accepted));
+        let is_over = invitation.silent.is_empty();
+        self.raise(now, Status::GROUP_CONSTRUCT_ABORT, told, out);
+        let call = self.pending.get_mut(tag).and_then(|entry| entry.call.take());
+        self.give_back(call, ClientReturn::Group(Err(status)), out);
+        if is_over {
+            self.pending.remove(tag);
+        }
+    }
+
+    /// The leader has said how it ended.
+    fn on_group_settled(&mut self, event: &Event, out: &mut Out) {
+        let Some(group) = event.info.find(keys::GROUP_ID).and_then(Value::as_text) else { return };
+        let from = &event.source;
+        let waiting =
+            self.pending.take_joins(|id, leader| id == group && leader.is_none_or(|leader| leader == from));
+        let result = match event.code {
+            Status::GROUP_CONSTRUCT_COMPLETE => {
+                let members = procs(&event.info, keys::GROUP_MEMBERSHIP);
+                if !waiting.is_empty() && !members.is_empty() {
+                    self.groups.insert(group.clone(), members.clone());
+                }
+                let context_id = event.info.find(keys::GROUP_CONTEXT_ID).and_then(Value::as_u64);
+                Ok(GroupFormed { members, context_id, info: Vec::new() })
+            }
+            aborted => Err(aborted),
+        };
+        for entry in waiting {
+            self.give_back(entry.call, ClientReturn::Group(result.clone()), out);
+        }
+    }
+
+    /// Has the server send the events that invitations are made of, from the first one on.
+    fn listen_for_groups(&mut self, now: Time, out: &mut Out) {
+        if std::mem::replace(&mut self.listens_for_groups, true) {
+            return;
+        }
+        let events = RegisterEvents { codes: SPOKEN.to_vec(), info: Vec::new() };
+        let awaited = Awaited::Status { operation: "register event handler", subject: "groups".into() };
+        self.ask(now, None, &Request::RegisterEvents(events), awaited, &[], out);
+    }
+
+    /// Whether the server is to send events of this code although no handler wants them any more.
+    pub(super) fn needs_for_groups(&self, code: Status) -> bool {
+        self.listens_for_groups && SPOKEN.contains(&code)
+    }
+
+    fn raise(&mut self, now: Time, code: Status, info: Vec<Info>, out: &mut Out) {
+        let to_nobody = info.find(keys::EVENT_CUSTOM_RANGE).is_some_and(|range| match range {
+            Value::DataArray(array) => array.items.is_empty(),
+            _ => false,
+        });
+        if to_nobody {
+            return;
+        }
+        let custom = info.find(keys::EVENT_CUSTOM_RANGE).is_some();
+        let range = if custom { Range::CUSTOM } else { Range::SESSION };
+        let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
+        self.ask(now, None, &Request::Notify(Notify { code, range, info }), awaited, &[], out);
+    }
+
+    fn others(&self, members: &[ProcId]) -> Vec<ProcId> {
+        members.iter().filter(|member| **member != self.config.proc).cloned().collect()
+    }
+
+    /// Each single process of these; nothing if a job is not known here.
+    fn each_of(&self, invited: &[ProcId]) -> Option<BTreeSet<ProcId>> {
+        let mut all = BTreeSet::new();
+        for proc in invited {
+            if proc.rank != Rank::WILDCARD {
+                all.insert(proc.clone());
+                continue;
+            }
+            let size =
+                self.store.value(proc, keys::JOB_SIZE)?.as_u32().filter(|size| *size <= MOST_INVITED)?;
+            all.extend((0..size).map(|rank| ProcId::new(&proc.nspace, Rank(rank))));
+        }
+        Some(all)
+    }
+}
+
+/// What every event of a group says: which one, for whom, and that handlers of everything need not hear of it.
+fn about(group: &Text, to: impl IntoIterator<Item = ProcId>) -> Vec<Info> {
+    vec![
+        Info::new(keys::EVENT_CUSTOM_RANGE, array(to)),
+        Info::new(keys::EVENT_NON_DEFAULT, true),
+        Info::new(keys::GROUP_ID, Value::String(group.clone())),
+    ]
+}
+
+fn array(procs: impl IntoIterator<Item = ProcId>) -> DataArray {
+    DataArray { of: DataType::PROC, items: procs.into_iter().map(Value::Proc).collect() }
+}
+
+fn unreadable(error: DecodeError) -> Status {
+    tracing::warn!(%error, "the server's word about a group cannot be read");
+    Status::ERR_UNPACK_FAILURE
+}
+
+/// The events that leaders and the invited exchange.
+const SPOKEN: [Status; 6] = [
+    Status::GROUP_INVITE_ACCEPTED,
+    Status::GROUP_INVITE_DECLINED,
+    Status::GROUP_CONSTRUCT_COMPLETE,
+    Status::GROUP_CONSTRUCT_ABORT,
+    Status::PROC_TERMINATED,
+    Status::EVENT_PROC_TERMINATED,
+];
+const MOST_INVITED: u32 = 1 << 20;

@@ -1,0 +1,157 @@
+use phalanx_spec::{DataType, keys};
+use phalanx_wire::cmd::event::{Notification, Notify};
+use phalanx_wire::cmd::group::ConstructReply;
+use phalanx_wire::frame::TAG_EVENT;
+use phalanx_wire::{DataArray, Info, InfoList};
+
+use super::*;
+use crate::host::GroupFormed;
+
+fn invite(scene: &mut Scene, invited: &[ProcId], info: Vec<Info>) -> CallId {
+    let id = scene.call(ClientCall::GroupInvite { id: "g".into(), procs: invited.to_vec(), info });
+    confirm(scene);
+    id
+}
+
+/// Answers registrations and notifications, and says which events they were.
+fn confirm(scene: &mut Scene) -> Vec<Notify> {
+    let mut raised = Vec::new();
+    for (tag, request) in std::mem::take(&mut scene.asked) {
+        match request {
+            Request::Notify(notify) => raised.push(notify),
+            Request::RegisterEvents(_) => {}
+            other => {
+                scene.asked.push((tag, other));
+                continue;
+            }
+        }
+        let frame = encode_frame(INDEX, tag, &StatusReply(Status::SUCCESS).encode(scene.dialect));
+        scene.bytes(&frame);
+    }
+    raised
+}
+
+fn report(scene: &mut Scene, rank: u32, code: Status, info: Vec<Info>) {
+    let event = Notification { code, source: proc(rank), info, range: Some(Range::CUSTOM) };
+    scene.bytes(&encode_frame(0, TAG_EVENT, &event.encode(scene.dialect)));
+}
+
+fn group() -> Info {
+    Info::new(keys::GROUP_ID, "g")
+}
+
+fn formed(ranks: &[u32], context_id: Option<u64>) -> ClientReturn {
+    let members = ranks.iter().map(|rank| proc(*rank)).collect();
+    ClientReturn::Group(Ok(GroupFormed { members, context_id, info: vec![] }))
+}
+
+fn told(notify: &Notify) -> Vec<ProcId> {
+    super::super::chain::procs(&notify.info, keys::EVENT_CUSTOM_RANGE)
+}
+
+#[test]
+fn a_group_forms_when_all_have_accepted_and_they_hear_of_it() {
+    let mut scene = Scene::ready();
+    let id = scene.call(ClientCall::GroupInvite {
+        id: "g".into(),
+        procs: vec![proc(0), proc(1), proc(2)],
+        info: vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)],
+    });
+    let invitations = confirm(&mut scene);
+    assert_eq!(invitations[0].code, Status::GROUP_INVITED);
+    assert_eq!(told(&invitations[0]), [proc(0), proc(2)]);
+    assert_eq!(scene.client.explain()[0].missing, [proc(0), proc(2)]);
+    report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![Info::new(keys::GROUP_ID, "another")]);
+    assert!(scene.asked.is_empty());
+    // As OpenPMIx says it: of no group.
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![]);
+    let Request::GroupConstruct(asked) = scene.asked() else { panic!() };
+    assert_eq!(asked.procs, [proc(1)]);
+    let reply = ConstructReply {
+        status: Status::SUCCESS,
+        members: vec![proc(1)],
+        context_id: Some(9),
+        info: vec![],
+        jobs: vec![],
+    };
+    scene.reply(&reply);
+    assert_eq!(scene.result(id), formed(&[0, 1, 2], Some(9)));
+    let complete = confirm(&mut scene);
+    assert_eq!(complete[0].code, Status::GROUP_CONSTRUCT_COMPLETE);
+    assert_eq!(told(&complete[0]), [proc(0), proc(2)]);
+    assert_eq!(complete[0].info.find(keys::GROUP_CONTEXT_ID), Some(&Value::Size(9)));
+    scene.call(ClientCall::GroupDestruct { id: "g".into(), info: vec![] });
+    let Request::GroupDestruct(asked) = scene.asked() else { panic!() };
+    assert_eq!(asked.procs, [proc(0), proc(1), proc(2)]);
+}
+
+#[test]
+fn who_declines_ends_it_and_who_accepts_later_is_told() {
+    let mut scene = Scene::ready();
+    let id = invite(&mut scene, &[proc(0), proc(2), proc(3)], vec![]);
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    report(&mut scene, 2, Status::GROUP_INVITE_DECLINED, vec![group()]);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_INVITE_DECLINED)));
+    let aborts = confirm(&mut scene);
+    assert_eq!((aborts[0].code, told(&aborts[0])), (Status::GROUP_CONSTRUCT_ABORT, vec![proc(0)]));
+    assert!(scene.client.explain().is_empty());
+    report(&mut scene, 3, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    assert_eq!(told(&confirm(&mut scene)[0]), [proc(3)]);
+}
+
+#[test]
+fn an_optional_member_may_decline_or_die() {
+    let mut scene = Scene::ready();
+    let id = invite(&mut scene, &[proc(0), proc(2)], vec![Info::new(keys::GROUP_OPTIONAL, true)]);
+    report(&mut scene, 0, Status::GROUP_INVITE_DECLINED, vec![group()]);
+    let dead = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(2))];
+    report(&mut scene, 5, Status::EVENT_PROC_TERMINATED, dead.clone());
+    assert_eq!(scene.result(id), formed(&[1], None));
+    let id = invite(&mut scene, &[proc(2)], vec![]);
+    report(&mut scene, 5, Status::EVENT_PROC_TERMINATED, dead);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_INVITE_FAILED)));
+}
+
+#[test]
+fn silence_ends_with_the_time_given() {
+    let mut scene = Scene::ready();
+    let id = invite(&mut scene, &[proc(0)], vec![Info::new(keys::TIMEOUT, 2_i32)]);
+    scene.pass(Duration::from_secs(3));
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_TIMEOUT)));
+    let unknown = ProcId::all(&Nspace::new("unknown").unwrap());
+    let id = invite(&mut scene, &[unknown], vec![]);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_BAD_PARAM)));
+}
+
+#[test]
+fn a_join_ends_with_the_leaders_word() {
+    let mut scene = Scene::ready();
+    let join = |scene: &mut Scene, accept, info| {
+        let id = scene.call(ClientCall::GroupJoin { id: "g".into(), leader: Some(proc(0)), accept, info });
+        (id, confirm(scene))
+    };
+    let (id, raised) = join(&mut scene, false, vec![]);
+    assert_eq!(scene.result(id), ClientReturn::Group(Ok(GroupFormed::default())));
+    assert_eq!((raised[0].code, told(&raised[0])), (Status::GROUP_INVITE_DECLINED, vec![proc(0)]));
+    let (id, raised) = join(&mut scene, true, vec![]);
+    assert_eq!(raised[0].code, Status::GROUP_INVITE_ACCEPTED);
+    assert_eq!(scene.client.explain()[0].missing, [proc(0)]);
+    let members = DataArray { of: DataType::PROC, items: vec![Value::Proc(proc(0)), Value::Proc(proc(1))] };
+    let complete = vec![group(), Info::new(keys::GROUP_MEMBERSHIP, members)];
+    report(&mut scene, 4, Status::GROUP_CONSTRUCT_COMPLETE, complete.clone());
+    assert!(scene.returned.is_empty());
+    report(&mut scene, 0, Status::GROUP_CONSTRUCT_COMPLETE, complete);
+    assert_eq!(scene.result(id), formed(&[0, 1], None));
+    let (id, _) = join(&mut scene, true, vec![]);
+    report(&mut scene, 0, Status::GROUP_CONSTRUCT_ABORT, vec![group()]);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_CONSTRUCT_ABORT)));
+    let (id, _) = join(&mut scene, true, vec![]);
+    let dead = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(0))];
+    report(&mut scene, 5, Status::PROC_TERMINATED, dead);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)));
+    let (id, _) = join(&mut scene, true, vec![Info::new(keys::TIMEOUT, 1_i32)]);
+    scene.pass(Duration::from_secs(2));
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_TIMEOUT)));
+}
