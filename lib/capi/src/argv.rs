@@ -6,7 +6,7 @@ use crate::cmem;
 use crate::guard::{BAD, exported};
 use crate::pointer::Ptr;
 
-type Argv = Ptr<Ptr<u8>>;
+pub(crate) type Argv = Ptr<Ptr<u8>>;
 
 exported! {
     fn PMIx_Argv_append_nosize(argv: Ptr<Argv>, arg: Ptr<u8>) -> Code {
@@ -63,27 +63,31 @@ exported! {
 
     /// Sets `NAME=VALUE` in an environment that is the caller's; NULL as a value unsets. The process's own is never touched.
     fn PMIx_Setenv(name: Ptr<u8>, value: Ptr<u8>, overwrite: bool, env: Ptr<Argv>) -> Code {
-        let mut start = name.text().ok_or(BAD)?;
-        start.push(b'=');
-        let old = env.read().ok_or(BAD)?;
-        let mut all = cmem::strings(old);
-        let known = all.iter().position(|one| one.text().is_some_and(|one| one.starts_with(&start)));
-        match (known, value.text()) {
-            (Some(at), None) => cmem::free(all.remove(at)),
-            (None, None) => return Ok(()),
-            (Some(_), Some(_)) if !overwrite => return Err(Status::ERR_EXISTS),
-            (known, Some(value)) => {
-                start.extend(value);
-                let new = cmem::text(&start);
-                match known.and_then(|at| all.get_mut(at)) {
-                    Some(place) => cmem::free(std::mem::replace(place, new)),
-                    None => all.push(new),
-                }
+        set(env, &name.text().ok_or(BAD)?, value.text().as_deref(), overwrite)
+    }
+}
+
+/// Sets a variable in an array of them; without a value it is taken out.
+pub(crate) fn set(env: Ptr<Argv>, name: &[u8], value: Option<&[u8]>, overwrite: bool) -> Result<(), Status> {
+    let mut start = [name, b"="].concat();
+    let old = env.read().ok_or(BAD)?;
+    let mut all = cmem::strings(old);
+    let known = all.iter().position(|one| one.text().is_some_and(|one| one.starts_with(&start)));
+    match (known, value) {
+        (Some(at), None) => cmem::free(all.remove(at)),
+        (None, None) => return Ok(()),
+        (Some(_), Some(_)) if !overwrite => return Err(Status::ERR_EXISTS),
+        (known, Some(value)) => {
+            start.extend(value);
+            let new = cmem::text(&start);
+            match known.and_then(|at| all.get_mut(at)) {
+                Some(place) => cmem::free(std::mem::replace(place, new)),
+                None => all.push(new),
             }
         }
-        replace(env, old, all);
-        Ok(())
     }
+    replace(env, old, all);
+    Ok(())
 }
 
 pub(crate) fn texts(argv: Argv) -> Vec<Vec<u8>> {

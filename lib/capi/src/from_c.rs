@@ -54,6 +54,16 @@ pub(crate) fn infos(at: Ptr<pmix_info_t>, count: usize) -> Result<Vec<Info>, Sta
     at.items(count).map(|c| info(&c)).collect()
 }
 
+/// Like [`infos`], but leaves out what cannot be read and need not be: hosts pass pointers of their own among the rest.
+pub(crate) fn readable_infos(at: Ptr<pmix_info_t>, count: usize) -> Result<Vec<Info>, Status> {
+    let required = |c: &pmix_info_t| c.flags & InfoFlags::REQUIRED.bits() != 0;
+    let readable = |c: pmix_info_t| match info(&c) {
+        Err(_) if !required(&c) => None,
+        result => Some(result),
+    };
+    at.items(count).filter_map(readable).collect()
+}
+
 pub(crate) fn pdata(c: &pmix_pdata_t) -> Result<Pdata, Status> {
     Ok(Pdata { proc: proc(&c.proc)?, key: key_of(&c.key)?, value: value(&c.value)? })
 }

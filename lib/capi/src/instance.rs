@@ -1,4 +1,8 @@
-//! The process's client: made by the first init, ended by the last finalize.
+//! What the process is: made by the first init, ended by the last finalize.
+//!
+//! A process has one instance for the calls of clients. Usually that is a client; in a process that is a server and
+//! nothing else it is the server, and the inits of both roles are counted together. A process may also be a client
+//! of one server and the server of others.
 //!
 //! A forked child has its parent's memory but not its threads, so nothing that the parent made may be touched there, locks
 //! included: the process id is compared before anything else, and a child starts with a state of its own. The old one is
@@ -11,6 +15,8 @@ use phalanx_spec::Status;
 use pmix::{Client, Error, Info};
 
 use crate::client::get::Kept;
+use crate::role::Role;
+use crate::server::serving::Serving;
 
 struct State {
     pid: u32,
@@ -19,13 +25,16 @@ struct State {
 
 #[derive(Default)]
 struct Current {
+    /// Inits of a client, while it is no server.
     references: usize,
-    client: Option<Arc<Instance>>,
+    instance: Option<Arc<Instance>>,
+    /// The server and the inits that share it.
+    serving: Option<(Arc<Serving>, usize)>,
 }
 
-/// The client with what belongs to the C side of it.
+/// Who makes the calls of clients, with what belongs to the C side of it.
 pub(crate) struct Instance {
-    pub(crate) client: Client,
+    pub(crate) client: Role,
     /// Values that programs have pointers to.
     pub(crate) kept: Mutex<Kept>,
 }
@@ -56,44 +65,105 @@ fn state() -> &'static State {
 
 /// The instance, if this process has called init and not finalize.
 pub(crate) fn instance() -> Result<Arc<Instance>, Status> {
-    read(state()).client.clone().ok_or(Status::ERR_INIT)
+    read(state()).instance.clone().ok_or(Status::ERR_INIT)
+}
+
+/// The server, if this process is one.
+pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
+    read(state()).serving.as_ref().map(|(serving, _)| serving.clone()).ok_or(Status::ERR_INIT)
 }
 
 pub(crate) fn is_initialized() -> bool {
-    read(state()).references > 0
+    read(state()).instance.is_some()
 }
 
-/// One more reference to the client; the first makes it.
+/// One more reference to the instance; the first makes a client.
 pub(crate) fn acquire() -> Result<Arc<Instance>, Status> {
     let mut current = write(state());
-    let instance = match &current.client {
-        Some(instance) => instance.clone(),
-        None => {
-            let client = Client::init().map_err(told)?;
-            Arc::new(Instance { client, kept: Mutex::default() })
+    if let Some(instance) = current.instance.clone() {
+        match (&instance.client, &mut current.serving) {
+            (Role::Server(_), Some((_, references))) => *references += 1,
+            _ => current.references += 1,
         }
-    };
-    current.client = Some(instance.clone());
-    current.references += 1;
+        return Ok(instance);
+    }
+    let client = Role::Client(Client::init().map_err(told)?);
+    let instance = Arc::new(Instance { client, kept: Mutex::default() });
+    current.instance = Some(instance.clone());
+    current.references = 1;
     Ok(instance)
 }
 
-/// One reference less; the last ends the client.
+/// One reference less; the last ends the client, or the server.
 pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
     let last = {
         let mut current = write(state());
-        if let Some(instance) = &current.client
-            && instance.client.is_progress_thread()
-        {
+        match current.instance.as_ref().map(|instance| &instance.client) {
+            None => return Err(Status::ERR_INIT),
+            Some(role) if role.is_progress_thread() => return Err(Status::ERR_WOULD_BLOCK),
+            Some(Role::Server(_)) => {
+                drop(current);
+                return release_server();
+            }
+            Some(_) => {}
+        }
+        current.references = current.references.saturating_sub(1);
+        if current.references > 0 {
+            return Ok(());
+        }
+        let last = current.instance.take();
+        // The server is left: its process makes the calls of clients for itself from now on.
+        current.instance = current.serving.as_ref().map(|(serving, _)| of_server(serving));
+        last
+    };
+    match last.as_deref() {
+        Some(Instance { client: Role::Client(client), .. }) => {
+            client.close(info).map_err(|error| error.status())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// One more reference to the server; the first makes it.
+pub(crate) fn acquire_server(start: impl FnOnce() -> Result<Serving, Status>) -> Result<(), Status> {
+    let mut current = write(state());
+    if let Some((_, references)) = &mut current.serving {
+        *references += 1;
+        return Ok(());
+    }
+    let serving = Arc::new(start()?);
+    if current.instance.is_none() {
+        current.instance = Some(of_server(&serving));
+    }
+    current.serving = Some((serving, 1));
+    Ok(())
+}
+
+/// One reference less; the last ends the server.
+pub(crate) fn release_server() -> Result<(), Status> {
+    let last = {
+        let mut current = write(state());
+        let Some((serving, references)) = &mut current.serving else { return Err(Status::ERR_INIT) };
+        if serving.server.is_progress_thread() {
             return Err(Status::ERR_WOULD_BLOCK);
         }
-        current.references = current.references.checked_sub(1).ok_or(Status::ERR_INIT)?;
-        if current.references == 0 { current.client.take() } else { None }
+        *references -= 1;
+        if *references > 0 {
+            return Ok(());
+        }
+        if matches!(current.instance.as_deref(), Some(Instance { client: Role::Server(_), .. })) {
+            current.instance = None;
+        }
+        current.serving.take()
     };
-    match last {
-        Some(instance) => instance.client.close(info).map_err(|error| error.status()),
-        None => Ok(()),
+    if let Some((serving, _)) = last {
+        serving.close();
     }
+    Ok(())
+}
+
+fn of_server(serving: &Arc<Serving>) -> Arc<Instance> {
+    Arc::new(Instance { client: Role::Server(serving.clone()), kept: Mutex::default() })
 }
 
 /// A failure that the program only gets a number of: the reason is for the log.

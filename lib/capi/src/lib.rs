@@ -24,6 +24,8 @@ mod names;
 mod pointer;
 mod regex;
 mod release;
+mod role;
+mod server;
 mod strings;
 mod structs;
 mod to_c;

@@ -4,11 +4,8 @@
 
 use phalanx_spec::Status;
 
-use crate::client::calls::OpCallback;
 use crate::guard::exported;
 use crate::instance::instance;
-use crate::layout::pmix_proc_t;
-use crate::pointer::{Opaque, Ptr};
 
 macro_rules! not_supported {
     ($($name:ident)+) => {
@@ -39,11 +36,7 @@ macro_rules! not_initialized {
 }
 
 exported! {
-    /// Neither the server's nor the tool's role can be begun with this library yet.
-    fn PMIx_server_init() -> Code {
-        Err(Status::ERR_NOT_SUPPORTED)
-    }
-
+    /// The tool's role cannot be begun with this library yet.
     fn PMIx_tool_init() -> Code {
         Err(Status::ERR_NOT_SUPPORTED)
     }
@@ -51,30 +44,28 @@ exported! {
     fn PMIx_tool_is_connected() -> bool {
         false
     }
-
-    fn PMIx_server_deregister_client(proc: Ptr<pmix_proc_t>, callback: OpCallback, cbdata: Ptr<Opaque>) {
-        let _ = proc;
-        if let Some(callback) = callback {
-            callback(Status::ERR_INIT.0, cbdata);
-        }
-    }
-
-    fn PMIx_server_deregister_nspace(nspace: Ptr<u8>, callback: OpCallback, cbdata: Ptr<Opaque>) {
-        let _ = nspace;
-        if let Some(callback) = callback {
-            callback(Status::ERR_INIT.0, cbdata);
-        }
-    }
 }
 
-// Calls of servers and tools, which have therefore not been begun.
+macro_rules! servers_lack {
+    ($($name:ident)+) => {
+        exported! {
+            $(fn $name() -> Code {
+                crate::instance::serving()?;
+                Err(Status::ERR_NOT_SUPPORTED)
+            })+
+        }
+    };
+}
+
+// Calls of servers.
+servers_lack! {
+    PMIx_server_collect_inventory PMIx_server_collect_job_info PMIx_server_deliver_inventory
+    PMIx_server_deregister_resources PMIx_server_generate_cpuset PMIx_server_generate_cpuset_string
+    PMIx_server_generate_locality_string PMIx_server_register_resources
+}
+
+// Calls of tools, which have therefore not been begun.
 not_initialized! {
-    PMIx_server_IOF_deliver PMIx_server_collect_inventory PMIx_server_collect_job_info
-    PMIx_server_define_process_set PMIx_server_delete_process_set PMIx_server_deliver_inventory
-    PMIx_server_deregister_resources PMIx_server_dmodex_request PMIx_server_finalize
-    PMIx_server_generate_cpuset PMIx_server_generate_cpuset_string PMIx_server_generate_locality_string
-    PMIx_server_register_client PMIx_server_register_nspace PMIx_server_register_resources
-    PMIx_server_setup_application PMIx_server_setup_fork PMIx_server_setup_local_support
     PMIx_tool_attach_to_server PMIx_tool_connect_to_server PMIx_tool_disconnect PMIx_tool_finalize
     PMIx_tool_get_servers PMIx_tool_set_server PMIx_tool_set_server_module
 }

@@ -190,9 +190,31 @@ pub(crate) fn loaded(data: Ptr<Opaque>, of: DataType) -> Result<pmix_value_t, St
         // A directive without a value is on.
         DataType::BOOL if data.is_null() => Data::of(1_u8),
         _ if data.is_null() => Data::ZERO,
+        // The datum is the map itself, as it is generated; in the value it stands with its length.
+        DataType::REGEX => {
+            let map = map(data.cast()).ok_or(BAD)?;
+            Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map).cast(), size: map.len() })
+        }
         _ => return to_c::value(&element::read(of, data)?),
     };
     Ok(pmix_value_t { type_: of.0, data })
+}
+
+/// A map with its NUL. The compressed notation is three texts, the last of which says how many bytes follow.
+fn map(at: Ptr<u8>) -> Option<Vec<u8>> {
+    let mut length = at.text()?.len() + 1;
+    if at.text()? == b"blob:" {
+        length += at.at(length).text()?.len() + 1;
+        let size = at.at(length).text()?;
+        let bytes = std::str::from_utf8(&size)
+            .ok()?
+            .strip_prefix("size=")?
+            .strip_suffix(':')?
+            .parse::<usize>()
+            .ok()?;
+        length = (length + size.len() + 1).checked_add(bytes)?;
+    }
+    Some(at.bytes(length))
 }
 
 /// A value of its own; pointers stay what they are.

@@ -4,6 +4,8 @@
 //! Its requests take the way of everybody else's, encoded, without a socket between the two. They reach the host like any
 //! other, in the name of the server; but what the host itself raises is not handed back to it.
 
+use std::sync::Arc;
+
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 
@@ -11,6 +13,7 @@ use crate::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientRetu
 use crate::explain::Waiting;
 use crate::machine::{CloseReason, Input, Machine, Outbox, Output, Time};
 use crate::server::{OWN, Server, ServerCall, ServerConfig, ServerReturn};
+use crate::store::Store;
 
 /// The two machines and what passes between them.
 #[derive(Debug)]
@@ -49,6 +52,11 @@ impl ServerProcess {
         let mut server = Server::new(config);
         server.attach_own(gid, DIALECT);
         ServerProcess { server, client }
+    }
+
+    /// What this process knows as a client, for lookups on other threads.
+    pub fn store(&self) -> Arc<Store> {
+        self.client.store()
     }
 
     /// Everything that has not ended.

@@ -47,7 +47,8 @@ typedef pmix_status_t (*pmix_server_query_fn_t)(pmix_proc_t *proct, pmix_query_t
 typedef pmix_status_t (*pmix_server_session_control_fn_t)(const pmix_proc_t *requestor, uint32_t sessionID, const pmix_info_t directives[], size_t ndirs, pmix_info_cbfunc_t cbfunc, void *cbdata);
 /* end of generated: callbacks */
 
-/* Upcalls that a host does not offer are NULL. The structure tells nobody its size: fill all of it with zeroes first. */
+/* Upcalls that a host does not offer are NULL. The structure tells nobody its size: fill all of it with zeroes first. Without
+ * being told, the library reads of it what all releases have in common, the first 28 entries. Init says how large it is here. */
 /* generated: module */
 typedef struct pmix_server_module {
     pmix_server_client_connected_fn_t client_connected;
@@ -111,6 +112,27 @@ PMIX_EXPORT pmix_status_t PMIx_server_setup_application(const pmix_nspace_t nspa
 PMIX_EXPORT pmix_status_t PMIx_server_setup_fork(const pmix_proc_t *proc, char ***env);
 PMIX_EXPORT pmix_status_t PMIx_server_setup_local_support(const pmix_nspace_t nspace, pmix_info_t info[], size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata);
 /* end of generated: functions */
+
+/* PMIx_server_init with the size of the module that the caller was compiled with; other libraries ignore that. */
+static inline pmix_status_t pmix_server_init_sized(pmix_server_module_t *module, pmix_info_t info[], size_t ninfo, size_t size)
+{
+    pmix_info_t *all = (pmix_info_t *) calloc(ninfo + 1, sizeof(pmix_info_t));
+    pmix_status_t status;
+
+    if (all == NULL)
+        return PMIX_ERR_NOMEM;
+    if (info != NULL && ninfo > 0)
+        memcpy(all, info, ninfo * sizeof(pmix_info_t));
+    else
+        ninfo = 0;
+    strcpy(all[ninfo].key, "phalanx.module.size");
+    all[ninfo].value.type = PMIX_SIZE;
+    all[ninfo].value.data.size = size;
+    status = PMIx_server_init(module, all, ninfo + 1);
+    free(all);
+    return status;
+}
+#define PMIx_server_init(module, info, ninfo) pmix_server_init_sized(module, info, ninfo, sizeof(pmix_server_module_t))
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::InfoList;
-use pmix::{Client, ClientCall, ClientReturn, Error, Info, Lookup, LookupRequest, ProcId, Value};
+use pmix::{ClientCall, ClientReturn, Error, Info, Lookup, LookupRequest, ProcId, Value};
 
 use super::calls::submit;
 use crate::guard::{BAD, Code, exported};
@@ -12,6 +12,7 @@ use crate::instance::instance;
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
+use crate::role::Role;
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_value_cbfunc_t`
@@ -100,7 +101,7 @@ exported! {
 
 /// No process, or one without namespace, is of the caller's own job; no key means all.
 fn request(
-    client: &Client,
+    client: &Role,
     proc: Ptr<pmix_proc_t>,
     key: Ptr<u8>,
     info: &[Info],

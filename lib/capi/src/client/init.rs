@@ -29,8 +29,12 @@ exported! {
         i32::from(instance::is_initialized())
     }
 
-    /// There is a progress thread: nothing is left to do.
-    fn PMIx_Progress() {}
+    /// Nothing is left to do where a progress thread makes it.
+    fn PMIx_Progress() {
+        if let Ok(instance) = instance::instance() {
+            instance.client.progress();
+        }
+    }
 
     /// The thread ends with the last finalize.
     fn PMIx_Progress_thread_stop(info: Ptr<pmix_info_t>, count: usize) {

@@ -12,7 +12,7 @@ use crate::release::{Release, free_array};
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_lookup_cbfunc_t`
-type LookupCallback = Option<extern "C" fn(Code, Ptr<pmix_pdata_t>, usize, Ptr<Opaque>)>;
+pub(crate) type LookupCallback = Option<extern "C" fn(Code, Ptr<pmix_pdata_t>, usize, Ptr<Opaque>)>;
 
 exported! {
     fn PMIx_Publish(info: Ptr<pmix_info_t>, count: usize) -> Code {

@@ -11,7 +11,7 @@ use crate::pointer::{Opaque, Ptr};
 use crate::{from_c, to_c};
 
 /// `pmix_spawn_cbfunc_t`
-type SpawnCallback = Option<extern "C" fn(Code, Ptr<[u8; 256]>, Ptr<Opaque>)>;
+pub(crate) type SpawnCallback = Option<extern "C" fn(Code, Ptr<[u8; 256]>, Ptr<Opaque>)>;
 
 exported! {
     /// `nspace` (may be NULL) is set to the name of the new job.

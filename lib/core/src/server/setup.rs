@@ -5,16 +5,22 @@
 
 use phalanx_wire::ProcId;
 
-use super::Server;
+use super::{Server, ServerConfig};
 
 /// The release of OpenPMIx whose protocol we speak as a server.
 pub const VERSION: &str = "5.0.11";
 
 impl Server {
     pub(super) fn setup_fork(&self, proc: &ProcId) -> Vec<(String, String)> {
-        let config = &self.config;
-        let me = &config.identity;
-        let uri = format!("{}.{};{}", me.nspace, me.rank.0, config.address);
+        self.config.environment(proc)
+    }
+}
+
+impl ServerConfig {
+    /// The variables for one process.
+    pub fn environment(&self, proc: &ProcId) -> Vec<(String, String)> {
+        let me = &self.identity;
+        let uri = format!("{}.{};{}", me.nspace, me.rank.0, self.address);
         let mut environment = vec![
             ("PMIX_NAMESPACE".to_owned(), proc.nspace.to_string()),
             ("PMIX_RANK".to_owned(), proc.rank.0.to_string()),
@@ -24,9 +30,9 @@ impl Server {
             ("PMIX_SECURITY_MODE", "native"),
             ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC"),
             ("PMIX_GDS_MODULE", "hash"),
-            ("PMIX_SERVER_TMPDIR", &config.server_tmpdir),
-            ("PMIX_SYSTEM_TMPDIR", &config.system_tmpdir),
-            ("PMIX_HOSTNAME", &config.hostname),
+            ("PMIX_SERVER_TMPDIR", &self.server_tmpdir),
+            ("PMIX_SYSTEM_TMPDIR", &self.system_tmpdir),
+            ("PMIX_HOSTNAME", &self.hostname),
             ("PMIX_VERSION", VERSION),
         ];
         environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));

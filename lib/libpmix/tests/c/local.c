@@ -36,6 +36,23 @@ static void too_early(void)
     PMIX_INFO_DESTRUCT(&info);
 }
 
+static void maps(void)
+{
+    char *nodes = NULL;
+    pmix_value_t value, copy;
+
+    CHECK(PMIx_generate_regex("n1,n2,n3", &nodes) == PMIX_SUCCESS);
+    CHECK(PMIx_Value_load(&value, nodes, PMIX_REGEX) == PMIX_SUCCESS && value.type == PMIX_REGEX);
+    CHECK(value.data.bo.size == strlen(nodes) + 1 && strcmp(value.data.bo.bytes, nodes) == 0);
+    CHECK(PMIx_Value_xfer(&copy, &value) == PMIX_SUCCESS && strcmp(copy.data.bo.bytes, nodes) == 0);
+    PMIX_VALUE_DESTRUCT(&value);
+    PMIX_VALUE_DESTRUCT(&copy);
+    CHECK(PMIx_Value_load(&value, "blob:\0component=zlib:\0size=3:\0abc", PMIX_REGEX) == PMIX_SUCCESS);
+    CHECK(value.data.bo.size == 33 && memcmp(value.data.bo.bytes + 30, "abc", 3) == 0);
+    PMIX_VALUE_DESTRUCT(&value);
+    free(nodes);
+}
+
 static void values(void)
 {
     uint32_t number = 7, seen = 0;
@@ -215,6 +232,7 @@ int main(void)
 {
     too_early();
     values();
+    maps();
     infos();
     buffers();
     texts();

@@ -35,7 +35,7 @@ impl Server {
     }
 
     fn notification(&self, event: Event) -> Notification {
-        match event.source == self.me {
+        match event.source == *self.proc() {
             true => Notification::Own(ClientCall::Notify {
                 code: event.code,
                 range: event.range,

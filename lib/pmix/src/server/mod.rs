@@ -15,11 +15,12 @@ mod request;
 mod setup;
 
 use std::process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use phalanx_core::{
     ClientCall, DeliveryId, HandlerId, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
-    ServerProcessReturn, ServerReturn, Verdict, Waiting,
+    ServerProcessReturn, ServerReturn, Store, Verdict, Waiting,
 };
 use phalanx_spec::Status;
 use phalanx_wire::ProcId;
@@ -39,7 +40,8 @@ pub use request::*;
 /// Dropping it ends it, like [`finalize`](Server::finalize).
 pub struct Server {
     engine: Engine<ServerProcess>,
-    me: ProcId,
+    config: ServerConfig,
+    store: Arc<Store>,
     pid: u32,
     handlers: AtomicU64,
 }
@@ -48,13 +50,12 @@ impl Server {
     /// Opens a port on the loopback interface and serves whom `host` announces (`PMIx_server_init`).
     pub fn start(options: ServerOptions, host: impl Host + 'static) -> Result<Server, Error> {
         let system = |doing| move |source| Error::System { doing, source };
-        let me = options.identity()?;
         let listener = Listener::open().map_err(system("opening a port for PMIx clients on 127.0.0.1"))?;
         let mut seed = [0; 32];
         getrandom(&mut seed, GetRandomFlags::empty())
             .map_err(|errno| system("getting random bytes")(errno.into()))?;
         let config = ServerConfig {
-            identity: me.clone(),
+            identity: options.identity()?,
             hostname: options.hostname(),
             address: format!("tcp4://{}", listener.address()),
             server_tmpdir: options.server_tmpdir(),
@@ -63,7 +64,8 @@ impl Server {
             tool_support: options.tool_support,
             seed,
         };
-        let machine = ServerProcess::new(config, getegid().as_raw());
+        let machine = ServerProcess::new(config.clone(), getegid().as_raw());
+        let store = machine.store();
         let mut host = host;
         let engine = Engine::start(Setup {
             machine,
@@ -72,12 +74,17 @@ impl Server {
             upcalls: Some(Box::new(move |op, answer| host::ask(&mut host, op, answer))),
         })
         .map_err(system("starting the PMIx progress engine"))?;
-        Ok(Server { engine, me, pid: process::id(), handlers: AtomicU64::new(0) })
+        Ok(Server { engine, config, store, pid: process::id(), handlers: AtomicU64::new(0) })
     }
 
     /// The server's own name.
     pub fn proc(&self) -> &ProcId {
-        &self.me
+        &self.config.identity
+    }
+
+    /// The name of its node.
+    pub fn hostname(&self) -> &str {
+        &self.config.hostname
     }
 
     /// Everything that has not ended: collectives, gets, what the host was asked, events that handlers have.
@@ -177,7 +184,7 @@ impl Drop for Server {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("proc", &self.me).finish_non_exhaustive()
+        f.debug_struct("Server").field("proc", &self.config.identity).finish_non_exhaustive()
     }
 }
 

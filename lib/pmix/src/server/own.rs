@@ -2,9 +2,15 @@
 //!
 //! They reach the host in the name of the server where a client's would in that client's.
 
-use phalanx_core::{ClientCall, ClientReturn, ServerProcessCall, ServerProcessReturn};
+use phalanx_core::{
+    ClientCall, ClientReturn, HandlerId, Lookup, LookupRequest, ServerProcessCall, ServerProcessReturn,
+};
+use phalanx_spec::{IofChannel, Scope};
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::{Info, Key, Kval, ProcId, Value};
 
 use super::{Server, unexpected};
+use crate::engine::Callback;
 use crate::error::Error;
 
 impl Server {
@@ -24,6 +30,58 @@ impl Server {
         self.check_pid()?;
         self.engine.call_then(ServerProcessCall::Client(call), move |result| then(result.and_then(own)))
     }
+
+    /// What is known here, see [`get`](Server::get): never blocks, never asks the server.
+    pub fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
+        self.check_pid()?;
+        Ok(self.store.lookup(request))
+    }
+
+    /// Offers a value of this process, from the next commit by [`submit`](Server::submit) on (`PMIx_Put`).
+    pub fn put_any(&self, scope: Scope, name: &str, value: impl Into<Value>) -> Result<(), Error> {
+        self.check_pid()?;
+        if ![Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL].contains(&scope) {
+            return Err(Error::Scope(scope));
+        }
+        self.store.put(scope, kval(name, value)?);
+        Ok(())
+    }
+
+    /// Takes what was put since the last commit.
+    pub fn take_staged(&self) -> Result<Vec<(Scope, Vec<Kval>)>, Error> {
+        self.check_pid()?;
+        Ok(self.store.take_staged())
+    }
+
+    /// Keeps a value of any process for this process alone (`PMIx_Store_internal`).
+    pub fn store_internal(&self, proc: &ProcId, name: &str, value: impl Into<Value>) -> Result<(), Error> {
+        self.check_pid()?;
+        let values = vec![kval(name, value)?];
+        self.store.load_owner(OwnerData { owner: proc.clone(), values });
+        Ok(())
+    }
+
+    /// Keeps a handler of output for a pull by [`submit`](Server::submit).
+    pub fn keep_output_handler(
+        &self,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        self.check_pid()?;
+        let id = self.next_handler();
+        self.engine.keep(id, Callback::Output(Box::new(handler)))?;
+        Ok(id)
+    }
+
+    /// Drops a handler that was kept.
+    pub fn forget_output_handler(&self, id: HandlerId) -> Result<(), Error> {
+        self.check_pid()?;
+        self.engine.forget(id)
+    }
+}
+
+fn kval(name: &str, value: impl Into<Value>) -> Result<Kval, Error> {
+    let key = Key::new(name).map_err(|reason| Error::Key { key: name.to_owned(), reason })?;
+    Ok(Kval { key, value: value.into() })
 }
 
 fn own(result: ServerProcessReturn) -> Result<ClientReturn, Error> {

@@ -1,0 +1,91 @@
+//! What this process is to PMIx: a client, or a server that makes a client's calls of itself.
+
+use std::sync::Arc;
+
+use phalanx_spec::{IofChannel, Scope};
+use phalanx_wire::{Info, Kval, ProcId, Value};
+use pmix::{Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest};
+
+use crate::server::serving::Serving;
+
+pub(crate) enum Role {
+    Client(Client),
+    Server(Arc<Serving>),
+}
+
+/// The same call of either role.
+macro_rules! either {
+    ($self:ident, $role:ident => $call:expr) => {
+        match $self {
+            Role::Client($role) => $call,
+            Role::Server(serving) => {
+                let $role = &serving.server;
+                $call
+            }
+        }
+    };
+}
+
+impl Role {
+    pub(crate) fn proc(&self) -> &ProcId {
+        either!(self, role => role.proc())
+    }
+
+    pub(crate) fn perform(&self, call: ClientCall) -> Result<ClientReturn, Error> {
+        either!(self, role => role.perform(call))
+    }
+
+    pub(crate) fn submit(
+        &self,
+        call: ClientCall,
+        then: impl FnOnce(Result<ClientReturn, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        either!(self, role => role.submit(call, then))
+    }
+
+    pub(crate) fn keep_event_handler(
+        &self,
+        handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        either!(self, role => role.keep_event_handler(handler))
+    }
+
+    pub(crate) fn forget_event_handler(&self, id: HandlerId) -> Result<(), Error> {
+        either!(self, role => role.forget_event_handler(id))
+    }
+
+    pub(crate) fn keep_output_handler(
+        &self,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+    ) -> Result<HandlerId, Error> {
+        either!(self, role => role.keep_output_handler(handler))
+    }
+
+    pub(crate) fn forget_output_handler(&self, id: HandlerId) -> Result<(), Error> {
+        either!(self, role => role.forget_output_handler(id))
+    }
+
+    pub(crate) fn is_progress_thread(&self) -> bool {
+        either!(self, role => role.is_progress_thread())
+    }
+
+    pub(crate) fn progress(&self) {
+        either!(self, role => role.progress());
+    }
+
+    pub(crate) fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
+        either!(self, role => role.known(request))
+    }
+
+    pub(crate) fn take_staged(&self) -> Result<Vec<(Scope, Vec<Kval>)>, Error> {
+        either!(self, role => role.take_staged())
+    }
+
+    pub(crate) fn put_any(&self, scope: Scope, name: &str, value: Value) -> Result<(), Error> {
+        either!(self, role => role.put_any(scope, name, value))
+    }
+
+    pub(crate) fn store_internal(&self, proc: &ProcId, name: &str, value: Value) -> Result<(), Error> {
+        either!(self, role => role.store_internal(proc, name, value))
+    }
+}

@@ -1,0 +1,14 @@
+//! The server's calls, a file per verb; and the other direction, requests to the host (`host.rs`).
+
+mod args;
+mod dmodex;
+mod host;
+mod init;
+mod iof;
+mod job;
+mod module;
+mod pset;
+mod register;
+pub(crate) mod serving;
+mod setup;
+mod upcalls;
