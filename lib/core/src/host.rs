@@ -90,6 +90,84 @@ pub enum HostOp {
     FabricUpdate { from: ProcId, index: u64 },
 }
 
+impl HostOp {
+    /// The function that a client or tool has called; `None` for what the server itself has to tell.
+    pub fn function(&self) -> Option<&'static str> {
+        Some(match self {
+            HostOp::Fence { .. } => "PMIx_Fence",
+            HostOp::Publish { .. } => "PMIx_Publish",
+            HostOp::Lookup { .. } => "PMIx_Lookup",
+            HostOp::Unpublish { .. } => "PMIx_Unpublish",
+            HostOp::Spawn { .. } => "PMIx_Spawn",
+            HostOp::Connect { .. } => "PMIx_Connect",
+            HostOp::Disconnect { .. } => "PMIx_Disconnect",
+            HostOp::RegisterEvents { .. } => "PMIx_Register_event_handler",
+            HostOp::Notify { .. } => "PMIx_Notify_event",
+            HostOp::Query { .. } => "PMIx_Query_info",
+            HostOp::Log { .. } => "PMIx_Log",
+            HostOp::Allocate { .. } => "PMIx_Allocation_request",
+            HostOp::JobControl { .. } => "PMIx_Job_control",
+            HostOp::SessionControl { .. } => "PMIx_Session_control",
+            HostOp::Monitor { .. } => "PMIx_Process_monitor",
+            HostOp::GetCredential { .. } => "PMIx_Get_credential",
+            HostOp::ValidateCredential { .. } => "PMIx_Validate_credential",
+            HostOp::IofPull { .. } => "PMIx_IOF_pull",
+            HostOp::IofStop { .. } => "PMIx_IOF_deregister",
+            HostOp::PushStdin { .. } => "PMIx_IOF_push",
+            HostOp::GroupConstruct { .. } => "PMIx_Group_construct",
+            HostOp::GroupDestruct { .. } => "PMIx_Group_destruct",
+            HostOp::FabricRegister { .. } => "PMIx_Fabric_register",
+            HostOp::ClientConnected { .. }
+            | HostOp::ClientFinalized { .. }
+            | HostOp::ClientLost { .. }
+            | HostOp::Abort { .. }
+            | HostOp::DirectModex { .. }
+            | HostOp::DeregisterEvents { .. }
+            | HostOp::ToolConnected { .. }
+            | HostOp::FabricUpdate { .. } => return None,
+        })
+    }
+
+    /// What the caller of [`function`](HostOp::function) has said about how it is to be done.
+    pub fn directives_mut(&mut self) -> Vec<&mut Info> {
+        match self {
+            HostOp::Spawn { job, apps, .. } => {
+                job.iter_mut().chain(apps.iter_mut().flat_map(|app| &mut app.info)).collect()
+            }
+            HostOp::Query { queries, .. } => queries.iter_mut().flat_map(|q| &mut q.qualifiers).collect(),
+            HostOp::Fence { info, .. }
+            | HostOp::Publish { info, .. }
+            | HostOp::Lookup { info, .. }
+            | HostOp::Unpublish { info, .. }
+            | HostOp::Connect { info, .. }
+            | HostOp::Disconnect { info, .. }
+            | HostOp::RegisterEvents { info, .. }
+            | HostOp::Notify { event: Event { info, .. } }
+            | HostOp::Allocate { info, .. }
+            | HostOp::GetCredential { info, .. }
+            | HostOp::ValidateCredential { info, .. }
+            | HostOp::GroupConstruct { info, .. }
+            | HostOp::GroupDestruct { info, .. }
+            | HostOp::Log { directives: info, .. }
+            | HostOp::JobControl { directives: info, .. }
+            | HostOp::SessionControl { directives: info, .. }
+            | HostOp::Monitor { directives: info, .. }
+            | HostOp::IofPull { directives: info, .. }
+            | HostOp::IofStop { directives: info, .. }
+            | HostOp::PushStdin { directives: info, .. }
+            | HostOp::FabricRegister { directives: info, .. } => info.iter_mut().collect(),
+            HostOp::ClientConnected { .. }
+            | HostOp::ClientFinalized { .. }
+            | HostOp::ClientLost { .. }
+            | HostOp::Abort { .. }
+            | HostOp::DirectModex { .. }
+            | HostOp::DeregisterEvents { .. }
+            | HostOp::ToolConnected { .. }
+            | HostOp::FabricUpdate { .. } => Vec::new(),
+        }
+    }
+}
+
 /// The host's answer. `Done` with an error refuses any request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostReply {

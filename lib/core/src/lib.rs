@@ -12,6 +12,7 @@ mod machine;
 pub mod server;
 pub mod server_process;
 pub mod store;
+pub mod support;
 
 pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
 pub use explain::Waiting;

@@ -59,8 +59,9 @@ impl Info {
         self
     }
 
+    /// Whether somebody still has to honour it.
     pub fn is_required(&self) -> bool {
-        self.flags.contains(InfoFlags::REQUIRED)
+        self.flags.contains(InfoFlags::REQUIRED) && !self.flags.contains(InfoFlags::REQUIRED_PROCESSED)
     }
 }
 

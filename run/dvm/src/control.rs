@@ -7,7 +7,7 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, Nspace, ProcId};
 use serde::{Deserialize, Serialize};
 
-use crate::cleanup::{self, CleanupRequest};
+use crate::cleanup::CleanupRequest;
 use crate::daemon::{Cx, Daemon};
 use crate::effect::{Effect, SpawnFailure};
 use crate::gather::Members;
@@ -16,6 +16,16 @@ use crate::msg::{Down, NodeId, Up};
 use crate::procs::{Killed, Phase, Proc, SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
+
+/// The directives that are carried out here; `cleanup.rs` has more.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::JOB_CTRL_ID,
+    keys::JOB_CTRL_KILL,
+    keys::JOB_CTRL_PAUSE,
+    keys::JOB_CTRL_RESUME,
+    keys::JOB_CTRL_SIGNAL,
+    keys::JOB_CTRL_TERMINATE,
+];
 
 /// What the user may want done to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,8 +209,6 @@ impl Orders {
                 },
                 // A name for the operation, which is over when it is answered.
                 (keys::JOB_CTRL_ID, _) => {}
-                (key, _) if cleanup::ATTRIBUTES.contains(&key) => {}
-                _ if directive.is_required() => return Err(Status::ERR_NOT_SUPPORTED),
                 _ => {}
             }
         }

@@ -3,13 +3,13 @@
 //! It knows nothing of PMIx messages: its server's upcalls come in as [`Happening::HostCall`], its calls of the server
 //! go out as [`Act::Call`]. `node.rs` joins the two. The root is an ordinary daemon with one more table.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::Status;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Key, Nspace, ProcId};
 
 use crate::boot::{Boot, NodeTable};
 use crate::cast::CastLog;
@@ -59,6 +59,8 @@ pub(crate) struct Daemon {
     /// Upcalls that wait for the root.
     requests: BTreeMap<u64, HostCallId>,
     last_request: u64,
+    /// The functions that were refused for a directive, and the directive.
+    pub(crate) unknown: BTreeSet<(&'static str, Key)>,
 }
 
 /// What a daemon tells itself; handled before the turn ends.
@@ -154,6 +156,7 @@ impl Daemon {
             last_call: 0,
             requests: BTreeMap::new(),
             last_request: 0,
+            unknown: BTreeSet::new(),
         }
     }
 

@@ -17,6 +17,9 @@ use crate::msg::{Down, NodeId};
 use crate::publish::procs;
 use crate::ranges::Ranges;
 
+/// What a notification says that is acted upon here.
+pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];
+
 /// Root only: which daemons have clients that registered for a code; 0 stands for all codes.
 #[derive(Debug, Default)]
 pub(crate) struct Interests(BTreeMap<Status, Ranges>);

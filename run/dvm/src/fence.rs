@@ -14,6 +14,9 @@ use crate::daemon::{Cx, Daemon};
 use crate::gather::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
 use crate::ranges::Ranges;
 
+/// Which data are collected and how long is waited, the servers see to.
+pub(crate) const ATTRIBUTES: &[&str] = &[];
+
 /// Counts operations that are alike, and holds the upcalls that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {

@@ -7,6 +7,9 @@ use phalanx_wire::{Info, InfoList, ProcId};
 use crate::daemon::Daemon;
 use crate::gather::{Collective, Outcome, Part, Settled};
 
+pub(crate) const ATTRIBUTES: &[&str] =
+    &[keys::GROUP_ASSIGN_CONTEXT_ID, keys::GROUP_INFO, keys::GROUP_INFO_ARRAY];
+
 impl Daemon {
     /// Root only.
     pub(crate) fn form_group(&mut self, collective: &Collective, part: Part) -> Outcome {

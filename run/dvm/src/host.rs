@@ -1,19 +1,47 @@
 //! The host's side of a PMIx server: every upcall that this runtime carries out, and where it goes.
 //!
 //! This is the one place that says what is supported; whatever is not named here is refused with
-//! `PMIX_ERR_NOT_SUPPORTED`.
+//! `PMIX_ERR_NOT_SUPPORTED`. The table of what each function honours is what queries are told of, and what a required
+//! directive is looked up in before anything is done.
 
+use phalanx_core::support::{self, Honoured};
 use phalanx_core::{HostCallId, HostOp, HostReply};
-use phalanx_spec::Status;
+use phalanx_spec::{Status, attribute, keys};
+use phalanx_wire::{Info, Key};
 
 use crate::daemon::{Cx, Daemon};
 use crate::gather::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
+use crate::{cleanup, control, event, fence, group, log, publish, query, spawn};
+
+/// What each function honours.
+pub(crate) const FUNCTIONS: &[Honoured] = &[
+    ("PMIx_Connect", &[fence::ATTRIBUTES]),
+    ("PMIx_Disconnect", &[fence::ATTRIBUTES]),
+    ("PMIx_Fence", &[fence::ATTRIBUTES]),
+    ("PMIx_Group_construct", &[group::ATTRIBUTES]),
+    ("PMIx_Group_destruct", &[fence::ATTRIBUTES]),
+    ("PMIx_Job_control", &[control::ATTRIBUTES, cleanup::ATTRIBUTES]),
+    ("PMIx_Log", &[log::ATTRIBUTES]),
+    ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
+    ("PMIx_Notify_event", &[event::ATTRIBUTES]),
+    ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
+    ("PMIx_Query_info", &[query::KEYS, query::QUALIFIERS]),
+    ("PMIx_Register_event_handler", &[]),
+    ("PMIx_Spawn", &[spawn::ATTRIBUTES]),
+    ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
+];
 
 impl Daemon {
     /// An upcall of our own server.
-    pub(crate) fn on_host_call(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
+    pub(crate) fn on_host_call(&mut self, cx: &mut Cx<'_>, id: HostCallId, mut op: HostOp) {
+        if let Some(directive) = unknown_directive(&mut op) {
+            self.tell_unknown(cx, &op, &directive);
+            if !fail_collective(&mut op) {
+                return cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+            }
+        }
         let done = |cx: &mut Cx<'_>| cx.reply(id, HostReply::Done(Status::SUCCESS));
         match op {
             HostOp::ClientConnected { proc } => {
@@ -84,6 +112,18 @@ impl Daemon {
         }
     }
 
+    /// The caller is told a status only; the user is told what it was about, once.
+    fn tell_unknown(&mut self, cx: &mut Cx<'_>, op: &HostOp, directive: &Key) {
+        let function = op.function().unwrap_or_default();
+        if self.unknown.len() >= MOST_UNKNOWN || !self.unknown.insert((function, directive.clone())) {
+            return;
+        }
+        let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
+        let text =
+            format!("{function} was refused: it requires {name} ({directive}), which is not supported");
+        self.post(cx, Up::Note { nspace: None, text });
+    }
+
     /// Root only: an upcall that only the root can answer.
     pub(crate) fn on_root_call(&mut self, cx: &mut Cx<'_>, origin: NodeId, request: u64, op: &HostOp) {
         match op {
@@ -127,3 +167,29 @@ impl Daemon {
         }
     }
 }
+
+/// The first directive that must be honoured and that nobody honours.
+fn unknown_directive(op: &mut HostOp) -> Option<Key> {
+    let honoured: Vec<&str> = support::honoured(FUNCTIONS, op.function()?)?.collect();
+    let mut directives = op.directives_mut().into_iter();
+    let unknown = |info: &&mut Info| info.is_required() && !honoured.contains(&info.key.as_str());
+    directives.find(unknown).map(|info| info.key.clone())
+}
+
+/// Others take part in a collective, and wait: it is to fail for all of them. `false`: it is no collective.
+fn fail_collective(op: &mut HostOp) -> bool {
+    match op {
+        HostOp::Fence { info, .. }
+        | HostOp::Connect { info, .. }
+        | HostOp::Disconnect { info, .. }
+        | HostOp::GroupConstruct { info, .. }
+        | HostOp::GroupDestruct { info, .. } => {
+            info.insert(0, Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_NOT_SUPPORTED));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Refusals that are told to the user.
+const MOST_UNKNOWN: usize = 64;

@@ -7,6 +7,10 @@ use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
 use crate::event::as_text;
 
+/// The channels that there are, and the directives that are carried out.
+pub(crate) const ATTRIBUTES: &[&str] =
+    &[keys::LOG_STDERR, keys::LOG_STDOUT, keys::LOG_ONCE, keys::LOG_AGG, keys::LOG_KEY, keys::LOG_VAL];
+
 impl Daemon {
     /// Root only.
     pub(crate) fn log(

@@ -13,6 +13,11 @@ use crate::daemon::{Cx, Daemon};
 use crate::msg::NodeId;
 use crate::timers::Timer;
 
+pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
+    &[keys::RANGE, keys::PERSISTENCE, keys::EVENT_CUSTOM_RANGE, keys::ACCESS_USERIDS];
+pub(crate) const LOOKUP_ATTRIBUTES: &[&str] = &[keys::RANGE, keys::WAIT, keys::TIMEOUT];
+pub(crate) const UNPUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE];
+
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Vec<Entry>,

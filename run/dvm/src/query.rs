@@ -1,12 +1,28 @@
 //! What the runtime answers when a process queries it: jobs, their states, their processes.
 
 use phalanx_core::HostReply;
+use phalanx_core::support::{self, Layer};
 use phalanx_spec::{DataType, ProcState, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Key, Nspace, ProcId, ProcInfo, Query, Text, Value};
 
 use crate::daemon::Daemon;
+use crate::host::FUNCTIONS;
 use crate::msg::NodeId;
 use crate::root::RootJob;
+
+/// What is answered.
+pub(crate) const KEYS: &[&str] = &[
+    keys::QUERY_ATTRIBUTE_SUPPORT,
+    keys::HOST_FUNCTIONS,
+    keys::QUERY_NAMESPACES,
+    keys::QUERY_JOB_STATUS,
+    keys::QUERY_PROC_TABLE,
+    keys::QUERY_LOCAL_PROC_TABLE,
+    keys::QUERY_SPAWN_SUPPORT,
+];
+
+/// What may be said about which.
+pub(crate) const QUALIFIERS: &[&str] = &[keys::HOST_ATTRIBUTES, keys::NSPACE, keys::HOSTNAME];
 
 impl Daemon {
     /// Root only.
@@ -33,6 +49,10 @@ impl Daemon {
         let root = self.root.as_ref()?;
         let nspace = qualified_nspace(qualifiers).unwrap_or_else(|| from.nspace.clone());
         match key {
+            keys::QUERY_ATTRIBUTE_SUPPORT => {
+                Some(DataArray::of_infos(Layer::Host.answer(FUNCTIONS, qualifiers)).into())
+            }
+            keys::HOST_FUNCTIONS => Some(support::names(FUNCTIONS).into()),
             keys::QUERY_NAMESPACES => {
                 let names: Vec<&str> = root.jobs.keys().map(Nspace::as_str).collect();
                 Some(names.join(",").into())
@@ -50,7 +70,7 @@ impl Daemon {
                 };
                 Some(self.proc_table(job, |node| node == here).into())
             }
-            keys::QUERY_SPAWN_SUPPORT => Some(crate::spawn::SUPPORTED.join(",").into()),
+            keys::QUERY_SPAWN_SUPPORT => Some(crate::spawn::ATTRIBUTES.join(",").into()),
             _ => None,
         }
     }

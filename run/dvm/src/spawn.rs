@@ -13,8 +13,8 @@ use crate::map::Policy;
 use crate::msg::NodeId;
 use crate::root::{AskedBy, RootJob};
 
-/// The directives that are carried out. Others are ignored unless they are marked as required.
-pub(crate) const SUPPORTED: &[&str] =
+/// The directives that are carried out.
+pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::WDIR, keys::PREFIX, keys::SET_ENVAR, keys::UNSET_ENVAR, keys::TIMEOUT, keys::JOB_TIMEOUT];
 
 impl Daemon {
@@ -67,10 +67,6 @@ impl Daemon {
             None if self.is_tool(from) => self.config.env.clone(),
             None => return Err(Status::ERR_NOT_FOUND),
         };
-        let infos = job.iter().chain(apps.iter().flat_map(|app| &app.info));
-        if infos.into_iter().any(|info| info.is_required() && !SUPPORTED.contains(&info.key.as_str())) {
-            return Err(Status::ERR_NOT_SUPPORTED);
-        }
         let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
         Ok(JobRequest {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,

@@ -202,6 +202,7 @@ impl Client {
             Awaited::Refresh { ref request } => self.refreshed(request, payload),
             Awaited::Status { .. } | Awaited::Fence { .. } => super::commit::status(payload, dialect),
             Awaited::Infos { .. } => super::query::infos(payload, dialect),
+            Awaited::Query { ref own, .. } => super::query::answered(own.clone(), payload, dialect),
             Awaited::Lookup { .. } => super::publish::found(payload, dialect),
             Awaited::Peers { .. } => super::resolve::peers(payload, dialect),
             Awaited::Nodes { .. } => super::resolve::nodes(payload, dialect),

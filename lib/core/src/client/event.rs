@@ -161,24 +161,25 @@ impl Client {
 
 /// Where a handler stands among others, and what it is called, is nobody else's business.
 fn is_for_server(info: &Info) -> bool {
-    ![
-        keys::EVENT_HDLR_NAME,
-        keys::EVENT_HDLR_FIRST,
-        keys::EVENT_HDLR_LAST,
-        keys::EVENT_HDLR_FIRST_IN_CATEGORY,
-        keys::EVENT_HDLR_LAST_IN_CATEGORY,
-        keys::EVENT_HDLR_BEFORE,
-        keys::EVENT_HDLR_AFTER,
-        keys::EVENT_HDLR_PREPEND,
-        keys::EVENT_HDLR_APPEND,
-        keys::EVENT_RETURN_OBJECT,
-        keys::EVENT_ONESHOT,
-        keys::RANGE,
-        keys::EVENT_CUSTOM_RANGE,
-    ]
-    .iter()
-    .any(|key| info.key == **key)
+    !ATTRIBUTES.iter().any(|key| info.key == **key)
 }
+
+/// What a registration says that is acted upon here.
+pub(super) const ATTRIBUTES: &[&str] = &[
+    keys::EVENT_HDLR_NAME,
+    keys::EVENT_HDLR_FIRST,
+    keys::EVENT_HDLR_LAST,
+    keys::EVENT_HDLR_FIRST_IN_CATEGORY,
+    keys::EVENT_HDLR_LAST_IN_CATEGORY,
+    keys::EVENT_HDLR_BEFORE,
+    keys::EVENT_HDLR_AFTER,
+    keys::EVENT_HDLR_PREPEND,
+    keys::EVENT_HDLR_APPEND,
+    keys::EVENT_RETURN_OBJECT,
+    keys::EVENT_ONESHOT,
+    keys::RANGE,
+    keys::EVENT_CUSTOM_RANGE,
+];
 
 /// Stands for all codes where a default handler is given up (OpenPMIx: `PMIX_MAX_ERR_CONSTANT`).
 const EVERY_CODE: Status = Status(i32::MIN);

@@ -12,6 +12,8 @@ use super::pending::{Awaited, deadline_of};
 use super::{Client, ClientReturn, Out};
 use crate::machine::{CallId, Output, Time};
 
+pub(super) const ATTRIBUTES: &[&str] = &[keys::EMBED_BARRIER, keys::TIMEOUT];
+
 impl Client {
     pub(super) fn on_finalize(&mut self, now: Time, id: CallId, info: &[Info], out: &mut Out) {
         match self.phase {

@@ -15,6 +15,10 @@ use super::{Client, ClientReturn, Out};
 use crate::machine::{CallId, Output, Time};
 use crate::store::{Lookup, LookupRequest, Realm, Store};
 
+/// What decides whether, and for how long, the server is asked.
+pub(super) const ATTRIBUTES: &[&str] =
+    &[keys::OPTIONAL, keys::IMMEDIATE, keys::GET_REFRESH_CACHE, keys::TIMEOUT];
+
 impl Client {
     pub(super) fn on_get(
         &mut self,

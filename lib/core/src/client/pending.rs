@@ -43,6 +43,11 @@ pub(super) enum Awaited {
         operation: &'static str,
         subject: String,
     },
+    /// `own`: what this library adds to the answer.
+    Query {
+        keys: String,
+        own: Option<Info>,
+    },
     Fence {
         procs: Vec<ProcId>,
     },
@@ -103,7 +108,7 @@ impl Awaited {
     /// What the caller is told when no reply comes.
     pub(super) fn failed(&self, status: Status) -> ClientReturn {
         match self {
-            Awaited::Infos { .. } => ClientReturn::Infos(status, Vec::new()),
+            Awaited::Infos { .. } | Awaited::Query { .. } => ClientReturn::Infos(status, Vec::new()),
             Awaited::Get { .. } | Awaited::Refresh { .. } => ClientReturn::Value(Err(status)),
             Awaited::Lookup { .. } => ClientReturn::Found(status, Vec::new()),
             Awaited::Peers { .. } => ClientReturn::Peers(Err(status)),
@@ -132,6 +137,7 @@ impl Awaited {
             Awaited::JobData => "init",
             Awaited::Hold => "hold in init",
             Awaited::Status { operation, .. } | Awaited::Infos { operation, .. } => operation,
+            Awaited::Query { .. } => "query",
             Awaited::Fence { .. } => "fence",
             Awaited::LastFence | Awaited::Finalize => "finalize",
             Awaited::Get { .. } | Awaited::Refresh { .. } => "get",
@@ -155,6 +161,7 @@ impl Awaited {
             Awaited::JobData => "the job's data".into(),
             Awaited::Hold | Awaited::Finalize | Awaited::Credential => String::new(),
             Awaited::Status { subject, .. } | Awaited::Infos { subject, .. } => subject.clone(),
+            Awaited::Query { keys, .. } => keys.clone(),
             Awaited::Fence { procs } | Awaited::Connected { procs } | Awaited::Push { targets: procs } => {
                 list(procs)
             }

@@ -1,22 +1,81 @@
-//! Query: questions to the server and its host.
+//! Query: questions to the server and its host. What this library itself honours it adds to their answer.
 
+use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::query::QueryRequest;
 use phalanx_wire::cmd::{Body, InfoReply, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
-use phalanx_wire::{Info, Query};
+use phalanx_wire::{DataArray, Info, Query};
 
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Time};
+use super::{Client, ClientReturn, Out, event, finalize, get};
+use crate::machine::{CallId, Output, Time};
+use crate::support::{self, Honoured, Layer};
+
+/// What each function honours before the server hears of it.
+const FUNCTIONS: &[Honoured] = &[
+    ("PMIx_Finalize", &[finalize::ATTRIBUTES]),
+    ("PMIx_Get", &[get::ATTRIBUTES]),
+    ("PMIx_Query_info", &[ATTRIBUTES]),
+    ("PMIx_Register_event_handler", &[event::ATTRIBUTES]),
+];
+
+const ATTRIBUTES: &[&str] = &[
+    keys::QUERY_ATTRIBUTE_SUPPORT,
+    keys::CLIENT_ATTRIBUTES,
+    keys::CLIENT_FUNCTIONS,
+    keys::TOOL_ATTRIBUTES,
+    keys::TOOL_FUNCTIONS,
+    keys::TIMEOUT,
+];
 
 impl Client {
     pub(super) fn on_query(&mut self, now: Time, id: CallId, queries: Vec<Query>, out: &mut Out) {
+        let own: Vec<Info> = queries.iter().flat_map(own_support).collect();
+        if own.is_empty() {
+            return self.ask_query(now, id, queries, None, out);
+        }
+        let own = Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(own));
+        let others = |query: &Query| {
+            let others = [Layer::Server, Layer::Host].iter().any(|layer| layer.is_asked(&query.qualifiers));
+            others || query.keys.iter().any(|key| *key != keys::QUERY_ATTRIBUTE_SUPPORT)
+        };
+        if self.is_alone() || !queries.iter().any(others) {
+            let result = ClientReturn::Infos(Status::SUCCESS, vec![own]);
+            return out.push(Output::Return { id, result });
+        }
+        self.ask_query(now, id, queries, Some(own), out);
+    }
+
+    fn ask_query(&mut self, now: Time, id: CallId, queries: Vec<Query>, own: Option<Info>, out: &mut Out) {
         let keys: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
-        let awaited = Awaited::Infos { operation: "query", subject: list(&keys) };
+        let awaited = Awaited::Query { keys: list(&keys), own };
         let qualifiers: Vec<Info> =
             queries.iter().flat_map(|query| query.qualifiers.iter().cloned()).collect();
         self.ask(now, Some(id), &Request::Query(QueryRequest { queries }), awaited, &qualifiers, out);
     }
+}
+
+/// A client and a tool are one library.
+fn own_support(query: &Query) -> Vec<Info> {
+    if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
+        return Vec::new();
+    }
+    let layers = [Layer::Client, Layer::Tool].into_iter();
+    layers.flat_map(|layer| layer.answer(FUNCTIONS, &query.qualifiers)).collect()
+}
+
+/// The answer to a query, with what this library says of itself.
+pub(super) fn answered(
+    own: Option<Info>,
+    payload: &[u8],
+    dialect: Dialect,
+) -> Result<ClientReturn, DecodeError> {
+    let InfoReply { status, mut info } = InfoReply::decode(payload, dialect)?;
+    let Some(own) = own else { return Ok(ClientReturn::Infos(status, info)) };
+    info.push(own);
+    support::join(&mut info);
+    let status = if status.is_success() { status } else { Status::QUERY_PARTIAL_SUCCESS };
+    Ok(ClientReturn::Infos(status, info))
 }
 
 /// A reply that holds a status and infos.

@@ -71,7 +71,14 @@ impl Upcalls {
 }
 
 impl Server {
-    pub(super) fn call_host(&mut self, cx: &mut Cx<'_>, asked_by: Option<&ProcId>, op: HostOp, then: Then) {
+    pub(super) fn call_host(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asked_by: Option<&ProcId>,
+        mut op: HostOp,
+        then: Then,
+    ) {
+        super::query::mark_honoured(&mut op);
         self.upcalls.last += 1;
         let id = HostCallId(self.upcalls.last);
         let (operation, subject) = describe(&op);

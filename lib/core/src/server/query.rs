@@ -3,31 +3,32 @@
 //! The server knows its jobs, its process sets and groups, and which attributes its verbs honour: that answer is made from
 //! the tables of the verb files, so it cannot say what is not so.
 
-use phalanx_spec::{DataType, Status, attribute, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::query::QueryRequest;
-use phalanx_wire::{DataArray, Info, InfoList, Key, Query, Regattr, Text, Value};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Query, Text, Value};
 
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::{Cx, Server};
-use super::{connect_procs, event, fence, get, group, monitor, publish};
+use super::{connect_procs, directive, event, fence, get, group, monitor, publish};
 use crate::host::{HostOp, HostReply};
+use crate::support::{self, Honoured, Layer};
 
 /// What each function honours here, host aside.
-const FUNCTIONS: &[(&str, &[&str])] = &[
-    ("PMIx_Connect", connect_procs::ATTRIBUTES),
-    ("PMIx_Disconnect", connect_procs::ATTRIBUTES),
-    ("PMIx_Fence", fence::ATTRIBUTES),
-    ("PMIx_Get", get::ATTRIBUTES),
-    ("PMIx_Group_construct", group::CONSTRUCT_ATTRIBUTES),
-    ("PMIx_Group_destruct", group::DESTRUCT_ATTRIBUTES),
-    ("PMIx_Lookup", publish::LOOKUP_ATTRIBUTES),
-    ("PMIx_Notify_event", event::NOTIFY_ATTRIBUTES),
-    ("PMIx_Process_monitor", monitor::ATTRIBUTES),
-    ("PMIx_Publish", publish::PUBLISH_ATTRIBUTES),
-    ("PMIx_Query_info", ATTRIBUTES),
-    ("PMIx_Register_event_handler", event::REGISTER_ATTRIBUTES),
-    ("PMIx_Unpublish", publish::UNPUBLISH_ATTRIBUTES),
+const FUNCTIONS: &[Honoured] = &[
+    ("PMIx_Connect", &[connect_procs::ATTRIBUTES]),
+    ("PMIx_Disconnect", &[connect_procs::ATTRIBUTES]),
+    ("PMIx_Fence", &[fence::ATTRIBUTES]),
+    ("PMIx_Get", &[get::ATTRIBUTES]),
+    ("PMIx_Group_construct", &[group::CONSTRUCT_ATTRIBUTES]),
+    ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
+    ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
+    ("PMIx_Notify_event", &[event::NOTIFY_ATTRIBUTES]),
+    ("PMIx_Process_monitor", &[monitor::ATTRIBUTES]),
+    ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
+    ("PMIx_Query_info", &[ATTRIBUTES]),
+    ("PMIx_Register_event_handler", &[event::REGISTER_ATTRIBUTES]),
+    ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
 ];
 
 /// The keys and qualifiers that are answered without the host.
@@ -52,10 +53,21 @@ impl Server {
         let mut rest = Vec::new();
         let order: Vec<Text> = request.queries.iter().flat_map(|query| query.keys.iter().cloned()).collect();
         for query in request.queries {
+            if directive::unknown(&query.qualifiers, ATTRIBUTES).is_some() {
+                rest.push(query);
+                continue;
+            }
             let mut unknown = Vec::new();
             for key in query.keys {
                 match key.as_str().and_then(|key| self.answer_to(&from, key, &query.qualifiers)) {
                     Some(answer) => known.push(answer),
+                    None if key == keys::QUERY_ATTRIBUTE_SUPPORT => {
+                        let ours = Layer::Server.answer(FUNCTIONS, &query.qualifiers);
+                        known.push(Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(ours)));
+                        if Layer::Host.is_asked(&query.qualifiers) {
+                            unknown.push(key);
+                        }
+                    }
                     None => {
                         if key == keys::QUERY_NAMESPACES {
                             spare.push(self.namespaces());
@@ -100,6 +112,7 @@ impl Server {
                 if info.is_empty() { as_failure(other.status()) } else { Status::QUERY_PARTIAL_SUCCESS }
             }
         };
+        support::join(&mut info);
         info.sort_by_key(|info| {
             order.iter().position(|key| *key == *info.key.as_str()).unwrap_or(order.len())
         });
@@ -115,11 +128,7 @@ impl Server {
     fn answer_to(&self, from: &Asker, key: &str, qualifiers: &[Info]) -> Option<Info> {
         let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
         Some(match key {
-            keys::QUERY_ATTRIBUTE_SUPPORT => Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, attribute_support()),
-            keys::SERVER_FUNCTIONS => {
-                let names: Vec<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-                Info::new(keys::SERVER_FUNCTIONS, names.join(","))
-            }
+            keys::SERVER_FUNCTIONS => Info::new(keys::SERVER_FUNCTIONS, support::names(FUNCTIONS)),
             keys::QUERY_NUM_PSETS => {
                 Info::new(keys::QUERY_NUM_PSETS, u64::try_from(self.psets.len()).map(Value::Size).ok()?)
             }
@@ -151,20 +160,15 @@ impl Server {
     }
 }
 
-/// Every function with its attributes, as an array of arrays.
-fn attribute_support() -> DataArray {
-    let functions = FUNCTIONS.iter().filter_map(|(function, honoured)| {
-        let items = honoured.iter().filter_map(|key| attribute(key)).map(|attribute| {
-            Value::Regattr(Box::new(Regattr {
-                name: Some(attribute.name.into()),
-                key: Some(attribute.key.into()),
-                data_type: attribute.data_type,
-                description: vec![Text::from(attribute.summary)],
-            }))
-        });
-        let array = DataArray { of: DataType::REGATTR, items: items.collect() };
-        let key = Key::new(function).ok()?;
-        Some(Info { key, flags: Default::default(), value: array.into() })
-    });
-    DataArray::of_infos(functions)
+/// Tells the host which required directives need nothing more from it.
+pub(super) fn mark_honoured(op: &mut HostOp) {
+    let Some(honoured) = op.function().and_then(|function| support::honoured(FUNCTIONS, function)) else {
+        return;
+    };
+    let honoured: Vec<&str> = honoured.collect();
+    for directive in op.directives_mut() {
+        if directive.is_required() && honoured.contains(&directive.key.as_str()) {
+            directive.flags |= InfoFlags::REQUIRED_PROCESSED;
+        }
+    }
 }

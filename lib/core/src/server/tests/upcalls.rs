@@ -11,7 +11,7 @@ use phalanx_wire::cmd::query::QueryRequest;
 use phalanx_wire::cmd::spawn::{self, Spawn};
 use phalanx_wire::cmd::{Body, InfoReply, Request};
 use phalanx_wire::frame::TAG_IOF;
-use phalanx_wire::{App, Blob, Info, Pdata, Query, Value};
+use phalanx_wire::{App, Blob, DataArray, Info, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc, v41};
 use crate::host::{HostOp, HostReply};
@@ -251,9 +251,18 @@ fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
 fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    let queries = vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers: Vec::new() }];
-    let reply: InfoReply = world.ask(a, &Request::Query(QueryRequest { queries }));
-    let functions = reply.info[0].value.as_array().unwrap();
+    let query = |qualifiers| {
+        let queries = vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers }];
+        Request::Query(QueryRequest { queries })
+    };
+    let layers = |reply: &InfoReply| -> Vec<Info> {
+        assert_eq!((reply.info.len(), reply.info[0].key.as_str()), (1, keys::QUERY_ATTRIBUTE_SUPPORT));
+        reply.info[0].value.as_array().unwrap().infos().cloned().collect()
+    };
+    let reply: InfoReply = world.ask(a, &query(vec![Info::new(keys::SERVER_ATTRIBUTES, true)]));
+    let layer = layers(&reply).remove(0);
+    assert_eq!(layer.key, keys::SERVER_ATTRIBUTES);
+    let functions = layer.value.as_array().unwrap();
     let fence = functions.infos().find(|info| info.key == "PMIx_Fence").unwrap().value.as_array().unwrap();
     assert_eq!(fence.of, DataType::REGATTR);
     let names = fence.items.iter().map(|item| match item {
@@ -262,6 +271,28 @@ fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
     });
     let expected = ["PMIX_COLLECT_DATA", "PMIX_COLLECT_GENERATED_JOB_INFO", "PMIX_TIMEOUT"];
     assert_eq!(names.collect::<Vec<_>>(), expected);
+
+    // The host says for itself what it honours.
+    let tag = world.send(a, &query(Vec::new()));
+    let (id, _) = world.take_upcall();
+    let host = DataArray::of_infos([Info::new(keys::HOST_ATTRIBUTES, "its own")]);
+    world.answer(id, HostReply::Infos(Status::SUCCESS, vec![Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, host)]));
+    let both = layers(&world.reply(a, tag));
+    let both: Vec<&str> = both.iter().map(|info| info.key.as_str()).collect();
+    assert_eq!(both, [keys::SERVER_ATTRIBUTES, keys::HOST_ATTRIBUTES]);
+}
+
+#[test]
+fn the_host_learns_which_required_directives_are_honoured_already() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let info = vec![Info::new(keys::RANGE, Range::LOCAL).required(), Info::new(keys::PREFIX, "x").required()];
+    let request = Request::Lookup(Lookup { euid: 0, keys: vec![key("k")], info });
+    world.send(a, &request);
+    let (_, HostOp::Lookup { info, .. }) = world.take_upcall() else { panic!("a lookup") };
+    let required: Vec<&str> =
+        info.iter().filter(|info| info.is_required()).map(|info| info.key.as_str()).collect();
+    assert_eq!(required, [keys::PREFIX]);
 }
 
 #[test]

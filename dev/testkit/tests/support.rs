@@ -1,0 +1,179 @@
+//! What the runtime says that it honours, and what it does with directives that are marked as required.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_core::Event;
+use phalanx_core::host::{HostOp, HostReply};
+use phalanx_dvm::{AppSpec, JobRequest, Limits};
+use phalanx_spec::{Persistence, Range, Rank, Status, keys};
+use phalanx_testkit::scripted::ScriptedServer;
+use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::{App, Blob, Info, InfoFlags, Key, Nspace, ProcId, Query};
+
+/// The answers that each rank of a job of two got, on two nodes.
+fn ask(ops: impl Fn(&ProcId) -> Vec<HostOp> + 'static) -> BTreeMap<u32, Vec<HostReply>> {
+    let server = Box::new(|_| ScriptedServer::default());
+    let (limits, latency) = (Limits::default(), Duration::from_millis(1));
+    let mut world = World::new(Setup { seed: 7, nodes: 2, radix: 2, cores: 1, limits, latency, server });
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let asks = ops(proc).into_iter().map(|op| Step::Ask(Op::Host(Box::new(op))));
+            Script::new(std::iter::once(Step::Sleep(Duration::from_secs(1))).chain(asks).collect())
+        }
+        _ => Script::default(),
+    });
+    let app = AppSpec { argv: vec!["asks".into()], procs: Some(2), ..AppSpec::default() };
+    world.submit(JobRequest { apps: vec![app], ..JobRequest::default() });
+    let job = Nspace::new("world@1").unwrap();
+    world.run_until(Duration::from_secs(600), |world| world.user.ends.contains_key(&job));
+    let given = |rank: u32| {
+        let answers = &world.procs[&ProcId::new(&job, Rank(rank))].answers;
+        let host = answers.iter().map(|(_, answer)| match answer {
+            Answer::Host(reply) => (**reply).clone(),
+            other => panic!("{other:?}"),
+        });
+        host.collect()
+    };
+    [0, 1].into_iter().map(|rank| (rank, given(rank))).collect()
+}
+
+/// Each function with the keys that it is said to honour.
+fn advertised() -> BTreeMap<String, Vec<String>> {
+    let answers = ask(|proc| {
+        let queries = vec![Query {
+            keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()],
+            qualifiers: vec![Info::new(keys::HOST_ATTRIBUTES, true)],
+        }];
+        vec![HostOp::Query { from: proc.clone(), queries }]
+    });
+    let HostReply::Infos(Status::SUCCESS, info) = &answers[&0][0] else { panic!("{answers:?}") };
+    let layer = info[0].value.as_array().unwrap().infos().next().unwrap().clone();
+    assert_eq!(layer.key, keys::HOST_ATTRIBUTES);
+    let functions = layer.value.as_array().unwrap();
+    let honoured = |info: &Info| {
+        let items = &info.value.as_array().unwrap().items;
+        let key = |item: &phalanx_wire::Value| match item {
+            phalanx_wire::Value::Regattr(attribute) => attribute.key.clone().unwrap().to_string(),
+            other => panic!("{other:?}"),
+        };
+        (info.key.to_string(), items.iter().map(key).collect())
+    };
+    functions.infos().map(honoured).collect()
+}
+
+/// A request that succeeds, or at least is no request for something that is not supported.
+fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> HostOp {
+    let from = proc.clone();
+    let info = vec![directive];
+    let procs = vec![ProcId::all(&proc.nspace)];
+    let key = Key::new(&format!("k{}-{round}", proc.rank)).unwrap();
+    match function {
+        "PMIx_Fence" => HostOp::Fence { procs, info, data: Blob::default() },
+        "PMIx_Connect" => HostOp::Connect { procs, info },
+        "PMIx_Disconnect" => HostOp::Disconnect { procs, info },
+        "PMIx_Group_construct" => HostOp::GroupConstruct { id: format!("g{round}"), procs, info },
+        "PMIx_Group_destruct" => HostOp::GroupDestruct { id: format!("g{round}"), procs, info },
+        "PMIx_Job_control" => {
+            let harmless = Info::new(keys::REGISTER_CLEANUP, format!("/tmp/{key}"));
+            HostOp::JobControl {
+                targets: vec![from.clone()],
+                from,
+                directives: [vec![harmless], info].concat(),
+            }
+        }
+        "PMIx_Log" => HostOp::Log { from, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info },
+        "PMIx_Lookup" => HostOp::Lookup { from, uid: 0, keys: vec![key], range: Range::SESSION, info },
+        "PMIx_Notify_event" => {
+            let code = Status::EVENT_JOB_END;
+            HostOp::Notify { event: Event { code, source: from, range: Range::SESSION, info } }
+        }
+        "PMIx_Publish" => {
+            let data = vec![Info { key, flags: InfoFlags::empty(), value: 1_u32.into() }];
+            let (range, persistence) = (Range::SESSION, Persistence::APP);
+            HostOp::Publish { from, uid: 0, data, range, persistence, info }
+        }
+        "PMIx_Query_info" => {
+            let queries = vec![Query { keys: vec![keys::QUERY_NAMESPACES.into()], qualifiers: info }];
+            HostOp::Query { from, queries }
+        }
+        "PMIx_Register_event_handler" => HostOp::RegisterEvents { codes: vec![Status::EVENT_JOB_END], info },
+        "PMIx_Spawn" => {
+            let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
+            HostOp::Spawn { from, job: info, apps: vec![app] }
+        }
+        "PMIx_Unpublish" => HostOp::Unpublish { from, uid: 0, keys: vec![key], range: Range::SESSION, info },
+        other => panic!("a new function: {other} needs a request here"),
+    }
+}
+
+fn required(key: &str) -> Info {
+    Info { key: Key::new(key).unwrap(), flags: InfoFlags::REQUIRED, value: false.into() }
+}
+
+fn is_refused(reply: &HostReply) -> bool {
+    *reply == HostReply::Done(Status::ERR_NOT_SUPPORTED)
+}
+
+#[test]
+fn what_is_advertised_is_accepted_when_it_is_required() {
+    let all: Vec<(String, String)> = advertised()
+        .into_iter()
+        .flat_map(|(f, keys)| keys.into_iter().map(move |k| (f.clone(), k)))
+        .collect();
+    assert!(all.len() > 30, "{all:?}");
+    let asked = all.clone();
+    let answers = ask(move |proc| {
+        let ops = asked.iter().enumerate();
+        ops.map(|(round, (function, key))| request(function, proc, round, required(key))).collect()
+    });
+    for rank in [0, 1] {
+        assert_eq!(answers[&rank].len(), all.len());
+        for ((function, key), reply) in all.iter().zip(&answers[&rank]) {
+            assert!(!is_refused(reply), "{function} refused {key}, which it is said to honour");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_advertised_is_refused_when_it_is_required_and_ignored_otherwise() {
+    let table = advertised();
+    let functions: Vec<String> = table.keys().cloned().collect();
+    // One that nobody honours, and for each function one that another honours.
+    let foreign = |function: &str| {
+        let mut others = table.values().flatten();
+        others.find(|key| !table[function].contains(key)).cloned().unwrap()
+    };
+    let asked: Vec<(String, String)> = functions
+        .iter()
+        .flat_map(|function| {
+            [(function.clone(), "site.any".to_owned()), (function.clone(), foreign(function))]
+        })
+        .collect();
+    for (flags, expected) in [(InfoFlags::REQUIRED, true), (InfoFlags::empty(), false)] {
+        let sent = asked.clone();
+        let answers = ask(move |proc| {
+            let op = |(round, (function, key)): (usize, &(String, String))| {
+                request(function, proc, round, Info { flags, ..required(key) })
+            };
+            sent.iter().enumerate().map(op).collect()
+        });
+        for rank in [0, 1] {
+            assert_eq!(answers[&rank].len(), asked.len());
+            for ((function, key), reply) in asked.iter().zip(&answers[&rank]) {
+                assert_eq!(is_refused(reply), expected, "{function} with {key} ({flags:?}): {reply:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directive_that_one_member_requires_fails_the_collective_for_all() {
+    let answers = ask(|proc| {
+        let info = if proc.rank == Rank(0) { vec![required("site.any")] } else { Vec::new() };
+        vec![HostOp::Fence { procs: vec![ProcId::all(&proc.nspace)], info, data: Blob::default() }]
+    });
+    assert!(is_refused(&answers[&0][0]) && is_refused(&answers[&1][0]), "{answers:?}");
+}
