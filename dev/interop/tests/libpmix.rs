@@ -79,6 +79,7 @@ fn the_client_api_under_px() {
         ("groups", "groups and connections are right"),
         ("invite", "invitations are right"),
         ("requests", "requests are right"),
+        ("topology", "the hardware is right"),
     ] {
         for ranks in SIZES {
             let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(pmix(program))).run().expect_code(0);
@@ -86,6 +87,22 @@ fn the_client_api_under_px() {
             outcome.expect_nothing_left();
         }
     }
+}
+
+#[test]
+fn programs_may_make_progress_themselves() {
+    for ranks in [1, 4] {
+        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("progress"))).run().expect_code(0);
+        outcome.expect_lines(vec!["progress is ours"; ranks]).expect_nothing_left();
+    }
+}
+
+#[test]
+fn hosts_may_open_and_close_the_library() {
+    let library = libpmix().join("libpmix.so.2");
+    Job::new(compiled("reopened")).arg(&library).run().expect_code(0).expect_lines(["30 times opened"]);
+    let outcome = px(["-n", "2"]).arg(compiled("reopened")).arg(library).run().expect_code(0);
+    outcome.expect_lines(["30 times opened", "30 times opened"]).expect_nothing_left();
 }
 
 #[test]

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 const UNSAFE_FILES: &[&str] = &[
     "lib/capi/src/cmem.rs",
     "lib/capi/src/guard.rs",
+    "lib/capi/src/hwloc.rs",
     "lib/capi/src/instance.rs",
     "lib/capi/src/pointer.rs",
     "lib/pmix/src/engine/thread.rs",

@@ -12,6 +12,7 @@ use phalanx_wire::{
 use crate::cmem;
 use crate::element::{self, Place};
 use crate::guard::BAD;
+use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
 use crate::pointer::{self, Opaque, Ptr};
 use crate::to_c::OURS;
@@ -162,23 +163,30 @@ pub(crate) fn regattr(c: &pmix_regattr_t) -> Regattr {
     }
 }
 
-/// The list form of a set of ours. Bitmaps of hwloc are hwloc's: this library does not use it.
+/// The list form of a set of hwloc's or of ours.
 pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
     match c.source.text() {
         _ if c.bitmap.is_null() => Ok(None),
         Some(source) if source == OURS => Ok(text(c.bitmap.cast())),
+        Some(source) if is_hwloc(&source) => {
+            let list = hwloc().and_then(|hwloc| hwloc.list(c.bitmap)).ok_or(Status::ERR_NOT_SUPPORTED)?;
+            Ok(Some(Text::from_bytes(&list)))
+        }
         _ => Err(Status::ERR_NOT_SUPPORTED),
     }
 }
 
-/// The XML of a topology of ours, see [`cpuset`].
+/// The XML of a topology, see [`cpuset`].
 pub(crate) fn topology(c: &pmix_topology_t) -> Result<TopologyBlob, Status> {
-    match c.source.text() {
-        Some(source) if source == OURS => {
-            Ok(TopologyBlob { xml: text(c.topology.cast()), support: Vec::new() })
+    let xml = match c.source.text() {
+        Some(source) if source == OURS => text(c.topology.cast()),
+        Some(source) if is_hwloc(&source) && !c.topology.is_null() => {
+            let xml = hwloc().and_then(|hwloc| hwloc.xml(c.topology)).ok_or(Status::ERR_NOT_SUPPORTED)?;
+            Some(Text::from_bytes(&xml))
         }
-        _ => Err(Status::ERR_NOT_SUPPORTED),
-    }
+        _ => return Err(Status::ERR_NOT_SUPPORTED),
+    };
+    Ok(TopologyBlob { xml, support: Vec::new() })
 }
 
 pub(crate) fn geometry(c: &pmix_geometry_t) -> Geometry {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use phalanx_spec::Status;
-use pmix::{Client, Error, Info};
+use pmix::{Client, Drive, Error, Info};
 
 use crate::client::get::Kept;
 use crate::role::Role;
@@ -77,8 +77,8 @@ pub(crate) fn is_initialized() -> bool {
     read(state()).instance.is_some()
 }
 
-/// One more reference to the instance; the first makes a client.
-pub(crate) fn acquire() -> Result<Arc<Instance>, Status> {
+/// One more reference to the instance; the first makes a client, and decides who makes progress.
+pub(crate) fn acquire(drive: Drive) -> Result<Arc<Instance>, Status> {
     let mut current = write(state());
     if let Some(instance) = current.instance.clone() {
         match (&instance.client, &mut current.serving) {
@@ -87,7 +87,7 @@ pub(crate) fn acquire() -> Result<Arc<Instance>, Status> {
         }
         return Ok(instance);
     }
-    let client = Role::Client(Client::init().map_err(told)?);
+    let client = Role::Client(Client::init_driven(drive).map_err(told)?);
     let instance = Arc::new(Instance { client, kept: Mutex::default() });
     current.instance = Some(instance.clone());
     current.references = 1;

@@ -18,6 +18,7 @@ mod r#gen {
     pub(crate) mod name_block;
 }
 mod guard;
+mod hwloc;
 mod info_list;
 mod instance;
 mod names;

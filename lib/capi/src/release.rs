@@ -4,6 +4,7 @@ use phalanx_spec::DataType;
 
 use crate::cmem;
 use crate::element::{self, Place};
+use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
 use crate::pointer::{Data, Opaque, Plain, Ptr};
 use crate::to_c::OURS;
@@ -170,15 +171,27 @@ releases! {
         cmem::free_argv(c.description);
     }
     pmix_cpuset_t { source: Ptr::NULL, bitmap: Ptr::NULL } |c| {
-        // What hwloc has allocated only hwloc can free.
-        if c.source.text().is_some_and(|source| source == OURS) {
-            cmem::free(c.bitmap);
+        match c.source.text() {
+            Some(source) if source == OURS => cmem::free(c.bitmap),
+            // What hwloc has allocated only hwloc can free.
+            Some(source) if is_hwloc(&source) && !c.bitmap.is_null() => {
+                if let Some(hwloc) = hwloc() {
+                    hwloc.free_bitmap(c.bitmap);
+                }
+            }
+            _ => {}
         }
         cmem::free(c.source);
     }
     pmix_topology_t { source: Ptr::NULL, topology: Ptr::NULL } |c| {
-        if c.source.text().is_some_and(|source| source == OURS) {
-            cmem::free(c.topology);
+        match c.source.text() {
+            Some(source) if source == OURS => cmem::free(c.topology),
+            Some(source) if is_hwloc(&source) && !c.topology.is_null() => {
+                if let Some(hwloc) = hwloc() {
+                    hwloc.destroy_topology(c.topology);
+                }
+            }
+            _ => {}
         }
         cmem::free(c.source);
     }

@@ -7,8 +7,10 @@ use phalanx_wire::{
     Text, Timeval, TopologyBlob, Value,
 };
 
+use crate::client::topology::for_hwloc;
 use crate::cmem;
 use crate::element::{self, Place};
+use crate::hwloc::{HWLOC, hwloc};
 use crate::layout::*;
 use crate::pointer::{self, Data, Opaque, Ptr};
 
@@ -155,12 +157,20 @@ pub(crate) fn regattr(attribute: &Regattr) -> pmix_regattr_t {
     }
 }
 
+/// A bitmap of hwloc's where there is hwloc, else the list of the set.
 pub(crate) fn cpuset(list: &Option<Text>) -> pmix_cpuset_t {
-    pmix_cpuset_t { source: cmem::text(OURS), bitmap: text(list.as_ref()).cast() }
+    match for_hwloc(list.as_ref()).and_then(|list| hwloc()?.bitmap(&list)) {
+        Some(bitmap) => pmix_cpuset_t { source: cmem::text(HWLOC), bitmap },
+        None => pmix_cpuset_t { source: cmem::text(OURS), bitmap: text(list.as_ref()).cast() },
+    }
 }
 
+/// A topology of hwloc's where there is hwloc, else its XML.
 pub(crate) fn topology(topology: &TopologyBlob) -> pmix_topology_t {
-    pmix_topology_t { source: cmem::text(OURS), topology: text(topology.xml.as_ref()).cast() }
+    match for_hwloc(topology.xml.as_ref()).and_then(|xml| hwloc()?.topology(Some(&xml))) {
+        Some(topology) => pmix_topology_t { source: cmem::text(HWLOC), topology },
+        None => pmix_topology_t { source: cmem::text(OURS), topology: text(topology.xml.as_ref()).cast() },
+    }
 }
 
 pub(crate) fn geometry(geometry: &Geometry) -> pmix_geometry_t {

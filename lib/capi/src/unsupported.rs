@@ -20,8 +20,6 @@ macro_rules! not_supported {
 
 // Calls of clients.
 not_supported! {
-    PMIx_Compute_distances PMIx_Compute_distances_nb
-    PMIx_Get_cpuset PMIx_Get_relative_locality PMIx_Load_topology PMIx_Parse_cpuset_string
     PMIx_Register_attributes
 }
 

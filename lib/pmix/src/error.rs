@@ -23,6 +23,8 @@ pub enum Error {
     Key { key: String, reason: NameError },
     /// Keys that begin with `pmix` are the standard's; nobody but the host puts them.
     ReservedKey { key: String },
+    /// The kernel's description of this node cannot be read.
+    Topology { source: phalanx_topo::TopologyError },
     /// A scope that values cannot be put with.
     Scope(phalanx_spec::Scope),
     /// The process was forked after init: its parent has the connection.
@@ -43,6 +45,7 @@ impl Error {
                 Status::ERR_BAD_PARAM
             }
             Error::System { .. } => Status::ERR_IN_ERRNO,
+            Error::Topology { .. } => Status::ERR_NOT_AVAILABLE,
             Error::Announce { .. } => Status::ERR_FILE_WRITE_FAILURE,
             Error::Init { reason, .. } => reason.status(),
             Error::Forked | Error::Ended => Status::ERR_INIT,
@@ -78,6 +81,7 @@ impl fmt::Display for Error {
             Error::ReservedKey { key } => {
                 write!(f, "key {key} cannot be put: names with `pmix` in front are reserved")
             }
+            Error::Topology { source } => write!(f, "reading the hardware of this node: {source}"),
             Error::Scope(scope) => write!(f, "values cannot be put with scope {scope:?}"),
             Error::Forked => f.write_str("the PMIx client belongs to the parent of this forked process"),
             Error::Ended => f.write_str("the PMIx client has ended"),
@@ -92,6 +96,7 @@ impl std::error::Error for Error {
         match self {
             Error::System { source, .. } | Error::Init { source: Some(source), .. } => Some(source),
             Error::Key { reason, .. } => Some(reason),
+            Error::Topology { source } => Some(source),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use phalanx_spec::keys;
 use phalanx_wire::InfoList;
+use pmix::Drive;
 
 use crate::guard::exported;
 use crate::instance;
@@ -13,10 +14,8 @@ exported! {
     /// `proc` (may be NULL) is set to the name of this process.
     fn PMIx_Init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let info = from_c::infos(info, count)?;
-        if info.is_set(keys::EXTERNAL_PROGRESS) {
-            return Err(phalanx_spec::Status::ERR_NOT_SUPPORTED);
-        }
-        let instance = instance::acquire()?;
+        let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
+        let instance = instance::acquire(drive)?;
         proc.write(to_c::proc(instance.client.proc()));
         Ok(())
     }
@@ -29,7 +28,7 @@ exported! {
         i32::from(instance::is_initialized())
     }
 
-    /// Nothing is left to do where a progress thread makes it.
+    /// Does what can be done without waiting, if the program makes progress itself. Callbacks run in here.
     fn PMIx_Progress() {
         if let Ok(instance) = instance::instance() {
             instance.client.progress();

@@ -22,3 +22,4 @@ mod query;
 mod resolve;
 mod session;
 pub(crate) mod spawn;
+pub(crate) mod topology;

@@ -1,0 +1,94 @@
+/* Topology, cpuset and locality of this process; what the library gives must be hwloc's own objects.
+ * OpenPMIx 4.2 is killed by the second half of it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sched.h>
+
+#include "check.h"
+
+/* A function of hwloc's, without its headers. */
+static void *hwloc(const char *name)
+{
+    void *library = dlopen("libhwloc.so.15", RTLD_NOW);
+
+    CHECK(library != NULL, "%s", dlerror());
+    CHECK(dlsym(library, name) != NULL, "%s", dlerror());
+    return dlsym(library, name);
+}
+
+static void topology(void)
+{
+    int (*depth)(void *) = hwloc("hwloc_topology_get_depth");
+    pmix_topology_t topology;
+
+    PMIX_TOPOLOGY_CONSTRUCT(&topology);
+    OK(PMIx_Load_topology(&topology));
+    CHECK(strncmp(topology.source, "hwloc", 5) == 0, "the source is %s", topology.source);
+    CHECK(depth(topology.topology) >= 2, "depth %d", depth(topology.topology));
+    PMIx_Topology_destruct(&topology);
+}
+
+static void cpuset(void)
+{
+    int (*weight)(void *) = hwloc("hwloc_bitmap_weight");
+    pmix_cpuset_t cpuset, parsed;
+    cpu_set_t mine;
+
+    PMIX_CPUSET_CONSTRUCT(&cpuset);
+    PMIX_CPUSET_CONSTRUCT(&parsed);
+    CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0, "no affinity");
+    OK(PMIx_Get_cpuset(&cpuset, PMIX_CPUBIND_PROCESS));
+    CHECK(strncmp(cpuset.source, "hwloc", 5) == 0, "the source is %s", cpuset.source);
+    CHECK(weight(cpuset.bitmap) == CPU_COUNT(&mine), "%d CPUs, I have %d", weight(cpuset.bitmap), CPU_COUNT(&mine));
+    PMIx_Cpuset_destruct(&cpuset);
+    OK(PMIx_Parse_cpuset_string("hwloc:0-3,8", &parsed));
+    CHECK(weight(parsed.bitmap) == 5, "%d CPUs", weight(parsed.bitmap));
+    PMIx_Cpuset_destruct(&parsed);
+    EXPECT(PMIX_ERR_BAD_PARAM, PMIx_Parse_cpuset_string("0-3", &parsed));
+    CHECK(PMIx_Parse_cpuset_string("unheard:0-3", &parsed) != PMIX_SUCCESS, "a source that nobody knows");
+}
+
+static void locality(void)
+{
+    pmix_locality_t shared = 0;
+
+    OK(PMIx_Get_relative_locality("hwloc:SK0:L30:CR0:HT0:NM0", "hwloc:SK0:L30:CR1:HT2:NM0", &shared));
+    CHECK(shared & PMIX_LOCALITY_SHARE_PACKAGE, "0x%x", shared);
+    CHECK(!(shared & PMIX_LOCALITY_SHARE_CORE), "0x%x", shared);
+}
+
+/* Machines without such devices say so. */
+static void distances(void)
+{
+    pmix_device_distance_t *distances = NULL;
+    pmix_topology_t topology;
+    pmix_cpuset_t cpuset;
+    size_t count = 0;
+
+    PMIX_TOPOLOGY_CONSTRUCT(&topology);
+    PMIX_CPUSET_CONSTRUCT(&cpuset);
+    OK(PMIx_Load_topology(&topology));
+    OK(PMIx_Get_cpuset(&cpuset, PMIX_CPUBIND_PROCESS));
+    pmix_status_t status = PMIx_Compute_distances(&topology, &cpuset, NULL, 0, &distances, &count);
+    CHECK(status == PMIX_SUCCESS || status == PMIX_ERR_NOT_FOUND, "%s", PMIx_Error_string(status));
+    CHECK((status == PMIX_SUCCESS) == (count > 0), "%zu distances", count);
+    for (size_t i = 0; i < count; i++)
+        CHECK(distances[i].mindist <= distances[i].maxdist, "%s: %u to %u", distances[i].osname, distances[i].mindist,
+              distances[i].maxdist);
+    if (count > 0)
+        PMIX_DEVICE_DIST_FREE(distances, count);
+    PMIx_Cpuset_destruct(&cpuset);
+    PMIx_Topology_destruct(&topology);
+}
+
+int main(void)
+{
+    start();
+    topology();
+    cpuset();
+    locality();
+    distances();
+    barrier();
+    finish("the hardware is right");
+    return 0;
+}

@@ -1,0 +1,45 @@
+//! The hardware of this node, and which part of it this process has.
+
+use std::path::Path;
+
+use phalanx_topo::{CpuSet, Topology};
+use phalanx_wire::{DeviceDistance, Text};
+
+use crate::error::Error;
+
+/// Packages, caches, cores and devices of this node, as the kernel describes them (`PMIx_Load_topology`).
+pub fn topology() -> Result<Topology, Error> {
+    Topology::read(Path::new("/")).map_err(|source| Error::Topology { source })
+}
+
+/// The CPUs that this process may run on (`PMIx_Get_cpuset`).
+pub fn process_cpus() -> Result<CpuSet, Error> {
+    cpus_of(Some(rustix::process::getpid()))
+}
+
+/// The CPUs that the calling thread may run on.
+pub fn thread_cpus() -> Result<CpuSet, Error> {
+    cpus_of(None)
+}
+
+/// How far the devices of this node, which is named `host`, are from these CPUs (`PMIx_Compute_distances`).
+pub fn device_distances(host: &str, cpus: &CpuSet) -> Result<Vec<DeviceDistance>, Error> {
+    let topology = topology()?;
+    let told = topology.device_distances(cpus).into_iter().map(|one| DeviceDistance {
+        uuid: one.device.uuid(host).map(|uuid| Text::from(uuid.as_str())),
+        os_name: Some(Text::from(one.device.name.as_str())),
+        device_type: one.device.kind.bit(),
+        min: one.nearest,
+        max: one.farthest,
+    });
+    Ok(told.collect())
+}
+
+fn cpus_of(process: Option<rustix::process::Pid>) -> Result<CpuSet, Error> {
+    let set = rustix::thread::sched_getaffinity(process).map_err(|errno| Error::System {
+        doing: "asking on which CPUs this process may run",
+        source: errno.into(),
+    })?;
+    let cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    Ok(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+}
