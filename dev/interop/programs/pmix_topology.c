@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <sched.h>
 
+#include <pmix_server.h>
+
 #include "check.h"
 
 /* A function of hwloc's, without its headers. */
@@ -51,10 +53,22 @@ static void cpuset(void)
 static void locality(void)
 {
     pmix_locality_t shared = 0;
+    char *text = NULL;
+    pmix_cpuset_t cpuset;
 
     OK(PMIx_Get_relative_locality("hwloc:SK0:L30:CR0:HT0:NM0", "hwloc:SK0:L30:CR1:HT2:NM0", &shared));
     CHECK(shared & PMIX_LOCALITY_SHARE_PACKAGE, "0x%x", shared);
     CHECK(!(shared & PMIX_LOCALITY_SHARE_CORE), "0x%x", shared);
+    PMIX_CPUSET_CONSTRUCT(&cpuset);
+    OK(PMIx_Parse_cpuset_string("hwloc:0", &cpuset));
+    OK(PMIx_server_generate_locality_string(&cpuset, &text));
+    OK(PMIx_Get_relative_locality(text, text, &shared));
+    CHECK(shared & PMIX_LOCALITY_SHARE_HWTHREAD, "%s shares 0x%x", text, shared);
+    free(text);
+    OK(PMIx_server_generate_cpuset_string(&cpuset, &text));
+    CHECK(strcmp(text, "hwloc:0") == 0, "%s", text);
+    free(text);
+    PMIx_Cpuset_destruct(&cpuset);
 }
 
 /* Machines without such devices say so. */

@@ -58,8 +58,7 @@ macro_rules! servers_lack {
 // Calls of servers.
 servers_lack! {
     PMIx_server_collect_inventory PMIx_server_collect_job_info PMIx_server_deliver_inventory
-    PMIx_server_deregister_resources PMIx_server_generate_cpuset PMIx_server_generate_cpuset_string
-    PMIx_server_generate_locality_string PMIx_server_register_resources
+    PMIx_server_deregister_resources PMIx_server_register_resources
 }
 
 // Calls of tools, which have therefore not been begun.

@@ -59,17 +59,24 @@ exported! {
 
     /// Takes `hwloc:0-3,8`, as `PMIx_server_generate_cpuset_string` writes it.
     fn PMIx_Parse_cpuset_string(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Code {
-        instance()?;
-        let text = from_c::name(text)?;
-        if to.is_null() {
-            return Err(BAD);
-        }
-        let (source, list) = text.split_once(':').ok_or(BAD)?;
-        if !is_hwloc(source.as_bytes()) {
-            return Err(Status::ERR_NOT_SUPPORTED);
-        }
-        CpuSet::from_list(list).map_err(|_| BAD)?;
-        to.write(to_c::cpuset(&Some(Text::from(list))));
+        parse(text, to)
+    }
+
+    fn PMIx_server_generate_cpuset(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Code {
+        parse(text, to)
+    }
+
+    fn PMIx_server_generate_cpuset_string(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Code {
+        let cpus = listed(cpuset, to)?;
+        to.write(cmem::text(format!("hwloc:{cpus}").as_bytes()));
+        Ok(())
+    }
+
+    /// Which packages, caches, cores ... of this node these CPUs are in, for `PMIx_Get_relative_locality`.
+    fn PMIx_server_generate_locality_string(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Code {
+        let cpus = listed(cpuset, to)?;
+        let locality = pmix::topology().map_err(told)?.locality_string(&cpus);
+        to.write(cmem::text(format!("hwloc:{locality}").as_bytes()));
         Ok(())
     }
 
@@ -116,6 +123,30 @@ exported! {
             callback(Status::SUCCESS.0, array, found.len(), cbdata, Some(release_distances), all);
         })
     }
+}
+
+fn parse(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Result<(), Status> {
+    instance()?;
+    let text = from_c::name(text)?;
+    if to.is_null() {
+        return Err(BAD);
+    }
+    let (source, list) = text.split_once(':').ok_or(BAD)?;
+    if !is_hwloc(source.as_bytes()) {
+        return Err(Status::ERR_NOT_SUPPORTED);
+    }
+    let list = Text::from(list);
+    cpus_in(&list)?;
+    to.write(to_c::cpuset(&Some(list)));
+    Ok(())
+}
+
+fn listed(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Result<CpuSet, Status> {
+    instance()?;
+    if to.is_null() {
+        return Err(BAD);
+    }
+    cpus_in(&from_c::cpuset(&cpuset.read().ok_or(BAD)?)?.ok_or(BAD)?)
 }
 
 fn measured(
