@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use phalanx_core::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, Verdict};
-use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
+use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, CloseReason, ConnId, Event, HandlerId, Input, LookupRequest, Machine, Outbox, Output, PeerCred,
     Time, Waiting,
@@ -66,6 +66,7 @@ impl WiredServer {
             system_tmpdir: "/tmp".to_owned(),
             owner_uid: UID,
             tool_support: false,
+            modex: ModexForm::Compact,
             seed: [7; 32],
         });
         WiredServer {

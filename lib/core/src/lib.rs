@@ -22,6 +22,6 @@ pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
     Time,
 };
-pub use server::{Server, ServerCall, ServerConfig, ServerReturn};
+pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, Realm, Store};

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use phalanx_core::host::GroupFormed;
 use phalanx_core::job::{JobApp, JobNode, JobProc};
 use phalanx_core::{
-    CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred,
-    Server, ServerCall, ServerConfig, ServerReturn, Time,
+    CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, ModexForm, Outbox, Output,
+    PeerCred, Server, ServerCall, ServerConfig, ServerReturn, Time,
 };
 use phalanx_spec::{Command, Rank, Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
@@ -429,6 +429,7 @@ fn server() -> Server {
         system_tmpdir: "/tmp".into(),
         owner_uid: 0,
         tool_support: true,
+        modex: ModexForm::Compact,
         seed: [0; 32],
     })
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use phalanx_core::server::{Server, ServerConfig};
+use phalanx_core::server::{ModexForm, Server, ServerConfig};
 use phalanx_core::{Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
@@ -75,6 +75,7 @@ impl Running {
                 system_tmpdir,
                 owner_uid: geteuid().as_raw(),
                 tool_support: true,
+                modex: ModexForm::Compact,
                 seed,
             });
             let config = NodeConfig {

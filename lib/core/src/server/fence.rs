@@ -5,13 +5,15 @@
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Blob, Info, InfoList, ProcId};
 use tracing::warn;
 
 use super::collective::{Kind, Signature};
 use super::directive::unknown;
 use super::host::{Then, as_failure};
-use super::modex::Contribution;
+use super::modex::openpmix::{self, Positions};
+use super::modex::{Contribution, ModexForm};
 use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
@@ -33,7 +35,7 @@ impl Server {
             return self.end_fence(cx, id, Status::SUCCESS);
         }
         let data = if collective.info.is_set(keys::COLLECT_DATA) {
-            self.contribution(collective.expected.iter())
+            self.contribution(collective.expected.iter(), procs)
         } else {
             Blob::default()
         };
@@ -42,26 +44,39 @@ impl Server {
     }
 
     /// What these local processes have committed for others.
-    fn contribution<'a>(&self, procs: impl Iterator<Item = &'a ProcId>) -> Blob {
-        let mut contribution = Contribution::new();
-        for proc in procs {
-            if let Some(client) = self.client(proc).filter(|client| !client.committed.remote.is_empty()) {
-                contribution.add(proc, &client.committed.remote);
+    fn contribution<'a>(&'a self, procs: impl Iterator<Item = &'a ProcId>, participants: &[ProcId]) -> Blob {
+        let committed = procs.filter_map(|proc| {
+            let remote = &self.client(proc)?.committed.remote;
+            (!remote.is_empty()).then_some((proc, remote))
+        });
+        match self.config.modex {
+            ModexForm::OpenPmix => openpmix::encode_fence(&self.positions(participants), committed),
+            ModexForm::Compact => {
+                let mut contribution = Contribution::new();
+                committed.for_each(|(proc, values)| contribution.add(proc, values));
+                contribution.into_blob()
             }
         }
-        contribution.into_blob()
+    }
+
+    fn positions(&self, participants: &[ProcId]) -> Positions {
+        Positions::new(participants, |nspace| u32::try_from(self.jobs.get(nspace)?.size()).ok())
     }
 
     pub(super) fn on_fence_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
         let status = match reply {
-            HostReply::Modex(Ok(blob)) => self.store_modex(cx, &blob),
+            HostReply::Modex(Ok(blob)) => self.store_modex(cx, id, &blob),
             other => as_failure(other.status()),
         };
         self.end_fence(cx, id, status);
     }
 
-    fn store_modex(&mut self, cx: &mut Cx<'_>, blob: &Blob) -> Status {
-        match self.modex.store(blob) {
+    fn store_modex(&mut self, cx: &mut Cx<'_>, id: u64, blob: &Blob) -> Status {
+        let stored = match self.config.modex {
+            ModexForm::Compact => self.modex.store(blob),
+            ModexForm::OpenPmix => self.store_foreign(id, blob),
+        };
+        match stored {
             Ok(procs) => {
                 for proc in procs {
                     self.retry_gets_of(cx, &proc);
@@ -73,6 +88,16 @@ impl Server {
                 Status::ERR_UNPACK_FAILURE
             }
         }
+    }
+
+    fn store_foreign(&mut self, id: u64, blob: &Blob) -> Result<Vec<ProcId>, DecodeError> {
+        let procs = self.collective(id).map(|collective| collective.signature.procs.clone());
+        let positions = self.positions(procs.as_deref().unwrap_or_default());
+        let owners = openpmix::decode_fence(&positions, blob)?.into_iter().map(|(proc, values)| {
+            self.modex.insert(&proc, values);
+            proc
+        });
+        Ok(owners.collect())
     }
 
     fn end_fence(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {

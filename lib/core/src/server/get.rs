@@ -12,13 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
+use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Blob, Info, InfoList, Key, Kval, Nspace, ProcId, Value};
 use tracing::warn;
 
 use super::directive::{refuse_unknown, timeout};
 use super::host::{Then, as_failure};
 use super::limits::KEY_WAIT;
-use super::modex::Contribution;
+use super::modex::{Contribution, ModexForm, openpmix};
 use super::peer::Asker;
 use super::registry::{Client, Job, Stage, index};
 use super::timers::{Timer, TimerId};
@@ -279,8 +280,8 @@ impl Server {
     pub(super) fn on_direct_modex_answered(&mut self, cx: &mut Cx<'_>, target: &ProcId, reply: HostReply) {
         self.gets.asked.remove(target);
         let outcome = match reply {
-            HostReply::Modex(Ok(blob)) => match self.modex.store(&blob) {
-                Ok(_) => Ok(()),
+            HostReply::Modex(Ok(blob)) => match self.store_direct_modex(target, &blob) {
+                Ok(()) => Ok(()),
                 Err(error) => {
                     warn!(%target, %error, "the answer of another server cannot be read");
                     Err(Status::ERR_UNPACK_FAILURE)
@@ -294,6 +295,19 @@ impl Server {
             match outcome {
                 Err(status) if waits_for_host => self.end(cx, id, Err(status)),
                 _ => self.retry(cx, id, waits_for_host),
+            }
+        }
+    }
+
+    fn store_direct_modex(&mut self, target: &ProcId, blob: &Blob) -> Result<(), DecodeError> {
+        match self.config.modex {
+            ModexForm::Compact => self.modex.store(blob).map(|_| ()),
+            // The host has registered the job instead.
+            ModexForm::OpenPmix if blob.is_empty() => Ok(()),
+            ModexForm::OpenPmix => {
+                let values = openpmix::decode_one(blob)?;
+                self.modex.insert(target, values);
+                Ok(())
             }
         }
     }
@@ -420,11 +434,15 @@ impl Server {
     }
 
     fn contribution_of(&self, proc: &ProcId) -> Blob {
-        let mut contribution = Contribution::new();
-        if let Some(client) = self.client(proc) {
-            contribution.add(proc, &client.committed.remote);
+        let Some(client) = self.client(proc) else { return Blob::default() };
+        match self.config.modex {
+            ModexForm::OpenPmix => openpmix::encode_one(&client.committed.remote),
+            ModexForm::Compact => {
+                let mut contribution = Contribution::new();
+                contribution.add(proc, &client.committed.remote);
+                contribution.into_blob()
+            }
         }
-        contribution.into_blob()
     }
 
     pub(super) fn explain_gets(&self, waiting: &mut Vec<Waiting>) {

@@ -55,6 +55,7 @@ use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
+pub use modex::ModexForm;
 pub use own::OWN;
 use peer::{Asker, Conn};
 use timers::Timer;
@@ -72,6 +73,8 @@ pub struct ServerConfig {
     /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
     pub tool_support: bool,
+    /// How it tells other servers of the same jobs what was committed here.
+    pub modex: ModexForm,
     /// Random bytes for what must not be guessed.
     pub seed: [u8; 32],
 }

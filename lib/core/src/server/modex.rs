@@ -1,8 +1,9 @@
 //! What processes of other nodes have committed, and the blobs in which servers tell each other of it.
 //!
-//! A blob is one packed byte object per process: who, then key and value pairs. Blobs of several servers are
-//! simply put behind each other. Only our own servers read them. They are kept as they came: of a job of a million ranks a
-//! node's processes ask for few.
+//! In our own form a blob is one packed byte object per process: who, then key and value pairs. Blobs of several servers are
+//! simply put behind each other. They are kept as they came: of a job of a million ranks a node's processes ask for few.
+
+pub(super) mod openpmix;
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,15 @@ use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId, Value};
 
 /// How servers pack for each other.
 const FORMAT: Format = Format { generation: Generation::V41, described: false };
+
+/// In which form servers tell each other what their processes have committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModexForm {
+    /// Our own: all servers of a job are ours.
+    Compact,
+    /// That of OpenPMIx 4.2 and 5.0: the host may have servers of either kind.
+    OpenPmix,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Modex {
@@ -30,12 +40,8 @@ impl Contribution {
     }
 
     pub(super) fn add(&mut self, proc: &ProcId, values: &BTreeMap<Key, Value>) {
-        let mut one = Writer::new(FORMAT);
-        one.put(proc);
-        for (key, value) in values {
-            one.put(&Kval { key: key.clone(), value: value.clone() });
-        }
-        self.writer.put(&Blob::from(one.into_bytes()));
+        let values = values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
+        self.writer.put(&pack(proc, values));
     }
 
     pub(super) fn into_blob(self) -> Blob {
@@ -57,6 +63,11 @@ impl Modex {
         Ok(procs)
     }
 
+    /// Stores what one process has committed.
+    pub(super) fn insert(&mut self, proc: &ProcId, values: Vec<Kval>) {
+        self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, pack(proc, values.into_iter()));
+    }
+
     /// What a process has committed, as far as it was told here.
     pub(super) fn get(&self, proc: &ProcId) -> Option<Vec<Kval>> {
         self.jobs.get(&proc.nspace)?.get(&proc.rank).map(unpack)
@@ -74,6 +85,15 @@ impl Modex {
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.jobs.remove(nspace);
     }
+}
+
+fn pack(proc: &ProcId, values: impl Iterator<Item = Kval>) -> Blob {
+    let mut one = Writer::new(FORMAT);
+    one.put(proc);
+    for kval in values {
+        one.put(&kval);
+    }
+    one.into_bytes().into()
 }
 
 /// The values of one process. What cannot be read ends them: our own servers wrote it, and of this format.

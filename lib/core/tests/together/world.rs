@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::job::{JobApp, JobNode, JobProc};
-use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
+use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, CloseReason, ConnId, Event,
     HandlerId, HostCallId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Store, Time,
@@ -385,6 +385,7 @@ impl TestServer {
             system_tmpdir: "/tmp".into(),
             owner_uid: UID,
             tool_support: false,
+            modex: ModexForm::Compact,
             seed: [7; 32],
         });
         TestServer { machine, calls: 0, modex_for: BTreeMap::new() }

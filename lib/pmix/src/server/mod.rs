@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use phalanx_core::{
-    ClientCall, DeliveryId, HandlerId, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
+    ClientCall, DeliveryId, HandlerId, ModexForm, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
     ServerProcessReturn, ServerReturn, Store, Verdict, Waiting,
 };
 use phalanx_spec::Status;
@@ -62,6 +62,7 @@ impl Server {
             system_tmpdir: options.system_tmpdir(),
             owner_uid: geteuid().as_raw(),
             tool_support: options.tool_support,
+            modex: ModexForm::OpenPmix,
             seed,
         };
         let machine = ServerProcess::new(config.clone(), getegid().as_raw());

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test without the harness that clippy knows")]
 
+mod hosted;
+mod hosts;
 mod ranks;
 mod server;
 
@@ -37,6 +39,12 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("nobody_listens", 1, nobody_listens),
     ("turned_away", 1, turned_away),
     ("alone", 1, alone),
+    ("two_nodes", 4, hosts::two_nodes),
+    ("late_host", 2, hosts::late_host),
+    ("host_panics", 2, hosts::host_panics),
+    ("host_driven", 2, hosts::host_driven),
+    ("own_process", 1, hosts::own_process),
+    ("every_upcall", 1, hosts::every_upcall),
 ];
 
 type Part = fn(Stage);
@@ -75,8 +83,12 @@ fn main() -> ExitCode {
 
 impl Stage {
     fn start(&self, rank: u32, change: impl FnOnce(&mut Command)) -> Child {
+        self.start_with(self.server.environment(rank), change)
+    }
+
+    fn start_with(&self, environment: Vec<(String, String)>, change: impl FnOnce(&mut Command)) -> Child {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env(RANK, self.name).envs(self.server.environment(rank)).stdin(Stdio::null());
+        command.env(RANK, self.name).envs(environment).stdin(Stdio::null());
         change(&mut command);
         command.spawn().unwrap()
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix::{Client, Error, Info, InitError, Query, Range, Scope, Status, Value, Verdict, keys};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, hosted};
 
 const CODE: Status = Status(-3000);
 
@@ -29,6 +29,12 @@ pub(crate) fn run(scenario: &str) {
         "nobody_listens" => nobody_listens(),
         "turned_away" => turned_away(),
         "alone" => alone(),
+        "two_nodes" => hosted::two_nodes(),
+        "late_host" => hosted::late_host(),
+        "host_panics" => hosted::host_panics(),
+        "host_driven" => hosted::host_driven(),
+        "own_process" => hosted::own_process(),
+        "every_upcall" => hosted::every_upcall(),
         other => panic!("no scenario {other}"),
     }
 }

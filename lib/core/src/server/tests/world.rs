@@ -21,7 +21,7 @@ use crate::job::{JobApp, JobInfo, JobNode, JobProc};
 use crate::machine::{
     CallId, CloseReason, ConnId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
 };
-use crate::server::{Server, ServerCall, ServerConfig, ServerReturn};
+use crate::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 
 pub(super) const UID: u32 = 1000;
 
@@ -88,6 +88,7 @@ pub(super) fn config() -> ServerConfig {
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
         tool_support: true,
+        modex: ModexForm::Compact,
         seed: [7; 32],
     }
 }
