@@ -382,6 +382,10 @@ impl<S: RankServer> World<S> {
                     }
                 }
             }
+            Effect::Measure { survey, pids } => {
+                let procs = pids.into_iter().map(|(rank, _)| (rank, u64::from(rank + 1) << 20)).collect();
+                self.input(id, Input::Measured { survey, daemon: Some(1 << 24), procs });
+            }
             Effect::Send { .. } | Effect::Close { .. } => {}
         }
     }

@@ -26,6 +26,7 @@ use crate::post::Posts;
 use crate::procs::Job;
 use crate::ranges::Ranges;
 use crate::root::Root;
+use crate::survey::Survey;
 use crate::timers::{Timer, Timers};
 use crate::tree::Tree;
 
@@ -104,6 +105,7 @@ pub(crate) enum Call {
         asker: NodeId,
         id: u64,
     },
+    Explain(Survey),
     /// Nothing depends on the answer.
     Told(&'static str),
 }
@@ -197,6 +199,7 @@ impl Daemon {
             Input::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
             Input::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
             Input::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
+            Input::Measured { survey, daemon, procs } => self.on_measured(cx, survey, daemon, procs),
             // Connections belong to the server; time is looked at after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
             Input::Tick => {}
@@ -225,6 +228,7 @@ impl Daemon {
             Down::Start(desc) => self.on_start(cx, desc),
             Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
             Down::Cleanup { op, request } => self.on_cleanup(cx, op, request),
+            Down::Survey(survey) => self.on_survey(cx, survey),
             Down::Dead { nspace, ranks } => self.on_dead(cx, nspace, ranks),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
@@ -298,6 +302,11 @@ impl Daemon {
             (Some(Call::Modex { asker, id }), ServerReturn::Done(status)) => {
                 self.answer_modex(cx, asker, id, Err(status));
             }
+            (Some(Call::Explain(survey)), ServerReturn::Waiting(waiting)) => {
+                self.on_explained(cx, survey, waiting);
+            }
+            // A server that cannot tell waits for nothing that it could tell of.
+            (Some(Call::Explain(survey)), _) => self.on_explained(cx, survey, Vec::new()),
             (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
                 tracing::warn!(what, %status, "the server refused");
             }
@@ -336,6 +345,7 @@ impl Daemon {
         let mut waiting = self.explain_gathers();
         waiting.extend(self.explain_modexes());
         waiting.extend(self.explain_lookups());
+        waiting.extend(self.explain_surveys());
         waiting.extend(self.explain_boot());
         waiting
     }

@@ -12,6 +12,7 @@ use crate::control::Control;
 use crate::job::{ExitStatus, JobEnd, JobRequest};
 use crate::map::{JobMap, NodeResources};
 use crate::msg::{Msg, NodeId};
+use crate::survey::Survey;
 
 /// What happened at this node.
 #[derive(Debug)]
@@ -106,6 +107,13 @@ pub enum Input<'a> {
         proc: ProcId,
     },
 
+    /// The answer to [`Effect::Measure`]: bytes in memory of this daemon, and of those processes that could be looked at.
+    Measured {
+        survey: Survey,
+        daemon: Option<u64>,
+        procs: Vec<(u32, u64)>,
+    },
+
     Tick,
 }
 
@@ -176,6 +184,11 @@ pub enum Effect {
     Forget {
         nspace: Nspace,
         scratch: Option<Text>,
+    },
+    /// Look how much memory these processes (rank and pid) have, and this daemon.
+    Measure {
+        survey: Survey,
+        pids: Vec<(u32, u32)>,
     },
     /// The DVM is over.
     Stop,

@@ -17,6 +17,7 @@ use crate::daemon::{Cx, Daemon, Local};
 use crate::msg::{Down, Gather, Msg, NodeId};
 use crate::procs::EndGroup;
 use crate::ranges::Ranges;
+use crate::survey::{Found, Subject, Survey};
 use crate::tree::Tree;
 
 /// Names one operation; equal on all daemons that take part.
@@ -27,6 +28,8 @@ pub enum OpId {
     /// All processes of the job have ended and their output is out.
     Ended(Nspace),
     Collective(Collective),
+    /// The root has asked the daemons for something.
+    Survey(Survey),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,6 +68,7 @@ pub enum Part {
     /// Rank and pid of the processes that run.
     Pids(Vec<(u32, u32)>),
     Ends(Vec<EndGroup>),
+    Found(Box<Found>),
     /// Somebody could not take part.
     Failed(Status),
 }
@@ -164,6 +168,10 @@ impl Daemon {
     fn participants(&self, op: &OpId) -> Option<Ranges> {
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
+            OpId::Survey(survey) => match &survey.of {
+                Subject::Procs { nspace, .. } => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
+                Subject::Waits => Some(Ranges::first(self.tree.size())),
+            },
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
                 for members in collective.members.iter() {
@@ -209,6 +217,11 @@ impl Daemon {
                 let nspace = nspace.clone();
                 self.cast(cx, open.participants, Down::Done { op, outcome: Ok(Settled::Nothing) });
                 self.inbox.push_back(Local::Ended { nspace, part });
+            }
+            (OpId::Survey(survey), part) => {
+                let survey = survey.clone();
+                self.cast(cx, open.participants, Down::Done { op, outcome: Ok(Settled::Nothing) });
+                self.surveyed(cx, &survey, part);
             }
             (OpId::Collective(collective), part) => {
                 let outcome = match missing.is_empty() {
@@ -257,6 +270,7 @@ impl Daemon {
         };
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
+            OpId::Survey(_) => Vec::new(),
             OpId::Collective(c) => {
                 c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
             }
@@ -313,6 +327,7 @@ impl Part {
             (Part::Infos(infos), Part::Infos(more)) => infos.extend(more),
             (Part::Pids(pids), Part::Pids(more)) => pids.extend(more),
             (Part::Ends(ends), Part::Ends(more)) => EndGroup::merge(ends, more),
+            (Part::Found(found), Part::Found(more)) => found.merge(*more),
             // One binary on all daemons: an operation has parts of one kind.
             (_, _) => {}
         }
@@ -324,6 +339,7 @@ impl OpId {
         match self {
             OpId::Started(_) => "start of a job",
             OpId::Ended(_) => "end of a job",
+            OpId::Survey(_) => "survey",
             OpId::Collective(collective) => match collective.kind {
                 Kind::Fence => "fence",
                 Kind::Connect => "connect",
@@ -338,6 +354,10 @@ impl OpId {
     fn subject(&self) -> String {
         match self {
             OpId::Started(nspace) | OpId::Ended(nspace) => nspace.to_string(),
+            OpId::Survey(Survey { of: Subject::Procs { nspace, .. }, .. }) => {
+                format!("processes of {nspace}")
+            }
+            OpId::Survey(_) => "what is waited for".to_owned(),
             OpId::Collective(collective) => {
                 let members = collective.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
                 let mut subject = members.collect::<Vec<_>>().join(" ");
@@ -353,6 +373,7 @@ impl OpId {
     pub fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             OpId::Started(job) | OpId::Ended(job) => job == nspace,
+            OpId::Survey(survey) => survey.of.concerns(nspace),
             OpId::Collective(collective) => collective.members.iter().any(|m| m.nspace == *nspace),
         }
     }

@@ -152,8 +152,7 @@ impl Daemon {
                 self.refuse(cx, origin, request, Status::SUCCESS);
             }
             HostOp::Query { from, queries } => {
-                let reply = self.query(from, queries);
-                self.answer(cx, origin, request, reply);
+                self.query(cx, origin, request, from, queries);
             }
             HostOp::ToolConnected { claims, .. } => self.admit_tool(cx, origin, request, claims.as_ref()),
             HostOp::Log { from, data, directives } => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{Rank, Status};
+use phalanx_spec::{ProcState, Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::hosts::HostEntry;
@@ -83,6 +83,22 @@ impl ExitStatus {
 
     pub fn is_success(self) -> bool {
         self == ExitStatus::Code(0)
+    }
+}
+
+/// The state of a process that is no more.
+pub(crate) fn ended_state(
+    status: Option<ExitStatus>,
+    killed_by_us: bool,
+    lost_connection: bool,
+) -> ProcState {
+    match status {
+        None => ProcState::FAILED_TO_START,
+        Some(_) if killed_by_us => ProcState::KILLED_BY_CMD,
+        Some(ExitStatus::Signal { .. }) => ProcState::ABORTED_BY_SIG,
+        Some(ExitStatus::Code(0)) if lost_connection => ProcState::TERM_WO_SYNC,
+        Some(ExitStatus::Code(0)) => ProcState::TERMINATED,
+        Some(ExitStatus::Code(_)) => ProcState::TERM_NON_ZERO,
     }
 }
 

@@ -19,6 +19,7 @@ use crate::effect::SpawnFailure;
 use crate::gather::{Collective, OpId, Outcome, Part};
 use crate::job::ProcEnd;
 use crate::ranges::Ranges;
+use crate::survey::Survey;
 
 /// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
 /// started them, and the link is refused.
@@ -97,6 +98,8 @@ pub enum Down {
         op: Collective,
         request: Arc<CleanupRequest>,
     },
+    /// Tell what you know.
+    Survey(Survey),
     /// Processes that have failed while their job goes on: nobody waits for them any more.
     Dead {
         nspace: Nspace,

@@ -60,7 +60,7 @@ impl Daemon {
     }
 
     /// What the nodes offer, with what other jobs have taken, and their numbers.
-    fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
+    pub(crate) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
         let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
         let jobs = self.root.iter().flat_map(|root| root.jobs.values());
         for desc in jobs.map(|job| &job.desc) {

@@ -54,7 +54,7 @@ pub(crate) struct Proc {
     pub(crate) open: [bool; 2],
     /// What our server wants to know before it gives the process up.
     losses: Vec<HostCallId>,
-    status: Option<ExitStatus>,
+    pub(crate) status: Option<ExitStatus>,
     after: Duration,
     settled: bool,
 }
@@ -359,6 +359,7 @@ impl Daemon {
         }
         if self.me == NodeId::ROOT {
             self.tell_end(cx, nspace);
+            self.end_surveys_of(cx, nspace);
         }
     }
 
@@ -368,7 +369,7 @@ impl Daemon {
         job.dead.add(ranks);
         let concerned = |op: &OpId| match op {
             OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
-            OpId::Started(_) | OpId::Ended(_) => false,
+            OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
         };
         self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
         self.modexes_without_ranks(cx, nspace, ranks);
@@ -380,7 +381,7 @@ impl Daemon {
 }
 
 impl Proc {
-    fn lost_connection(&self) -> bool {
+    pub(crate) fn lost_connection(&self) -> bool {
         matches!(self.pmix, Pmix::Connected | Pmix::Lost)
     }
 }

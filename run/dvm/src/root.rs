@@ -18,12 +18,14 @@ use crate::desc::JobDesc;
 use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
 use crate::gather::{OpId, Part};
+use crate::history::{History, Past};
 use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
 use crate::msg::{Down, NodeId};
 use crate::procs::{EndGroup, SIGKILL, SIGTERM};
 use crate::publish::Store;
 use crate::ranges::Ranges;
 use crate::stdin::StdinFlow;
+use crate::survey::Surveys;
 use crate::timers::Timer;
 use crate::tool::Tools;
 
@@ -36,6 +38,8 @@ pub(crate) struct Root {
     pub(crate) last_context: u64,
     pub(crate) spreads: Spreads,
     pub(crate) tools: Tools,
+    pub(crate) surveys: Surveys,
+    pub(crate) history: History,
     lost: BTreeSet<NodeId>,
     shutting_down: bool,
 }
@@ -83,6 +87,8 @@ impl Root {
             last_context: 0,
             spreads: Spreads::default(),
             tools: Tools::default(),
+            surveys: Surveys::default(),
+            history: History::default(),
             lost: BTreeSet::new(),
             shutting_down: false,
         }
@@ -316,8 +322,12 @@ impl Daemon {
     pub(crate) fn tell_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.root.as_mut().and_then(|root| root.jobs.remove(nspace)) else { return };
         self.answer_spawn_of(cx, &job);
+        let (desc, since) = (job.desc.clone(), job.since);
         let end = self.job_end(cx.now, job);
         self.tell_job_end_event(cx, &end);
+        if let Some(root) = &mut self.root {
+            root.history.add(Past { desc, end: end.clone(), since, ended: cx.now });
+        }
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
     }
@@ -403,25 +413,35 @@ impl Daemon {
     }
 }
 
-impl RootJob {
+impl JobVerdict {
     /// As a query for the job's status is answered.
     pub(crate) fn status(&self) -> Status {
-        match (&self.verdict, self.running) {
-            (None, _) => Status::SUCCESS,
-            (Some(JobVerdict::Success), _) => Status::SUCCESS,
-            (Some(JobVerdict::Aborted { .. }), _) => Status::ERR_JOB_ABORTED,
-            (Some(JobVerdict::NotStarted { .. }), _) => Status::ERR_JOB_FAILED_TO_LAUNCH,
-            (Some(JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. }), _) => Status::ERR_JOB_CANCELED,
-            (Some(JobVerdict::NodeLost { .. }), _) => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
-            (Some(JobVerdict::Failed { first }), _) => match first.status {
+        match self {
+            JobVerdict::Success => Status::SUCCESS,
+            JobVerdict::Aborted { .. } => Status::ERR_JOB_ABORTED,
+            JobVerdict::NotStarted { .. } => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. } => Status::ERR_JOB_CANCELED,
+            JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
+            JobVerdict::Failed { first } => match first.status {
                 Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
                 _ => Status::ERR_JOB_NON_ZERO_TERM,
             },
         }
     }
-}
 
-impl JobVerdict {
+    /// In one word, for tables.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            JobVerdict::Success => "success",
+            JobVerdict::Failed { .. } => "failed",
+            JobVerdict::Aborted { .. } => "aborted",
+            JobVerdict::NotStarted { .. } => "not started",
+            JobVerdict::TimedOut { .. } => "timed out",
+            JobVerdict::Cancelled { .. } => "cancelled",
+            JobVerdict::NodeLost { .. } => "node lost",
+        }
+    }
+
     /// What the launcher exits with.
     pub fn exit_code(&self) -> i32 {
         match self {

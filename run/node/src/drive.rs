@@ -256,6 +256,11 @@ impl<D: Decide> Owner<D> {
                 self.procs.forget(&nspace, scratch.as_ref(), &mut self.session);
                 self.cleanups.job_ended(&nspace);
             }
+            Effect::Measure { survey, pids } => {
+                let measured = |(rank, pid): (u32, u32)| Some((rank, resident(&pid.to_string())?));
+                let procs = pids.into_iter().filter_map(measured).collect();
+                self.news.push(Input::Measured { survey, daemon: resident("self"), procs });
+            }
             Effect::Stop => self.stopping = true,
             // Daemons on other machines cannot be reached yet.
             Effect::Connect { to, .. } => self.news.push(Input::LinkDown { peer: to }),
@@ -418,6 +423,14 @@ async fn sleep_until(moment: Option<tokio::time::Instant>) {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
+}
+
+/// Bytes that a process has in memory.
+fn resident(pid: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 const QUEUE: usize = 256;

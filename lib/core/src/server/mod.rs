@@ -102,6 +102,8 @@ pub enum ServerCall {
     Output { source: ProcId, channel: IofChannel, data: Blob },
     /// Answer: `Done`.
     DefineProcessSet { name: String, members: Vec<ProcId> },
+    /// What does the server wait for? Answer: `Waiting`.
+    Explain,
     /// Answer: `Done`.
     DeleteProcessSet { name: String },
 }
@@ -110,6 +112,7 @@ pub enum ServerCall {
 pub enum ServerReturn {
     Done(Status),
     Environment(Vec<(String, String)>),
+    Waiting(Vec<Waiting>),
     Modex(Result<Blob, Status>),
 }
 
@@ -175,6 +178,10 @@ impl Server {
             ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
             ServerCall::SetupFork(proc) => {
                 let result = ServerReturn::Environment(self.setup_fork(&proc));
+                return cx.out.push(Output::Return { id, result });
+            }
+            ServerCall::Explain => {
+                let result = ServerReturn::Waiting(self.explain());
                 return cx.out.push(Output::Return { id, result });
             }
             ServerCall::DirectModex { proc, key } => return self.on_direct_modex(cx, id, proc, key),

@@ -1,0 +1,48 @@
+//! Jobs that have ended: what is known of them is kept for a while, for those who ask too late.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use phalanx_core::Time;
+use phalanx_wire::Nspace;
+
+use crate::desc::JobDesc;
+use crate::job::JobEnd;
+
+/// Root only: the last jobs, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    jobs: VecDeque<Past>,
+    ranks: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Past {
+    pub(crate) desc: Arc<JobDesc>,
+    pub(crate) end: JobEnd,
+    pub(crate) since: Time,
+    pub(crate) ended: Time,
+}
+
+impl History {
+    pub(crate) fn add(&mut self, past: Past) {
+        self.ranks += past.end.procs.len();
+        self.jobs.push_back(past);
+        while self.jobs.len() > MOST_JOBS || self.ranks > MOST_RANKS {
+            let Some(oldest) = self.jobs.pop_front() else { return };
+            self.ranks -= oldest.end.procs.len();
+        }
+    }
+
+    pub(crate) fn get(&self, nspace: &Nspace) -> Option<&Past> {
+        self.jobs.iter().rev().find(|past| past.desc.nspace == *nspace)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Past> {
+        self.jobs.iter()
+    }
+}
+
+const MOST_JOBS: usize = 64;
+/// Of all of them together.
+const MOST_RANKS: usize = 65_536;

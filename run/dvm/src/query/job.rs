@@ -1,0 +1,212 @@
+//! What is answered about a job, and about all of them and their nodes.
+
+use phalanx_core::Time;
+use phalanx_spec::{JobState, Rank, Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
+
+use super::{Asked, names, nspace};
+use crate::daemon::Daemon;
+use crate::desc::JobDesc;
+use crate::history::Past;
+use crate::hosts::Slots;
+use crate::job::{JobEnd, JobVerdict};
+use crate::root::RootJob;
+use crate::survey::{Found, Subject};
+
+/// A job of now, or one of the past.
+#[derive(Clone, Copy)]
+pub(super) enum View<'a> {
+    Live(&'a RootJob, Option<&'a Found>),
+    Over(&'a Past),
+}
+
+impl<'a> View<'a> {
+    pub(super) fn desc(&self) -> &'a JobDesc {
+        match self {
+            View::Live(job, _) => &job.desc,
+            View::Over(past) => &past.desc,
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Option<&'a JobVerdict> {
+        match self {
+            View::Live(job, _) => job.verdict.as_ref(),
+            View::Over(past) => Some(&past.end.verdict),
+        }
+    }
+
+    fn status(&self) -> Status {
+        self.verdict().map_or(Status::SUCCESS, JobVerdict::status)
+    }
+
+    fn end(&self) -> Option<&'a JobEnd> {
+        match self {
+            View::Live(..) => None,
+            View::Over(past) => Some(&past.end),
+        }
+    }
+
+    fn state(&self) -> (&'static str, JobState) {
+        match self {
+            View::Over(past) if past.end.exit_code == 0 => ("ended", JobState::TERMINATED),
+            View::Over(_) => ("ended", JobState::TERMINATED_WITH_ERROR),
+            View::Live(job, _) if job.verdict.is_some() => ("ending", JobState::UNTERMINATED),
+            View::Live(job, _) if job.running => ("running", JobState::RUNNING),
+            View::Live(..) => ("starting", JobState::LAUNCH_UNDERWAY),
+        }
+    }
+}
+
+impl Daemon {
+    /// A key that is about one job, or about one of its processes.
+    pub(super) fn answer_of_job(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
+        let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
+        let memory = key == keys::QUERY_MEMORY_USAGE;
+        let found = asked.found.get(&Subject::Procs { nspace: nspace.clone(), memory });
+        let view = self.view(&nspace, found)?;
+        let rank = match (qualifiers.find(keys::RANK), qualifiers.find(keys::PROCID)) {
+            (Some(Value::Rank(rank)), _) => Some(*rank),
+            (Some(value), _) => value.as_u32().map(Rank),
+            (None, Some(Value::Proc(proc))) => Some(proc.rank),
+            _ => None,
+        };
+        if let Some(rank) = rank.filter(|rank| *rank != Rank::WILDCARD)
+            && let Some(value) = self.answer_of_rank(view, rank, key)
+        {
+            return Some(value);
+        }
+        let desc = view.desc();
+        Some(match key {
+            keys::QUERY_PROC_TABLE => self.proc_table(view, |_| true).into(),
+            keys::QUERY_LOCAL_PROC_TABLE => {
+                let here = self.named_node(asked, qualifiers)?;
+                self.proc_table(view, |node| node == here).into()
+            }
+            keys::QUERY_MEMORY_USAGE => self.memory_usage(asked, view, rank, qualifiers)?.into(),
+            names::RANKS => self.ranks(view).into(),
+            keys::QUERY_JOB_STATUS => view.status().into(),
+            keys::JOB_TERM_STATUS => view.verdict().map(JobVerdict::status)?.into(),
+            keys::EXIT_CODE => view.end()?.exit_code.into(),
+            keys::TIME_REMAINING => match view {
+                View::Live(job, _) => {
+                    let left = job.limit?.saturating_sub(asked.now.since(job.since));
+                    u32::try_from(left.as_secs()).unwrap_or(u32::MAX).into()
+                }
+                View::Over(_) => return None,
+            },
+            keys::QUERY_RESOLVE_NODE | keys::NODE_LIST => self.node_names(desc).into(),
+            keys::QUERY_RESOLVE_PEERS => {
+                let here = self.named_node(asked, qualifiers)?;
+                let procs =
+                    desc.ranks_on(here).iter().map(|rank| ProcId::new(&nspace, Rank(rank)).into()).collect();
+                DataArray { of: phalanx_spec::DataType::PROC, items: procs }.into()
+            }
+            keys::NSPACE => nspace.as_str().into(),
+            keys::JOB_SIZE => desc.size.into(),
+            keys::JOB_NUM_APPS => (desc.apps.len() as u32).into(),
+            keys::NUM_NODES => desc.nodes.count().into(),
+            keys::CMD_LINE => command_line(desc).into(),
+            key => {
+                let values = desc.job.iter().chain(desc.session.iter());
+                values.into_iter().find(|kval| kval.key == *key)?.value.clone()
+            }
+        })
+    }
+
+    fn view<'a>(&'a self, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
+        let root = self.root.as_ref()?;
+        let live = root.jobs.get(nspace).map(|job| View::Live(job, found));
+        live.or_else(|| root.history.get(nspace).map(View::Over))
+    }
+
+    /// The namespaces that run, with their command lines.
+    pub(super) fn namespace_info(&self, qualifiers: &[Info]) -> DataArray {
+        let wanted = nspace(qualifiers);
+        let jobs = self.root.iter().flat_map(|root| &root.jobs);
+        let jobs = jobs.filter(|(nspace, _)| wanted.as_ref().is_none_or(|wanted| wanted == *nspace));
+        DataArray::of_infos(jobs.map(|(nspace, job)| {
+            let about = [
+                Info::new(keys::NSPACE, nspace.as_str()),
+                Info::new(keys::CMD_LINE, command_line(&job.desc)),
+            ];
+            Info::new(keys::QUERY_NAMESPACE_INFO, DataArray::of_infos(about))
+        }))
+    }
+
+    /// Every job that is known.
+    pub(super) fn all_jobs(&self, now: Time) -> DataArray {
+        let Some(root) = &self.root else { return DataArray::of_infos([]) };
+        let past = root.history.iter().map(View::Over);
+        let jobs = past.chain(root.jobs.values().map(|job| View::Live(job, None)));
+        DataArray::of_infos(jobs.map(|view| Info::new(keys::JOB_INFO_ARRAY, self.about_job(view, now))))
+    }
+
+    fn about_job(&self, view: View<'_>, now: Time) -> DataArray {
+        let desc = view.desc();
+        let (word, state) = view.state();
+        let mut about = vec![
+            Info::new(keys::NSPACE, desc.nspace.as_str()),
+            Info::new(keys::JOB_SIZE, desc.size),
+            Info::new(keys::NUM_NODES, desc.nodes.count()),
+            Info::new(keys::CMD_LINE, command_line(desc)),
+            Info::new(keys::QUERY_JOB_STATUS, view.status()),
+            Info::new(JOB_STATE, state),
+            Info::new(names::STATE, word),
+        ];
+        about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
+        about.extend(view.verdict().map(|verdict| Info::new(names::VERDICT, verdict.word())));
+        let age = match view {
+            View::Live(job, _) => now.since(job.since),
+            View::Over(past) => {
+                about.push(Info::new(keys::EXIT_CODE, past.end.exit_code));
+                about.push(Info::new(names::ENDED, now.since(past.ended).as_millis() as u64));
+                past.ended.since(past.since)
+            }
+        };
+        about.push(Info::new(names::AGE, age.as_millis() as u64));
+        DataArray::of_infos(about)
+    }
+
+    fn node_names(&self, desc: &JobDesc) -> String {
+        let names = desc.nodes.iter().map(|node| self.node_name(crate::msg::NodeId(node)).to_string());
+        names.collect::<Vec<_>>().join(",")
+    }
+
+    /// The nodes with their slots.
+    pub(super) fn allocation(&self) -> DataArray {
+        let (ids, nodes) = self.resources();
+        DataArray::of_infos(ids.into_iter().zip(nodes).map(|(id, node)| {
+            let about = [
+                Info::new(keys::HOSTNAME, node.name.as_str()),
+                Info::new(keys::NODEID, id.0),
+                Info::new(keys::MAX_PROCS, slots(&node.slots, node.topology.cpus().count())),
+            ];
+            Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(about))
+        }))
+    }
+
+    /// Slots that no process has.
+    pub(super) fn available_slots(&self) -> u32 {
+        let (_, nodes) = self.resources();
+        let free = |slots: u32, used: u32| slots.saturating_sub(used);
+        nodes.iter().map(|node| free(slots(&node.slots, node.topology.cpus().count()), node.in_use)).sum()
+    }
+}
+
+fn slots(stated: &Slots, cpus: u32) -> u32 {
+    match stated {
+        Slots::Stated(slots) => *slots,
+        Slots::Unstated | Slots::Mentioned(_) => cpus,
+    }
+}
+
+/// What the user could have typed: the programs with their arguments.
+pub(super) fn command_line(desc: &JobDesc) -> String {
+    let words = |argv: &[phalanx_wire::Text]| {
+        argv.iter().map(phalanx_wire::Text::to_string_lossy).collect::<Vec<_>>().join(" ")
+    };
+    desc.apps.iter().map(|app| words(&app.argv)).collect::<Vec<_>>().join(" : ")
+}
+
+/// The key of a job's state; the standard has the type only.
+const JOB_STATE: &str = "phalanx.job_state";

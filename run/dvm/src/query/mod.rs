@@ -1,0 +1,199 @@
+//! What the runtime answers when a process or tool queries it.
+//!
+//! The keys are answered by job (`job.rs`), by process (`procs.rs`), or here when they are about the DVM. What only the
+//! daemons know is brought to the root first (`survey.rs`).
+
+mod job;
+pub mod names;
+mod procs;
+mod waits;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use phalanx_core::support::{self, Layer};
+use phalanx_core::{HostReply, Time};
+use phalanx_spec::{Status, attribute, keys};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
+
+use crate::daemon::{Cx, Daemon};
+use crate::host::FUNCTIONS;
+use crate::msg::NodeId;
+use crate::spawn;
+use crate::survey::{Found, Subject};
+
+/// What is answered.
+pub(crate) const KEYS: &[&str] = &[
+    keys::QUERY_ATTRIBUTE_SUPPORT,
+    keys::HOST_FUNCTIONS,
+    keys::QUERY_SUPPORTED_KEYS,
+    keys::QUERY_SUPPORTED_QUALIFIERS,
+    keys::QUERY_NAMESPACES,
+    keys::QUERY_NAMESPACE_INFO,
+    keys::QUERY_SPAWN_SUPPORT,
+    keys::QUERY_DEBUG_SUPPORT,
+    keys::QUERY_ALLOCATION,
+    keys::QUERY_AVAILABLE_SLOTS,
+    names::JOBS,
+    names::WAITS,
+    // Of one job.
+    keys::QUERY_JOB_STATUS,
+    keys::TIME_REMAINING,
+    keys::QUERY_RESOLVE_NODE,
+    keys::QUERY_RESOLVE_PEERS,
+    keys::NSPACE,
+    keys::JOBID,
+    keys::JOB_SIZE,
+    keys::MAX_PROCS,
+    keys::JOB_NUM_APPS,
+    keys::NUM_NODES,
+    keys::NODE_LIST,
+    keys::CMD_LINE,
+    keys::PARENT_ID,
+    keys::SPAWNED,
+    keys::MAPBY,
+    keys::RANKBY,
+    keys::BINDTO,
+    keys::TMPDIR,
+    keys::NSDIR,
+    keys::JOB_TERM_STATUS,
+    // Of its session.
+    keys::SESSION_ID,
+    keys::UNIV_SIZE,
+    keys::ALLOCATED_NODELIST,
+    keys::RM_NAME,
+    keys::RM_VERSION,
+    // Of its processes.
+    keys::QUERY_PROC_TABLE,
+    keys::QUERY_LOCAL_PROC_TABLE,
+    keys::QUERY_MEMORY_USAGE,
+    names::RANKS,
+    // Of one process.
+    keys::PROC_STATE_STATUS,
+    keys::PROC_PID,
+    keys::EXIT_CODE,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::LOCAL_RANK,
+    keys::NODE_RANK,
+    keys::APPNUM,
+    keys::APP_RANK,
+    keys::CPUSET,
+    keys::LOCALITY_STRING,
+];
+
+/// What may be said about which.
+pub(crate) const QUALIFIERS: &[&str] = &[
+    keys::HOST_ATTRIBUTES,
+    keys::NSPACE,
+    keys::JOBID,
+    keys::RANK,
+    keys::PROCID,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::QUERY_LOCAL_ONLY,
+    keys::QUERY_REPORT_AVG,
+    keys::QUERY_REPORT_MINMAX,
+    keys::QUERY_REFRESH_CACHE,
+];
+
+/// Who asks, when, and what the daemons have told for it.
+pub(crate) struct Asked<'a> {
+    pub(crate) now: Time,
+    pub(crate) from: &'a ProcId,
+    pub(crate) found: &'a BTreeMap<Subject, Found>,
+}
+
+impl Daemon {
+    /// Root only.
+    pub(crate) fn query(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        from: &ProcId,
+        queries: &[Query],
+    ) {
+        let mut subjects = BTreeSet::new();
+        for query in queries {
+            let names = query.keys.iter().filter_map(|key| key.as_str());
+            subjects.extend(names.filter_map(|key| subject(key, from, &query.qualifiers)));
+        }
+        self.ask_daemons(cx, (origin, request), from, queries, subjects);
+    }
+
+    /// Root only: the answer, when all is known that can be.
+    pub(crate) fn answer_queries(&self, asked: &Asked<'_>, queries: &[Query]) -> HostReply {
+        let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
+        for query in queries {
+            for name in &query.keys {
+                let name = name.as_str().unwrap_or_default();
+                known |= KEYS.contains(&name);
+                match (self.answer_query(asked, name, &query.qualifiers), Key::new(name)) {
+                    (Some(value), Ok(key)) => results.push(Info { key, flags: InfoFlags::empty(), value }),
+                    _ => missing += 1,
+                }
+            }
+        }
+        let status = match (results.is_empty(), missing) {
+            (_, 0) => Status::SUCCESS,
+            (true, _) if !known => Status::ERR_NOT_SUPPORTED,
+            (true, _) => Status::ERR_NOT_FOUND,
+            (false, _) => Status::QUERY_PARTIAL_SUCCESS,
+        };
+        HostReply::Infos(status, results)
+    }
+
+    fn answer_query(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
+        let root = self.root.as_ref()?;
+        Some(match key {
+            keys::QUERY_ATTRIBUTE_SUPPORT => {
+                DataArray::of_infos(Layer::Host.answer(FUNCTIONS, qualifiers)).into()
+            }
+            keys::HOST_FUNCTIONS => support::names(FUNCTIONS).into(),
+            keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
+            keys::QUERY_SUPPORTED_QUALIFIERS => QUALIFIERS.join(",").into(),
+            keys::QUERY_NAMESPACES => {
+                root.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
+            }
+            keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
+            keys::QUERY_SPAWN_SUPPORT => spawn::ATTRIBUTES.join(",").into(),
+            keys::QUERY_DEBUG_SUPPORT => {
+                let of_debuggers = |key: &&&str| attribute(key).is_some_and(|a| a.group == "debug");
+                let supported: Vec<&str> = spawn::ATTRIBUTES.iter().filter(of_debuggers).copied().collect();
+                Some(supported).filter(|supported| !supported.is_empty())?.join(",").into()
+            }
+            keys::QUERY_ALLOCATION => self.allocation().into(),
+            keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
+            names::JOBS => self.all_jobs(asked.now).into(),
+            names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
+            key => return self.answer_of_job(asked, key, qualifiers),
+        })
+    }
+}
+
+/// What the daemons have to be asked for this key.
+fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
+    let memory = match key {
+        names::WAITS => return Some(Subject::Waits),
+        keys::QUERY_MEMORY_USAGE => true,
+        keys::QUERY_PROC_TABLE
+        | keys::QUERY_LOCAL_PROC_TABLE
+        | keys::PROC_STATE_STATUS
+        | keys::PROC_PID
+        | keys::EXIT_CODE
+        | names::RANKS => false,
+        _ => return None,
+    };
+    Some(Subject::Procs { nspace: nspace(qualifiers).unwrap_or_else(|| from.nspace.clone()), memory })
+}
+
+/// The job that is meant.
+fn nspace(qualifiers: &[Info]) -> Option<Nspace> {
+    let named = |key| match qualifiers.find(key)? {
+        Value::String(text) => Nspace::new(text.as_str()?).ok(),
+        Value::ProcNspace(nspace) => Some(nspace.clone()),
+        Value::Proc(proc) => Some(proc.nspace.clone()),
+        _ => None,
+    };
+    [keys::NSPACE, keys::JOBID, keys::PROCID].into_iter().find_map(named)
+}

@@ -1,0 +1,34 @@
+//! Our own attributes: what `px` wants to know and the standard has no key for. They are queried like any other.
+
+/// All jobs, those that ended lately included: an array of `PMIX_JOB_INFO_ARRAY`.
+pub const JOBS: &str = "phalanx.jobs";
+/// The processes of the job that `PMIX_NSPACE` names: an array of `PMIX_PROC_INFO_ARRAY`.
+pub const RANKS: &str = "phalanx.ranks";
+/// What is waited for anywhere in the DVM: an array of [`WAIT`].
+pub const WAITS: &str = "phalanx.waits";
+/// One thing that is waited for.
+pub const WAIT: &str = "phalanx.wait";
+
+/// Of a job: `starting`, `running`, `ending` or `ended`.
+pub const STATE: &str = "phalanx.state";
+/// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `node lost`.
+pub const VERDICT: &str = "phalanx.verdict";
+/// Milliseconds that a job runs, has run, or that something is waited for.
+pub const AGE: &str = "phalanx.age";
+/// Milliseconds since a job has ended.
+pub const ENDED: &str = "phalanx.ended";
+/// A process was stopped on request.
+pub const STOPPED: &str = "phalanx.stopped";
+/// The signal that a process died of.
+pub const SIGNAL: &str = "phalanx.signal";
+/// Bytes of memory: of one process, and the least and most of a node's.
+pub const MEMORY: &str = "phalanx.memory";
+pub const MEMORY_LEAST: &str = "phalanx.memory.least";
+pub const MEMORY_MOST: &str = "phalanx.memory.most";
+
+/// Of a wait: what is going on, what it is about, who asked, who is waited for, what would end it.
+pub const OPERATION: &str = "phalanx.operation";
+pub const SUBJECT: &str = "phalanx.subject";
+pub const ASKED_BY: &str = "phalanx.asked_by";
+pub const MISSING: &str = "phalanx.missing";
+pub const UNBLOCKED_BY: &str = "phalanx.unblocked_by";

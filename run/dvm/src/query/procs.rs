@@ -1,0 +1,193 @@
+//! What is answered about the processes of a job: tables, one process, memory.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{DataType, ProcState, Rank, keys};
+use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
+
+use super::job::View;
+use super::{Asked, names};
+use crate::daemon::Daemon;
+use crate::job::{ExitStatus, JobVerdict, ended_state};
+use crate::msg::NodeId;
+
+/// A process as far as it is known.
+struct ProcView {
+    rank: Rank,
+    node: NodeId,
+    state: ProcState,
+    stopped: bool,
+    pid: Option<u32>,
+    status: Option<ExitStatus>,
+    memory: Option<u64>,
+}
+
+impl Daemon {
+    /// A process table as debuggers read it.
+    pub(super) fn proc_table(&self, view: View<'_>, wanted: impl Fn(NodeId) -> bool) -> DataArray {
+        let desc = view.desc();
+        let line = |proc: ProcView| {
+            Value::ProcInfo(Box::new(ProcInfo {
+                proc: ProcId::new(&desc.nspace, proc.rank),
+                hostname: Some(Text::from(&*self.node_name(proc.node))),
+                executable: desc.app(proc.rank).and_then(|app| app.argv.first().cloned()),
+                pid: proc.pid.unwrap_or(0),
+                state: proc.state,
+            }))
+        };
+        let procs = procs(view).filter(|proc| wanted(proc.node));
+        DataArray { of: DataType::PROC_INFO, items: procs.map(line).collect() }
+    }
+
+    /// The same with what the standard's table has no room for.
+    pub(super) fn ranks(&self, view: View<'_>) -> DataArray {
+        DataArray::of_infos(procs(view).map(|proc| {
+            let mut about = vec![
+                Info::new(keys::RANK, proc.rank),
+                Info::new(keys::HOSTNAME, &*self.node_name(proc.node)),
+                Info::new(keys::PROC_STATE_STATUS, proc.state),
+            ];
+            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
+            about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
+            about.extend(proc.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
+            if let Some(ExitStatus::Signal { number, .. }) = proc.status {
+                about.push(Info::new(names::SIGNAL, number));
+            }
+            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
+        }))
+    }
+
+    pub(super) fn answer_of_rank(&self, view: View<'_>, rank: Rank, key: &str) -> Option<Value> {
+        let desc = view.desc();
+        let node = desc.node_of(rank)?;
+        let of = |column: &crate::column::Column| column.get(rank.0);
+        Some(match key {
+            keys::HOSTNAME => (*self.node_name(node)).into(),
+            keys::NODEID => node.0.into(),
+            keys::LOCAL_RANK => (of(&desc.places.local_rank) as u16).into(),
+            keys::NODE_RANK => (of(&desc.places.node_rank) as u16).into(),
+            keys::APPNUM => of(&desc.places.app).into(),
+            keys::APP_RANK => Rank(of(&desc.places.app_rank)).into(),
+            keys::CPUSET => Value::Cpuset(desc.binding(rank)?.cpuset.as_deref().map(Text::from)),
+            keys::LOCALITY_STRING => (**desc.binding(rank)?.locality.as_ref()?).into(),
+            keys::PROC_STATE_STATUS => proc(view, rank)?.state.into(),
+            keys::PROC_PID => proc(view, rank)?.pid?.into(),
+            keys::EXIT_CODE => proc(view, rank)?.status?.shell_code().into(),
+            _ => return None,
+        })
+    }
+
+    /// The node that the qualifiers name, or that of whoever asks.
+    pub(super) fn named_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<NodeId> {
+        if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
+            return Some(self.booted_nodes().find(|(report, _)| *report.hostname == *name)?.0.node);
+        }
+        match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
+            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.tree.size()),
+            None => self.node_of(asked.from),
+        }
+    }
+
+    /// Per node what the daemon and, on average, its processes use; every process besides, unless only averages are
+    /// wanted.
+    pub(super) fn memory_usage(
+        &self,
+        asked: &Asked<'_>,
+        view: View<'_>,
+        rank: Option<Rank>,
+        qualifiers: &[Info],
+    ) -> Option<DataArray> {
+        let View::Live(_, Some(found)) = view else { return None };
+        let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
+            || qualifiers.find(keys::HOSTNAME).is_some()
+            || qualifiers.find(keys::NODEID).is_some();
+        let only = if local { Some(self.named_node(asked, qualifiers)?) } else { None };
+        let (average, extremes) =
+            (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
+        let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();
+        for proc in procs(view) {
+            let wanted = only.is_none_or(|only| only == proc.node)
+                && rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == proc.rank);
+            if let Some(bytes) = proc.memory.filter(|_| wanted) {
+                by_node.entry(proc.node).or_default().push((proc.rank, bytes));
+            }
+        }
+        Some(DataArray::of_infos(by_node.into_iter().map(|(node, procs)| {
+            let mut about =
+                vec![Info::new(keys::HOSTNAME, &*self.node_name(node)), Info::new(keys::NODEID, node.0)];
+            let daemon = found.daemons.iter().find(|(id, _)| *id == node);
+            about.extend(daemon.map(|(_, bytes)| megabytes(keys::DAEMON_MEMORY, *bytes as f64)));
+            let bytes = || procs.iter().map(|(_, bytes)| *bytes);
+            about.push(megabytes(
+                keys::CLIENT_AVG_MEMORY,
+                bytes().sum::<u64>() as f64 / procs.len().max(1) as f64,
+            ));
+            if extremes {
+                about.extend(bytes().min().map(|least| Info::new(names::MEMORY_LEAST, least)));
+                about.extend(bytes().max().map(|most| Info::new(names::MEMORY_MOST, most)));
+            }
+            if !average && !extremes {
+                about.extend(procs.iter().map(|(rank, bytes)| {
+                    let of = [Info::new(keys::RANK, *rank), Info::new(names::MEMORY, *bytes)];
+                    Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(of))
+                }));
+            }
+            Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(about))
+        })))
+    }
+}
+
+fn megabytes(key: &'static str, bytes: f64) -> Info {
+    Info { value: Value::Float((bytes / (1024.0 * 1024.0)) as f32), ..Info::new(key, false) }
+}
+
+fn proc(view: View<'_>, rank: Rank) -> Option<ProcView> {
+    procs(view).nth(rank.0 as usize)
+}
+
+/// The processes in the order of their ranks.
+fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
+    let desc = view.desc();
+    let found: BTreeMap<u32, _> = match view {
+        View::Live(_, Some(found)) => found.procs.iter().map(|proc| (proc.rank, proc)).collect(),
+        _ => BTreeMap::new(),
+    };
+    let aborted = match view.verdict() {
+        Some(JobVerdict::Aborted { by, .. }) if by.nspace == desc.nspace => Some(by.rank),
+        _ => None,
+    };
+    (0..desc.size).map(move |rank| {
+        let mut proc = ProcView {
+            rank: Rank(rank),
+            node: NodeId(desc.places.node.get(rank)),
+            state: ProcState::UNDEF,
+            stopped: false,
+            pid: None,
+            status: None,
+            memory: None,
+        };
+        match view {
+            View::Over(past) => {
+                if let Some(end) = past.end.procs.get(rank as usize) {
+                    proc.state = ended_state(end.status, end.killed_by_us, end.lost_connection);
+                    (proc.pid, proc.status) = (end.pid, end.status);
+                }
+            }
+            View::Live(job, _) => match found.get(&rank) {
+                Some(found) => {
+                    (proc.state, proc.stopped) = (found.state, found.stopped);
+                    (proc.pid, proc.status, proc.memory) = (found.pid, found.status, found.memory);
+                }
+                // Its daemon is gone, or has said nothing.
+                None => {
+                    let at = job.pids.binary_search_by_key(&rank, |(rank, _)| *rank).ok();
+                    proc.pid = at.and_then(|at| job.pids.get(at)).map(|(_, pid)| *pid);
+                }
+            },
+        }
+        if aborted == Some(proc.rank) && proc.state >= ProcState::TERMINATED {
+            proc.state = ProcState::CALLED_ABORT;
+        }
+        proc
+    })
+}

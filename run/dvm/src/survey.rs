@@ -1,0 +1,273 @@
+//! Surveys: what only the daemons know of a job's processes, or of what is waited for, brought to the root through the
+//! tree.
+//!
+//! A query that needs it waits at the root until all surveys that it has started are in. A job that ends meanwhile is
+//! waited for no longer: its end tells the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use phalanx_core::server::ServerCall;
+use phalanx_core::{HostReply, Time, Waiting};
+use phalanx_spec::{ProcState, Status};
+use phalanx_wire::{Nspace, ProcId, Query};
+
+use crate::daemon::{Call, Cx, Daemon};
+use crate::effect::Effect;
+use crate::gather::{OpId, Part};
+use crate::job::{ExitStatus, ended_state};
+use crate::msg::{Down, NodeId};
+use crate::procs::{Phase, Pmix, Proc};
+use crate::query;
+use crate::ranges::Ranges;
+
+/// One survey; its number is the root's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Survey {
+    pub number: u64,
+    pub of: Subject,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// The processes of a job; what memory they use only if that is asked for.
+    Procs { nspace: Nspace, memory: bool },
+    /// What each daemon and its server wait for.
+    Waits,
+}
+
+/// What a subtree has found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub procs: Vec<FoundProc>,
+    /// Bytes that the daemons themselves use.
+    pub daemons: Vec<(NodeId, u64)>,
+    pub waits: Vec<Wait>,
+}
+
+/// A process as its daemon knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundProc {
+    pub rank: u32,
+    pub state: ProcState,
+    /// By us: SIGSTOP.
+    pub stopped: bool,
+    pub pid: Option<u32>,
+    pub status: Option<ExitStatus>,
+    /// Bytes in memory.
+    pub memory: Option<u64>,
+}
+
+/// Something that is waited for, and for how long.
+#[derive(Clone, Debug)]
+pub struct Wait {
+    pub node: NodeId,
+    pub age: Duration,
+    pub waiting: Waiting,
+}
+
+/// Root only: the queries that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Surveys {
+    last: u64,
+    questions: BTreeMap<u64, Question>,
+}
+
+#[derive(Debug)]
+struct Question {
+    origin: NodeId,
+    request: u64,
+    from: ProcId,
+    queries: Vec<Query>,
+    awaited: BTreeSet<Survey>,
+    found: BTreeMap<Subject, Found>,
+    since: Time,
+}
+
+impl Daemon {
+    /// Root only: answers the query at once, or when the daemons have told what it is about.
+    pub(crate) fn ask_daemons(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (origin, request): (NodeId, u64),
+        from: &ProcId,
+        queries: &[Query],
+        subjects: BTreeSet<Subject>,
+    ) {
+        let size = self.tree.size();
+        let Some(root) = &mut self.root else { return };
+        if root.surveys.questions.len() >= MOST_QUESTIONS {
+            return self.refuse(cx, origin, request, Status::ERR_OUT_OF_RESOURCE);
+        }
+        let mut surveys = Vec::new();
+        for of in subjects {
+            let to = match &of {
+                Subject::Waits => Ranges::first(size),
+                Subject::Procs { nspace, .. } => match root.jobs.get(nspace) {
+                    Some(job) => job.desc.nodes.clone(),
+                    None => continue,
+                },
+            };
+            root.surveys.last += 1;
+            surveys.push((Survey { number: root.surveys.last, of }, to));
+        }
+        let question = Question {
+            origin,
+            request,
+            from: from.clone(),
+            queries: queries.to_vec(),
+            awaited: surveys.iter().map(|(survey, _)| survey.clone()).collect(),
+            found: BTreeMap::new(),
+            since: cx.now,
+        };
+        if surveys.is_empty() {
+            return self.answer_question(cx, question);
+        }
+        root.surveys.last += 1;
+        let number = root.surveys.last;
+        root.surveys.questions.insert(number, question);
+        for (survey, to) in surveys {
+            self.cast(cx, to, Down::Survey(survey.clone()));
+            // Those that are asked may be lost before anybody has answered.
+            self.reconsider_gather(cx, OpId::Survey(survey));
+        }
+    }
+
+    /// The root wants to know.
+    pub(crate) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
+        match &survey.of {
+            Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey.clone())),
+            Subject::Procs { nspace, memory: true } => {
+                let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
+                let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
+                let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
+                cx.effect(Effect::Measure { survey: survey.clone(), pids });
+            }
+            Subject::Procs { nspace, memory: false } => {
+                let found = Found { procs: self.found_procs(nspace, &BTreeMap::new()), ..Found::default() };
+                self.contribute(cx, OpId::Survey(survey.clone()), Part::Found(Box::new(found)));
+            }
+        }
+    }
+
+    /// The shell has looked how much memory the processes use.
+    pub(crate) fn on_measured(
+        &mut self,
+        cx: &mut Cx<'_>,
+        survey: Survey,
+        daemon: Option<u64>,
+        procs: Vec<(u32, u64)>,
+    ) {
+        let Subject::Procs { nspace, .. } = &survey.of else { return };
+        let memory: BTreeMap<u32, u64> = procs.into_iter().collect();
+        let found = Found {
+            procs: self.found_procs(nspace, &memory),
+            daemons: daemon.map(|bytes| (self.me, bytes)).into_iter().collect(),
+            waits: Vec::new(),
+        };
+        self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
+    }
+
+    /// Our server has told what it waits for.
+    pub(crate) fn on_explained(&mut self, cx: &mut Cx<'_>, survey: Survey, waiting: Vec<Waiting>) {
+        let node = self.me;
+        let ours = self.explain().into_iter().chain(waiting).take(MOST_WAITS);
+        let waits = ours.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
+        let found = Found { waits, ..Found::default() };
+        self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
+    }
+
+    fn found_procs(&self, nspace: &Nspace, memory: &BTreeMap<u32, u64>) -> Vec<FoundProc> {
+        let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
+        let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
+            rank: rank.0,
+            state: proc.state(),
+            stopped: proc.suspended && proc.phase == Phase::Running,
+            pid: proc.pid,
+            status: proc.status,
+            memory: memory.get(&rank.0).copied(),
+        };
+        procs.map(found).collect()
+    }
+
+    /// Root only: every daemon's part is here.
+    pub(crate) fn surveyed(&mut self, cx: &mut Cx<'_>, survey: &Survey, part: Part) {
+        let found = match part {
+            Part::Found(found) => *found,
+            _ => Found::default(),
+        };
+        self.end_surveys(cx, |other| other == survey, Some(found));
+    }
+
+    /// Root only: the job is over, and nobody will tell more of it.
+    pub(crate) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.end_surveys(cx, |survey| survey.of.concerns(nspace), None);
+    }
+
+    fn end_surveys(&mut self, cx: &mut Cx<'_>, ended: impl Fn(&Survey) -> bool, found: Option<Found>) {
+        let Some(root) = &mut self.root else { return };
+        for question in root.surveys.questions.values_mut() {
+            for survey in question.awaited.extract_if(.., |survey| ended(survey)) {
+                if let Some(found) = &found {
+                    question.found.insert(survey.of, found.clone());
+                }
+            }
+        }
+        let all = |question: &mut Question| question.awaited.is_empty();
+        let answered: Vec<Question> =
+            root.surveys.questions.extract_if(.., |_, question| all(question)).map(|(_, q)| q).collect();
+        answered.into_iter().for_each(|question| self.answer_question(cx, question));
+    }
+
+    fn answer_question(&mut self, cx: &mut Cx<'_>, question: Question) {
+        let Question { origin, request, from, queries, found, .. } = question;
+        let asked = query::Asked { now: cx.now, from: &from, found: &found };
+        let reply: HostReply = self.answer_queries(&asked, &queries);
+        self.answer(cx, origin, request, reply);
+    }
+
+    pub(crate) fn explain_surveys(&self) -> Vec<Waiting> {
+        let questions = self.root.iter().flat_map(|root| root.surveys.questions.values());
+        let waiting = |question: &Question| Waiting {
+            operation: "query",
+            subject: question.queries.iter().flat_map(|q| &q.keys).map(|k| k.to_string_lossy()).collect(),
+            asked_by: vec![question.from.clone()],
+            missing: Vec::new(),
+            since: question.since,
+            deadline: None,
+            unblocked_by: "the daemons telling what they know, or being declared lost",
+        };
+        questions.map(waiting).collect()
+    }
+}
+
+impl Subject {
+    pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
+        matches!(self, Subject::Procs { nspace: of, .. } if of == nspace)
+    }
+}
+
+impl Found {
+    pub(crate) fn merge(&mut self, more: Found) {
+        self.procs.extend(more.procs);
+        self.daemons.extend(more.daemons);
+        self.waits.extend(more.waits);
+    }
+}
+
+impl Proc {
+    fn state(&self) -> ProcState {
+        match (self.phase, self.pmix) {
+            (Phase::Preparing, _) => ProcState::PREPPED,
+            (Phase::Starting, _) => ProcState::LAUNCH_UNDERWAY,
+            (Phase::Running, Pmix::Connected) => ProcState::CONNECTED,
+            (Phase::Running, _) => ProcState::RUNNING,
+            (Phase::Gone, _) => ended_state(self.status, self.killed.is_some(), self.lost_connection()),
+        }
+    }
+}
+
+/// Queries that wait at one time.
+const MOST_QUESTIONS: usize = 1024;
+/// Waits that one daemon tells of.
+const MOST_WAITS: usize = 256;
