@@ -122,7 +122,7 @@ fn processes_are_controlled_and_asked_about() {
     assert_eq!((*status, names[0].value.as_str()), (Status::SUCCESS, Some("world@1")));
     let HostReply::Infos(_, table) = &given[1] else { panic!("{given:?}") };
     assert_eq!(table[0].value.as_array().map(|array| array.items.len()), Some(3));
-    assert_eq!(given[2], HostReply::Infos(Status::ERR_NOT_FOUND, Vec::new()));
+    assert_eq!(given[2], HostReply::Infos(Status::ERR_NOT_SUPPORTED, Vec::new()));
     assert_eq!(given[6], HostReply::Done(Status::ERR_NOT_SUPPORTED));
     let end = world.user.ends.values().next().unwrap();
     let signal = |number| Some(ExitStatus::Signal { number, core_dumped: false });
