@@ -15,13 +15,13 @@ extern "C" {
 #define PMIX_APP_INFO_CREATE(m, n)                         PMIx_App_info_create((m), (n))
 #define PMIX_APP_RELEASE(m)                                do { PMIx_App_release(m); (m) = NULL; } while (0)
 
-#define PMIX_ARGV_APPEND(r, a, b)                          (r) = PMIx_Argv_append_nosize((a), (b))
+#define PMIX_ARGV_APPEND(r, a, b)                          (r) = PMIx_Argv_append_nosize(&(a), (b))
 #define PMIX_ARGV_APPEND_UNIQUE(r, a, b)                   (r) = PMIx_Argv_append_unique_nosize((a), (b))
 #define PMIX_ARGV_COPY(a, b)                               (a) = PMIx_Argv_copy(b)
 #define PMIX_ARGV_COUNT(r, a)                              (r) = PMIx_Argv_count(a)
 #define PMIX_ARGV_FREE(a)                                  PMIx_Argv_free(a)
 #define PMIX_ARGV_JOIN(a, b, c)                            (a) = PMIx_Argv_join((b), (c))
-#define PMIX_ARGV_PREPEND(r, a, b)                         (r) = PMIx_Argv_prepend_nosize((a), (b))
+#define PMIX_ARGV_PREPEND(r, a, b)                         (r) = PMIx_Argv_prepend_nosize(&(a), (b))
 #define PMIX_ARGV_SPLIT(a, b, c)                           (a) = PMIx_Argv_split((b), (c))
 
 #define PMIX_BYTE_OBJECT_CONSTRUCT(m)                      PMIx_Byte_object_construct(m)

@@ -205,7 +205,7 @@ static void texts(void)
     free(map);
     CHECK(PMIx_generate_regex(NULL, &map) == PMIX_ERR_BAD_PARAM);
 
-    PMIX_ARGV_APPEND(status, &argv, "b");
+    PMIX_ARGV_APPEND(status, argv, "b");
     CHECK(status == PMIX_SUCCESS);
     CHECK(PMIx_Argv_prepend_nosize(&argv, "a") == PMIX_SUCCESS);
     CHECK(PMIx_Argv_append_unique_nosize(&argv, "a") == PMIX_SUCCESS && PMIx_Argv_count(argv) == 2);

@@ -1,0 +1,222 @@
+/* What a client asks of pmix_host, which checks the upcalls that come of it.
+ *
+ *     pmix_hosted [streams]
+ *
+ * Servers of 4.2.2 crash when they are given output. */
+#include "check.h"
+#include <pmix_tool.h>
+
+static int events, printed, pushed;
+
+static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+                     pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void) reference;
+    (void) status;
+    (void) source;
+    (void) info;
+    (void) ninfo;
+    (void) results;
+    (void) nresults;
+    __atomic_add_fetch(&events, 1, __ATOMIC_SEQ_CST);
+    done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+static void on_output(size_t handle, pmix_iof_channel_t channel, pmix_proc_t *source, pmix_byte_object_t *bytes,
+                      pmix_info_t info[], size_t ninfo)
+{
+    (void) handle;
+    (void) info;
+    (void) ninfo;
+    if (channel == PMIX_FWD_STDOUT_CHANNEL && source->rank == 0 && bytes != NULL && bytes->size == 18
+        && memcmp(bytes->bytes, "written elsewhere\n", 18) == 0)
+        __atomic_add_fetch(&printed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void on_pushed(pmix_status_t status, void *cbdata)
+{
+    (void) cbdata;
+    CHECK(status == PMIX_SUCCESS, "%s", PMIx_Error_string(status));
+    __atomic_add_fetch(&pushed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void await(const int *number)
+{
+    while (__atomic_load_n(number, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+}
+
+static void job_data(void)
+{
+    for (pmix_rank_t rank = 0; rank < job_size; rank++)
+        expect_text(rank, "host.place", NULL, rank % 2 ? "odd" : "even");
+}
+
+static void modex(void)
+{
+    put_text(PMIX_GLOBAL, keyed("card", me.rank), keyed("address of", me.rank));
+    exchange();
+    for (pmix_rank_t rank = 0; rank < job_size; rank++)
+        expect_text(rank, keyed("card", rank), NULL, keyed("address of", rank));
+}
+
+static void names(void)
+{
+    pmix_info_t info;
+    pmix_pdata_t data;
+    char *keys[] = {(char *) keyed("name", me.rank), NULL};
+
+    PMIX_INFO_LOAD(&info, keys[0], "found", PMIX_STRING);
+    OK(PMIx_Publish(&info, 1));
+    PMIX_INFO_DESTRUCT(&info);
+    barrier();
+    PMIX_PDATA_CONSTRUCT(&data);
+    strcpy(data.key, keyed("name", (me.rank + 1) % job_size));
+    OK(PMIx_Lookup(&data, 1, NULL, 0));
+    CHECK(data.value.type == PMIX_STRING && strcmp(data.value.data.string, "found") == 0, "another value");
+    CHECK(data.proc.rank == (me.rank + 1) % job_size, "of rank %u", data.proc.rank);
+    PMIX_PDATA_DESTRUCT(&data);
+    barrier();
+    OK(PMIx_Unpublish(keys, NULL, 0));
+    PMIX_PDATA_CONSTRUCT(&data);
+    strcpy(data.key, "nobody published this");
+    EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Lookup(&data, 1, NULL, 0));
+    PMIX_PDATA_DESTRUCT(&data);
+}
+
+static void inquiry(void)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL, data, what;
+    size_t count = 0;
+    pmix_status_t status;
+    uint64_t nodes = 3;
+    bool yes = true;
+    pmix_proc_t target = process(0);
+
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, "host.greeting");
+    OK(status);
+    OK(PMIx_Query_info(&query, 1, &results, &count));
+    CHECK(count == 1 && strcmp(results[0].value.data.string, "welcome") == 0, "%zu results", count);
+    PMIX_INFO_FREE(results, count);
+    PMIX_QUERY_DESTRUCT(&query);
+
+    PMIX_INFO_LOAD(&data, PMIX_LOG_STDERR, "to be logged", PMIX_STRING);
+    OK(PMIx_Log(&data, 1, NULL, 0));
+    PMIX_INFO_DESTRUCT(&data);
+
+    PMIX_INFO_LOAD(&data, PMIX_JOB_CTRL_PAUSE, &yes, PMIX_BOOL);
+    OK(PMIx_Job_control(&target, 1, &data, 1, &results, &count));
+    PMIX_INFO_DESTRUCT(&data);
+
+    PMIX_INFO_LOAD(&data, PMIX_ALLOC_NUM_NODES, &nodes, PMIX_UINT64);
+    OK(PMIx_Allocation_request(PMIX_ALLOC_EXTEND, &data, 1, &results, &count));
+
+    PMIX_INFO_LOAD(&what, PMIX_MONITOR_FILE, "/tmp/nothing", PMIX_STRING);
+    status = PMIx_Process_monitor(&what, PMIX_MONITOR_FILE_ALERT, NULL, 0, &results, &count);
+    /* 4.2.2 looks after files itself, and wants to be told how. */
+    CHECK(status == PMIX_SUCCESS || status == PMIX_ERR_BAD_PARAM, "%s", PMIx_Error_string(status));
+    PMIX_INFO_DESTRUCT(&what);
+}
+
+static void credentials(void)
+{
+    pmix_byte_object_t credential = {0};
+    pmix_info_t *results = NULL;
+    size_t count = 0;
+
+    OK(PMIx_Get_credential(NULL, 0, &credential));
+    CHECK(credential.size == 6 && memcmp(credential.bytes, "sesame", 6) == 0, "%zu bytes", credential.size);
+    OK(PMIx_Validate_credential(&credential, NULL, 0, &results, &count));
+    credential.bytes[0] = 'x';
+    EXPECT(PMIX_ERR_INVALID_CRED, PMIx_Validate_credential(&credential, NULL, 0, &results, &count));
+    free(credential.bytes);
+}
+
+static void notify(void)
+{
+    pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 5;
+
+    CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0, "registration");
+    barrier();
+    if (me.rank == 0)
+        OK(PMIx_Notify_event(code, &me, PMIX_RANGE_NAMESPACE, NULL, 0, NULL, NULL));
+    if (me.rank != 0)
+        await(&events);
+    barrier();
+}
+
+static void jobs(void)
+{
+    pmix_app_t app;
+    pmix_nspace_t name;
+    pmix_status_t status;
+    pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+
+    PMIX_APP_CONSTRUCT(&app);
+    app.cmd = strdup("/no/such/program");
+    PMIX_ARGV_APPEND(status, app.argv, "program");
+    PMIX_ARGV_APPEND(status, app.argv, "argument");
+    PMIX_ARGV_APPEND(status, app.env, "HOSTED=yes");
+    OK(status);
+    app.maxprocs = 2;
+    OK(PMIx_Spawn(NULL, 0, &app, 1, name));
+    CHECK(strcmp(name, "spawned-job") == 0, "%s", name);
+    PMIX_APP_DESTRUCT(&app);
+    OK(PMIx_Connect(&all, 1, NULL, 0));
+    OK(PMIx_Disconnect(&all, 1, NULL, 0));
+}
+
+static void group(void)
+{
+    pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+    pmix_info_t want, *results = NULL;
+    size_t count = 0, seen = 0;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&want, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    OK(PMIx_Group_construct("everybody", &all, 1, &want, 1, &results, &count));
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(results[i].key, PMIX_GROUP_CONTEXT_ID) == 0 && results[i].value.data.size == 42)
+            seen++;
+    CHECK(seen == 1, "the context id is not there");
+    PMIX_INFO_FREE(results, count);
+    OK(PMIx_Group_destruct("everybody", NULL, 0));
+}
+
+static void streams(void)
+{
+    pmix_proc_t source = process(0);
+    pmix_byte_object_t bytes = {.bytes = (char *) "input", .size = 5};
+    pmix_status_t handle;
+
+    if (me.rank == 0) {
+        handle = PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, on_output, NULL, NULL);
+        CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
+        await(&printed);
+        /* Without a callback 4.2.2 waits on memory that it has freed. */
+        OK(PMIx_IOF_push(&source, 1, &bytes, NULL, 0, on_pushed, NULL));
+        await(&pushed);
+    }
+    barrier();
+}
+
+int main(int argc, char **argv)
+{
+    start();
+    job_data();
+    modex();
+    names();
+    inquiry();
+    credentials();
+    notify();
+    jobs();
+    group();
+    if (argc > 1 && strcmp(argv[1], "streams") == 0)
+        streams();
+    EXPECT(PMIX_SUCCESS, PMIx_Abort(7, "enough", &me, 1));
+    barrier();
+    finish("the host does what I ask");
+    return 0;
+}

@@ -1,0 +1,100 @@
+//! Servers in programs of others: a small host in C with every upcall, compiled against Debian's headers and against ours, on
+//! Debian's libpmix and on ours, its clients on either.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use phalanx_interop::{Job, debian_file, libpmix, pmix, script, workspace};
+
+/// What every server asks of its host when `pmix_hosted` runs.
+const UPCALLS: [&str; 18] = [
+    "own event",
+    "own get",
+    "client_connected",
+    "publish",
+    "lookup",
+    "unpublish",
+    "query",
+    "log",
+    "job_control",
+    "allocate",
+    "get_credential",
+    "validate_credential",
+    "notify_event",
+    "spawn",
+    "group construct",
+    "group destruct",
+    "abort",
+    "client_finalized",
+];
+
+/// What ours asks besides: 4.2.2 looks after files itself, connects processes of one node without its host, and crashes when it
+/// is given output.
+const OURS: [&str; 6] = ["monitor", "register_events", "connect", "disconnect", "iof_pull", "push_stdin"];
+
+#[test]
+fn a_host_compiled_for_theirs_runs_on_theirs() {
+    for clients in [Path::new("/nonexistent"), libpmix()] {
+        let outcome = host(pmix("host"), clients, 2, &[]).run().expect_code(0);
+        outcome.expect_lines(expected(&UPCALLS, 2)).expect_nowhere("Phalanx");
+    }
+}
+
+#[test]
+fn a_host_compiled_for_theirs_runs_on_ours() {
+    for clients in [Path::new("/nonexistent"), libpmix()] {
+        for ranks in [1, 2, 6] {
+            let job = host(pmix("host"), clients, ranks, &["streams"]).env("LD_LIBRARY_PATH", libpmix());
+            let outcome = job.run().expect_code(0);
+            let upcalls: Vec<&str> = UPCALLS.iter().chain(&OURS).copied().collect();
+            outcome.expect_lines(expected(&upcalls, ranks)).expect_stderr(&["host on Phalanx"]);
+        }
+    }
+}
+
+#[test]
+fn a_host_compiled_for_ours_runs_on_ours() {
+    for clients in [Path::new("/nonexistent"), libpmix()] {
+        let job = host(ours("host"), clients, 3, &["streams"]).env("LD_LIBRARY_PATH", libpmix());
+        let upcalls: Vec<&str> = UPCALLS.iter().chain(&OURS).copied().collect();
+        job.run().expect_code(0).expect_lines(expected(&upcalls, 3));
+    }
+}
+
+#[test]
+fn values_and_direct_modex_between_clients_of_a_host() {
+    for clients in [Path::new("/nonexistent"), libpmix()] {
+        for (program, verdict) in [("values", "all values came back"), ("modex", "direct modex is right")] {
+            let job = Job::new(pmix("host")).arg("4").arg(pmix(program));
+            let job = job.env("CLIENT_LIBRARY_PATH", clients).env("LD_LIBRARY_PATH", libpmix());
+            let outcome = job.run().expect_code(0);
+            (0..4).for_each(|rank| outcome.assert_line(&format!("rank {rank} of 4: {verdict}")));
+            outcome.assert_line("host: all right");
+        }
+    }
+}
+
+fn host(binary: PathBuf, clients: &Path, ranks: u32, arguments: &[&str]) -> Job {
+    let job = Job::new(binary).arg(ranks.to_string()).arg(pmix("hosted")).args(arguments);
+    let tmpdir = job.tmpdir().to_owned();
+    job.env("CLIENT_LIBRARY_PATH", clients).env("HOST_TMPDIR", tmpdir)
+}
+
+fn expected(upcalls: &[&str], ranks: u32) -> Vec<String> {
+    let verdicts = (0..ranks).map(|rank| format!("rank {rank} of {ranks}: the host does what I ask"));
+    let upcalls = upcalls.iter().map(|name| format!("ok {name}"));
+    verdicts.chain(upcalls).chain(["host: all right".to_owned()]).collect()
+}
+
+/// The program `programs/pmix_<name>.c`, compiled against our headers.
+fn ours(name: &str) -> PathBuf {
+    let binary = libpmix().join(format!("pmix_{name}-{}", std::process::id()));
+    let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
+    command.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
+    command.arg("-I").arg(workspace().join("lib/libpmix/include")).arg("-I").arg(script(""));
+    command.arg(script(&format!("pmix_{name}.c"))).arg("-o").arg(&binary);
+    command.arg("-L").arg(libpmix()).arg("-lpmix");
+    let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
+    assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    binary
+}
