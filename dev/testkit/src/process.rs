@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use phalanx_dvm::{ExitStatus, NodeId};
+use phalanx_dvm::{ExitStatus, LEAST_CHARGE, NodeId, charge};
 use phalanx_spec::IofChannel;
 
 use crate::script::{Answer, Op, Script, Step};
@@ -111,11 +111,11 @@ impl Fate {
                     return self.next(pipes);
                 }
                 let credit = pipes.credit.entry(channel).or_default();
-                let now = bytes.len().min(*credit);
-                if now == 0 {
+                if *credit < LEAST_CHARGE {
                     return Next::Nothing;
                 }
-                *credit -= now;
+                let now = bytes.len().min(*credit);
+                *credit -= charge(now);
                 Next::Write(channel, bytes.drain(..now).collect())
             }
             Some(Step::ReadAll) if pipes.unread > 0 => Next::TakeStdin(std::mem::take(&mut pipes.unread)),

@@ -1,13 +1,16 @@
 //! A PMIx server reduced to its upcalls: no connections, no bytes, just enough to let a host do its part.
 //!
-//! It collects the local part of a fence, holds what its processes commit, and keeps every event that it was told.
+//! It collects the local part of a fence, holds what its processes commit, keeps every event that it was told, and reads
+//! pulled output at a pace of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
-use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_core::{CallId, Event, HostCallId, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
-use phalanx_spec::{Persistence, Range, Rank, Status, keys};
-use phalanx_wire::{Blob, Info, Key, Nspace, ProcId, Value};
+use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_wire::cmd::iof::DROPPED;
+use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::script::{Answer, Op, RankServer};
 
@@ -15,6 +18,8 @@ use crate::script::{Answer, Op, RankServer};
 pub struct ScriptedServer {
     /// Events that this server was told.
     pub events: Vec<Event>,
+    /// Who reads pulled output here, by the number of the pull.
+    pub taps: BTreeMap<u64, Tap>,
     last: u64,
     /// To be emitted at the next turn.
     out: Vec<(HostCallId, HostOp)>,
@@ -28,6 +33,59 @@ pub struct ScriptedServer {
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
     answers: Vec<(ProcId, Answer)>,
     gone: BTreeSet<ProcId>,
+}
+
+/// A reader of pulled output.
+#[derive(Debug, Default)]
+pub struct Tap {
+    /// What it has got, by stream, and how much it was told is missing.
+    pub streams: BTreeMap<(ProcId, IofChannel), Vec<u8>>,
+    pub lost: BTreeMap<(ProcId, IofChannel), u64>,
+    pub ended: BTreeSet<(ProcId, IofChannel)>,
+    /// How long it takes to read one piece.
+    pub pace: Duration,
+    /// It is gone when it has read so much.
+    pub dies_after: Option<usize>,
+    pub read: usize,
+    /// The most that ever waited for it.
+    pub most_waiting: usize,
+    waiting: VecDeque<Unread>,
+}
+
+#[derive(Debug)]
+struct Unread {
+    due: Time,
+    id: CallId,
+    stream: (ProcId, IofChannel),
+    data: Blob,
+    lost: u64,
+}
+
+impl Tap {
+    pub fn new(pace: Duration, dies_after: Option<usize>) -> Tap {
+        Tap { pace, dies_after, ..Tap::default() }
+    }
+
+    pub fn is_dead(&self) -> bool {
+        self.dies_after.is_some_and(|limit| self.read >= limit)
+    }
+
+    fn take(&mut self, now: Time, out: &mut Outbox<ServerReturn, ()>) {
+        while let Some(unread) = self.waiting.pop_front_if(|unread| unread.due <= now) {
+            let mut result = ServerReturn::Done(Status::ERR_NOT_FOUND);
+            if !self.is_dead() {
+                self.read += unread.data.len();
+                assert!(!self.ended.contains(&unread.stream), "output after the end of {:?}", unread.stream);
+                if unread.data.is_empty() {
+                    self.ended.insert(unread.stream.clone());
+                }
+                *self.lost.entry(unread.stream.clone()).or_default() += unread.lost;
+                self.streams.entry(unread.stream).or_default().extend_from_slice(unread.data.as_bytes());
+                result = ServerReturn::Done(Status::SUCCESS);
+            }
+            out.push(Output::Return { id: unread.id, result });
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -51,8 +109,11 @@ impl Machine for ScriptedServer {
     type Return = ServerReturn;
     type Delivery = ();
 
-    fn handle(&mut self, _now: Time, input: Input<'_, ServerCall>, out: &mut Outbox<ServerReturn, ()>) {
+    fn handle(&mut self, now: Time, input: Input<'_, ServerCall>, out: &mut Outbox<ServerReturn, ()>) {
         match input {
+            Input::Call { id, call: ServerCall::Output { to, source, channel, data, info } } => {
+                self.on_output(now, id, &to, (source, channel), data, &info);
+            }
             Input::Call { id, call } => {
                 if let Some(result) = self.on_call(id, call) {
                     out.push(Output::Return { id, result });
@@ -61,6 +122,7 @@ impl Machine for ScriptedServer {
             Input::Host { id, reply } => self.on_reply(id, reply),
             _ => {}
         }
+        self.taps.values_mut().for_each(|tap| tap.take(now, out));
         for (id, op) in self.out.drain(..) {
             out.push(Output::CallHost { id, op });
         }
@@ -76,7 +138,7 @@ impl Machine for ScriptedServer {
     }
 
     fn deadline(&self) -> Option<Time> {
-        None
+        self.taps.values().filter_map(|tap| tap.waiting.front()).map(|unread| unread.due).min()
     }
 }
 
@@ -103,6 +165,24 @@ impl ScriptedServer {
             _ => {}
         }
         Some(ServerReturn::Done(Status::SUCCESS))
+    }
+
+    fn on_output(
+        &mut self,
+        now: Time,
+        id: CallId,
+        to: &OutputTo,
+        stream: (ProcId, IofChannel),
+        data: Blob,
+        info: &[Info],
+    ) {
+        // Tools that spawn are not simulated.
+        let number = if let OutputTo::Pull(number) = to { *number } else { 0 };
+        let tap = self.taps.entry(number).or_default();
+        let after = tap.waiting.back().map_or(now, |unread| unread.due.max(now));
+        let lost = info.find(DROPPED).and_then(Value::as_u64).unwrap_or(0);
+        tap.waiting.push_back(Unread { due: after.after(tap.pace), id, stream, data, lost });
+        tap.most_waiting = tap.most_waiting.max(tap.waiting.iter().map(|unread| unread.data.len()).sum());
     }
 
     fn on_reply(&mut self, id: HostCallId, reply: HostReply) {

@@ -96,7 +96,10 @@ impl WiredServer {
         loop {
             while let Some(output) = inner.pop() {
                 match output {
-                    Output::Send { conn, frame } => self.receive(now, conn, &frame),
+                    Output::Send { conn, frame } => {
+                        self.receive(now, conn, &frame);
+                        self.server.handle(now, Input::Writable { conn, queued: 0 }, inner);
+                    }
                     Output::Close { conn } => {
                         if let Some(proc) = self.conns.remove(&conn) {
                             self.with_client(now, &proc, Input::Closed { conn, reason: CloseReason::Eof });

@@ -161,6 +161,10 @@ impl<S: RankServer> World<S> {
         self.nodes.get(id.0 as usize)?.as_ref()
     }
 
+    pub fn node_mut(&mut self, id: NodeId) -> Option<&mut Node<S>> {
+        self.nodes.get_mut(id.0 as usize)?.as_mut()
+    }
+
     pub fn is_alive(&self, id: NodeId) -> bool {
         self.node(id).is_some()
     }

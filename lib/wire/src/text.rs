@@ -92,6 +92,12 @@ impl From<Vec<u8>> for Blob {
     }
 }
 
+impl From<Arc<[u8]>> for Blob {
+    fn from(v: Arc<[u8]>) -> Blob {
+        Blob(v)
+    }
+}
+
 impl From<&[u8]> for Blob {
     fn from(v: &[u8]) -> Blob {
         Blob(v.into())

@@ -66,6 +66,8 @@ pub struct Limits {
     pub output_pool: usize,
     /// Bytes of output in flight on one link of the tree.
     pub output_link: usize,
+    /// Bytes of each channel of a job that are kept for readers who come later, unless the job says otherwise.
+    pub output_cache: usize,
     /// Bytes of standard input in flight to one process.
     pub stdin_window: usize,
     /// Bytes of published data that the root holds.
@@ -88,6 +90,7 @@ impl Default for Limits {
             retry: Duration::from_secs(5),
             output_pool: 8 << 20,
             output_link: 256 << 10,
+            output_cache: 64 << 10,
             stdin_window: 64 << 10,
             published: 32 << 20,
             cleanup: 1 << 20,

@@ -19,7 +19,7 @@ use crate::effect::{Effect, Input, Report};
 use crate::fault::Fault;
 use crate::fence::Rounds;
 use crate::gather::{Gathers, Part};
-use crate::iof::Iof;
+use crate::iof::{Iof, TapName};
 use crate::link::Links;
 use crate::msg::{Cast, Down, NodeId, Up};
 use crate::post::Posts;
@@ -106,6 +106,12 @@ pub(crate) enum Call {
         id: u64,
     },
     Explain(Survey),
+    /// A piece of output for a reader here.
+    Output {
+        to: TapName,
+        piece: u64,
+        bytes: usize,
+    },
     /// Nothing depends on the answer.
     Told(&'static str),
 }
@@ -234,6 +240,7 @@ impl Daemon {
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
             Down::PostAcks(acks) => self.on_post_acks(acks),
             Down::ChunkAcks(acks) => self.on_chunk_acks(cx, acks),
+            Down::Output(output) => self.give_output(cx, output),
             Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
             Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
             Down::Event { event, except } => self.deliver_event(cx, event, *except),
@@ -254,6 +261,7 @@ impl Daemon {
             Up::ToolLeft { proc } => self.on_tool_left(proc),
             Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
             Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
+            Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
             Up::NodeLost { node, why } => self.on_node_lost(cx, *node, why),
             Up::Note { nspace, text } => {
                 cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
@@ -307,6 +315,9 @@ impl Daemon {
             }
             // A server that cannot tell waits for nothing that it could tell of.
             (Some(Call::Explain(survey)), _) => self.on_explained(cx, survey, Vec::new()),
+            (Some(Call::Output { to, piece, bytes }), ServerReturn::Done(status)) => {
+                self.output_left(cx, to, piece, bytes, status);
+            }
             (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
                 tracing::warn!(what, %status, "the server refused");
             }

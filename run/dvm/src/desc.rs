@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc};
-use phalanx_spec::{Rank, keys};
+use phalanx_spec::{IofChannel, Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Text};
 
 use crate::boot::NodeTable;
@@ -30,6 +30,8 @@ pub struct JobDesc {
     pub env: Vec<Text>,
     pub apps: Vec<AppDesc>,
     pub stdin: StdinTarget,
+    /// What may be pulled and pushed.
+    pub forward: IofChannel,
     pub on_failure: FailurePolicy,
     pub scratch: Option<Text>,
     pub job: Arc<[Kval]>,

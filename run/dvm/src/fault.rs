@@ -123,7 +123,7 @@ impl Daemon {
             return;
         }
         self.forget_posts_of(node);
-        self.forget_chunks_of(node);
+        self.forget_chunks_of(cx, node);
         self.cast_all(cx, Down::Lost { node });
         self.on_tools_lost(node);
         self.lose_processes(cx, node, why);

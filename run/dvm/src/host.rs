@@ -13,7 +13,7 @@ use crate::daemon::{Cx, Daemon};
 use crate::gather::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
-use crate::{cleanup, control, event, fence, group, log, publish, query, spawn};
+use crate::{cleanup, control, event, fence, group, iof, log, publish, query, spawn};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -22,6 +22,8 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Fence", &[fence::ATTRIBUTES]),
     ("PMIx_Group_construct", &[group::ATTRIBUTES]),
     ("PMIx_Group_destruct", &[fence::ATTRIBUTES]),
+    ("PMIx_IOF_deregister", &[]),
+    ("PMIx_IOF_pull", &[iof::PULL_ATTRIBUTES]),
     ("PMIx_Job_control", &[control::ATTRIBUTES, cleanup::ATTRIBUTES]),
     ("PMIx_Log", &[log::ATTRIBUTES]),
     ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
@@ -95,6 +97,8 @@ impl Daemon {
             | HostOp::Notify { .. }
             | HostOp::Query { .. }
             | HostOp::ToolConnected { .. }
+            | HostOp::IofPull { .. }
+            | HostOp::IofStop { .. }
             | HostOp::Log { .. }) => self.ask_root(cx, id, op),
             HostOp::JobControl { from, targets, directives } => {
                 self.on_job_control(cx, id, from, targets, directives);
@@ -104,8 +108,6 @@ impl Daemon {
             | HostOp::Monitor { .. }
             | HostOp::GetCredential { .. }
             | HostOp::ValidateCredential { .. }
-            | HostOp::IofPull { .. }
-            | HostOp::IofStop { .. }
             | HostOp::PushStdin { .. }
             | HostOp::FabricRegister { .. }
             | HostOp::FabricUpdate { .. } => cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
@@ -158,6 +160,12 @@ impl Daemon {
             HostOp::Log { from, data, directives } => {
                 let status = self.log(cx, from, data, directives);
                 self.refuse(cx, origin, request, status);
+            }
+            HostOp::IofPull { from, sources, channels, directives, handle } => {
+                self.pull_output(cx, (origin, request), from, (sources, *channels), (directives, *handle));
+            }
+            HostOp::IofStop { from: _, handle, directives: _ } => {
+                self.stop_output(cx, origin, request, *handle);
             }
             HostOp::JobControl { from, targets, directives } => {
                 self.job_control(cx, (origin, request), from, targets, directives);

@@ -1,8 +1,13 @@
-//! Output of processes on its way to the user: nothing lost, nothing reordered, never more held than stated.
+//! Output of processes on its way to those who read it: nothing lost, nothing reordered, never more held than stated.
 //!
-//! A stream may be read only as far as it has credit; credit comes back when the user has taken what was read. So a
+//! A stream may be read only as far as it has credit; credit comes back when all who read it have taken what was read. So a
 //! slow terminal stops the process, not the daemons between. On the way up each link carries a bounded number of bytes
-//! at a time. The daemon that read a chunk keeps it until the user has it, and sends it again when the way has changed.
+//! at a time. The daemon that read a chunk keeps it until it was taken, and sends it again when the way has changed. At the
+//! root `readers.rs` decides who gets it: the user, and whoever has pulled the stream (`pull.rs`).
+
+mod cache;
+mod pull;
+mod readers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,64 +15,60 @@ use std::sync::Arc;
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
+pub(crate) use cache::{Cache, CachePlan};
+use pull::Delivering;
+pub(crate) use pull::{OUTPUTS, PULL_ATTRIBUTES, TapName};
+use readers::Readers;
+
 use crate::config::Limits;
 use crate::daemon::{Cx, Daemon};
-use crate::effect::{Effect, Report};
-use crate::msg::{Chunk, Down, Msg, NodeId};
+use crate::effect::Effect;
+use crate::msg::{Chunk, ChunkAck, Msg, NodeId};
 
 #[derive(Debug)]
 pub(crate) struct Iof {
     last: u64,
-    /// Read here, not yet taken by the user.
-    unacked: VecDeque<Chunk>,
+    /// Read here, not yet taken by everybody.
+    unacked: BTreeMap<u64, Chunk>,
     /// To go up, ours and our children's, with the child whose link it came by.
     queue: VecDeque<(Option<NodeId>, Chunk)>,
     /// How many bytes the parent still takes.
     credit: usize,
     link: usize,
+    /// Output for those who pulled it here, with our server.
+    delivering: Delivering,
     /// Root only.
-    sink: Sink,
-}
-
-/// What the user has been shown but has not taken.
-#[derive(Debug, Default)]
-struct Sink {
-    shown: VecDeque<Shown>,
-    /// Bytes taken of the first of `shown`.
-    taken: usize,
-    /// Per daemon, the last chunk that was shown.
-    last: BTreeMap<NodeId, u64>,
-    /// Per daemon, the last chunk taken, not told yet.
-    untold: BTreeMap<NodeId, u64>,
-    untold_bytes: usize,
-}
-
-#[derive(Debug)]
-struct Shown {
-    origin: NodeId,
-    seq: u64,
-    bytes: usize,
-    via: Option<NodeId>,
+    readers: Readers,
 }
 
 impl Iof {
     pub(crate) fn new(limits: &Limits) -> Iof {
         Iof {
             last: 0,
-            unacked: VecDeque::new(),
+            unacked: BTreeMap::new(),
             queue: VecDeque::new(),
             credit: limits.output_link,
             link: limits.output_link,
-            sink: Sink::default(),
+            delivering: Delivering::default(),
+            readers: Readers::default(),
         }
     }
 }
 
+/// What reading `bytes` at once costs of a stream's credit: tiny pieces are not cheaper than what keeps them.
+pub fn charge(bytes: usize) -> usize {
+    bytes.max(LEAST_CHARGE)
+}
+
+/// A stream with less credit than this is not read.
+pub const LEAST_CHARGE: usize = 256;
+
 impl Daemon {
-    /// What one stream may have read ahead of the user when `procs` processes share the node.
+    /// What one stream may have read ahead of its readers when `procs` processes share the node.
     pub(crate) fn stream_window(&self, procs: usize) -> usize {
         let limits = &self.config.limits;
-        (limits.output_pool / (2 * procs.max(1))).clamp(512, limits.output_link.max(512))
+        let share = limits.output_pool / (2 * procs.max(1));
+        share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
     }
 
     pub(crate) fn on_output(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: &[u8]) {
@@ -92,7 +93,7 @@ impl Daemon {
         }
         self.iof.last += 1;
         let chunk = Chunk { origin: self.me, seq: self.iof.last, proc, channel, data };
-        self.iof.unacked.push_back(chunk.clone());
+        self.iof.unacked.insert(chunk.seq, chunk.clone());
         self.on_chunk(cx, None, chunk);
     }
 
@@ -130,62 +131,12 @@ impl Daemon {
         }
     }
 
-    /// Root only: hands a chunk to the user, once.
-    fn show(&mut self, cx: &mut Cx<'_>, via: Option<NodeId>, chunk: Chunk) {
-        let Chunk { origin, seq, proc, channel, data } = chunk;
-        let last = self.iof.sink.last.entry(origin).or_default();
-        if seq != *last + 1 || self.tree.is_lost(origin) {
-            // Came twice, or its predecessor is still to come again.
-            if let Some(child) = via.filter(|_| !data.is_empty()) {
-                self.send(cx, child, Msg::ChunkCredit { bytes: data.len() });
-            }
-            return;
-        }
-        *last = seq;
-        self.iof.sink.shown.push_back(Shown { origin, seq, bytes: data.len(), via });
-        if data.is_empty() {
-            cx.report(Report::OutputEnd { proc, channel });
-        } else {
-            cx.report(Report::Output { proc, channel, data: data.to_vec() });
-        }
-        self.on_output_taken(cx, 0);
-    }
-
-    /// Root only: the user has taken so many more bytes.
-    pub(crate) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
-        let mut credits: BTreeMap<NodeId, usize> = BTreeMap::new();
-        let sink = &mut self.iof.sink;
-        sink.taken += bytes;
-        while let Some(shown) = sink.shown.front().filter(|shown| shown.bytes <= sink.taken) {
-            sink.taken -= shown.bytes;
-            sink.untold_bytes += shown.bytes;
-            sink.untold.insert(shown.origin, shown.seq);
-            if let Some(child) = shown.via.filter(|_| shown.bytes > 0) {
-                *credits.entry(child).or_default() += shown.bytes;
-            }
-            sink.shown.pop_front();
-        }
-        if sink.shown.is_empty() {
-            sink.taken = 0;
-        }
-        let telling = sink.shown.is_empty() || sink.untold_bytes >= TELL_AFTER;
-        let acks = if telling { std::mem::take(&mut sink.untold) } else { BTreeMap::new() };
-        for (child, bytes) in credits {
-            self.send(cx, child, Msg::ChunkCredit { bytes });
-        }
-        if !acks.is_empty() {
-            self.iof.sink.untold_bytes = 0;
-            let to = acks.keys().map(|node| node.0).collect();
-            self.cast(cx, to, Down::ChunkAcks(acks.into_iter().collect()));
-        }
-    }
-
-    /// The user has everything of ours up to here: the streams may be read further.
-    pub(crate) fn on_chunk_acks(&mut self, cx: &mut Cx<'_>, acks: &[(NodeId, u64)]) {
-        let Some((_, upto)) = acks.iter().find(|(node, _)| *node == self.me) else { return };
+    /// Everybody has taken these: the streams may be read further.
+    pub(crate) fn on_chunk_acks(&mut self, cx: &mut Cx<'_>, acks: &[ChunkAck]) {
         let mut touched = Vec::new();
-        while self.iof.unacked.front().is_some_and(|chunk| chunk.seq <= *upto) {
-            let Some(Chunk { proc, channel, data, .. }) = self.iof.unacked.pop_front() else { return };
+        let ours = acks.iter().filter(|ack| ack.origin == self.me).flat_map(|ack| ack.first..=ack.last);
+        for seq in ours {
+            let Some(Chunk { proc, channel, data, .. }) = self.iof.unacked.remove(&seq) else { continue };
             let Some(job) = self.jobs.get_mut(&proc.nspace) else { continue };
             job.chunks -= 1;
             if job.chunks == 0 && touched.last() != Some(&proc.nspace) {
@@ -197,7 +148,7 @@ impl Daemon {
                 .and_then(|entry| entry.stream(channel))
                 .is_some_and(|open| *open);
             if open && !data.is_empty() {
-                cx.effect(Effect::Credit { proc, channel, bytes: data.len() });
+                cx.effect(Effect::Credit { proc, channel, bytes: charge(data.len()) });
             }
         }
         touched.iter().for_each(|nspace| self.try_ended(cx, nspace));
@@ -205,23 +156,14 @@ impl Daemon {
 
     /// The way up is a new one; what our children had queued here they send again themselves.
     pub(crate) fn send_chunks_again(&mut self, cx: &mut Cx<'_>) {
-        self.iof.queue = self.iof.unacked.iter().map(|chunk| (None, chunk.clone())).collect();
+        self.iof.queue = self.iof.unacked.values().map(|chunk| (None, chunk.clone())).collect();
         self.iof.credit = self.iof.link;
         self.pump_chunks(cx);
     }
 
     /// A child's link is new, or the child is lost: no credit goes back for what came by the old one.
     pub(crate) fn reset_child_output(&mut self, child: NodeId) {
-        let shown = self.iof.sink.shown.iter_mut().filter(|shown| shown.via == Some(child));
-        shown.for_each(|shown| shown.via = None);
+        self.iof.readers.reset_child(child);
         self.iof.queue.retain(|(via, _)| *via != Some(child));
     }
-
-    pub(crate) fn forget_chunks_of(&mut self, lost: NodeId) {
-        self.iof.sink.last.remove(&lost);
-        self.iof.sink.untold.remove(&lost);
-    }
 }
-
-/// Takings are told to the daemons in steps of this many bytes, or when there is nothing left to take.
-const TELL_AFTER: usize = 32 << 10;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{ProcState, Rank, Status};
+use phalanx_spec::{IofChannel, ProcState, Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::hosts::HostEntry;
@@ -15,6 +15,8 @@ pub struct JobRequest {
     /// The environment that every rank begins with, `NAME=VALUE`.
     pub env: Vec<Text>,
     pub stdin: StdinTarget,
+    /// What may be pulled and pushed while it runs; `None`: everything.
+    pub forward: Option<IofChannel>,
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,

@@ -50,6 +50,7 @@ pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use config::{Limits, NodeConfig};
 pub use control::Control;
 pub use effect::{Effect, Input, Placed, ProcStart, Report, SpawnFailure, SpawnStep, StdinPlan};
+pub use iof::{LEAST_CHARGE, charge};
 pub use job::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd, StdinTarget};
 pub use msg::{Msg, NodeId};
 pub use node::Node;

@@ -17,6 +17,7 @@ use crate::control::Action;
 use crate::desc::JobDesc;
 use crate::effect::SpawnFailure;
 use crate::gather::{Collective, OpId, Outcome, Part};
+use crate::iof::TapName;
 use crate::job::ProcEnd;
 use crate::ranges::Ranges;
 use crate::survey::Survey;
@@ -114,7 +115,9 @@ pub enum Down {
         reply: HostReply,
     },
     PostAcks(Vec<(NodeId, u64)>),
-    ChunkAcks(Vec<(NodeId, u64)>),
+    ChunkAcks(Vec<ChunkAck>),
+    /// Output for those who pulled it at the addressed daemon.
+    Output(Forward),
     Stdin {
         nspace: Nspace,
         ranks: Ranges,
@@ -194,6 +197,12 @@ pub enum Up {
         nspace: Nspace,
         rank: Rank,
     },
+    /// These pieces of [`Down::Output`] have left our server. `gone`: it has nobody for them any more.
+    OutputLeft {
+        to: TapName,
+        pieces: Vec<u64>,
+        gone: bool,
+    },
     NodeLost {
         node: NodeId,
         why: String,
@@ -213,6 +222,28 @@ pub struct Chunk {
     pub channel: IofChannel,
     /// Empty: the stream has ended.
     pub data: Arc<[u8]>,
+}
+
+/// Everybody has taken these chunks of `origin`.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkAck {
+    pub origin: NodeId,
+    pub first: u64,
+    pub last: u64,
+}
+
+/// Output on its way from the root to one reader.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    pub to: TapName,
+    /// The reader's own count.
+    pub piece: u64,
+    pub proc: ProcId,
+    pub channel: IofChannel,
+    /// Empty: the stream has ended.
+    pub data: Arc<[u8]>,
+    /// Bytes that were dropped right before.
+    pub lost: u64,
 }
 
 #[derive(Clone, Debug)]

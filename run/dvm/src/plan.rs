@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use phalanx_spec::keys;
+use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{Kval, Nspace, Text};
 
@@ -49,6 +49,7 @@ impl Daemon {
                 .map(|(app, size)| describe(app, size, &job.env))
                 .collect(),
             stdin: job.stdin,
+            forward: job.forward.unwrap_or(IofChannel::ALL),
             on_failure: job.on_failure,
             job: self.job_values(&nspace, job, &map, &scratch),
             session: self.session_values(&nodes, &map),

@@ -19,6 +19,7 @@ use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
 use crate::gather::{OpId, Part};
 use crate::history::{History, Past};
+use crate::iof::{Cache, CachePlan};
 use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
 use crate::msg::{Down, NodeId};
 use crate::procs::{EndGroup, SIGKILL, SIGTERM};
@@ -55,6 +56,7 @@ pub(crate) struct RootJob {
     /// Rank and pid, by rank.
     pub(crate) pids: Vec<(u32, u32)>,
     pub(crate) stdin: StdinFlow,
+    pub(crate) cache: Cache,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, u32>,
     ends: Vec<EndGroup>,
@@ -125,6 +127,7 @@ impl Daemon {
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
+            cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
             desc: desc.clone(),
             asked_by: asked_by.clone(),
             since: cx.now,
@@ -260,6 +263,7 @@ impl Daemon {
             }
             Control::Kill => {
                 job.verdict.get_or_insert(JobVerdict::Cancelled { signal: SIGKILL });
+                self.abandon_taps_of(cx, nspace);
                 Action::Kill
             }
         };
@@ -323,6 +327,8 @@ impl Daemon {
         let Some(job) = self.root.as_mut().and_then(|root| root.jobs.remove(nspace)) else { return };
         self.answer_spawn_of(cx, &job);
         let (desc, since) = (job.desc.clone(), job.since);
+        self.end_for_parent(cx, nspace);
+        self.forget_readers_of(nspace, &job.cache);
         let end = self.job_end(cx.now, job);
         self.tell_job_end_event(cx, &end);
         if let Some(root) = &mut self.root {

@@ -3,19 +3,31 @@
 use std::time::Duration;
 
 use phalanx_core::HostReply;
-use phalanx_spec::{Status, keys};
+use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
+use crate::iof::OUTPUTS;
 use crate::job::{AppSpec, FailurePolicy, JobRequest, JobVerdict, StdinTarget};
 use crate::map::Policy;
 use crate::msg::NodeId;
 use crate::root::{AskedBy, RootJob};
 
 /// The directives that are carried out.
-pub(crate) const ATTRIBUTES: &[&str] =
-    &[keys::WDIR, keys::PREFIX, keys::SET_ENVAR, keys::UNSET_ENVAR, keys::TIMEOUT, keys::JOB_TIMEOUT];
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::WDIR,
+    keys::PREFIX,
+    keys::SET_ENVAR,
+    keys::UNSET_ENVAR,
+    keys::TIMEOUT,
+    keys::JOB_TIMEOUT,
+    keys::FWD_STDOUT,
+    keys::FWD_STDERR,
+    keys::IOF_CACHE_SIZE,
+    keys::IOF_DROP_OLDEST,
+    keys::IOF_DROP_NEWEST,
+];
 
 impl Daemon {
     /// Root only.
@@ -33,10 +45,16 @@ impl Daemon {
             Err(status) => return self.refuse(cx, origin, request, status),
         };
         let asked_by = AskedBy::Process { node: origin, request };
-        if let Err(error) = self.launch(cx, asked_by, &job) {
-            let text = format!("spawning a job for {from}: {error}");
-            cx.report(Report::Note { nspace: Some(from.nspace.clone()), text });
-            self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+        match self.launch(cx, asked_by, &job) {
+            Ok(child) if job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
+                self.pull_for_parent(origin, from, &child, job.forward.unwrap_or(OUTPUTS));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let text = format!("spawning a job for {from}: {error}");
+                cx.report(Report::Note { nspace: Some(from.nspace.clone()), text });
+                self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+            }
         }
     }
 
@@ -52,6 +70,7 @@ impl Daemon {
         if let AskedBy::Process { node, request } = asked_by {
             self.answer(cx, node, request, HostReply::Spawned(result));
         }
+        self.begin_for_parent(cx, nspace);
     }
 
     /// The job has ended; if nobody could say before that it ran, it did not.
@@ -72,6 +91,7 @@ impl Daemon {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
             env,
             stdin: StdinTarget::None,
+            forward: Some(forwarded(job)),
             on_failure: FailurePolicy::default(),
             timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
             policy: Policy::default(),
@@ -79,6 +99,22 @@ impl Daemon {
             parent: Some(from.clone()),
         })
     }
+}
+
+/// What of the job can be pulled and pushed later. A tool gets output unless it says that it does not want it.
+fn forwarded(job: &[Info]) -> IofChannel {
+    let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
+    let mut channels = IofChannel::NONE;
+    for (key, channel) in [
+        (keys::FWD_STDOUT, IofChannel::STDOUT),
+        (keys::FWD_STDERR, IofChannel::STDERR),
+        (keys::FWD_STDDIAG, IofChannel::STDDIAG),
+    ] {
+        if job.find(key).map_or(is_tool, Value::is_true) {
+            channels.0 |= channel.0;
+        }
+    }
+    channels
 }
 
 fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {

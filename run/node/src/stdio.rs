@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
+use phalanx_dvm::{LEAST_CHARGE, charge};
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 use tokio::net::unix::pipe;
@@ -120,7 +121,7 @@ impl Source {
     /// waits, never between reading and delivering.
     async fn read_some(&self, most: usize) -> io::Result<usize> {
         loop {
-            let Ok(permit) = self.shared.credit.acquire().await else { return Ok(0) };
+            let Ok(permit) = self.shared.credit.acquire_many(LEAST_CHARGE as u32).await else { return Ok(0) };
             drop(permit);
             self.pipe.readable().await?;
             let place = self.events.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -131,7 +132,7 @@ impl Source {
                 Ok(0) => return Ok(0),
                 Ok(read) => {
                     data.truncate(read);
-                    self.shared.credit.forget_permits(read);
+                    self.shared.credit.forget_permits(charge(read));
                     let (proc, channel) = (self.proc.clone(), self.channel);
                     place.send(StreamEvent::Output { proc, channel, data });
                     return Ok(read);

@@ -19,7 +19,7 @@ exported! {
     ) -> Code {
         let serving = serving()?;
         let source = from_c::proc(&source.read().ok_or(BAD)?)?;
-        from_c::infos(info, count)?;
+        let info = from_c::infos(info, count)?;
         if channel == 0 {
             return Err(BAD);
         }
@@ -28,12 +28,12 @@ exported! {
         match callback {
             // That nobody wants it is no fault of the host.
             Some(callback) => server
-                .iof_deliver_then(&source, channel, data, move |ended| match ended {
+                .iof_deliver_then(&source, channel, data, &info, move |ended| match ended {
                     Err(error) if error.status() == Status::ERR_NOT_FOUND => ending(callback, cbdata)(Ok(())),
                     ended => ending(callback, cbdata)(ended),
                 })
                 .map_err(told),
-            None => match server.iof_deliver(&source, channel, data) {
+            None => match server.iof_deliver(&source, channel, data, &info) {
                 Err(error) if error.status() == Status::ERR_NOT_FOUND => at_once(Ok(())),
                 ended => at_once(ended),
             },

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::cmd::publish::LookupReply;
-use phalanx_wire::cmd::{Body, credential, iof};
+use phalanx_wire::cmd::{Body, credential};
 use phalanx_wire::{Blob, Info, ProcId, Text};
 use tracing::warn;
 
@@ -43,6 +43,10 @@ pub(super) enum Then {
     AnswerCredential(Asker),
     AnswerLookup(Asker),
     AnswerPull {
+        to: Asker,
+        handle: u64,
+    },
+    AnswerStop {
         to: Asker,
         handle: u64,
     },
@@ -124,12 +128,8 @@ impl Server {
                 };
                 self.reply(cx, &to, |dialect| reply.encode(dialect));
             }
-            Then::AnswerPull { to, handle } => {
-                if !status.is_success() {
-                    self.forget_pull(handle);
-                }
-                self.reply(cx, &to, |dialect| iof::PullReply { status, handle }.encode(dialect));
-            }
+            Then::AnswerPull { to, handle } => self.on_pull_answered(cx, &to, handle, status),
+            Then::AnswerStop { to, handle } => self.on_stop_answered(cx, &to, handle, status),
             Then::AnswerQuery { to, order, known, spare } => {
                 self.on_query_answered(cx, &to, &order, (known, spare), reply);
             }

@@ -1,29 +1,45 @@
-//! Forwarded output and input: who pulled which streams, and the bytes on their way to them.
+//! Forwarded output and input: who pulled which streams, and what the host was asked for on their behalf.
 //!
-//! Output of ranks comes from the host, which knows where the ranks are; input goes to it. Nothing is kept here: bytes that
-//! nobody has pulled are dropped, the host is told that nobody was there, and a peer that does not read is given up like
-//! any other.
+//! Output of ranks comes from the host, which knows where the ranks are; input goes to it. A pull that lies within an earlier
+//! one is served by what the host sends already; any other becomes a registration of its own with the host. Bytes on their
+//! way to a peer are in `lane.rs`.
+
+mod lane;
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::{IofChannel, Status};
+use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::iof::{Deregister, Output, Pull, PullReply, Push};
-use phalanx_wire::frame::TAG_IOF;
-use phalanx_wire::{Blob, Nspace, ProcId};
+use phalanx_wire::cmd::iof::{Deregister, Pull, PullReply, Push};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use tracing::warn;
 
 use super::host::Then;
-use super::limits::MAX_PULLS;
+use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
 use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::HostOp;
 use crate::machine::ConnId;
+use lane::{Drops, Lanes};
 
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pulls: BTreeMap<u64, Pulled>,
     last: u64,
+    /// What the host sends, by the number of the pull that it was asked for.
+    feeds: BTreeMap<u64, Feed>,
+    lanes: Lanes,
+}
+
+/// Whose output of a call of the host is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputTo {
+    /// Everybody who pulled the stream.
+    All,
+    /// What was asked for under this number.
+    Pull(u64),
+    /// This tool, which gets the output of what it spawned without asking.
+    Parent(ProcId),
 }
 
 #[derive(Debug)]
@@ -34,107 +50,199 @@ struct Pulled {
     channels: IofChannel,
     /// The peer's own number for it; 0 for what it gets without asking.
     handle: u64,
-    /// Whether the host knows of it.
-    asked: bool,
+    /// The feed that it drinks from. None: the host was not asked.
+    feed: Option<u64>,
+    /// None: nothing may be lost, and the source waits.
+    drops: Option<Drops>,
+    /// It was told to stop; what was sent before still arrives.
+    stopping: bool,
+}
+
+/// A registration with the host.
+#[derive(Debug)]
+struct Feed {
+    by: ProcId,
+    sources: Vec<ProcId>,
+    channels: IofChannel,
+    copy: bool,
+    accepted: bool,
+    /// How many pulls it serves.
+    users: usize,
 }
 
 impl Server {
     pub(super) fn on_iof_pull(&mut self, cx: &mut Cx<'_>, from: Asker, pull: Pull) {
-        let refused = if pull.sources.is_empty() || pull.channels.is_empty() {
-            Some(Status::ERR_BAD_PARAM)
-        } else if self.streams.pulls.values().filter(|p| p.conn == from.conn).count() >= MAX_PULLS {
-            warn!(proc = %from.proc, limit = MAX_PULLS, "too many streams pulled: refused");
-            Some(Status::ERR_OUT_OF_RESOURCE)
-        } else {
-            None
-        };
-        if let Some(status) = refused {
+        if let Err(status) = self.may_pull(&from, &pull) {
             return self.reply(cx, &from, |dialect| PullReply { status, handle: 0 }.encode(dialect));
         }
         let Pull { sources, mut directives, channels, handle } = pull;
         let by = from.proc.clone();
-        let number = self.pull(Pulled {
+        let copy = directives.is_set(keys::IOF_COPY);
+        // Who wants what was written before has to ask the host for it.
+        let backlog = directives.find(keys::IOF_CACHE_SIZE).is_some();
+        let serving = self.streams.feeds.iter().find(|(_, feed)| {
+            !backlog && feed.accepted && feed.copy == copy && feed.covers(&sources, channels)
+        });
+        let feed = serving.map(|(number, _)| *number);
+        let drops = Drops::from_directives(&directives);
+        let number = self.streams.enter(Pulled {
             conn: from.conn,
             by: by.clone(),
             sources: sources.clone(),
             channels,
             handle,
-            asked: true,
+            feed,
+            drops,
+            stopping: false,
         });
+        if let Some(feed) = feed.and_then(|number| self.streams.feeds.get_mut(&number)) {
+            feed.users += 1;
+            let reply = PullReply { status: Status::SUCCESS, handle: number };
+            return self.reply(cx, &from, |dialect| reply.encode(dialect));
+        }
+        let feed =
+            Feed { by: by.clone(), sources: sources.clone(), channels, copy, accepted: false, users: 1 };
+        self.streams.feeds.insert(number, feed);
+        if let Some(pulled) = self.streams.pulls.get_mut(&number) {
+            pulled.feed = Some(number);
+        }
         directives.extend(from.identity());
         let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
         self.call_host(cx, Some(&by), op, Then::AnswerPull { to: from, handle: number });
     }
 
-    fn pull(&mut self, pulled: Pulled) -> u64 {
-        self.streams.last += 1;
-        self.streams.pulls.insert(self.streams.last, pulled);
-        self.streams.last
+    fn may_pull(&self, from: &Asker, pull: &Pull) -> Result<(), Status> {
+        if pull.sources.is_empty() || pull.channels.is_empty() {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        let own = || self.streams.pulls.values().filter(|p| p.conn == from.conn);
+        let overlaps = |p: &&Pulled| {
+            p.channels.intersects(pull.channels)
+                && p.sources.iter().any(|a| pull.sources.iter().any(|b| a.covers(b) || b.covers(a)))
+        };
+        if own().count() >= MAX_PULLS || own().filter(overlaps).count() >= MAX_OVERLAPPING_PULLS {
+            warn!(proc = %from.proc, limit = MAX_PULLS, "too many streams pulled: refused");
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_pull_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+        // The host need not say more than that it has done it already.
+        let accepted = status.is_success() || status == Status::OPERATION_SUCCEEDED;
+        let status = if accepted { Status::SUCCESS } else { status };
+        if accepted {
+            if let Some(feed) = self.streams.feeds.get_mut(&handle) {
+                feed.accepted = true;
+            }
+        } else {
+            self.streams.pulls.remove(&handle);
+            self.streams.feeds.remove(&handle);
+        }
+        self.reply(cx, to, |dialect| PullReply { status, handle }.encode(dialect));
     }
 
     /// A tool gets what the server itself prints without asking.
     pub(super) fn pull_for_tool(&mut self, conn: ConnId) {
-        let Some(peer) = self.conns.peer(conn) else { return };
-        let (by, sources) = (peer.proc.clone(), vec![self.config.identity.clone()]);
-        self.pull(Pulled { conn, by, sources, channels: OUTPUTS, handle: 0, asked: false });
+        self.pull_unasked(conn, self.config.identity.clone());
     }
 
     /// A tool gets the output of what it spawned without asking; whether there is any was settled with the host.
     pub(super) fn pull_for_parent(&mut self, conn: ConnId, child: &Nspace) {
+        self.pull_unasked(conn, ProcId::all(child));
+    }
+
+    fn pull_unasked(&mut self, conn: ConnId, source: ProcId) {
         let Some(peer) = self.conns.peer(conn) else { return };
-        let (by, sources) = (peer.proc.clone(), vec![ProcId::all(child)]);
-        self.pull(Pulled { conn, by, sources, channels: OUTPUTS, handle: 0, asked: false });
+        let pulled = Pulled {
+            conn,
+            by: peer.proc.clone(),
+            sources: vec![source],
+            channels: OUTPUTS,
+            handle: 0,
+            feed: None,
+            drops: None,
+            stopping: false,
+        };
+        self.streams.enter(pulled);
     }
 
     pub(super) fn on_iof_deregister(&mut self, cx: &mut Cx<'_>, from: Asker, request: &Deregister) {
         let handle = request.handle;
-        if self.streams.pulls.get(&handle).is_none_or(|pulled| pulled.conn != from.conn) {
+        let own = |pulled: &&mut Pulled| pulled.conn == from.conn && !pulled.stopping;
+        let Some(pulled) = self.streams.pulls.get_mut(&handle).filter(own) else {
             return self.answer(cx, &from, Status::ERR_NOT_FOUND);
-        }
-        self.forget_pull(handle);
-        let proc = from.proc.clone();
-        let op = HostOp::IofStop { from: proc.clone(), handle, directives: request.directives.clone() };
-        self.call_host(cx, Some(&proc), op, Then::Answer(from));
-    }
-
-    pub(super) fn forget_pull(&mut self, handle: u64) {
-        self.streams.pulls.remove(&handle);
-    }
-
-    pub(super) fn forget_pulls_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        let gone: Vec<(u64, Pulled)> =
-            self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).collect();
-        for (handle, pulled) in gone {
-            if pulled.asked {
-                let op = HostOp::IofStop { from: pulled.by, handle, directives: Vec::new() };
-                self.call_host(cx, None, op, Then::Nothing);
+        };
+        let feed = pulled.feed;
+        let last =
+            feed.and_then(|number| self.streams.feeds.get(&number)).is_some_and(|feed| feed.users == 1);
+        match feed.filter(|_| last) {
+            Some(number) => {
+                // What the host has for it comes before the answer.
+                pulled.stopping = true;
+                let proc = from.proc.clone();
+                let op = HostOp::IofStop {
+                    from: proc.clone(),
+                    handle: number,
+                    directives: request.directives.clone(),
+                };
+                if let Some(feed) = self.streams.feeds.get_mut(&number) {
+                    feed.accepted = false;
+                }
+                self.call_host(cx, Some(&proc), op, Then::AnswerStop { to: from, handle });
+            }
+            None => {
+                self.leave_feed(feed);
+                self.end_pull(cx, &from, handle, Status::SUCCESS);
             }
         }
     }
 
-    /// The host has output of a process.
-    pub(super) fn on_output(
-        &mut self,
-        cx: &mut Cx<'_>,
-        source: ProcId,
-        channel: IofChannel,
-        data: Blob,
-    ) -> Status {
-        let wanted = |pulled: &Pulled| {
-            pulled.channels.intersects(channel) && pulled.sources.iter().any(|wanted| wanted.covers(&source))
+    pub(super) fn on_stop_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+        if let Some(pulled) = self.streams.pulls.get(&handle) {
+            self.leave_feed(pulled.feed);
+        }
+        self.end_pull(cx, to, handle, status);
+    }
+
+    /// Nothing is entered for the pull any more; its end is answered behind what was.
+    fn end_pull(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+        if let Some(pulled) = self.streams.pulls.get_mut(&handle) {
+            pulled.stopping = true;
+            pulled.feed = None;
+            pulled.sources.clear();
+        }
+        self.say_farewell(cx, to, handle, status);
+    }
+
+    /// `true`: nobody is left who wants this feed.
+    fn leave_feed(&mut self, number: Option<u64>) -> bool {
+        let Some((number, feed)) =
+            number.and_then(|number| Some((number, self.streams.feeds.get_mut(&number)?)))
+        else {
+            return false;
         };
-        let to: Vec<(ConnId, u64)> =
-            self.streams.pulls.values().filter(|p| wanted(p)).map(|p| (p.conn, p.handle)).collect();
-        if to.is_empty() {
-            return Status::ERR_NOT_FOUND;
+        feed.users = feed.users.saturating_sub(1);
+        let over = feed.users == 0;
+        if over {
+            self.streams.feeds.remove(&number);
         }
-        for (conn, handle) in to {
-            let Some(dialect) = self.conns.peer(conn).map(|peer| peer.dialect) else { continue };
-            let output =
-                Output { source: source.clone(), channel, handle, info: Vec::new(), data: data.clone() };
-            self.send(cx, conn, TAG_IOF, &output.encode(dialect));
+        over
+    }
+
+    pub(super) fn forget_pulls_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        let gone: Vec<Pulled> =
+            self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
+        self.drop_lane(cx, conn);
+        for pulled in gone {
+            let Some(handle) = pulled.feed else { continue };
+            let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());
+            // One that is being stopped was ended with the host before.
+            if self.leave_feed(Some(handle)) && !pulled.stopping {
+                let op = HostOp::IofStop { from: by.unwrap_or(pulled.by), handle, directives: Vec::new() };
+                self.call_host(cx, None, op, Then::Nothing);
+            }
         }
-        Status::SUCCESS
     }
 
     pub(super) fn on_iof_push(&mut self, cx: &mut Cx<'_>, from: Asker, push: Push) {
@@ -142,6 +250,45 @@ impl Server {
         let Push { targets, directives, data } = push;
         let op = HostOp::PushStdin { from: proc.clone(), targets, directives, data };
         self.call_host(cx, Some(&proc), op, Then::Answer(from));
+    }
+}
+
+impl Streams {
+    fn enter(&mut self, pulled: Pulled) -> u64 {
+        self.last += 1;
+        self.pulls.insert(self.last, pulled);
+        self.last
+    }
+
+    /// The pulls that this piece of output is for.
+    fn readers(&self, to: &OutputTo, source: &ProcId, channel: IofChannel) -> Vec<u64> {
+        let meant = |pulled: &Pulled| match to {
+            OutputTo::All => true,
+            OutputTo::Pull(feed) => pulled.feed == Some(*feed),
+            OutputTo::Parent(proc) => pulled.handle == 0 && pulled.feed.is_none() && pulled.by == *proc,
+        };
+        let wanted = |pulled: &Pulled| {
+            pulled.channels.intersects(channel) && pulled.sources.iter().any(|wanted| wanted.covers(source))
+        };
+        let readers = self.pulls.iter().filter(|(_, pulled)| meant(pulled) && wanted(pulled));
+        readers.map(|(number, _)| *number).collect()
+    }
+}
+
+impl Feed {
+    fn covers(&self, sources: &[ProcId], channels: IofChannel) -> bool {
+        self.channels.contains(channels)
+            && sources.iter().all(|wanted| self.sources.iter().any(|source| source.covers(wanted)))
+    }
+}
+
+impl Drops {
+    /// A reader that may lose bytes says so; the size alone drops nothing.
+    fn from_directives(directives: &[Info]) -> Option<Drops> {
+        let (oldest, newest) =
+            (directives.is_set(keys::IOF_DROP_OLDEST), directives.is_set(keys::IOF_DROP_NEWEST));
+        let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
+        (oldest || newest).then(|| Drops::new(oldest, size))
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) const MAX_CACHED_EVENT_BYTES: usize = 4 << 20;
 pub(super) const MAX_GROUPS: usize = 65_536;
 /// Streams that one connection may have pulled.
 pub(super) const MAX_PULLS: usize = 4096;
+/// Pulls of one connection that may bring the same bytes: each costs a copy.
+pub(super) const MAX_OVERLAPPING_PULLS: usize = 16;
 /// Processes that one connection may have monitored.
 pub(super) const MAX_MONITORS: usize = 64;
 /// In jobs up to this size, every process is told everything of every rank. In larger ones it is told everything of the ranks

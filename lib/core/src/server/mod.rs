@@ -48,13 +48,14 @@ use phalanx_spec::{Command, IofChannel, Status};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::codec::{DecodeError, Reader};
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT};
-use phalanx_wire::{Blob, Key, Nspace, ProcId};
+use phalanx_wire::{Blob, Info, Key, Nspace, ProcId};
 use tracing::{debug, warn};
 
 use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
+pub use iof::OutputTo;
 pub use modex::ModexForm;
 pub use own::OWN;
 use peer::{Asker, Conn};
@@ -98,8 +99,9 @@ pub enum ServerCall {
     DirectModex { proc: ProcId, key: Option<Key> },
     /// An event from elsewhere, for those here. Answer: `Done`.
     Notify(Event),
-    /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`.
-    Output { source: ProcId, channel: IofChannel, data: Blob },
+    /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`, when
+    /// every reader that must not lose anything has taken it from our transport; `PMIX_ERR_NOT_FOUND` if nobody has, nor will.
+    Output { to: OutputTo, source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
     /// Answer: `Done`.
     DefineProcessSet { name: String, members: Vec<ProcId> },
     /// What does the server wait for? Answer: `Waiting`.
@@ -186,7 +188,9 @@ impl Server {
             }
             ServerCall::DirectModex { proc, key } => return self.on_direct_modex(cx, id, proc, key),
             ServerCall::Notify(event) => self.on_event_from_host(cx, event),
-            ServerCall::Output { source, channel, data } => self.on_output(cx, source, channel, data),
+            ServerCall::Output { to, source, channel, data, info } => {
+                return self.on_output(cx, id, &to, &source, channel, &data, &info);
+            }
             ServerCall::DefineProcessSet { name, members } => self.define_process_set(cx, name, members),
             ServerCall::DeleteProcessSet { name } => self.delete_process_set(cx, &name),
         };
@@ -329,7 +333,7 @@ impl Machine for Server {
         match input {
             Input::Opened { conn, peer } => self.on_opened(cx, conn, peer),
             Input::Bytes { conn, data } => self.on_bytes(cx, conn, data),
-            Input::Writable { conn, queued } => self.on_writable(conn, queued),
+            Input::Writable { conn, queued } => self.on_writable(cx, conn, queued),
             Input::Closed { conn, reason } => self.on_closed(cx, conn, reason),
             Input::Call { id, call } => self.on_call(cx, id, call),
             Input::Host { id, reply } => self.on_host(cx, id, reply),

@@ -48,6 +48,8 @@ pub(super) struct Peer {
     pub(super) told: BTreeSet<Nspace>,
     /// Bytes that the transport holds for it, as far as we know.
     queued: usize,
+    /// Bytes that were ever given to the transport.
+    sent: u64,
 }
 
 /// Who asked, and where the answer goes.
@@ -77,7 +79,29 @@ impl Peer {
     pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect) -> Peer {
         let reader = FrameReader::default();
         let told = BTreeSet::new();
-        Peer { proc, uid, gid, role, dialect, reader, requests: 0, finalized: false, told, queued: 0 }
+        Peer {
+            proc,
+            uid,
+            gid,
+            role,
+            dialect,
+            reader,
+            requests: 0,
+            finalized: false,
+            told,
+            queued: 0,
+            sent: 0,
+        }
+    }
+}
+
+impl Peer {
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
     }
 }
 
@@ -154,12 +178,14 @@ impl Server {
         }
         let frame = encode_frame(SERVER_INDEX, tag, payload);
         peer.queued += frame.len();
+        peer.sent += frame.len() as u64;
         cx.out.push(Output::Send { conn, frame });
     }
 
-    pub(super) fn on_writable(&mut self, conn: ConnId, queued: usize) {
+    pub(super) fn on_writable(&mut self, cx: &mut Cx<'_>, conn: ConnId, queued: usize) {
         if let Some(peer) = self.conns.peer_mut(conn) {
             peer.queued = queued;
+            self.on_lane_moved(cx, conn);
         }
     }
 

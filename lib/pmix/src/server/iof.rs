@@ -1,18 +1,25 @@
 //! Forwarded streams: what processes have written, for those here who asked for it.
 
 use phalanx_core::ServerCall;
+use phalanx_core::server::OutputTo;
 use phalanx_spec::IofChannel;
-use phalanx_wire::{Blob, ProcId};
+use phalanx_wire::{Blob, Info, ProcId};
 
 use super::Server;
 use crate::error::Error;
 
 impl Server {
     /// Hands bytes of a process to those here who pulled that stream (`PMIx_server_IOF_deliver`). No bytes: the stream has
-    /// ended. Not found: nobody here wants it.
-    pub fn iof_deliver(&self, source: &ProcId, channel: IofChannel, data: Blob) -> Result<(), Error> {
-        let call = ServerCall::Output { source: source.clone(), channel, data };
-        self.done(call, || format!("delivery of output of {source}"))
+    /// ended. `info` goes along. Ends when every reader that must not lose anything has taken them; a host that sends no more
+    /// before that has bounded memory. Not found: nobody here wants it.
+    pub fn iof_deliver(
+        &self,
+        source: &ProcId,
+        channel: IofChannel,
+        data: Blob,
+        info: &[Info],
+    ) -> Result<(), Error> {
+        self.done(output(source, channel, data, info), || format!("delivery of output of {source}"))
     }
 
     /// The same without waiting. `then` is not run if this fails.
@@ -21,9 +28,14 @@ impl Server {
         source: &ProcId,
         channel: IofChannel,
         data: Blob,
+        info: &[Info],
         then: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let operation = format!("delivery of output of {source}");
-        self.done_then(ServerCall::Output { source: source.clone(), channel, data }, || operation, then)
+        self.done_then(output(source, channel, data, info), || operation, then)
     }
+}
+
+fn output(source: &ProcId, channel: IofChannel, data: Blob, info: &[Info]) -> ServerCall {
+    ServerCall::Output { to: OutputTo::All, source: source.clone(), channel, data, info: info.to_vec() }
 }

@@ -48,6 +48,10 @@ pub struct Output {
     pub data: Blob,
 }
 
+/// Says with forwarded output how many bytes of the stream were dropped right before these (UINT64). Ours alone: others skip
+/// what they do not know.
+pub const DROPPED: &str = "phalanx.iof.dropped";
+
 impl Body for Pull {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put_list(&self.sources).put_list(&self.directives).put(&self.channels).put(&Size(self.handle));

@@ -6,6 +6,7 @@ mod collectives;
 mod events;
 mod gets;
 mod hostile;
+mod iof;
 mod jobs;
 mod upcalls;
 mod world;

@@ -1,19 +1,17 @@
-use phalanx_spec::{AllocDirective, DataType, IofChannel, Persistence, Range, Status, keys};
+use phalanx_spec::{AllocDirective, DataType, Persistence, Range, Status, keys};
 use phalanx_wire::cmd::abort::Abort;
 use phalanx_wire::cmd::allocate::Allocate;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::{self, GetCredential, ValidateCredential};
-use phalanx_wire::cmd::iof::{Deregister, Output, Pull, PullReply, Push};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
 use phalanx_wire::cmd::query::QueryRequest;
 use phalanx_wire::cmd::spawn::{self, Spawn};
-use phalanx_wire::cmd::{Body, InfoReply, Request};
-use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{App, Blob, DataArray, Info, Pdata, Query, Value};
 
-use super::world::{UID, World, job, key, ns, proc, v41};
+use super::world::{UID, World, job, key, ns, proc};
 use crate::host::{HostOp, HostReply};
 use crate::machine::HostCallId;
 use crate::server::{ServerCall, ServerReturn};
@@ -293,68 +291,4 @@ fn the_host_learns_which_required_directives_are_honoured_already() {
     let required: Vec<&str> =
         info.iter().filter(|info| info.is_required()).map(|info| info.key.as_str()).collect();
     assert_eq!(required, [keys::PREFIX]);
-}
-
-#[test]
-fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
-    let mut world = World::with_job(1, 2);
-    let (a, b) = (world.connect(0), world.connect(1));
-    let pull = |handle| {
-        let sources = vec![proc("child", 0)];
-        Request::IofPull(Pull { sources, directives: Vec::new(), channels: IofChannel::STDOUT, handle })
-    };
-    let output =
-        |channel, data: &[u8]| ServerCall::Output { source: proc("child", 0), channel, data: data.into() };
-    let nobody = ServerReturn::Done(Status::ERR_NOT_FOUND);
-    assert_eq!(world.call(output(IofChannel::STDOUT, b"lost")), nobody);
-    let tag = world.send(a, &pull(33));
-    let (id, op) = world.take_upcall();
-    let HostOp::IofPull { handle, channels: IofChannel::STDOUT, .. } = op else { panic!("{op:?}") };
-    world.answer(id, HostReply::Done(Status::SUCCESS));
-    assert_eq!(world.reply::<PullReply>(a, tag), PullReply { status: Status::SUCCESS, handle });
-    assert_eq!(world.call(output(IofChannel::STDERR, b"not wanted")), nobody);
-    assert_eq!(world.call(output(IofChannel::STDOUT, b"bytes")), ServerReturn::Done(Status::SUCCESS));
-    let (tag, payload) = world.client(a).others[0].clone();
-    let got = Output::decode(&payload, v41()).unwrap();
-    let expected = Output {
-        source: proc("child", 0),
-        channel: IofChannel::STDOUT,
-        handle: 33,
-        info: Vec::new(),
-        data: b"bytes"[..].into(),
-    };
-    assert_eq!((tag, got), (TAG_IOF, expected));
-
-    let stop = |handle| Request::IofDeregister(Deregister { directives: Vec::new(), handle });
-    assert_eq!(world.ask_status(b, &stop(handle)), Status::ERR_NOT_FOUND, "it is another's");
-    let tag = world.send(a, &stop(handle));
-    let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new() });
-    world.answer(id, HostReply::Done(Status::SUCCESS));
-    assert_eq!(world.status(a, tag), Status::SUCCESS);
-    assert_eq!(world.call(output(IofChannel::STDOUT, b"late")), nobody);
-
-    // A refused pull leaves nothing; one whose owner goes is ended with the host.
-    let tag = world.send(b, &pull(1));
-    let (id, _) = world.take_upcall();
-    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
-    assert_eq!(world.reply::<PullReply>(b, tag).status, Status::ERR_NOT_SUPPORTED);
-    world.send(b, &pull(2));
-    let (id, _) = world.take_upcall();
-    world.answer(id, HostReply::Done(Status::SUCCESS));
-    world.close(b);
-    let (_, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::IofStop { .. }));
-}
-
-#[test]
-fn input_is_the_hosts_to_deliver() {
-    let mut world = World::with_job(1, 1);
-    let a = world.connect(0);
-    let push = Push { targets: vec![proc("child", 0)], directives: Vec::new(), data: Blob::default() };
-    let tag = world.send(a, &Request::IofPush(push));
-    let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::PushStdin { data, .. } if data.is_empty()));
-    world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
-    assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
 }

@@ -1,0 +1,291 @@
+//! Pulled output in the simulated world: every byte reaches everybody who is to get it, whatever readers do.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_core::{HostOp, HostReply};
+use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
+use phalanx_spec::{IofChannel, Rank, Status, keys};
+
+use phalanx_testkit::scripted::{ScriptedServer, Tap};
+use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
+use phalanx_wire::{App, Info, Nspace, ProcId};
+
+fn world(seed: u64, nodes: u32, limits: Limits) -> World<ScriptedServer> {
+    let server = Box::new(|_| ScriptedServer::default());
+    World::new(Setup { seed, nodes, radix: 2, cores: 2, limits, latency: Duration::from_millis(1), server })
+}
+
+fn job(procs: u32) -> JobRequest {
+    let app = AppSpec { argv: vec!["job".into()], procs: Some(procs), ..AppSpec::default() };
+    JobRequest { apps: vec![app], on_failure: FailurePolicy::Continue, ..JobRequest::default() }
+}
+
+fn ask(op: HostOp) -> Step {
+    Step::Ask(Op::Host(Box::new(op)))
+}
+
+fn nspace(number: u32) -> Nspace {
+    Nspace::new(&format!("world@{number}")).expect("a name")
+}
+
+fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
+    let given = world.procs[proc].answers.iter();
+    given
+        .filter_map(|(_, a)| if let Answer::Host(reply) = a { Some((**reply).clone()) } else { None })
+        .collect()
+}
+
+fn tap(world: &World<ScriptedServer>, node: NodeId, handle: u64) -> Option<&Tap> {
+    world.node(node)?.server().taps.get(&handle)
+}
+
+/// Bytes that say where they are.
+fn text(rank: u32, channel: IofChannel, bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| ((n * 7919 + rank as usize * 31 + channel.0 as usize) >> 3) as u8).collect()
+}
+
+fn writer(random: &mut Random, rank: u32) -> Script {
+    let mut rest: BTreeMap<IofChannel, Vec<u8>> = BTreeMap::new();
+    for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+        rest.insert(channel, text(rank, channel, random.between(0, 60_000) as usize));
+    }
+    let mut steps = vec![Step::Sleep(Duration::from_millis(random.between(0, 300)))];
+    while let Some(channel) = random.pick(&rest.keys().copied().collect::<Vec<_>>()).copied() {
+        let most = [8, 300, 9_000][random.between(0, 3) as usize];
+        let bytes = rest.get_mut(&channel).expect("it was picked");
+        let piece: Vec<u8> = bytes.drain(..(random.between(1, most) as usize).min(bytes.len())).collect();
+        if bytes.is_empty() {
+            rest.remove(&channel);
+        }
+        steps.push(Step::Write(channel, piece));
+        if random.one_in(20) {
+            steps.push(Step::Sleep(Duration::from_millis(random.between(0, 50))));
+        }
+    }
+    Script::new(steps)
+}
+
+/// What a reader did, as its script says.
+#[derive(Clone)]
+struct Reading {
+    sources: Vec<ProcId>,
+    channels: IofChannel,
+    copy: bool,
+    stops: bool,
+    dies_after: Option<usize>,
+    pace: Duration,
+}
+
+fn reading(random: &mut Random, size: u32) -> Reading {
+    let writers = nspace(1);
+    let one = |random: &mut Random| ProcId::new(&writers, Rank(random.between(0, u64::from(size)) as u32));
+    Reading {
+        sources: if random.one_in(2) { vec![ProcId::all(&writers)] } else { vec![one(random), one(random)] },
+        channels: [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::ALL][random.between(0, 3) as usize],
+        copy: !random.one_in(3),
+        stops: random.one_in(4),
+        dies_after: random.one_in(4).then(|| random.between(1, 40_000) as usize),
+        pace: Duration::from_micros(random.between(0, 3_000)),
+    }
+}
+
+#[test]
+fn every_byte_reaches_everybody_whatever_readers_do() {
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let nodes = random.between(1, 6) as u32;
+        let limits = Limits {
+            output_pool: random.between(4_000, 400_000) as usize,
+            output_link: random.between(2_000, 60_000) as usize,
+            ..Limits::default()
+        };
+        let mut world = world(seed, nodes, limits);
+        world.user.pace = Duration::from_micros(random.between(0, 1_000));
+        let (size, tools) =
+            (random.between(1, u64::from(nodes) + 1) as u32, random.between(1, u64::from(nodes) + 1) as u32);
+        let readings: Vec<Reading> = (0..tools).map(|_| reading(&mut random, size)).collect();
+        let scripted = readings.clone();
+        let mut scripts = random.clone();
+        world.script(move |proc| {
+            if proc.nspace == nspace(1) {
+                return writer(&mut scripts, proc.rank.0);
+            }
+            let Reading { sources, channels, copy, stops, .. } = scripted[proc.rank.0 as usize].clone();
+            let directives = vec![Info::new(keys::IOF_COPY, copy)];
+            let handle = u64::from(proc.rank.0) + 1;
+            let from = proc.clone();
+            let mut steps = vec![
+                Step::Sleep(Duration::from_millis(scripts.between(0, 300))),
+                ask(HostOp::IofPull { from: from.clone(), sources, channels, directives, handle }),
+            ];
+            if stops {
+                steps.push(Step::Sleep(Duration::from_millis(scripts.between(0, 300))));
+                steps.push(ask(HostOp::IofStop { from, handle, directives: Vec::new() }));
+            }
+            Script::new(steps)
+        });
+        world.submit(job(size));
+        world.submit(job(tools));
+        for node in 0..nodes {
+            for (reading, handle) in readings.iter().zip(1..) {
+                let (pace, dies_after) = (reading.pace, reading.dies_after);
+                let taps = &mut world.node_mut(NodeId(node)).expect("it lives").server_mut().taps;
+                taps.insert(handle, Tap::new(pace, dies_after));
+            }
+        }
+        world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
+        world.run_for(Duration::from_secs(20));
+        assert_eq!(world.user.complaints, Vec::<String>::new());
+        check(&world, seed, &readings);
+    }
+}
+
+fn check(world: &World<ScriptedServer>, seed: u64, readings: &[Reading]) {
+    for (proc, fate) in world.procs.iter().filter(|(proc, _)| proc.nspace == nspace(1)) {
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+            let wrote = fate.written.get(&channel).map_or(&[][..], Vec::as_slice);
+            let by_user = world.user.output(proc, channel);
+            let mut redirected = Vec::new();
+            for (reading, rank) in readings.iter().zip(0..) {
+                let tool = ProcId::new(&nspace(2), Rank(rank));
+                let wanted =
+                    reading.channels.intersects(channel) && reading.sources.iter().any(|s| s.covers(proc));
+                let node = world.procs[&tool].node;
+                let tap = tap(world, node, u64::from(rank) + 1).expect("it was entered");
+                assert!(tap.most_waiting <= (512 << 10) + (256 << 10), "seed {seed}: {}", tap.most_waiting);
+                let got = tap.streams.get(&(proc.clone(), channel)).map_or(&[][..], Vec::as_slice);
+                assert!(wanted || got.is_empty(), "seed {seed}: {tool} got what it did not want");
+                assert!(
+                    got.is_empty() || wrote.windows(got.len()).any(|part| part == got),
+                    "seed {seed}: {tool} got something else"
+                );
+                let accepted = answers(world, &tool).first() == Some(&HostReply::Done(Status::SUCCESS));
+                if wanted && accepted && !reading.stops && !tap.is_dead() {
+                    assert!(wrote.ends_with(got), "seed {seed}: {tool} misses the end of {proc}");
+                    assert!(
+                        tap.ended.contains(&(proc.clone(), channel)) || got.is_empty(),
+                        "seed {seed}: {tool} was not told the end"
+                    );
+                }
+                if !reading.copy && wanted {
+                    redirected.push(got);
+                }
+            }
+            match redirected.as_slice() {
+                [] => assert!(by_user == wrote, "seed {seed}: the user misses output of {proc}"),
+                [got] => {
+                    // What was redirected is missing in one place, and nothing else is.
+                    let fits = |at: usize| {
+                        wrote[..at] == by_user[..at]
+                            && wrote[at..].starts_with(got)
+                            && wrote[at + got.len()..] == by_user[at..]
+                    };
+                    assert!(
+                        wrote.len() == by_user.len() + got.len(),
+                        "seed {seed}: {} is not {} and {}",
+                        wrote.len(),
+                        by_user.len(),
+                        got.len()
+                    );
+                    assert!((0..=by_user.len()).any(fits), "seed {seed}: output of {proc} is torn");
+                }
+                _ => assert!(by_user.len() <= wrote.len(), "seed {seed}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_written_before_is_kept_within_bounds_and_what_is_missing_is_counted() {
+    let cases: [(&str, bool, usize); 2] =
+        [(keys::IOF_DROP_NEWEST, false, 0), (keys::IOF_DROP_OLDEST, true, 34_000)];
+    for (policy, _, first) in cases {
+        let mut world = world(3, 2, Limits::default());
+        let stdout = IofChannel::STDOUT;
+        world.script(move |proc| match proc.nspace.as_str() {
+            "world@1" => {
+                let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
+                let job = vec![
+                    Info::new(keys::FWD_STDOUT, true),
+                    Info::new(keys::IOF_CACHE_SIZE, 16_000u32),
+                    Info::new(policy, true),
+                ];
+                let pull = |channels, handle| {
+                    let sources = vec![ProcId::all(&nspace(2))];
+                    ask(HostOp::IofPull {
+                        from: proc.clone(),
+                        sources,
+                        channels,
+                        directives: Vec::new(),
+                        handle,
+                    })
+                };
+                Script::new(vec![
+                    ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] }),
+                    Step::Sleep(Duration::from_secs(1)),
+                    pull(IofChannel::STDERR, 8),
+                    pull(IofChannel::STDOUT, 9),
+                ])
+            }
+            _ => Script::new(vec![
+                Step::Write(stdout, text(0, stdout, 50_000)),
+                Step::Sleep(Duration::from_secs(2)),
+                Step::Write(stdout, b"live".to_vec()),
+            ]),
+        });
+        world.submit(job(1));
+        world.run_until(Duration::from_secs(60), |w| w.user.ends.len() == 2);
+        let parent = ProcId::new(&nspace(1), Rank(0));
+        let given = answers(&world, &parent);
+        assert_eq!(given[1], HostReply::Done(Status::ERR_NOT_AVAILABLE), "standard error was not asked for");
+        assert_eq!(given[2], HostReply::Done(Status::SUCCESS));
+        let tap = tap(&world, world.procs[&parent].node, 9).expect("it reads");
+        let stream = (ProcId::new(&nspace(2), Rank(0)), stdout);
+        let mut expected = text(0, stdout, 50_000)[first..first + 16_000].to_vec();
+        expected.extend_from_slice(b"live");
+        assert!(tap.streams[&stream] == expected, "{policy}");
+        assert_eq!((tap.lost[&stream], tap.ended.contains(&stream)), (34_000, true), "{policy}");
+    }
+}
+
+#[test]
+fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
+    let mut world = world(5, 3, Limits::default());
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => Script::new(vec![
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Write(IofChannel::STDOUT, text(proc.rank.0, IofChannel::STDOUT, 3_000_000)),
+        ]),
+        _ => {
+            let sources = vec![ProcId::new(&nspace(1), Rank(1))];
+            let directives = vec![Info::new(keys::IOF_COPY, true)];
+            let channels = IofChannel::STDOUT;
+            Script::new(vec![ask(HostOp::IofPull {
+                from: proc.clone(),
+                sources,
+                channels,
+                directives,
+                handle: 1,
+            })])
+        }
+    });
+    world.submit(job(3));
+    world.submit(job(1));
+    for node in 0..3 {
+        let taps = &mut world.node_mut(NodeId(node)).expect("it lives").server_mut().taps;
+        taps.insert(1, Tap::new(Duration::from_secs(100_000), None));
+    }
+    let all = |world: &World<ScriptedServer>, rank: u32| {
+        world.user.output(&ProcId::new(&nspace(1), Rank(rank)), IofChannel::STDOUT).len()
+    };
+    world.run_until(Duration::from_secs(600), |w| all(w, 0) == 3_000_000 && all(w, 2) == 3_000_000);
+    world.run_for(Duration::from_secs(60));
+    assert!(all(&world, 1) < 1_000_000, "its reader has not taken more: {}", all(&world, 1));
+    assert!(!world.user.ends.contains_key(&nspace(1)));
+    world.control(&nspace(1), phalanx_dvm::Control::Kill);
+    world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&nspace(1)));
+}

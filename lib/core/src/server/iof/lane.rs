@@ -1,0 +1,277 @@
+//! Output on its way to one peer: in order, and no more of it in the transport than keeps it busy.
+//!
+//! A piece is shared by all who read it and ends, for the host, when the last reader's transport has taken it; so credit flows
+//! back from the slowest of them. Readers who allow it lose what finds no room instead, and learn how much was lost where.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::cmd::Body;
+use phalanx_wire::cmd::iof::{DROPPED, Output as Forwarded};
+use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::{Blob, Info, ProcId};
+
+use super::super::peer::Asker;
+use super::super::{Cx, Server, ServerReturn};
+use super::{OutputTo, Pulled};
+use crate::machine::{CallId, ConnId, Output};
+
+#[derive(Debug, Default)]
+pub(in crate::server) struct Lanes {
+    by_conn: BTreeMap<ConnId, Lane>,
+    /// Calls of the host that are answered when every reader's transport has taken the bytes.
+    deliveries: BTreeMap<CallId, Delivery>,
+}
+
+#[derive(Debug)]
+struct Delivery {
+    waiting: usize,
+    /// Somebody got it.
+    reached: bool,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    queue: VecDeque<Parcel>,
+    /// What the transport holds: up to which of the peer's bytes, and whom that concerns.
+    flying: VecDeque<(u64, CallId)>,
+}
+
+#[derive(Debug)]
+enum Parcel {
+    Piece(Piece),
+    /// The end of a pull, said behind what the pull brought.
+    Farewell {
+        to: Asker,
+        pull: u64,
+        status: Status,
+    },
+}
+
+#[derive(Debug)]
+struct Piece {
+    pull: u64,
+    source: ProcId,
+    channel: IofChannel,
+    data: Blob,
+    info: Vec<Info>,
+    /// Bytes of this stream that were lost right before.
+    lost: u64,
+    delivery: Option<CallId>,
+}
+
+/// How a reader that may lose bytes loses them.
+#[derive(Debug)]
+pub(super) struct Drops {
+    oldest: bool,
+    /// Bytes that may wait, per channel.
+    size: usize,
+    waiting: BTreeMap<IofChannel, usize>,
+    /// Lost since the last piece that is on its way, by stream.
+    lost: BTreeMap<(ProcId, IofChannel), u64>,
+}
+
+impl Drops {
+    pub(super) fn new(oldest: bool, size: Option<u64>) -> Drops {
+        let size = size.map_or(DEFAULT_CACHE, |size| usize::try_from(size).unwrap_or(usize::MAX));
+        Drops { oldest, size: size.min(MAX_CACHE), waiting: BTreeMap::new(), lost: BTreeMap::new() }
+    }
+}
+
+impl Server {
+    /// The host has output of a process. The call is answered when it has left, or at once if nobody wants it.
+    #[expect(clippy::too_many_arguments, reason = "the call has as many")]
+    pub(in crate::server) fn on_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: CallId,
+        to: &OutputTo,
+        source: &ProcId,
+        channel: IofChannel,
+        data: &Blob,
+        info: &[Info],
+    ) {
+        let readers = self.streams.readers(to, source, channel);
+        if readers.is_empty() {
+            let result = ServerReturn::Done(Status::ERR_NOT_FOUND);
+            return cx.out.push(Output::Return { id, result });
+        }
+        let waits = |pull: &&u64| self.streams.pulls.get(pull).is_some_and(|pulled| pulled.drops.is_none());
+        // One more than there are, so that nothing ends before all have it.
+        let waiting = readers.iter().filter(waits).count() + 1;
+        let reached = waiting <= readers.len();
+        self.streams.lanes.deliveries.insert(id, Delivery { waiting, reached });
+        for pull in readers {
+            let Some(pulled) = self.streams.pulls.get_mut(&pull) else { continue };
+            let conn = pulled.conn;
+            let lane = self.streams.lanes.by_conn.entry(conn).or_default();
+            let piece = Piece {
+                pull,
+                source: source.clone(),
+                channel,
+                data: data.clone(),
+                info: info.to_vec(),
+                lost: 0,
+                delivery: pulled.drops.is_none().then_some(id),
+            };
+            match &mut pulled.drops {
+                None => lane.queue.push_back(Parcel::Piece(piece)),
+                Some(drops) => lane.push_or_drop(drops, piece),
+            }
+            self.pump(cx, conn);
+        }
+        self.delivered(cx, id, false);
+    }
+
+    /// Answers the end of a pull behind what is on its way for it.
+    pub(super) fn say_farewell(&mut self, cx: &mut Cx<'_>, to: &Asker, pull: u64, status: Status) {
+        let lane = self.streams.lanes.by_conn.entry(to.conn).or_default();
+        lane.queue.push_back(Parcel::Farewell { to: to.clone(), pull, status });
+        self.pump(cx, to.conn);
+    }
+
+    /// Hands the transport as much as keeps it busy.
+    fn pump(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        loop {
+            let Some(peer) = self.conns.peer(conn).filter(|peer| peer.queued() < LANE_WINDOW) else { return };
+            let dialect = peer.dialect;
+            let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) else { return };
+            let piece = match lane.queue.pop_front() {
+                Some(Parcel::Piece(piece)) => piece,
+                Some(Parcel::Farewell { to, pull, status }) => {
+                    self.streams.pulls.remove(&pull);
+                    self.answer(cx, &to, status);
+                    continue;
+                }
+                None => return,
+            };
+            let Piece { pull, source, channel, data, mut info, lost, delivery } = piece;
+            let Some(pulled) = self.streams.pulls.get_mut(&pull) else {
+                if let Some(id) = delivery {
+                    self.delivered(cx, id, false);
+                }
+                continue;
+            };
+            if lost > 0 {
+                info.push(Info::new(DROPPED, lost));
+            }
+            pulled.left(channel, data.len());
+            let forwarded = Forwarded { source, channel, handle: pulled.handle, info, data };
+            self.send(cx, conn, TAG_IOF, &forwarded.encode(dialect));
+            if let (Some(id), Some(peer)) = (delivery, self.conns.peer(conn)) {
+                let upto = peer.sent();
+                if let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) {
+                    lane.flying.push_back((upto, id));
+                }
+            }
+        }
+    }
+
+    /// The transport has room, or has at least taken something.
+    pub(in crate::server) fn on_lane_moved(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        let Some(peer) = self.conns.peer(conn) else { return };
+        let left = peer.sent().saturating_sub(peer.queued() as u64);
+        while let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn)
+            && let Some((_, id)) = lane.flying.pop_front_if(|(upto, _)| *upto <= left)
+        {
+            self.delivered(cx, id, true);
+        }
+        self.pump(cx, conn);
+        let idle = |lane: &Lane| lane.queue.is_empty() && lane.flying.is_empty();
+        if self.streams.lanes.by_conn.get(&conn).is_some_and(idle) {
+            self.streams.lanes.by_conn.remove(&conn);
+        }
+    }
+
+    /// The peer is gone: nobody waits for it.
+    pub(super) fn drop_lane(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        let Some(lane) = self.streams.lanes.by_conn.remove(&conn) else { return };
+        let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
+            Parcel::Piece(piece) => piece.delivery,
+            Parcel::Farewell { .. } => None,
+        });
+        let waiting: Vec<CallId> = lane.flying.into_iter().map(|(_, id)| id).chain(queued).collect();
+        waiting.into_iter().for_each(|id| self.delivered(cx, id, false));
+    }
+
+    /// One reader less that the host has to wait for.
+    fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, reached: bool) {
+        let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) else { return };
+        delivery.waiting -= 1;
+        delivery.reached |= reached;
+        if delivery.waiting == 0 {
+            let status = if delivery.reached { Status::SUCCESS } else { Status::ERR_NOT_FOUND };
+            self.streams.lanes.deliveries.remove(&id);
+            cx.out.push(Output::Return { id, result: ServerReturn::Done(status) });
+        }
+    }
+}
+
+impl Pulled {
+    /// Bytes that waited have gone to the transport.
+    fn left(&mut self, channel: IofChannel, bytes: usize) {
+        if let Some(waiting) = self.drops.as_mut().and_then(|drops| drops.waiting.get_mut(&channel)) {
+            *waiting = waiting.saturating_sub(cost(bytes));
+        }
+    }
+}
+
+impl Lane {
+    fn push_or_drop(&mut self, drops: &mut Drops, mut piece: Piece) {
+        let (stream, bytes) = ((piece.source.clone(), piece.channel), piece.data.len());
+        let size = drops.size;
+        let waiting = drops.waiting.entry(piece.channel).or_default();
+        if *waiting + cost(bytes) > size && drops.oldest {
+            *waiting -=
+                self.drop_oldest(&mut drops.lost, &piece, (*waiting + cost(bytes)).saturating_sub(size));
+        }
+        let room = size.saturating_sub(*waiting);
+        // The end of a stream is never lost, nor is a piece that nothing is in front of.
+        if bytes > 0 && cost(bytes) > room && *waiting > 0 {
+            *drops.lost.entry(stream).or_default() += bytes as u64;
+            return;
+        }
+        *waiting += cost(bytes);
+        piece.lost = drops.lost.remove(&stream).unwrap_or(0);
+        self.queue.push_back(Parcel::Piece(piece));
+    }
+
+    /// Makes room among what waits of the same pull and channel. Returns how much.
+    fn drop_oldest(
+        &mut self,
+        lost: &mut BTreeMap<(ProcId, IofChannel), u64>,
+        new: &Piece,
+        wanted: usize,
+    ) -> usize {
+        let (pull, channel) = (new.pull, new.channel);
+        let mut freed = 0;
+        self.queue.retain_mut(|parcel| {
+            let Parcel::Piece(piece) = parcel else { return true };
+            if piece.pull != pull || piece.channel != channel {
+                return true;
+            }
+            let stream = (piece.source.clone(), channel);
+            if freed < wanted && !piece.data.is_empty() {
+                freed += cost(piece.data.len());
+                *lost.entry(stream).or_default() += piece.lost + piece.data.len() as u64;
+                return false;
+            }
+            // What stays says what was lost before it.
+            piece.lost += lost.remove(&stream).unwrap_or(0);
+            true
+        });
+        freed
+    }
+}
+
+/// What a waiting piece costs: tiny ones are not cheaper than their frame.
+fn cost(bytes: usize) -> usize {
+    bytes + PIECE_COST
+}
+
+/// Bytes of output in one peer's transport: enough to keep it busy.
+const LANE_WINDOW: usize = 128 << 10;
+const PIECE_COST: usize = 64;
+/// What waits for a reader that may lose bytes, unless it says how much.
+const DEFAULT_CACHE: usize = 64 << 10;
+const MAX_CACHE: usize = 4 << 20;

@@ -1,0 +1,209 @@
+//! Pulled output: to whom it goes, when the host may send more, and what is lost where losing is allowed.
+
+use phalanx_spec::{IofChannel, Status, keys};
+use phalanx_wire::cmd::iof::{DROPPED, Deregister, Output, Pull, PullReply, Push};
+use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
+
+use super::world::{World, proc, v41};
+use crate::host::{HostOp, HostReply};
+use crate::machine::{CallId, ConnId, Input};
+use crate::server::{OutputTo, ServerCall, ServerReturn};
+
+fn pull_of(sources: Vec<ProcId>, directives: Vec<Info>, handle: u64) -> Request {
+    Request::IofPull(Pull { sources, directives, channels: IofChannel::STDOUT, handle })
+}
+
+fn pull(handle: u64) -> Request {
+    pull_of(vec![proc("child", 0)], Vec::new(), handle)
+}
+
+fn stop(handle: u64) -> Request {
+    Request::IofDeregister(Deregister { directives: Vec::new(), handle })
+}
+
+fn output(to: OutputTo, channel: IofChannel, data: &[u8]) -> ServerCall {
+    ServerCall::Output { to, source: proc("child", 0), channel, data: data.into(), info: Vec::new() }
+}
+
+fn to_all(data: &[u8]) -> ServerCall {
+    output(OutputTo::All, IofChannel::STDOUT, data)
+}
+
+const DONE: ServerReturn = ServerReturn::Done(Status::SUCCESS);
+const NOBODY: ServerReturn = ServerReturn::Done(Status::ERR_NOT_FOUND);
+
+/// Pulls, with a host that agrees. Returns the server's number.
+fn accepted(world: &mut World, conn: ConnId, request: &Request) -> u64 {
+    let tag = world.send(conn, request);
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::IofPull { .. }), "{op:?}");
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    let reply: PullReply = world.reply(conn, tag);
+    assert_eq!(reply.status, Status::SUCCESS);
+    reply.handle
+}
+
+fn drained(world: &mut World, conn: ConnId) {
+    world.input(Input::Writable { conn, queued: 0 });
+}
+
+fn received(world: &World, conn: ConnId) -> Vec<Output> {
+    let others = world.client(conn).others.iter();
+    others
+        .filter(|(tag, _)| *tag == TAG_IOF)
+        .map(|(_, payload)| Output::decode(payload, v41()).unwrap())
+        .collect()
+}
+
+fn is_done(world: &mut World, id: CallId) -> bool {
+    world.returns.remove(&id).is_some_and(|result| {
+        assert_eq!(result, DONE);
+        true
+    })
+}
+
+#[test]
+fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    assert_eq!(world.call(to_all(b"lost")), NOBODY);
+    let handle = accepted(&mut world, a, &pull(33));
+    assert_eq!(world.call(output(OutputTo::All, IofChannel::STDERR, b"not wanted")), NOBODY);
+    let (id, early) = world.try_call(to_all(b"bytes"));
+    assert_eq!(early, None, "the transport has it");
+    drained(&mut world, a);
+    assert!(is_done(&mut world, id));
+    let expected = Output {
+        source: proc("child", 0),
+        channel: IofChannel::STDOUT,
+        handle: 33,
+        info: Vec::new(),
+        data: b"bytes"[..].into(),
+    };
+    assert_eq!(received(&world, a), [expected]);
+
+    assert_eq!(world.ask_status(b, &stop(handle)), Status::ERR_NOT_FOUND, "it is another's");
+    let tag = world.send(a, &stop(handle));
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new() });
+    assert_eq!(world.try_call(to_all(b"rest")).1, None);
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
+    assert_eq!(world.call(to_all(b"late")), NOBODY);
+    assert_eq!(received(&world, a).last().map(|o| o.data.clone()), Some(b"rest"[..].into()));
+
+    // A refused pull leaves nothing; one whose owner goes is ended with the host.
+    let tag = world.send(b, &pull(1));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
+    assert_eq!(world.reply::<PullReply>(b, tag).status, Status::ERR_NOT_SUPPORTED);
+    assert_eq!(world.call(to_all(b"nobody")), NOBODY);
+    accepted(&mut world, b, &pull(2));
+    world.close(b);
+    let (_, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::IofStop { .. }));
+}
+
+#[test]
+fn a_pull_within_an_earlier_one_is_served_without_the_host() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let whole = accepted(&mut world, a, &pull_of(vec![ProcId::all(&proc("child", 0).nspace)], Vec::new(), 1));
+    let within: PullReply = world.ask(b, &pull(2));
+    assert_eq!(within.status, Status::SUCCESS);
+    let id = world.try_call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"both")).0;
+    drained(&mut world, a);
+    assert!(!is_done(&mut world, id), "the other has not taken it");
+    drained(&mut world, b);
+    assert!(is_done(&mut world, id));
+    assert_eq!((received(&world, a).len(), received(&world, b).len()), (1, 1));
+
+    // Another mode, or what was written before, is the host's business.
+    let copy = vec![Info::new(keys::IOF_COPY, true)];
+    let copied = accepted(&mut world, b, &pull_of(vec![proc("child", 0)], copy, 3));
+    assert_ne!(copied, whole);
+    let backlog = vec![Info::new(keys::IOF_CACHE_SIZE, 1024u32)];
+    accepted(&mut world, b, &pull_of(vec![proc("child", 0)], backlog, 4));
+
+    // The first goes; the host must go on for the second, until that goes, too.
+    assert_eq!(world.ask_status(a, &stop(whole)), Status::SUCCESS);
+    assert_eq!(world.try_call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"one")).1, None);
+    assert_eq!((received(&world, a).len(), received(&world, b).len()), (1, 2));
+    let tag = world.send(b, &stop(within.handle));
+    let (id, op) = world.take_upcall();
+    assert_eq!(op, HostOp::IofStop { from: proc("job", 1), handle: whole, directives: Vec::new() });
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(b, tag), Status::SUCCESS);
+    assert_eq!(world.call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"late")), NOBODY);
+}
+
+#[test]
+fn the_host_waits_for_the_slowest_reader_and_for_nobody_who_is_gone() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    accepted(&mut world, a, &pull(1));
+    let _within: PullReply = world.ask(b, &pull(2));
+    let piece = vec![7; 100_000];
+    let ids: Vec<CallId> = (0..10).map(|_| world.try_call(to_all(&piece)).0).collect();
+    // Only so much is with each transport; the rest is shared.
+    assert_eq!((received(&world, a).len(), received(&world, b).len()), (2, 2));
+    for _ in 0..10 {
+        drained(&mut world, a);
+    }
+    assert_eq!((received(&world, a).len(), received(&world, b).len()), (10, 2));
+    assert!(world.returns.is_empty());
+    world.close(b);
+    assert!(ids.into_iter().all(|id| is_done(&mut world, id)));
+
+    // What reached nobody at all, the host hears of.
+    let id = world.try_call(to_all(&piece)).0;
+    world.close(a);
+    assert_eq!(world.returns.remove(&id), Some(NOBODY));
+}
+
+#[test]
+fn who_may_lose_bytes_keeps_nobody_waiting_and_learns_what_was_lost() {
+    for oldest in [false, true] {
+        let mut world = World::with_job(1, 1);
+        let a = world.connect(0);
+        let policy = if oldest { keys::IOF_DROP_OLDEST } else { keys::IOF_DROP_NEWEST };
+        let directives = vec![Info::new(policy, true), Info::new(keys::IOF_CACHE_SIZE, 250_000u32)];
+        accepted(&mut world, a, &pull_of(vec![proc("child", 0)], directives, 1));
+        for n in 0..10 {
+            assert_eq!(world.call(to_all(&[n; 100_000])), DONE);
+        }
+        assert_eq!(world.call(to_all(b"")), DONE, "the end is never lost");
+        for _ in 0..5 {
+            drained(&mut world, a);
+        }
+        let got: Vec<(Option<u8>, u64)> = received(&world, a)
+            .iter()
+            .map(|o| {
+                (
+                    o.data.as_bytes().first().copied(),
+                    o.info.find(DROPPED).and_then(Value::as_u64).unwrap_or(0),
+                )
+            })
+            .collect();
+        let expected = if oldest {
+            vec![(Some(0), 0), (Some(1), 0), (Some(8), 600_000), (Some(9), 0), (None, 0)]
+        } else {
+            vec![(Some(0), 0), (Some(1), 0), (Some(2), 0), (Some(3), 0), (None, 600_000)]
+        };
+        assert_eq!(got, expected, "oldest: {oldest}");
+    }
+}
+
+#[test]
+fn input_is_the_hosts_to_deliver() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let push = Push { targets: vec![proc("child", 0)], directives: Vec::new(), data: Blob::default() };
+    let tag = world.send(a, &Request::IofPush(push));
+    let (id, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::PushStdin { data, .. } if data.is_empty()));
+    world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
+    assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
+}

@@ -1,0 +1,207 @@
+//! What a job has written since its start, as far as it is kept for readers who come later.
+//!
+//! Each channel keeps a bounded number of bytes: the first ones, or the last ones. What finds no room is counted, so that a
+//! reader learns where something is missing, and how much.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use phalanx_spec::{IofChannel, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+
+use crate::daemon::Daemon;
+use crate::iof::readers::Piece;
+
+/// How much is kept of each channel, and which part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CachePlan {
+    size: usize,
+    oldest_goes: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    plan: CachePlan,
+    channels: BTreeMap<IofChannel, Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    pieces: VecDeque<(ProcId, Arc<[u8]>)>,
+    cost: usize,
+    /// Bytes of each process that are missing: before its first piece if the oldest go, else behind its last.
+    lost: BTreeMap<ProcId, u64>,
+}
+
+/// What is kept for one reader, and what it misses right behind.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
+}
+
+impl CachePlan {
+    /// As the directives of a spawn say, or as the server does by default.
+    pub(crate) fn new(directives: &[Info], default: usize) -> CachePlan {
+        let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
+        let size = size.map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX));
+        CachePlan { size: size.min(MOST_PER_CHANNEL), oldest_goes: directives.is_set(keys::IOF_DROP_OLDEST) }
+    }
+}
+
+impl Daemon {
+    /// Root only: a chunk that is being shown.
+    pub(super) fn cache_output(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>) {
+        let spare = MOST.saturating_sub(self.iof.readers.cached);
+        if let Some(job) = self.root_job(&proc.nspace) {
+            let before = job.cache.cost();
+            job.cache.add(proc, channel, data, spare);
+            let after = job.cache.cost();
+            self.iof.readers.cached = self.iof.readers.cached + after - before;
+        }
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(plan: CachePlan) -> Cache {
+        Cache { plan, channels: BTreeMap::new() }
+    }
+
+    pub(super) fn cost(&self) -> usize {
+        self.channels.values().map(|kept| kept.cost).sum()
+    }
+
+    fn add(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>, spare: usize) {
+        let kept = self.channels.entry(channel).or_default();
+        let size = self.plan.size.min(kept.cost + spare);
+        match self.plan.oldest_goes {
+            true => kept.add_newest(proc, data, size),
+            false => kept.add_while_room(proc, data, size),
+        }
+    }
+
+    /// Everything that is kept of what a reader wants, as it is to be sent.
+    pub(super) fn replay(
+        &self,
+        nspace: &Nspace,
+        channels: IofChannel,
+        wanted: impl Fn(&ProcId) -> bool,
+        into: &mut Backlog,
+    ) {
+        for (channel, kept) in self.channels.iter().filter(|(channel, _)| channels.intersects(**channel)) {
+            let mut lost = kept.lost.clone();
+            for (proc, data) in kept.pieces.iter().filter(|(proc, _)| proc.nspace == *nspace && wanted(proc))
+            {
+                let before = if self.plan.oldest_goes { lost.remove(proc).unwrap_or(0) } else { 0 };
+                into.pieces.push(Piece {
+                    proc: proc.clone(),
+                    channel: *channel,
+                    data: data.clone(),
+                    lost: before,
+                    number: None,
+                    instead: false,
+                });
+            }
+            let behind = lost.into_iter().filter(|(proc, _)| wanted(proc));
+            into.lost.extend(behind.map(|(proc, bytes)| ((proc, *channel), bytes)));
+        }
+    }
+}
+
+impl Kept {
+    fn add_while_room(&mut self, proc: &ProcId, data: &Arc<[u8]>, size: usize) {
+        let room = size.saturating_sub(self.cost);
+        let missing = self.lost.contains_key(proc);
+        let fits = cost(data.len()) <= room && !missing;
+        let kept: Arc<[u8]> = match data.get(..room) {
+            _ if fits => data.clone(),
+            Some(part) if room >= LEAST_COST && !missing => part.into(),
+            _ => Arc::default(),
+        };
+        if kept.len() < data.len() {
+            *self.lost.entry(proc.clone()).or_default() += (data.len() - kept.len()) as u64;
+        }
+        // The end of a stream is kept even where bytes are not.
+        if !kept.is_empty() || data.is_empty() {
+            self.cost += cost(kept.len());
+            self.pieces.push_back((proc.clone(), kept));
+        }
+    }
+
+    fn add_newest(&mut self, proc: &ProcId, data: &Arc<[u8]>, size: usize) {
+        self.cost += cost(data.len());
+        self.pieces.push_back((proc.clone(), data.clone()));
+        while self.cost > size {
+            let Some((proc, oldest)) = self.pieces.pop_front() else { return };
+            let over = self.cost - size;
+            let goes =
+                if oldest.len() > over && oldest.len() - over >= LEAST_COST { over } else { oldest.len() };
+            self.cost -= cost(oldest.len());
+            if let Some(rest) = oldest.get(goes..).filter(|rest| !rest.is_empty()) {
+                self.cost += cost(rest.len());
+                self.pieces.push_front((proc.clone(), rest.into()));
+            }
+            *self.lost.entry(proc).or_default() += goes as u64;
+        }
+    }
+}
+
+fn cost(bytes: usize) -> usize {
+    bytes.max(LEAST_COST)
+}
+
+/// Tiny pieces are not cheaper than what keeps them.
+const LEAST_COST: usize = 64;
+const MOST_PER_CHANNEL: usize = 4 << 20;
+/// Of all jobs together.
+const MOST: usize = 8 << 20;
+
+#[cfg(test)]
+mod tests {
+    use phalanx_spec::Rank;
+
+    use super::*;
+
+    /// Rank, bytes, and how many are missing before them.
+    type Shown = (u32, Vec<u8>, u64);
+
+    fn kept(oldest_goes: bool, size: usize, writes: &[(u32, usize)]) -> (Vec<Shown>, Vec<(u32, u64)>) {
+        let nspace = Nspace::new("job").unwrap();
+        let mut cache = Cache::new(CachePlan { size, oldest_goes });
+        let mut next = 0u8;
+        for (rank, bytes) in writes {
+            let data: Vec<u8> = (0..*bytes)
+                .map(|_| {
+                    next = next.wrapping_add(1);
+                    next
+                })
+                .collect();
+            cache.add(&ProcId::new(&nspace, Rank(*rank)), IofChannel::STDOUT, &data.into(), MOST);
+            assert!(cache.cost() <= size);
+        }
+        let mut backlog = Backlog::default();
+        cache.replay(&nspace, IofChannel::STDOUT, |_| true, &mut backlog);
+        let pieces = backlog.pieces.iter().map(|p| (p.proc.rank.0, p.data.to_vec(), p.lost)).collect();
+        (pieces, backlog.lost.iter().map(|((proc, _), lost)| (proc.rank.0, *lost)).collect())
+    }
+
+    #[test]
+    fn the_newest_go_when_there_is_no_room() {
+        let (pieces, lost) = kept(false, 200, &[(0, 100), (1, 150), (0, 10), (1, 70)]);
+        let bytes: Vec<_> =
+            pieces.iter().map(|(rank, data, lost)| (*rank, data.len(), data[0], *lost)).collect();
+        assert_eq!(bytes, [(0, 100, 1, 0), (1, 100, 101, 0)]);
+        assert_eq!(lost, [(0, 10), (1, 120)]);
+    }
+
+    #[test]
+    fn the_oldest_go_when_that_is_asked_for() {
+        let (pieces, lost) = kept(true, 200, &[(0, 100), (1, 150), (0, 64)]);
+        let bytes: Vec<_> =
+            pieces.iter().map(|(rank, data, lost)| (*rank, data.len(), data[0], *lost)).collect();
+        assert_eq!(bytes, [(1, 136, 115, 14), (0, 64, 251, 100)]);
+        assert_eq!(lost, []);
+        let (pieces, lost) = kept(true, 0, &[(0, 100)]);
+        assert_eq!((pieces.len(), lost), (0, vec![(0, 100)]));
+    }
+}

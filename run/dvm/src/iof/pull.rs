@@ -1,0 +1,201 @@
+//! Pulls: which streams the server of some daemon wants for its clients and tools.
+//!
+//! The root enters a tap for each and sends it what it covers (`readers.rs`); the daemon of the tap hands that to its server
+//! and says when it has left. A stop lets everything arrive that was written before it.
+
+use std::collections::BTreeMap;
+
+use phalanx_core::server::{OutputTo, ServerCall};
+use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, cmd::iof::DROPPED};
+
+use crate::daemon::{Call, Cx, Daemon};
+use crate::iof::cache::Backlog;
+use crate::iof::readers::Tap;
+use crate::msg::{Forward, NodeId, Up};
+
+/// What is honoured of a pull, here or by our server.
+pub(crate) const PULL_ATTRIBUTES: &[&str] =
+    &[keys::IOF_COPY, keys::IOF_REDIRECT, keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
+
+/// Whom output at one daemon is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TapName {
+    /// What its server asked for under this number.
+    Pull(u64),
+    /// The tool there that spawned this job.
+    Parent(ProcId, Nspace),
+}
+
+/// What our server has been given and not let go, by reader.
+#[derive(Debug, Default)]
+pub(crate) struct Delivering(BTreeMap<TapName, Open>);
+
+#[derive(Debug, Default)]
+struct Open {
+    pieces: usize,
+    /// What has left and was not told.
+    left: Vec<u64>,
+    left_bytes: usize,
+}
+
+impl Daemon {
+    /// Root only: a server wants streams.
+    pub(crate) fn pull_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (origin, request): (NodeId, u64),
+        by: &ProcId,
+        (sources, channels): (&[ProcId], IofChannel),
+        (directives, handle): (&[Info], u64),
+    ) {
+        let wanted = IofChannel(channels.0 & OUTPUTS.0);
+        if let Err(status) = self.may_pull(sources, wanted) {
+            return self.refuse(cx, origin, request, status);
+        }
+        // Redirection is the standard's default.
+        let copy = directives.is_set(keys::IOF_COPY) && !directives.is_set(keys::IOF_REDIRECT);
+        let mut tap = Tap::new(sources.to_vec(), wanted, copy);
+        let backlog = self.backlog(by, sources, wanted, directives);
+        backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
+        tap.lost = backlog.lost;
+        let name = (origin, TapName::Pull(handle));
+        self.iof.readers.taps.insert(name.clone(), tap);
+        self.refuse(cx, origin, request, Status::SUCCESS);
+        self.pump_tap(cx, &name);
+    }
+
+    fn may_pull(&self, sources: &[ProcId], channels: IofChannel) -> Result<(), Status> {
+        if channels.is_empty() {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        for source in sources {
+            let job = self.root.as_ref().and_then(|root| root.jobs.get(&source.nspace));
+            let desc = &job.ok_or(Status::ERR_NOT_FOUND)?.desc;
+            if source.rank != Rank::WILDCARD && source.rank.0 >= desc.size {
+                return Err(Status::ERR_NOT_FOUND);
+            }
+            // What was not asked for when the job was spawned cannot be had later.
+            if !desc.forward.intersects(channels) {
+                return Err(Status::ERR_NOT_AVAILABLE);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was written before and this reader is to get: its own children's output, and what it asks for.
+    fn backlog(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel, directives: &[Info]) -> Backlog {
+        let size = directives.find(keys::IOF_CACHE_SIZE).and_then(|value| value.as_u64());
+        let mut backlog = Backlog::default();
+        let Some(root) = &self.root else { return backlog };
+        for (nspace, job) in &root.jobs {
+            let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
+            if size.unwrap_or_else(|| u64::from(job.desc.parent.as_ref() == Some(by))) > 0 {
+                job.cache.replay(nspace, channels, wanted, &mut backlog);
+            }
+        }
+        backlog
+    }
+
+    /// Root only: whoever spawned `child` gets its output from the first byte, behind the answer to the spawn.
+    pub(crate) fn pull_for_parent(
+        &mut self,
+        origin: NodeId,
+        parent: &ProcId,
+        child: &Nspace,
+        channels: IofChannel,
+    ) {
+        let mut tap = Tap::new(vec![ProcId::all(child)], channels, false);
+        tap.ready = false;
+        self.iof.readers.taps.insert((origin, TapName::Parent(parent.clone(), child.clone())), tap);
+    }
+
+    /// Root only: the spawn was answered.
+    pub(crate) fn begin_for_parent(&mut self, cx: &mut Cx<'_>, child: &Nspace) {
+        let of_child = |name: &(NodeId, TapName)| matches!(&name.1, TapName::Parent(_, job) if job == child);
+        let Some(name) = self.iof.readers.taps.keys().find(|name| of_child(name)).cloned() else { return };
+        if let Some(tap) = self.iof.readers.taps.get_mut(&name) {
+            tap.ready = true;
+        }
+        self.pump_tap(cx, &name);
+    }
+
+    /// Root only: the job is over, and with it its parent's interest.
+    pub(crate) fn end_for_parent(&mut self, cx: &mut Cx<'_>, child: &Nspace) {
+        let of_child = |name: &&(NodeId, TapName)| matches!(&name.1, TapName::Parent(_, job) if job == child);
+        let name = self.iof.readers.taps.keys().find(of_child).cloned();
+        name.iter().for_each(|name| self.remove_tap(cx, name));
+    }
+
+    /// Root only: a server wants no more of a pull than was written by now.
+    pub(crate) fn stop_output(&mut self, cx: &mut Cx<'_>, origin: NodeId, request: u64, handle: u64) {
+        let name = (origin, TapName::Pull(handle));
+        match self.iof.readers.taps.get_mut(&name) {
+            Some(tap) => {
+                tap.stopping = Some(request);
+                self.try_stopped(cx, &name);
+            }
+            None => self.refuse(cx, origin, request, Status::SUCCESS),
+        }
+    }
+
+    pub(super) fn try_stopped(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
+        let over = |tap: &Tap| tap.stopping.is_some() && tap.is_drained();
+        if self.iof.readers.taps.get(name).is_some_and(over) {
+            self.remove_tap(cx, name);
+        }
+    }
+
+    /// Output for somebody here.
+    pub(crate) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
+        let Forward { to, piece, proc, channel, data, lost } = output;
+        self.iof.delivering.0.entry(to.clone()).or_default().pieces += 1;
+        let mut info = Vec::new();
+        if *lost > 0 {
+            info.push(Info::new(DROPPED, *lost));
+        }
+        if data.is_empty() {
+            info.push(Info::new(keys::IOF_COMPLETE, true));
+        }
+        let purpose = Call::Output { to: to.clone(), piece: *piece, bytes: data.len() };
+        let to = match to {
+            TapName::Pull(handle) => OutputTo::Pull(*handle),
+            TapName::Parent(parent, _) => OutputTo::Parent(parent.clone()),
+        };
+        let (source, channel, data) = (proc.clone(), *channel, data.clone().into());
+        self.call(cx, ServerCall::Output { to, source, channel, data, info }, purpose);
+    }
+
+    /// Our server has let a piece go. The root is told in steps, or when there is nothing left to go.
+    pub(crate) fn output_left(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: TapName,
+        piece: u64,
+        bytes: usize,
+        status: Status,
+    ) {
+        let Some(open) = self.iof.delivering.0.get_mut(&to) else { return };
+        open.pieces -= 1;
+        let gone = status == Status::ERR_NOT_FOUND;
+        if !gone {
+            open.left.push(piece);
+            open.left_bytes += bytes;
+        }
+        let last = open.pieces == 0;
+        if !gone && !last && open.left_bytes < TELL_AFTER {
+            return;
+        }
+        let pieces = std::mem::take(&mut open.left);
+        open.left_bytes = 0;
+        if last {
+            self.iof.delivering.0.remove(&to);
+        }
+        self.post(cx, Up::OutputLeft { to, pieces, gone });
+    }
+}
+
+/// What can be pulled.
+pub(crate) const OUTPUTS: IofChannel =
+    IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0 | IofChannel::STDDIAG.0);
+const TELL_AFTER: usize = 32 << 10;

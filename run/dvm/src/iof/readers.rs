@@ -1,0 +1,399 @@
+//! Root only: who reads which output, and what each of them has not taken yet.
+//!
+//! A chunk is held until its last reader has taken it: the user, unless somebody has the stream redirected, and every tap.
+//! When a tap is gone, what only it was to read goes to the user after all. Chunks that only taps still want give the link
+//! that they came by back early, up to a bound, so that one slow tool does not stop a whole subtree.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use phalanx_spec::IofChannel;
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::daemon::{Cx, Daemon};
+use crate::effect::Report;
+use crate::iof::cache::Cache;
+use crate::iof::charge;
+use crate::iof::pull::TapName;
+use crate::msg::{Chunk, ChunkAck, Down, Forward, Msg, NodeId};
+use crate::ranges::Ranges;
+
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    /// Per daemon, the last chunk that was shown.
+    last: BTreeMap<NodeId, u64>,
+    held: BTreeMap<u64, Held>,
+    number: u64,
+    /// Shown to the user and not taken: number and bytes.
+    user: VecDeque<(u64, usize)>,
+    /// Bytes taken of the first of `user`.
+    taken: usize,
+    pub(super) taps: BTreeMap<(NodeId, TapName), Tap>,
+    /// What all taps have under way.
+    flying: usize,
+    /// A tap has to wait because others have too much under way.
+    starved: bool,
+    /// Jobs that were killed: only the user reads on.
+    abandoned: BTreeSet<Nspace>,
+    /// What the caches of all jobs hold.
+    pub(super) cached: usize,
+    /// Bytes that only taps want and whose link was given back.
+    lent: usize,
+    /// Taken by everybody, not told yet.
+    untold: Vec<(NodeId, u64)>,
+    untold_bytes: usize,
+}
+
+/// A chunk that somebody has not taken.
+#[derive(Debug)]
+struct Held {
+    origin: NodeId,
+    seq: u64,
+    bytes: usize,
+    via: Option<NodeId>,
+    lent: bool,
+    readers: usize,
+    /// How many of them have it instead of the user, and whether one of those has taken it.
+    instead: usize,
+    replaced: bool,
+    /// The end of a stream, which the user is told when those who have the stream instead know it.
+    end: Option<(ProcId, IofChannel)>,
+}
+
+/// A reader at the server of some daemon.
+#[derive(Debug)]
+pub(super) struct Tap {
+    pub(super) sources: Vec<ProcId>,
+    pub(super) channels: IofChannel,
+    /// The user reads on, too.
+    pub(super) copy: bool,
+    /// It may be sent what it gets.
+    pub(super) ready: bool,
+    /// It gets nothing new; the request that waits for the rest.
+    pub(super) stopping: Option<u64>,
+    queue: VecDeque<Piece>,
+    flying: BTreeMap<u64, Piece>,
+    flying_cost: usize,
+    last: u64,
+    /// What the next piece of a stream has to say that it misses.
+    pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
+}
+
+/// What a tap is to get.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) proc: ProcId,
+    pub(super) channel: IofChannel,
+    pub(super) data: Arc<[u8]>,
+    /// Bytes dropped right before.
+    pub(super) lost: u64,
+    /// None: kept by the cache, so that nobody waits for it.
+    pub(super) number: Option<u64>,
+    /// The reader gets it instead of the user.
+    pub(super) instead: bool,
+}
+
+impl Readers {
+    pub(super) fn reset_child(&mut self, child: NodeId) {
+        let of_child = self.held.values_mut().filter(|held| held.via == Some(child));
+        of_child.for_each(|held| held.via = None);
+    }
+}
+
+impl Tap {
+    pub(super) fn new(sources: Vec<ProcId>, channels: IofChannel, copy: bool) -> Tap {
+        Tap {
+            sources,
+            channels,
+            copy,
+            ready: true,
+            stopping: None,
+            queue: VecDeque::new(),
+            flying: BTreeMap::new(),
+            flying_cost: 0,
+            last: 0,
+            lost: BTreeMap::new(),
+        }
+    }
+
+    fn wants(&self, proc: &ProcId, channel: IofChannel) -> bool {
+        self.stopping.is_none()
+            && self.channels.intersects(channel)
+            && self.sources.iter().any(|source| source.covers(proc))
+    }
+
+    pub(super) fn push(&mut self, mut piece: Piece) {
+        if !self.lost.is_empty() && piece.number.is_some() {
+            piece.lost += self.lost.remove(&(piece.proc.clone(), piece.channel)).unwrap_or(0);
+        }
+        self.queue.push_back(piece);
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.queue.is_empty() && self.flying.is_empty()
+    }
+}
+
+impl Daemon {
+    /// Hands a chunk to everybody who reads it, once.
+    pub(super) fn show(&mut self, cx: &mut Cx<'_>, via: Option<NodeId>, chunk: Chunk) {
+        let Chunk { origin, seq, proc, channel, data } = chunk;
+        let readers = &mut self.iof.readers;
+        let last = readers.last.entry(origin).or_default();
+        if seq != *last + 1 || self.tree.is_lost(origin) {
+            // Came twice, or its predecessor is still to come again.
+            if let Some(child) = via.filter(|_| !data.is_empty()) {
+                self.send(cx, child, Msg::ChunkCredit { bytes: data.len() });
+            }
+            return;
+        }
+        *last = seq;
+        readers.number += 1;
+        let number = readers.number;
+        let (mut served, mut instead) = (Vec::new(), 0);
+        let abandoned = readers.abandoned.contains(&proc.nspace);
+        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| !abandoned && tap.wants(&proc, channel))
+        {
+            let (proc, data) = (proc.clone(), data.clone());
+            tap.push(Piece { proc, channel, data, lost: 0, number: Some(number), instead: !tap.copy });
+            instead += usize::from(!tap.copy);
+            served.push(name.clone());
+        }
+        let to_user = instead == 0;
+        let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
+        let (bytes, waiting) = (data.len(), served.len() + usize::from(to_user));
+        let held =
+            Held { origin, seq, bytes, via, lent: false, readers: waiting, instead, replaced: to_user, end };
+        readers.held.insert(number, held);
+        self.cache_output(&proc, channel, &data);
+        if to_user {
+            self.iof.readers.user.push_back((number, bytes));
+            report(cx, proc, channel, &data);
+        }
+        for name in served {
+            self.pump_tap(cx, &name);
+        }
+        self.on_output_taken(cx, 0);
+    }
+
+    /// The user has taken so many more bytes.
+    pub(crate) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
+        self.iof.readers.taken += bytes;
+        while let Some((number, bytes)) =
+            self.iof.readers.user.pop_front_if(|(_, bytes)| *bytes <= self.iof.readers.taken)
+        {
+            self.iof.readers.taken -= bytes;
+            self.taken_by_one(cx, number);
+            self.lend(cx, number);
+        }
+        if self.iof.readers.user.is_empty() {
+            self.iof.readers.taken = 0;
+        }
+        self.tell_taken(cx);
+    }
+
+    /// One of its readers has taken the chunk.
+    fn taken_by_one(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let readers = &mut self.iof.readers;
+        let Some(held) = readers.held.get_mut(&number) else { return };
+        held.readers = held.readers.saturating_sub(1);
+        if held.readers > 0 {
+            return;
+        }
+        let Some(held) = readers.held.remove(&number) else { return };
+        if held.lent {
+            readers.lent -= held.bytes;
+        }
+        if let Some((proc, channel)) = held.end {
+            cx.report(Report::OutputEnd { proc, channel });
+        }
+        readers.untold.push((held.origin, held.seq));
+        readers.untold_bytes += held.bytes;
+        if let Some(child) = held.via.filter(|_| held.bytes > 0) {
+            self.send(cx, child, Msg::ChunkCredit { bytes: held.bytes });
+        }
+    }
+
+    /// Only taps still want this chunk: its link may be used for others.
+    fn lend(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let readers = &mut self.iof.readers;
+        let Some(held) = readers.held.get_mut(&number) else { return };
+        if let Some(child) = held.via.filter(|_| readers.lent + held.bytes <= MOST_LENT) {
+            held.via = None;
+            held.lent = true;
+            readers.lent += held.bytes;
+            let bytes = held.bytes;
+            self.send(cx, child, Msg::ChunkCredit { bytes });
+        }
+    }
+
+    /// Tells the daemons what was taken, in steps, or when there is nothing left to take.
+    fn tell_taken(&mut self, cx: &mut Cx<'_>) {
+        let readers = &mut self.iof.readers;
+        let telling = readers.user.is_empty() || readers.untold_bytes >= TELL_AFTER;
+        if !telling || readers.untold.is_empty() {
+            return;
+        }
+        readers.untold_bytes = 0;
+        let mut untold = std::mem::take(&mut readers.untold);
+        untold.sort_unstable();
+        let mut acks: Vec<ChunkAck> = Vec::new();
+        for (origin, seq) in untold {
+            match acks.last_mut() {
+                Some(ack) if ack.origin == origin && ack.last + 1 == seq => ack.last = seq,
+                _ => acks.push(ChunkAck { origin, first: seq, last: seq }),
+            }
+        }
+        let to = acks.iter().map(|ack| ack.origin.0).collect();
+        self.cast(cx, to, Down::ChunkAcks(acks));
+    }
+
+    /// Sends a tap as much as its server and all others leave room for.
+    pub(super) fn pump_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
+        loop {
+            let readers = &mut self.iof.readers;
+            let Some(tap) = readers.taps.get_mut(name).filter(|tap| tap.ready) else { return };
+            let Some(cost) = tap.queue.front().map(|piece| charge(piece.data.len())) else { return };
+            if tap.flying_cost > 0 {
+                if tap.flying_cost + cost > TAP_WINDOW {
+                    return;
+                }
+                if readers.flying + cost > ALL_TAPS_WINDOW {
+                    readers.starved = true;
+                    return;
+                }
+            }
+            let Some(piece) = tap.queue.pop_front() else { return };
+            tap.last += 1;
+            tap.flying_cost += cost;
+            readers.flying += cost;
+            let forward = Forward {
+                to: name.1.clone(),
+                piece: tap.last,
+                proc: piece.proc.clone(),
+                channel: piece.channel,
+                data: piece.data.clone(),
+                lost: piece.lost,
+            };
+            tap.flying.insert(tap.last, piece);
+            self.cast(cx, Ranges::single(name.0.0), Down::Output(forward));
+        }
+    }
+
+    /// A daemon says what has left its server, and whether anybody was there to take it.
+    pub(crate) fn on_output_left(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        to: &TapName,
+        pieces: &[u64],
+        gone: bool,
+    ) {
+        let name = (origin, to.clone());
+        let mut taken = Vec::new();
+        let readers = &mut self.iof.readers;
+        if let Some(tap) = readers.taps.get_mut(&name) {
+            for piece in pieces {
+                let Some(piece) = tap.flying.remove(piece) else { continue };
+                let cost = charge(piece.data.len());
+                tap.flying_cost -= cost;
+                readers.flying -= cost;
+                taken.extend(piece.number.map(|number| (number, piece.instead)));
+            }
+        }
+        for (number, instead) in taken {
+            if let Some(held) = self.iof.readers.held.get_mut(&number) {
+                held.replaced |= instead;
+            }
+            self.taken_by_one(cx, number);
+        }
+        if gone {
+            self.remove_tap(cx, &name);
+        } else {
+            self.pump_tap(cx, &name);
+            self.try_stopped(cx, &name);
+        }
+        self.feed_starved(cx);
+        self.tell_taken(cx);
+    }
+
+    /// A tap is no more: what only it was to read, the user reads.
+    pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
+        let Some(tap) = self.iof.readers.taps.remove(name) else { return };
+        self.iof.readers.flying -= tap.flying_cost;
+        for piece in tap.flying.into_values().chain(tap.queue) {
+            let Some(number) = piece.number else { continue };
+            let readers = &mut self.iof.readers;
+            let Some(held) = readers.held.get_mut(&number) else { continue };
+            held.instead -= usize::from(piece.instead);
+            if held.instead == 0 && !held.replaced {
+                held.replaced = true;
+                held.end = None;
+                readers.user.push_back((number, piece.data.len()));
+                report(cx, piece.proc, piece.channel, &piece.data);
+            } else {
+                self.taken_by_one(cx, number);
+            }
+        }
+        if let Some(request) = tap.stopping {
+            self.refuse(cx, name.0, request, phalanx_spec::Status::SUCCESS);
+        }
+        self.feed_starved(cx);
+        self.tell_taken(cx);
+    }
+
+    fn feed_starved(&mut self, cx: &mut Cx<'_>) {
+        if std::mem::take(&mut self.iof.readers.starved) {
+            let names: Vec<_> = self.iof.readers.taps.keys().cloned().collect();
+            names.iter().for_each(|name| self.pump_tap(cx, name));
+        }
+    }
+
+    /// Nobody is to wait for readers of this job's output any longer: it was killed.
+    pub(crate) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let readers = &mut self.iof.readers;
+        readers.abandoned.insert(nspace.clone());
+        let mut dropped = Vec::new();
+        for tap in readers.taps.values_mut() {
+            let numbers = |piece: &Piece| piece.number;
+            let queued: Vec<Piece> = tap.queue.iter().filter(|p| p.proc.nspace != *nspace).cloned().collect();
+            let of_job = tap.queue.iter().chain(tap.flying.values()).filter(|p| p.proc.nspace == *nspace);
+            dropped.extend(of_job.filter_map(numbers));
+            tap.flying.values_mut().filter(|p| p.proc.nspace == *nspace).for_each(|p| p.number = None);
+            tap.queue = queued.into();
+        }
+        dropped.into_iter().for_each(|number| self.taken_by_one(cx, number));
+        self.tell_taken(cx);
+    }
+
+    /// The job is over: nothing of it is left to read.
+    pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace, cache: &Cache) {
+        self.iof.readers.abandoned.remove(nspace);
+        self.iof.readers.cached -= cache.cost();
+    }
+
+    pub(crate) fn forget_chunks_of(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+        let readers = &mut self.iof.readers;
+        readers.last.remove(&lost);
+        readers.untold.retain(|(origin, _)| *origin != lost);
+        let there: Vec<_> = readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
+        there.iter().for_each(|name| self.remove_tap(cx, name));
+    }
+}
+
+fn report(cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: &[u8]) {
+    if data.is_empty() {
+        cx.report(Report::OutputEnd { proc, channel });
+    } else {
+        cx.report(Report::Output { proc, channel, data: data.to_vec() });
+    }
+}
+
+/// Takings are told to the daemons in steps of this many bytes, or when there is nothing left to take.
+const TELL_AFTER: usize = 32 << 10;
+/// What one tap may have under way between here and the transport of its peer.
+const TAP_WINDOW: usize = 512 << 10;
+/// And all of them, apart from one piece each.
+const ALL_TAPS_WINDOW: usize = 8 << 20;
+/// Bytes of other daemons that are held for taps alone.
+const MOST_LENT: usize = 8 << 20;
