@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use phalanx_spec::Status;
+use pmix::server::ForkSetup;
 use pmix::{Client, Drive, Error, Info};
 
 use crate::client::get::Kept;
@@ -40,6 +41,9 @@ pub(crate) struct Instance {
 }
 
 static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Set while this process is a server.
+static FORK_SETUP: AtomicPtr<ForkSetup> = AtomicPtr::new(std::ptr::null_mut());
 
 fn state() -> &'static State {
     let pid = std::process::id();
@@ -71,6 +75,28 @@ pub(crate) fn instance() -> Result<Arc<Instance>, Status> {
 /// The server, if this process is one.
 pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
     read(state()).serving.as_ref().map(|(serving, _)| serving.clone()).ok_or(Status::ERR_INIT)
+}
+
+/// How processes find the server of this process or, in a child that was forked to become one of them, of its parent: Slurm
+/// sets its tasks up after the fork.
+pub(crate) fn fork_setup() -> Result<ForkSetup, Status> {
+    // SAFETY: NULL, or a state that is never freed.
+    let own = unsafe { STATE.load(Ordering::Acquire).as_ref() };
+    if own.is_some_and(|state| state.pid == std::process::id()) {
+        return Ok(serving()?.server.fork_setup());
+    }
+    // SAFETY: NULL, or what the parent had not freed when it forked; nobody frees it in the child.
+    let inherited = unsafe { FORK_SETUP.load(Ordering::Acquire).as_ref() };
+    inherited.cloned().ok_or(Status::ERR_INIT)
+}
+
+fn set_fork_setup(setup: Option<ForkSetup>) {
+    let new = setup.map_or(std::ptr::null_mut(), |setup| Box::into_raw(Box::new(setup)));
+    let old = FORK_SETUP.swap(new, Ordering::AcqRel);
+    if !old.is_null() {
+        // SAFETY: it came from a box, and the process that has set it only reads it in children.
+        drop(unsafe { Box::from_raw(old) });
+    }
 }
 
 pub(crate) fn is_initialized() -> bool {
@@ -135,6 +161,7 @@ pub(crate) fn acquire_server(start: impl FnOnce() -> Result<Serving, Status>) ->
     if current.instance.is_none() {
         current.instance = Some(of_server(&serving));
     }
+    set_fork_setup(Some(serving.server.fork_setup()));
     current.serving = Some((serving, 1));
     Ok(())
 }
@@ -154,6 +181,7 @@ pub(crate) fn release_server() -> Result<(), Status> {
         if matches!(current.instance.as_deref(), Some(Instance { client: Role::Server(_), .. })) {
             current.instance = None;
         }
+        set_fork_setup(None);
         current.serving.take()
     };
     if let Some((serving, _)) = last {

@@ -9,7 +9,7 @@ use crate::argv;
 use crate::client::calls::OpCallback;
 use crate::from_c;
 use crate::guard::{BAD, Code, exported};
-use crate::instance::told;
+use crate::instance;
 use crate::layout::*;
 use crate::names::fixed;
 use crate::pointer::{Opaque, Ptr};
@@ -21,12 +21,12 @@ type SetupCallback =
 exported! {
     /// Edits the array that it is given, and nothing else.
     fn PMIx_server_setup_fork(proc: Ptr<pmix_proc_t>, env: Ptr<argv::Argv>) -> Code {
-        let serving = serving()?;
+        let setup = instance::fork_setup()?;
         let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;
         if env.is_null() || proc.nspace.is_none() {
             return Err(BAD);
         }
-        for (name, value) in serving.server.setup_fork(&proc).map_err(told)? {
+        for (name, value) in setup.environment(&proc) {
             argv::set(env, name.as_bytes(), Some(value.as_bytes()), true)?;
         }
         Ok(())

@@ -31,6 +31,19 @@ pub(super) enum Pending {
 }
 
 impl Pending {
+    fn afterwards(self, run: impl FnOnce() + Send + 'static) -> Pending {
+        match self {
+            Pending::Status(done) => Pending::Status(done.afterwards(run)),
+            Pending::Modex(done) => Pending::Modex(done.afterwards(run)),
+            Pending::Lookup(done) => Pending::Lookup(done.afterwards(run)),
+            Pending::Spawned(done) => Pending::Spawned(done.afterwards(run)),
+            Pending::Infos(done) => Pending::Infos(done.afterwards(run)),
+            Pending::Credential(done) => Pending::Credential(done.afterwards(run)),
+            Pending::Tool(done) => Pending::Tool(done.afterwards(run)),
+            Pending::Group(done) => Pending::Group(done.afterwards(run)),
+        }
+    }
+
     /// The answer that is nothing but a status. Where more is due, success alone is no answer.
     pub(super) fn end(self, status: Status) {
         let granted = status.is_success();
@@ -155,11 +168,10 @@ pub(super) extern "C" fn modex(
     release: ReleaseCallback,
     release_data: Ptr<Opaque>,
 ) {
-    answered(cbdata, |pending| match pending {
+    answered_with(cbdata, release, release_data, |pending| match pending {
         Pending::Modex(done) if Status(status).is_success() => done.complete(Blob::from(data.bytes(size))),
         other => other.end(Status(status)),
     });
-    released(release, release_data);
 }
 
 /// `pmix_lookup_cbfunc_t`
@@ -199,8 +211,9 @@ pub(super) extern "C" fn infos(
     release: ReleaseCallback,
     release_data: Ptr<Opaque>,
 ) {
-    answered(cbdata, |pending| told(pending, Status(status), from_c::infos(infos, count)));
-    released(release, release_data);
+    answered_with(cbdata, release, release_data, |pending| {
+        told(pending, Status(status), from_c::infos(infos, count));
+    });
 }
 
 /// `pmix_validation_cbfunc_t`
@@ -248,6 +261,23 @@ fn answered(cbdata: Ptr<Opaque>, reply: impl FnOnce(Pending)) {
     caught(|| match take(cbdata.raw() as u64) {
         Some(open) => reply(open.pending),
         None => tracing::warn!("the host answered what nobody waits for: ignored"),
+    });
+}
+
+/// The same for an answer that the host wants to release. It does so on the progress thread: Slurm holds a lock when it answers,
+/// and takes it again to release.
+fn answered_with(
+    cbdata: Ptr<Opaque>,
+    release: ReleaseCallback,
+    data: Ptr<Opaque>,
+    reply: impl FnOnce(Pending),
+) {
+    caught(|| match take(cbdata.raw() as u64) {
+        Some(open) => reply(open.pending.afterwards(move || released(release, data))),
+        None => {
+            tracing::warn!("the host answered what nobody waits for: ignored");
+            released(release, data);
+        }
     });
 }
 

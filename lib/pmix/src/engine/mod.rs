@@ -109,16 +109,36 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Whether anybody was there to take it.
-    pub(crate) fn send(self, reply: HostReply) -> bool {
-        self.to.answered(self.id, reply)
+    /// Whether anybody was there to take it. `after` happens when it has been taken, where progress is made.
+    pub(crate) fn send(self, reply: HostReply, after: Afterwards) -> bool {
+        self.to.answered(self.id, reply, after)
+    }
+}
+
+/// Something that happens once, and at the latest when it is dropped.
+#[derive(Default)]
+pub(crate) struct Afterwards(Option<Box<dyn FnOnce() + Send>>);
+
+impl Afterwards {
+    pub(crate) fn new(run: impl FnOnce() + Send + 'static) -> Afterwards {
+        Afterwards(Some(Box::new(run)))
+    }
+}
+
+impl Drop for Afterwards {
+    fn drop(&mut self) {
+        if let Some(run) = self.0.take()
+            && catch_unwind(AssertUnwindSafe(run)).is_err()
+        {
+            tracing::error!("what was to happen after an answer has panicked");
+        }
     }
 }
 
 /// What callbacks of the program tell an engine of any role. Never blocks: the engine may be waiting for the caller.
 trait Inbox: Send + Sync {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict);
-    fn answered(&self, id: HostCallId, reply: HostReply) -> bool;
+    fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool;
 }
 
 impl<M: Role> Inbox for Queue<Order<M>> {
@@ -127,8 +147,8 @@ impl<M: Role> Inbox for Queue<Order<M>> {
         let _ = self.push_now(Order::Call { call: M::handled(delivery, verdict), reply: None });
     }
 
-    fn answered(&self, id: HostCallId, reply: HostReply) -> bool {
-        self.push_now(Order::Answer { id, reply }).is_ok()
+    fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool {
+        self.push_now(Order::Answer { id, reply, after }).is_ok()
     }
 }
 
@@ -142,7 +162,7 @@ pub struct Explanation {
 /// What is wanted of a machine.
 enum Order<M: Role> {
     Call { call: M::Call, reply: Option<Reply<M::Return>> },
-    Answer { id: HostCallId, reply: HostReply },
+    Answer { id: HostCallId, reply: HostReply, after: Afterwards },
     Keep { handler: HandlerId, callback: Callback },
     Forget { handler: HandlerId },
     Explain { reply: Reply<Explanation> },

@@ -126,7 +126,10 @@ impl<M: Role> Progress<M> {
                     self.waiting.extend(reply.map(|reply| (id, reply)));
                     self.feed(Input::Call { id, call });
                 }
-                Order::Answer { id, reply } => self.feed(Input::Host { id, reply }),
+                Order::Answer { id, reply, after } => {
+                    self.feed(Input::Host { id, reply });
+                    drop(after);
+                }
                 Order::Keep { handler, callback } => {
                     self.handlers.insert(handler, callback);
                 }

@@ -6,12 +6,13 @@ use phalanx_core::{GroupFormed, HostReply};
 use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
-use crate::engine::Answer;
+use crate::engine::{Afterwards, Answer};
 
 /// Where a host answers one request. Dropped unused, it refuses with `PMIX_ERROR` and says so in the log.
 #[must_use = "dropping it refuses the request"]
 pub struct Done<T: Outcome> {
     answer: Option<Answer>,
+    after: Afterwards,
     operation: &'static str,
     outcome: PhantomData<fn(T)>,
 }
@@ -27,7 +28,7 @@ pub type Credential = (Blob, Vec<Info>);
 
 impl<T: Outcome> Done<T> {
     pub(super) fn new(answer: Answer, operation: &'static str) -> Done<T> {
-        Done { answer: Some(answer), operation, outcome: PhantomData }
+        Done { answer: Some(answer), after: Afterwards::default(), operation, outcome: PhantomData }
     }
 
     /// Grants the request.
@@ -41,6 +42,13 @@ impl<T: Outcome> Done<T> {
         self.end(T::into_reply(Err(status)));
     }
 
+    /// Has this happen when the server has taken the answer, whichever it is: where progress is made, and never before the
+    /// call that answers has returned. Hosts hold locks when they answer that they want again when they release what they gave.
+    pub fn afterwards(mut self, run: impl FnOnce() + Send + 'static) -> Done<T> {
+        self.after = Afterwards::new(run);
+        self
+    }
+
     /// What was asked, in the standard's words.
     pub fn operation(&self) -> &'static str {
         self.operation
@@ -48,7 +56,7 @@ impl<T: Outcome> Done<T> {
 
     fn end(mut self, reply: HostReply) {
         if let Some(answer) = self.answer.take() {
-            answer.send(reply);
+            answer.send(reply, std::mem::take(&mut self.after));
         }
     }
 }
@@ -63,7 +71,7 @@ impl Done<Vec<Info>> {
 impl<T: Outcome> Drop for Done<T> {
     fn drop(&mut self) {
         if let Some(answer) = self.answer.take()
-            && answer.send(T::into_reply(Err(Status::ERROR)))
+            && answer.send(T::into_reply(Err(Status::ERROR)), std::mem::take(&mut self.after))
         {
             tracing::warn!(
                 operation = self.operation,

@@ -34,13 +34,14 @@ pub use done::{Credential, Done, Outcome};
 pub use host::Host;
 pub use options::{ATTRIBUTES, ServerOptions};
 pub use request::*;
+pub use setup::ForkSetup;
 
 /// This process as the PMIx server of processes that it starts. Shared between threads by reference.
 ///
 /// Dropping it ends it, like [`finalize`](Server::finalize).
 pub struct Server {
     engine: Engine<ServerProcess>,
-    config: ServerConfig,
+    config: Arc<ServerConfig>,
     store: Arc<Store>,
     pid: u32,
     handlers: AtomicU64,
@@ -75,7 +76,13 @@ impl Server {
             upcalls: Some(Box::new(move |op, answer| host::ask(&mut host, op, answer))),
         })
         .map_err(system("starting the PMIx progress engine"))?;
-        Ok(Server { engine, config, store, pid: process::id(), handlers: AtomicU64::new(0) })
+        Ok(Server {
+            engine,
+            config: Arc::new(config),
+            store,
+            pid: process::id(),
+            handlers: AtomicU64::new(0),
+        })
     }
 
     /// The server's own name.
