@@ -222,38 +222,67 @@ static pmix_status_t publish(const pmix_proc_t *proc, const pmix_info_t info[], 
     return later((struct later) {.answer = answer_op, .callback = callback, .cbdata = cbdata});
 }
 
+static size_t find_published(char **keys, pmix_pdata_t *data)
+{
+    size_t found = 0;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; keys[i] != NULL; i++)
+        for (size_t j = 0; j < 256; j++)
+            if (published[j].used && strcmp(published[j].info.key, keys[i]) == 0) {
+                pmix_value_t *to = &data[found].value;
+                pmix_status_t copied;
+                data[found].proc = published[j].by;
+                PMIX_LOAD_KEY(data[found].key, keys[i]);
+                PMIX_VALUE_XFER(copied, to, &published[j].info.value);
+                found += copied == PMIX_SUCCESS;
+                break;
+            }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void found(pmix_lookup_cbfunc_t callback, void *cbdata, pmix_pdata_t *data, size_t n)
+{
+    callback(n > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, data, n, cbdata);
+    for (size_t i = 0; i < n; i++)
+        PMIX_PDATA_DESTRUCT(&data[i]);
+    free(data);
+}
+
+/* The keys belong to the library until the answer. */
+static void answer_lookup(struct later *l)
+{
+    char **keys = (char **) l->data;
+    pmix_pdata_t *data;
+    size_t n;
+
+    PMIX_PDATA_CREATE(data, l->size);
+    while ((n = find_published(keys, data)) < l->size) {
+        for (size_t i = 0; i < n; i++)
+            PMIX_PDATA_DESTRUCT(&data[i]);
+        usleep(2000);
+    }
+    found((pmix_lookup_cbfunc_t) l->callback, l->cbdata, data, n);
+}
+
 static pmix_status_t lookup(const pmix_proc_t *proc, char **keys, const pmix_info_t info[], size_t ninfo,
                             pmix_lookup_cbfunc_t callback, void *cbdata)
 {
     pmix_pdata_t *data;
-    size_t n = 0, found = 0;
+    size_t n = 0;
 
-    (void) info;
-    (void) ninfo;
     CHECK("lookup", is_client(proc) && keys != NULL, "rank %u", proc->rank);
     while (keys[n] != NULL)
         n++;
-    PMIX_PDATA_CREATE(data, n);
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < 256; j++)
-            if (published[j].used && strcmp(published[j].info.key, keys[i]) == 0) {
-                data[found].proc = published[j].by;
-                PMIX_LOAD_KEY(data[found].key, keys[i]);
-                pmix_value_t *to = &data[found].value;
-                pmix_status_t copied;
-                PMIX_VALUE_XFER(copied, to, &published[j].info.value);
-                CHECK("lookup", copied == PMIX_SUCCESS, "%d", copied);
-                found++;
-                break;
-            }
-    pthread_mutex_unlock(&lock);
     ok("lookup");
+    if (find(info, ninfo, PMIX_WAIT) != NULL)
+        return later((struct later) {
+            .answer = answer_lookup, .callback = (void *) callback, .cbdata = cbdata, .data = (char *) keys, .size = n});
     /* Inside the upcall. */
-    callback(found > 0 ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND, data, found, cbdata);
-    for (size_t i = 0; i < found; i++)
-        PMIX_PDATA_DESTRUCT(&data[i]);
-    free(data);
+    PMIX_PDATA_CREATE(data, n);
+    n = find_published(keys, data);
+    found(callback, cbdata, data, n);
     return PMIX_SUCCESS;
 }
 

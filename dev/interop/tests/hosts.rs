@@ -74,6 +74,22 @@ fn values_and_direct_modex_between_clients_of_a_host() {
     }
 }
 
+#[test]
+fn two_hosts_carry_each_others_blobs() {
+    let theirs = Path::new("/nonexistent");
+    for (servers, clients) in
+        [(theirs, theirs), (theirs, libpmix()), (libpmix(), theirs), (libpmix(), libpmix())]
+    {
+        for ranks in [2, 5] {
+            let job = Job::new(pmix("two_hosts")).arg(ranks.to_string()).arg(pmix("spread"));
+            let job = job.env("LD_LIBRARY_PATH", servers).env("CLIENT_LIBRARY_PATH", clients);
+            let lines = (0..ranks).map(|rank| format!("rank {rank} of {ranks}: spread over two nodes"));
+            let hosts = (0..2).map(|host| format!("host {host}: all right"));
+            job.run().expect_code(0).expect_lines(lines.chain(hosts));
+        }
+    }
+}
+
 fn host(binary: PathBuf, clients: &Path, ranks: u32, arguments: &[&str]) -> Job {
     let job = Job::new(binary).arg(ranks.to_string()).arg(pmix("hosted")).args(arguments);
     let tmpdir = job.tmpdir().to_owned();

@@ -58,6 +58,11 @@ fn init_and_finalize_may_be_repeated_and_forked() {
 }
 
 #[test]
+fn servers_may_be_repeated_and_forked_and_have_modules_of_any_release() {
+    Job::new(compiled("servers")).run().expect_code(0).expect_lines(["200 servers"]);
+}
+
+#[test]
 fn ranks_say_whose_library_they_use() {
     let program = pmix("version");
     let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
