@@ -72,7 +72,7 @@ pub fn debian_file(path: &'static str, package: &str) -> &'static Path {
 
 /// A directory of a Debian package below the directory of this machine's libraries.
 #[track_caller]
-pub(crate) fn debian_dir(name: &str, package: &str) -> PathBuf {
+pub fn debian_dir(name: &str, package: &str) -> PathBuf {
     let architecture = std::env::consts::ARCH;
     let path = PathBuf::from(format!("/usr/lib/{architecture}-linux-gnu")).join(name);
     assert!(path.exists(), "{} is missing: install the Debian package {package}", path.display());

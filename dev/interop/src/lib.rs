@@ -16,7 +16,7 @@ mod outcome;
 mod program;
 mod watch;
 
-pub use install::{Wheel, debian_file, wheel};
+pub use install::{Wheel, debian_dir, debian_file, wheel};
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};

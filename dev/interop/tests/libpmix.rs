@@ -1,4 +1,4 @@
-//! Our `libpmix.so.2` in programs that were compiled for others: C programs, Open MPI's, under our launcher and under theirs.
+//! Our `libpmix.so.2` in C programs that were compiled for others, under our launcher and under theirs.
 //!
 //! C programs of `lib/libpmix/tests/c` are compiled against our own headers, those of `programs/` against Debian's.
 
@@ -6,11 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use phalanx_interop::{
-    Job,
-    Library::{OpenMpi4, Pmix4},
-    Outcome, SIZES, debian_file, host, libpmix, mpi, pmix, px, workspace,
-};
+use phalanx_interop::{Job, Library::Pmix4, Outcome, SIZES, debian_file, libpmix, pmix, px, workspace};
 
 #[test]
 fn exactly_what_the_list_names_is_exported() {
@@ -124,38 +120,6 @@ fn the_client_api_under_mpirun() {
             verdicts(&outcome, ranks, verdict);
         }
     }
-}
-
-#[test]
-fn open_mpi_ranks_under_px() {
-    for ranks in SIZES {
-        mpi_programs(ranks, || px(["-n", &ranks.to_string()]));
-    }
-}
-
-#[test]
-fn open_mpi_ranks_under_mpirun() {
-    for ranks in SIZES {
-        mpi_programs(ranks, || mpirun(ranks));
-    }
-}
-
-fn mpi_programs(ranks: u32, launch: impl Fn() -> Job) {
-    let run = |program, arguments: &[&str]| {
-        let job = launch().with(OpenMpi4).arg(mpi(OpenMpi4, program)).args(arguments);
-        on_ours(job).run().expect_code(0)
-    };
-    let each = |line: &dyn Fn(u32) -> String| (0..ranks).map(line).collect::<Vec<_>>();
-    let hello = run("hello", &[&ranks.to_string()]);
-    hello.expect_lines(each(&|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
-    let token = 10 * ranks;
-    run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
-    let sums = run("allreduce", &[]);
-    sums.expect_lines(each(&|rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong")));
-    let names = run("publish", &[]);
-    names.expect_lines(each(&|rank| {
-        format!("rank {rank} of {ranks}: publish, lookup and unpublish are right")
-    }));
 }
 
 fn verdicts(outcome: &Outcome, ranks: u32, verdict: &str) {

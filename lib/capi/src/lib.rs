@@ -10,6 +10,7 @@ mod client;
 mod cmem;
 mod data;
 mod element;
+mod frameworks;
 mod from_c;
 /// Written by `cargo xtask gen`.
 #[rustfmt::skip]

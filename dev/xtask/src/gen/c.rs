@@ -39,10 +39,13 @@ pub(super) fn header(name: &str, text: &str, spec: &Spec, abi: &Abi) -> Result<S
     Ok(out)
 }
 
-/// One exported function per line.
+/// One exported name per line: the functions, and what programs link although no header declares it.
 pub(super) fn exports(abi: &Abi) -> String {
-    abi.functions.iter().fold(String::new(), |list, function| list + &function.name + "\n")
+    abi.functions.iter().fold(String::new(), |list, function| list + &function.name + "\n") + UNDECLARED
 }
+
+/// See `lib/capi/src/frameworks.rs`.
+const UNDECLARED: &str = "pmix_framework_names\n";
 
 /// A C file that compiles if the headers' structures and numbers are those of the data.
 pub(super) fn layout_check(spec: &Spec, abi: &Abi) -> String {

@@ -38,3 +38,5 @@ pub(super) const MAX_RANKS_TOLD: usize = 4096;
 /// In jobs up to this size, every process is told where each rank is: clients do not ask for that, they find it or not. Some
 /// clients accept no message above 32 MiB.
 pub(super) const MAX_RANKS_PLACED: usize = 262_144;
+/// Clients that a host has named before their job.
+pub(super) const MAX_EARLY_CLIENTS: usize = 1 << 12;

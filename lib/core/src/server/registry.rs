@@ -12,6 +12,7 @@ use phalanx_wire::{Nspace, ProcId};
 use tracing::warn;
 
 use super::commit::Committed;
+use super::limits::MAX_EARLY_CLIENTS;
 use super::peer::Asker;
 use super::{Cx, Server};
 use crate::job::JobInfo;
@@ -25,6 +26,28 @@ pub(super) struct Job {
     pub(super) clients: BTreeMap<Rank, Client>,
     /// Its job data, per encoding that somebody asked for.
     encoded: Vec<EncodedJob>,
+}
+
+/// Local processes of jobs that the host has not told of yet: Open MPI 4 names them first.
+#[derive(Debug, Default)]
+pub(super) struct EarlyClients(Vec<(ProcId, u32, u32)>);
+
+impl EarlyClients {
+    fn add(&mut self, proc: &ProcId, uid: u32, gid: u32) -> Status {
+        if self.0.len() >= MAX_EARLY_CLIENTS {
+            warn!(%proc, limit = MAX_EARLY_CLIENTS, "too many clients of jobs that are not registered: refused");
+            return Status::ERR_OUT_OF_RESOURCE;
+        }
+        if self.0.iter().any(|(known, ..)| known == proc) {
+            return Status::ERR_EXISTS;
+        }
+        self.0.push((proc.clone(), uid, gid));
+        Status::SUCCESS
+    }
+
+    fn take(&mut self, nspace: &Nspace) -> Vec<(ProcId, u32, u32)> {
+        self.0.extract_if(.., |(proc, ..)| proc.nspace == *nspace).collect()
+    }
 }
 
 /// A local process.
@@ -116,11 +139,15 @@ impl Server {
         let nspace = info.nspace.clone();
         let clients = self.jobs.remove(&nspace).map(|job| job.clients).unwrap_or_default();
         self.jobs.insert(nspace.clone(), Job { info: Box::new(info), local, clients, encoded: Vec::new() });
+        for (proc, uid, gid) in self.early_clients.take(&nspace) {
+            self.register_client(&proc, uid, gid);
+        }
         self.retry_gets_of_nspace(cx, &nspace);
         Status::SUCCESS
     }
 
     pub(super) fn deregister_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> Status {
+        self.early_clients.take(nspace);
         let Some(job) = self.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
         self.modex.forget(nspace);
         for client in job.clients.values() {
@@ -137,8 +164,7 @@ impl Server {
 
     pub(super) fn register_client(&mut self, proc: &ProcId, uid: u32, gid: u32) -> Status {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else {
-            warn!(%proc, "client of a job that is not registered: refused");
-            return Status::ERR_NOT_FOUND;
+            return self.early_clients.add(proc, uid, gid);
         };
         if index(proc.rank).is_none_or(|i| i >= job.size()) {
             warn!(%proc, size = job.size(), "client with a rank that its job does not have: refused");

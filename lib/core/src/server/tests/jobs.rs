@@ -8,7 +8,7 @@ use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::resolve::{Node, NodeReply, Peers, PeersReply};
 use phalanx_wire::{DataArray, Info, Kval, Nspace, Value};
 
-use super::world::{World, config, dialect, job, ns, proc};
+use super::world::{UID, World, config, dialect, job, ns, proc};
 use crate::job::{JobApp, JobInfo};
 use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use crate::server::{Server, ServerCall, ServerReturn};
@@ -190,12 +190,25 @@ fn jobs_and_ranks_that_make_no_sense_are_not_registered() {
     assert_eq!(world.call(client(2)), refused);
     assert_eq!(world.call(client(0)), ServerReturn::Done(Status::SUCCESS));
     assert_eq!(world.call(client(0)), ServerReturn::Done(Status::ERR_EXISTS));
-    let stranger = ServerCall::RegisterClient { proc: proc("nobody", 0), uid: 0, gid: 0 };
-    assert_eq!(world.call(stranger), ServerReturn::Done(Status::ERR_NOT_FOUND));
     assert_eq!(
         world.call(ServerCall::DeregisterNspace(ns("nobody"))),
         ServerReturn::Done(Status::ERR_NOT_FOUND)
     );
+}
+
+#[test]
+fn clients_may_be_named_before_their_job() {
+    let mut world = World::with_job(1, 1);
+    let client = |rank| ServerCall::RegisterClient { proc: proc("late", rank), uid: UID, gid: UID };
+    assert_eq!(world.call(client(0)), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.call(client(0)), ServerReturn::Done(Status::ERR_EXISTS));
+    // A rank that the job turns out not to have.
+    assert_eq!(world.call(client(9)), ServerReturn::Done(Status::SUCCESS));
+    let info = job("late", 1, 2);
+    assert_eq!(world.call(ServerCall::RegisterNspace(Box::new(info))), ServerReturn::Done(Status::SUCCESS));
+    world.connect_as(&proc("late", 0), dialect(5, 0, 3));
+    assert_eq!(world.call(client(0)), ServerReturn::Done(Status::ERR_EXISTS));
+    assert_eq!(world.call(client(1)), ServerReturn::Done(Status::SUCCESS));
 }
 
 #[test]
