@@ -13,6 +13,7 @@ pub mod server;
 pub mod server_process;
 pub mod store;
 pub mod support;
+pub mod tool;
 
 pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
 pub use explain::Waiting;
@@ -25,3 +26,4 @@ pub use machine::{
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, Realm, Store};
+pub use tool::{Attached, AttachedServer, Tool, ToolCall, ToolConfig, ToolReturn};

@@ -72,12 +72,26 @@ pub(crate) fn read(
     })
 }
 
+/// The server that has started this process, if one has.
+pub(crate) fn server(
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<(ServerUri, Dialect)>, Error> {
+    let found = SERVERS.iter().find_map(|(name, generation)| Some((*name, *generation, variable(name)?)));
+    let Some((name, generation, uri)) = found else { return Ok(None) };
+    let server = ServerUri::parse(uri.trim()).map_err(|error| problem(name, error.to_string()))?;
+    Ok(Some((server, dialect(generation, &variable))))
+}
+
 fn nspace_of(name: String) -> Result<Nspace, Error> {
     Nspace::new(&name).map_err(|error| problem(NAMESPACE, error.to_string()))
 }
 
 /// The server lists what it accepts, the best first.
-fn credential(variable: &impl Fn(&str) -> Option<String>, uid: u32, gid: u32) -> Result<Credential, Error> {
+pub(crate) fn credential(
+    variable: &impl Fn(&str) -> Option<String>,
+    uid: u32,
+    gid: u32,
+) -> Result<Credential, Error> {
     let Some(accepted) = variable(SECURITY_MODE) else { return Ok(Credential::Native { uid, gid }) };
     let known = accepted.split(',').find_map(|module| match module.trim() {
         credential::NATIVE => Some(Credential::Native { uid, gid }),

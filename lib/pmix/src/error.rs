@@ -17,6 +17,12 @@ pub enum Error {
     System { doing: &'static str, source: io::Error },
     /// The server did not let this process in.
     Init { server: String, reason: InitError, source: Option<io::Error> },
+    /// An attribute does not hold what it must.
+    Attribute { key: &'static str, problem: String },
+    /// An attribute that is required and not known.
+    Required { key: String },
+    /// No server lets this tool in. `tried`: what was looked for, where, and why each candidate was passed over.
+    NoServer { tried: Vec<String>, status: Status },
     /// A rendezvous file cannot be written.
     Announce { file: PathBuf, problem: String },
     /// The text cannot be a key.
@@ -46,6 +52,9 @@ impl Error {
             }
             Error::System { .. } => Status::ERR_IN_ERRNO,
             Error::Topology { .. } => Status::ERR_NOT_AVAILABLE,
+            Error::Attribute { .. } => Status::ERR_BAD_PARAM,
+            Error::Required { .. } => Status::ERR_NOT_SUPPORTED,
+            Error::NoServer { status, .. } => *status,
             Error::Announce { .. } => Status::ERR_FILE_WRITE_FAILURE,
             Error::Init { reason, .. } => reason.status(),
             Error::Forked | Error::Ended => Status::ERR_INIT,
@@ -73,6 +82,12 @@ impl fmt::Display for Error {
                     Some(source) => write!(f, " ({source})"),
                     None => Ok(()),
                 }
+            }
+            Error::Attribute { key, problem } => write!(f, "attribute {key}: {problem}"),
+            Error::Required { key } => write!(f, "attribute {key} is required here and not known"),
+            Error::NoServer { tried, status } => {
+                write!(f, "no PMIx server lets this tool in ({status})")?;
+                tried.iter().try_for_each(|line| write!(f, "\n{line}"))
             }
             Error::Announce { file, problem } => {
                 write!(f, "cannot write the rendezvous file {}: {problem}", file.display())

@@ -38,17 +38,19 @@ pub mod identity;
 pub mod rendezvous;
 pub mod server;
 mod topology;
+pub mod tool;
 
 pub use client::Client;
 pub use engine::{Drive, EventDone, Explanation};
 pub use error::Error;
 pub use server::{Done, Host, Server, ServerOptions};
+pub use tool::Tool;
 
 pub use topology::{device_distances, process_cpus, thread_cpus, topology};
 
 pub use phalanx_core::{
-    ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobInfo, Lookup, LookupRequest, Time,
-    Verdict, Waiting,
+    AttachedServer, ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobInfo, Lookup,
+    LookupRequest, Time, Verdict, Waiting,
 };
 pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_topo::{CpuSet, Topology};

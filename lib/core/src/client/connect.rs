@@ -10,7 +10,6 @@ use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::frame::{self, Frame};
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::pending::{Awaited, Pending, deadline_of};
@@ -67,6 +66,10 @@ pub enum InitError {
     Malformed(DecodeError),
     /// A message longer than we accept.
     TooLong(frame::FrameTooLong),
+    /// A tool has as many servers as it can have.
+    TooManyServers,
+    /// The server's answer to the handshake says what cannot be.
+    BadWelcome(String),
     /// The server sent the data of another job.
     WrongJob {
         got: Nspace,
@@ -129,18 +132,7 @@ impl Client {
 
     pub(super) fn on_opened(&mut self, out: &mut Out) {
         let Phase::ExpectOpened(start) = self.phase else { return };
-        let hello = Hello {
-            flavor: Flavor::Client,
-            credential: self.config.credential.clone(),
-            uid: 0,
-            gid: 0,
-            proc: Some(self.config.proc.clone()),
-            version: ANNOUNCED.into(),
-            format: self.config.dialect.format,
-            store: STORE.into(),
-            info: Vec::new(),
-        };
-        out.push(Output::Send { conn: SERVER, frame: hello.encode() });
+        out.push(Output::Send { conn: SERVER, frame: self.hello() });
         self.phase = Phase::ExpectHelloReply { start, got: Vec::new() };
     }
 
@@ -149,12 +141,12 @@ impl Client {
             Phase::Idle | Phase::ExpectOpened(_) | Phase::Alone | Phase::Lost | Phase::Ended => return,
             Phase::ExpectHelloReply { start, got } => {
                 got.extend_from_slice(data);
-                let Some((answer, length)) = Answer::<ClientWelcome>::decode(got) else { return };
-                let (start, rest) = (*start, got.split_off(length));
-                match answer {
-                    Answer::Refused(status) => return self.fail_init(InitError::Refused(status), out),
-                    Answer::Welcome(welcome) => self.index = welcome.index,
-                }
+                let (start, mut got) = (*start, std::mem::take(got));
+                let rest = match self.take_welcome(&got) {
+                    Err(error) => return self.fail_init(error, out),
+                    Ok(Some(length)) => got.split_off(length),
+                    Ok(None) => return self.phase = Phase::ExpectHelloReply { start, got },
+                };
                 self.phase = Phase::ExpectJobData(start);
                 self.ask(now, None, &Request::JobData, Awaited::JobData, &[], out);
                 self.frames.feed(&rest);
@@ -268,15 +260,30 @@ impl Client {
             let result = entry.what.failed(Status::ERR_LOST_CONNECTION);
             self.give_back(entry.call, result, out);
         }
-        if !finalizing && let Some(server) = &self.config.server {
+        if !finalizing && let Some(source) = self.server() {
             let event = Event {
                 code: Status::ERR_LOST_CONNECTION,
-                source: server.server.clone(),
+                source: source.clone(),
                 range: Range::PROC_LOCAL,
                 info: Vec::new(),
             };
             self.run_chain(now, event, out);
         }
+    }
+
+    /// Who serves this process.
+    pub(crate) fn server(&self) -> Option<&ProcId> {
+        self.server.as_ref().or(self.config.server.as_ref().map(|uri| &uri.server))
+    }
+
+    /// The connection has ended without a finalize.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.phase, Phase::Lost)
+    }
+
+    /// From now on this stands for a server that is out of reach.
+    pub(crate) fn retire(&mut self) {
+        self.phase = Phase::Lost;
     }
 
     pub(super) fn fail_init(&mut self, error: InitError, out: &mut Out) {
@@ -393,7 +400,8 @@ impl InitError {
             InitError::Refused(status) => *status,
             InitError::TimedOut => Status::ERR_TIMEOUT,
             InitError::Malformed(_) | InitError::TooLong(_) => Status::ERR_UNPACK_FAILURE,
-            InitError::WrongJob { .. } => Status::ERR_HANDSHAKE_FAILED,
+            InitError::TooManyServers => Status::ERR_OUT_OF_RESOURCE,
+            InitError::WrongJob { .. } | InitError::BadWelcome(_) => Status::ERR_HANDSHAKE_FAILED,
         }
     }
 }
@@ -410,6 +418,10 @@ impl fmt::Display for InitError {
             InitError::TimedOut => f.write_str("the server did not answer in time"),
             InitError::Malformed(error) => write!(f, "the server's answer cannot be read: {error}"),
             InitError::TooLong(error) => write!(f, "the server's answer cannot be read: {error}"),
+            InitError::TooManyServers => f.write_str("this tool has as many servers as it can have"),
+            InitError::BadWelcome(problem) => {
+                write!(f, "the server's answer to the handshake makes no sense: {problem}")
+            }
             InitError::WrongJob { got } => write!(f, "the server sent the data of another job, {got}"),
         }
     }
@@ -419,7 +431,3 @@ impl std::error::Error for InitError {}
 
 /// A client has one connection in its life.
 pub(super) const SERVER: ConnId = ConnId(0);
-/// The release of OpenPMIx whose clients we are to be taken for.
-const ANNOUNCED: &str = "5.0.11";
-/// The store for which job data travel on the socket.
-const STORE: &str = "hash";

@@ -22,6 +22,7 @@ mod fence;
 mod finalize;
 mod get;
 mod group;
+mod introduce;
 mod invite;
 mod iof;
 mod log;
@@ -53,6 +54,7 @@ use crate::store::Store;
 
 use chain::Chains;
 use connect::Phase;
+pub(crate) use introduce::Introduction;
 use iof::Streams;
 use pending::Table;
 
@@ -94,6 +96,9 @@ pub struct Client {
     remembers: bool,
     /// Whether the server has been asked for the events of which invitations are made.
     listens_for_groups: bool,
+    introduction: Introduction,
+    /// As the server itself says who it is; only tools are told.
+    server: Option<ProcId>,
 }
 
 impl Client {
@@ -111,7 +116,22 @@ impl Client {
             groups: BTreeMap::new(),
             remembers: true,
             listens_for_groups: false,
+            introduction: Introduction::Client,
+            server: None,
         }
+    }
+
+    /// A tool's connection to one server. All that it knows goes to `store`; without one it has no name yet, and no store
+    /// before it has.
+    pub(crate) fn of_tool(config: ClientConfig, tool: Introduction, store: Option<Arc<Store>>) -> Client {
+        let mut client = Client { introduction: tool, ..Client::new(config) };
+        client.store = store.unwrap_or(client.store);
+        client
+    }
+
+    /// The name of this process.
+    pub(crate) fn proc(&self) -> &ProcId {
+        &self.config.proc
     }
 
     /// A client in its server's own process: it is connected from the beginning.

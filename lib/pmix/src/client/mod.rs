@@ -22,6 +22,7 @@ mod raw;
 mod resolve;
 mod session;
 mod spawn;
+mod way;
 
 use std::process;
 use std::sync::Arc;
@@ -36,12 +37,13 @@ use phalanx_wire::{Info, Key, ProcId};
 use crate::engine::{Drive, Engine, Explanation, Role, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
+use way::Way;
 
 /// This process as a client of the PMIx server that started it. Shared between threads by reference.
 ///
 /// Dropping it says goodbye to the server, like [`finalize`](Client::finalize), and keeps quiet about failures.
 pub struct Client {
-    engine: Engine<core::Client>,
+    engine: Way,
     store: Arc<Store>,
     me: ProcId,
     singleton: bool,
@@ -73,7 +75,7 @@ impl Client {
         let engine = Engine::start(Setup { machine, drive, listener: None, upcalls: None })
             .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
         let client = Client {
-            engine,
+            engine: Way::Client(engine),
             store,
             me,
             singleton: server.is_none(),
@@ -88,6 +90,18 @@ impl Client {
                 source: client.engine.take_trouble(),
             }),
             other => Err(unexpected("init", &other)),
+        }
+    }
+
+    /// The calls of a tool that has been let in, or goes on alone.
+    pub(crate) fn of_tool(engine: Arc<Engine<core::Tool>>, attached: core::Attached) -> Client {
+        Client {
+            engine: Way::Tool(engine),
+            store: attached.store,
+            me: attached.me,
+            singleton: attached.server.is_none(),
+            pid: process::id(),
+            handlers: AtomicU64::new(0),
         }
     }
 
@@ -146,8 +160,18 @@ impl Client {
     }
 
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
-    fn check_pid(&self) -> Result<(), Error> {
+    pub(crate) fn check_pid(&self) -> Result<(), Error> {
         if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+    }
+}
+
+impl Role for core::Tool {
+    fn handled(delivery: DeliveryId, verdict: Verdict) -> core::ToolCall {
+        core::ToolCall::Client(ClientCall::Handled { delivery, verdict })
+    }
+
+    fn explain(&self) -> Vec<Waiting> {
+        core::Tool::explain(self)
     }
 }
 

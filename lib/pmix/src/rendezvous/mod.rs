@@ -21,6 +21,19 @@ use phalanx_wire::rendezvous::Rendezvous;
 use rustix::fs::{FileType, Mode as Bits, OFlags, fstat, open};
 use rustix::process::{Pid, test_kill_process};
 
+/// What stands in a file that somebody has named. One that is just being written gets a moment.
+pub(crate) fn read_file(path: &Path) -> Result<Rendezvous, String> {
+    let mut text = read(path);
+    for _ in 0..3 {
+        if text != Err(EMPTY.to_owned()) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        text = read(path);
+    }
+    text
+}
+
 /// What stands in a rendezvous file, or why nothing can be read from it.
 fn read(path: &Path) -> Result<Rendezvous, String> {
     parse(&mut open_file(path).map_err(|e| e.to_string())?)
@@ -31,7 +44,7 @@ fn parse(file: &mut File) -> Result<Rendezvous, String> {
     file.take(LONGEST).read_to_string(&mut text).map_err(|e| e.to_string())?;
     match Rendezvous::parse(&text) {
         Ok(Some(rendezvous)) => Ok(rendezvous),
-        Ok(None) => Err("it is empty".to_owned()),
+        Ok(None) => Err(EMPTY.to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -59,5 +72,6 @@ fn is_deserted(address: SocketAddr) -> bool {
         .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
+const EMPTY: &str = "it is empty";
 const LONGEST: u64 = 16 << 10;
 const PATIENCE: Duration = Duration::from_secs(1);

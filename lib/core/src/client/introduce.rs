@@ -1,0 +1,82 @@
+//! How a process introduces itself to a server: as the client that the server has started, or as a tool.
+
+use phalanx_spec::Status;
+use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello, ToolWelcome};
+use phalanx_wire::{Info, ProcId};
+
+use super::{Client, InitError};
+use crate::store::Store;
+
+/// Who comes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Introduction {
+    /// A process that the server's host has started.
+    Client,
+    /// A tool or launcher. Without a name of its own the server gives it one.
+    Tool { flavor: Flavor, gid: u32, info: Vec<Info> },
+}
+
+impl Client {
+    pub(super) fn hello(&self) -> Vec<u8> {
+        let (flavor, uid, gid, info) = match &self.introduction {
+            Introduction::Client => (Flavor::Client, 0, 0, Vec::new()),
+            Introduction::Tool { flavor, gid, info } => (*flavor, self.config.uid, *gid, info.clone()),
+        };
+        let hello = Hello {
+            flavor,
+            credential: self.config.credential.clone(),
+            uid,
+            gid,
+            proc: Some(self.config.proc.clone()),
+            version: ANNOUNCED.into(),
+            format: self.config.dialect.format,
+            store: STORE.into(),
+            info,
+        };
+        hello.encode()
+    }
+
+    /// Reads the answer at the start of `bytes`; returns its length once all of it is there.
+    pub(super) fn take_welcome(&mut self, bytes: &[u8]) -> Result<Option<usize>, InitError> {
+        let Introduction::Tool { flavor, .. } = self.introduction else {
+            return match Answer::<ClientWelcome>::decode(bytes) {
+                None => Ok(None),
+                Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
+                Some((Answer::Welcome(welcome), length)) => {
+                    self.index = welcome.index;
+                    Ok(Some(length))
+                }
+            };
+        };
+        let answer = Answer::<ToolWelcome>::decode(bytes, flavor)
+            .map_err(|error| InitError::BadWelcome(error.to_string()))?;
+        match answer {
+            None => Ok(None),
+            Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
+            Some((Answer::Welcome(welcome), length)) => {
+                if welcome.security != Status::SUCCESS {
+                    return Err(InitError::Refused(welcome.security));
+                }
+                if let Some(assigned) = welcome.assigned {
+                    self.become_named(assigned)?;
+                }
+                self.server = Some(welcome.server);
+                Ok(Some(length))
+            }
+        }
+    }
+
+    fn become_named(&mut self, name: ProcId) -> Result<(), InitError> {
+        if name.nspace.is_none() {
+            return Err(InitError::BadWelcome("it gives this tool no name".to_owned()));
+        }
+        self.store = Store::new(name.clone()).into();
+        self.config.proc = name;
+        Ok(())
+    }
+}
+
+/// The release of OpenPMIx whose clients we are to be taken for.
+const ANNOUNCED: &str = "5.0.11";
+/// The store for which job data travel on the socket.
+const STORE: &str = "hash";

@@ -1,0 +1,285 @@
+//! From what a tool was told to a server that has let it in: the standard's chain of precedence.
+//!
+//! Who names a server gets that one or an error. Candidates are tried in the order in which the search has found them, the newest
+//! first, and what became of each is kept for the error's text.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use phalanx_core::{self as core, Attached, AttachedServer, InitError, ToolCall, ToolReturn};
+use phalanx_spec::Status;
+use phalanx_wire::codec::{Dialect, Format, Generation, Release};
+use phalanx_wire::uri::ServerUri;
+
+use super::directives::{Directives, Target};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::rendezvous::{self, Search, Wanted, server_directories, system_directories};
+
+/// A server that may let us in.
+struct Candidate {
+    uri: ServerUri,
+    release: Release,
+    /// Where its address comes from.
+    origin: String,
+}
+
+/// One way through the chain.
+pub(super) struct Pursuit<'a> {
+    engine: &'a Engine<core::Tool>,
+    directives: &'a Directives,
+    hostname: &'a str,
+    /// Where a server that has started this process is, if one has.
+    own: Option<(ServerUri, Dialect)>,
+    connected: Vec<AttachedServer>,
+    until: Option<Instant>,
+    /// What was looked for, where, and what became of it.
+    tried: Vec<String>,
+    status: Status,
+    /// A server has said no: it will not change its mind.
+    refused: bool,
+}
+
+impl<'a> Pursuit<'a> {
+    pub(super) fn new(
+        engine: &'a Engine<core::Tool>,
+        directives: &'a Directives,
+        hostname: &'a str,
+        own: Option<(ServerUri, Dialect)>,
+    ) -> Result<Pursuit<'a>, Error> {
+        let connected = match engine.call(ToolCall::Servers)? {
+            ToolReturn::Servers(servers) => servers,
+            _ => Vec::new(),
+        };
+        Ok(Pursuit {
+            engine,
+            directives,
+            hostname: directives.hostname.as_deref().unwrap_or(hostname),
+            own,
+            connected,
+            until: directives.timeout.map(|timeout| Instant::now() + timeout),
+            tried: Vec::new(),
+            status: Status::ERR_UNREACH,
+            refused: false,
+        })
+    }
+
+    /// The first server of the chain that lets us in.
+    pub(super) fn run(mut self) -> Result<Attached, Error> {
+        let target = &self.directives.target;
+        if *target == Target::SystemFirst
+            && let Some(attached) = self.attempt(&Target::System)?
+        {
+            return Ok(attached);
+        }
+        if matches!(target, Target::Any | Target::SystemFirst) {
+            if let Some((uri, dialect)) = self.own.clone()
+                && let Some(attached) = self.try_one(&uri, dialect, "the environment")?
+            {
+                return Ok(attached);
+            }
+            return match self.attempt(&Target::Any)? {
+                Some(attached) => Ok(attached),
+                None => Err(self.failure()),
+            };
+        }
+        let (retries, delay) = self.patience();
+        for again in (0..=retries).rev() {
+            self.tried.clear();
+            if let Some(attached) = self.attempt(target)? {
+                return Ok(attached);
+            }
+            if again == 0 || self.refused || !self.pause(delay) {
+                break;
+            }
+        }
+        Err(self.failure())
+    }
+
+    /// How often a server that is named and not there is looked for again. One that is just being started deserves a moment.
+    fn patience(&self) -> (u32, Duration) {
+        let d = self.directives;
+        match (d.retries, d.delay, d.timeout) {
+            (None, None, None) => (10, Duration::from_millis(20)),
+            (None, delay, Some(_)) => (u32::MAX, delay.unwrap_or(Duration::from_millis(100))),
+            (retries, delay, _) => (retries.unwrap_or(10), delay.unwrap_or(Duration::from_secs(1))),
+        }
+    }
+
+    /// False: there is no time left.
+    fn pause(&self, delay: Duration) -> bool {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        thread::sleep(left.map_or(delay, |left| left.min(delay)));
+        left.is_none_or(|left| left > delay)
+    }
+
+    fn attempt(&mut self, target: &Target) -> Result<Option<Attached>, Error> {
+        let candidates = match target {
+            Target::File(file) => self.in_file(file),
+            Target::Uri { attribute, uri } => self.at_uri(attribute, uri),
+            Target::Pid(pid) => self.search(Wanted::Pid(*pid), self.server_directories()),
+            Target::Nspace(nspace) => self.search(Wanted::Nspace(nspace.clone()), self.server_directories()),
+            Target::System => self.search(Wanted::System, self.system_directories()),
+            Target::SystemFirst | Target::Any => self.search(Wanted::Any, self.server_directories()),
+        };
+        if let [first, others @ ..] = candidates.as_slice()
+            && !others.is_empty()
+        {
+            let others: Vec<&str> = others.iter().map(|candidate| candidate.origin.as_str()).collect();
+            tracing::warn!(
+                chosen = first.origin,
+                others = others.join(", "),
+                "several PMIx servers fit: trying the newest first"
+            );
+        }
+        for candidate in candidates {
+            let dialect = dialect(candidate.release);
+            if let Some(attached) = self.try_one(&candidate.uri, dialect, &candidate.origin)? {
+                return Ok(Some(attached));
+            }
+        }
+        Ok(None)
+    }
+
+    fn in_file(&mut self, file: &Path) -> Vec<Candidate> {
+        let origin = file.display().to_string();
+        match rendezvous::read_file(file) {
+            Ok(rendezvous) => {
+                vec![Candidate { release: rendezvous.release(), uri: rendezvous.uri, origin }]
+            }
+            Err(problem) => {
+                self.tried.push(format!("the file {origin}: {problem}"));
+                Vec::new()
+            }
+        }
+    }
+
+    /// OpenPMIx takes `file:PATH` for an address, too.
+    fn at_uri(&mut self, attribute: &str, uri: &str) -> Vec<Candidate> {
+        if let Some(file) = uri.strip_prefix("file:") {
+            return self.in_file(Path::new(file));
+        }
+        match ServerUri::parse_with_variables(uri) {
+            Ok(uri) => {
+                let release = self.release_of(&uri);
+                vec![Candidate { origin: format!("the address {uri}"), uri, release }]
+            }
+            Err(error) => {
+                self.tried.push(format!("{attribute}: {error}"));
+                self.status = Status::ERR_BAD_PARAM;
+                self.refused = true;
+                Vec::new()
+            }
+        }
+    }
+
+    /// An address does not say which release speaks there; a file of the same server does, if it is here.
+    fn release_of(&self, uri: &ServerUri) -> Release {
+        let is_here = matches!(uri.address.ip(), IpAddr::V4(ip) if ip.is_loopback());
+        let search = |wanted, dirs| Search::run(wanted, self.hostname, dirs).found;
+        let known = is_here.then(|| {
+            let mut found = search(Wanted::Nspace(uri.server.nspace.to_string()), self.server_directories());
+            found.extend(search(Wanted::System, self.system_directories()));
+            found.into_iter().find(|found| found.rendezvous.uri == *uri)
+        });
+        known.flatten().map_or(DEFAULT_RELEASE, |found| found.rendezvous.release())
+    }
+
+    fn search(&mut self, wanted: Wanted, directories: Vec<PathBuf>) -> Vec<Candidate> {
+        let anybody = wanted == Wanted::Any;
+        let search = Search::run(wanted, self.hostname, directories);
+        self.tried.push(search.to_string());
+        let me = std::process::id();
+        let is_candidate = |found: &rendezvous::Found| !anybody || found.rendezvous.pid != Some(me);
+        let found = search.found.into_iter().filter(is_candidate);
+        let candidates = found.map(|found| Candidate {
+            release: found.rendezvous.release(),
+            uri: found.rendezvous.uri,
+            origin: found.path.display().to_string(),
+        });
+        candidates.collect()
+    }
+
+    fn server_directories(&self) -> Vec<PathBuf> {
+        server_directories(self.directives.server_tmpdir.clone(), variable)
+    }
+
+    fn system_directories(&self) -> Vec<PathBuf> {
+        system_directories(self.directives.system_tmpdir.clone(), variable)
+    }
+
+    /// None: it does not let us in; `tried` says why.
+    fn try_one(
+        &mut self,
+        uri: &ServerUri,
+        dialect: Dialect,
+        origin: &str,
+    ) -> Result<Option<Attached>, Error> {
+        if self.connected.iter().any(|known| known.uri == *uri) {
+            self.tried.push(format!("  {origin}: the tool is connected to it already"));
+            return Ok(None);
+        }
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let patience = left.map_or(PATIENCE, |left| left.min(PATIENCE));
+        let call = ToolCall::Attach { uri: uri.clone(), dialect, patience, primary: self.directives.primary };
+        let result = match self.engine.call(call)? {
+            ToolReturn::Attached(result) => result,
+            other => {
+                tracing::error!(?other, "an answer of another kind");
+                Err(InitError::TurnedAway)
+            }
+        };
+        match result {
+            Ok(attached) => Ok(Some(attached)),
+            Err(reason) => {
+                self.tried.push(format!("  {origin}: {}", self.explain(&reason, uri.address)));
+                self.status = reason.status();
+                self.refused |= matches!(reason, InitError::Refused(_) | InitError::TurnedAway);
+                Ok(None)
+            }
+        }
+    }
+
+    fn explain(&self, reason: &InitError, address: SocketAddr) -> String {
+        let hint = match reason {
+            InitError::Refused(Status::ERR_NOT_SUPPORTED) => " (it serves no tools)",
+            InitError::Refused(Status::ERR_NO_PERMISSIONS) => {
+                " (it serves its own user and root, and each tool must have a name of its own)"
+            }
+            InitError::Refused(Status::ERR_EXISTS) => " (another process has the name that this tool brings)",
+            InitError::TurnedAway => {
+                " (servers of OpenPMIx close when they serve no tools or only other users)"
+            }
+            InitError::Unreachable if !address.ip().is_loopback() => " (or a firewall is in between)",
+            _ => "",
+        };
+        let trouble = self.engine.take_trouble().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+        format!("{reason}{trouble}{hint}")
+    }
+
+    fn failure(self) -> Error {
+        Error::NoServer { tried: self.tried, status: self.status }
+    }
+}
+
+/// How to speak with a server of this release: `v41` is known to all since 4.1.
+pub(super) fn dialect(release: Release) -> Dialect {
+    let generation = match (release.major, release.minor) {
+        (0..=2, _) => Generation::V21,
+        (3, _) => Generation::V3,
+        (4, 0) => Generation::V4,
+        _ => Generation::V41,
+    };
+    Dialect { format: Format { generation, described: false }, release }
+}
+
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Of a server that we know nothing else of.
+const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
+/// How long a server may take to let us in.
+const PATIENCE: Duration = Duration::from_secs(30);

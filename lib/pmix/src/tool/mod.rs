@@ -1,0 +1,205 @@
+//! This process as a tool: it finds servers, attaches to them, and asks them what a client can ask.
+//!
+//! `directives.rs` reads what the program says of the server that it means, `connect.rs` goes after it, `servers.rs` is about
+//! having several, `query.rs` about those that one could have.
+
+mod connect;
+mod directives;
+mod query;
+mod servers;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use phalanx_core::{self as core, Attached, ToolCall, ToolConfig, ToolReturn};
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+
+use crate::client::Client;
+use crate::engine::{Drive, Engine, Setup};
+use crate::environ::{self, Identity};
+use crate::error::Error;
+use connect::{Pursuit, variable};
+use directives::{Directives, Target, check_required, number, text};
+
+pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
+
+/// This process as a tool of any number of servers. Shared between threads by reference.
+///
+/// All calls of a [`Client`] can be made of it: they go to the primary server, and fail with `PMIX_ERR_UNREACH` when that is gone
+/// until another is named ([`set_server`](Tool::set_server)). Handlers of events hear of every server.
+///
+/// Dropping it says goodbye to all servers, like [`finalize`](Client::finalize).
+pub struct Tool {
+    client: Client,
+    engine: Arc<Engine<core::Tool>>,
+    hostname: String,
+}
+
+impl Tool {
+    /// Becomes a tool and attaches to a server (`PMIx_tool_init`).
+    ///
+    /// Which one, `info` says with the standard's attributes, in this order: an attachment file, an address, a pid, a namespace,
+    /// the system server only, the system server first. Whatever is named is the one that is meant: if it cannot be reached, that
+    /// is an error, which tells what was looked for and where. Without any of them it is the server that has started this process,
+    /// or the newest that a search finds.
+    ///
+    /// `pmix.tool.nocon` asks for no server at all, `pmix.tool.conopt` for going on without one if none can be reached.
+    pub fn init(info: &[Info]) -> Result<Tool, Error> {
+        Tool::init_driven(info, Drive::Thread)
+    }
+
+    /// The same, with a choice of who makes progress.
+    pub fn init_driven(info: &[Info], drive: Drive) -> Result<Tool, Error> {
+        check_required(info, &[INIT_ATTRIBUTES, CONNECTION_ATTRIBUTES])?;
+        let mut directives = Directives::read(info)?;
+        if directives.target == Target::Any
+            && let Some(file) = rendezvous_file(info)?
+        {
+            directives.target = Target::File(file.into());
+        }
+        let process = Identity::of_this_process();
+        let hostname = variable("PMIX_HOSTNAME").unwrap_or_else(|| process.hostname.clone());
+        let own = environ::server(variable)?;
+        let config = config(info, &process, own.is_some(), &hostname)?;
+        let (named, alone) = (config.proc.is_some(), info.is_set(keys::TOOL_DO_NOT_CONNECT));
+        let starter = |config| start(config, drive);
+        if alone {
+            let engine = starter(self_named(config, &process)?)?;
+            let attached = go_alone(&engine)?;
+            return Ok(Tool::of(engine, attached, hostname));
+        }
+        let engine = starter(config.clone())?;
+        let found = Pursuit::new(&engine, &directives, &hostname, own).and_then(Pursuit::run);
+        match found {
+            Ok(attached) => Ok(Tool::of(engine, attached, hostname)),
+            Err(error) if info.is_set(keys::TOOL_CONNECT_OPTIONAL) => {
+                tracing::info!(%error, "going on without a server");
+                let engine = match named {
+                    true => engine,
+                    false => {
+                        engine.stop();
+                        starter(self_named(config, &process)?)?
+                    }
+                };
+                let attached = go_alone(&engine)?;
+                Ok(Tool::of(engine, attached, hostname))
+            }
+            Err(error) => {
+                engine.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn of(engine: Arc<Engine<core::Tool>>, attached: Attached, hostname: String) -> Tool {
+        Tool { client: Client::of_tool(engine.clone(), attached), engine, hostname }
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("proc", self.client.proc()).finish_non_exhaustive()
+    }
+}
+
+impl Deref for Tool {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {
+    let setup = Setup { machine: core::Tool::new(config), drive, listener: None, upcalls: None };
+    let engine = Engine::start(setup)
+        .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
+    Ok(Arc::new(engine))
+}
+
+fn go_alone(engine: &Engine<core::Tool>) -> Result<Attached, Error> {
+    match engine.call(ToolCall::Alone)? {
+        ToolReturn::Attached(Ok(attached)) => Ok(attached),
+        ToolReturn::Attached(Err(reason)) => Err(Error::Init { server: String::new(), reason, source: None }),
+        _ => Err(Error::Ended),
+    }
+}
+
+/// Who the tool is: as `info` says, else as its environment says.
+fn config(info: &[Info], process: &Identity, has_own: bool, hostname: &str) -> Result<ToolConfig, Error> {
+    let given = match (text(info, keys::TOOL_NSPACE)?, number(info, keys::TOOL_RANK)?) {
+        (Some(nspace), rank) => Some((nspace, rank.unwrap_or(0))),
+        (None, None) => None,
+        (None, Some(_)) => {
+            let problem = "a rank without PMIX_TOOL_NSPACE names nobody".to_owned();
+            return Err(Error::Attribute { key: keys::TOOL_RANK, problem });
+        }
+    };
+    let inherited = match (variable("PMIX_NAMESPACE"), variable("PMIX_RANK")) {
+        (Some(nspace), Some(rank)) if given.is_none() && has_own => {
+            rank.trim().parse().ok().map(|rank: u32| (nspace, rank))
+        }
+        _ => None,
+    };
+    let started = inherited.is_some();
+    let proc = match given.or(inherited) {
+        Some((nspace, rank)) => Some(named(&nspace, rank)?),
+        None => None,
+    };
+    Ok(ToolConfig {
+        proc,
+        launcher: info.is_set(keys::LAUNCHER),
+        started,
+        credential: environ::credential(&variable, process.uid, process.gid)?,
+        uid: process.uid,
+        gid: process.gid,
+        hostname: hostname.to_owned(),
+        info: introduction(info, process),
+    })
+}
+
+/// A name that no other process of this machine has.
+fn self_named(config: ToolConfig, process: &Identity) -> Result<ToolConfig, Error> {
+    let name = || format!("tool-{}-{}", process.hostname.replace('.', "-"), process.pid);
+    let proc = match config.proc {
+        Some(proc) => proc,
+        None => named(&name(), 0)?,
+    };
+    Ok(ToolConfig { proc: Some(proc), ..config })
+}
+
+fn named(nspace: &str, rank: u32) -> Result<ProcId, Error> {
+    match Nspace::new(nspace) {
+        Ok(name) if !name.is_none() => Ok(ProcId::new(&name, Rank(rank))),
+        Ok(_) => Err(Error::Attribute { key: keys::TOOL_NSPACE, problem: "it is empty".to_owned() }),
+        Err(error) => Err(Error::Attribute { key: keys::TOOL_NSPACE, problem: error.to_string() }),
+    }
+}
+
+/// What servers of OpenPMIx expect a tool to say of itself; PRRTE fails without the command line.
+fn introduction(info: &[Info], process: &Identity) -> Vec<Info> {
+    let arguments: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let mut said = vec![
+        Info::new(keys::PROC_PID, Value::Pid(process.pid)),
+        Info::new(keys::CMD_LINE, arguments.join(" ")),
+        Info::new(keys::REALUID, process.uid),
+        Info::new(keys::USERID, process.uid),
+        Info::new(keys::GRPID, process.gid),
+    ];
+    if info.is_set(keys::LAUNCHER) {
+        said.push(Info::new(keys::LAUNCHER, true));
+    }
+    said
+}
+
+/// Whoever has started this process may have put the address of a server into a file for it.
+fn rendezvous_file(info: &[Info]) -> Result<Option<String>, Error> {
+    let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
+    let named = match text(info, keys::LAUNCHER_RENDEZVOUS_FILE)? {
+        Some(file) => Some(file),
+        None => variables.into_iter().find_map(variable),
+    };
+    // One that does not exist is where a launcher is to leave its own address: that is for its server to do.
+    Ok(named.filter(|file| std::path::Path::new(file).exists()))
+}

@@ -1,0 +1,76 @@
+//! Query: which servers a tool of this machine could attach to (`PMIX_QUERY_AVAIL_SERVERS`) is known here; all else the primary
+//! server knows.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, Query, Value};
+
+use super::Tool;
+use super::connect::variable;
+use crate::error::Error;
+use crate::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
+
+impl Tool {
+    /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,
+    /// those.
+    pub fn query(&self, queries: &[Query]) -> Result<Vec<Info>, Error> {
+        let is_ours = |key: &phalanx_wire::Text| *key == *keys::QUERY_AVAIL_SERVERS;
+        let mut answers = Vec::new();
+        let mut rest = Vec::new();
+        for query in queries {
+            if query.keys.iter().any(is_ours) {
+                answers
+                    .push(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers, &self.hostname)));
+            }
+            let others: Vec<_> = query.keys.iter().filter(|key| !is_ours(key)).cloned().collect();
+            if !others.is_empty() {
+                rest.push(Query { keys: others, qualifiers: query.qualifiers.clone() });
+            }
+        }
+        match (rest.is_empty(), answers.is_empty()) {
+            (true, true) => Err(Error::Failed { operation: "query".into(), status: Status::ERR_BAD_PARAM }),
+            (true, false) => Ok(answers),
+            (false, _) => match self.client.query(&rest) {
+                Ok(more) => Ok(answers.into_iter().chain(more).collect()),
+                Err(_) if !answers.is_empty() => Ok(answers),
+                Err(error) => Err(error),
+            },
+        }
+    }
+}
+
+/// The servers of this machine, each as an array of infos that begins with its namespace.
+pub(crate) fn available(qualifiers: &[Info], hostname: &str) -> DataArray {
+    let dir = |key| qualifiers.find(key).and_then(Value::as_str).map(Into::into);
+    let server_dirs = server_directories(dir(keys::SERVER_TMPDIR), variable);
+    let system_dirs = system_directories(dir(keys::SYSTEM_TMPDIR), variable);
+    let mut found = Search::run(Wanted::System, hostname, system_dirs).found;
+    found.extend(Search::run(Wanted::Any, hostname, server_dirs).found);
+    let mut seen = Vec::new();
+    found.retain(|server| {
+        let new = !seen.contains(&server.rendezvous.uri);
+        seen.push(server.rendezvous.uri.clone());
+        new
+    });
+    DataArray::of_infos(
+        found.iter().map(|server| Info::new(keys::SERVER_INFO_ARRAY, described(server, hostname))),
+    )
+}
+
+fn described(server: &Found, hostname: &str) -> DataArray {
+    let Found { rendezvous, path } = server;
+    let uri = &rendezvous.uri;
+    let mut info = vec![
+        Info::new(keys::NSPACE, uri.server.nspace.as_str()),
+        Info::new(keys::RANK, uri.server.rank),
+        Info::new(keys::SERVER_URI, uri.to_string()),
+        Info::new(keys::SERVER_HOSTNAME, hostname),
+        Info::new(keys::TOOL_ATTACHMENT_FILE, path.to_string_lossy().into_owned()),
+    ];
+    if let Some(pid) = rendezvous.pid {
+        info.push(Info::new(keys::SERVER_PIDINFO, Value::Pid(pid)));
+    }
+    if let Some(version) = &rendezvous.version {
+        info.push(Info::new(keys::VERSION_INFO, version.as_str()));
+    }
+    DataArray::of_infos(info)
+}
