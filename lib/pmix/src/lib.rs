@@ -37,8 +37,8 @@ mod error;
 pub mod identity;
 pub mod rendezvous;
 pub mod server;
-mod topology;
 pub mod tool;
+mod topology;
 
 pub use client::Client;
 pub use engine::{Drive, EventDone, Explanation};

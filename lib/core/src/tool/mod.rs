@@ -269,6 +269,3 @@ fn inner(id: DeliveryId) -> (u64, DeliveryId) {
 
 /// A tool that attaches a million times has raised less than four billion events each time.
 const SESSION_SHIFT: u32 = 40;
-
-#[cfg(test)]
-mod tests;
