@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use phalanx_spec::Status;
 use pmix::server::ForkSetup;
-use pmix::{Client, Drive, Error, Info};
+use pmix::{Error, Info};
 
 use crate::client::get::Kept;
 use crate::role::Role;
@@ -31,6 +31,8 @@ struct Current {
     instance: Option<Arc<Instance>>,
     /// The server and the inits that share it.
     serving: Option<(Arc<Serving>, usize)>,
+    /// One of those is the tool's, which ends with it.
+    tool_serves: bool,
 }
 
 /// Who makes the calls of clients, with what belongs to the C side of it.
@@ -103,8 +105,8 @@ pub(crate) fn is_initialized() -> bool {
     read(state()).instance.is_some()
 }
 
-/// One more reference to the instance; the first makes a client, and decides who makes progress.
-pub(crate) fn acquire(drive: Drive) -> Result<Arc<Instance>, Status> {
+/// One more reference to the instance; the first makes it, a client or a tool.
+pub(crate) fn acquire(start: impl FnOnce() -> Result<Role, Status>) -> Result<Arc<Instance>, Status> {
     let mut current = write(state());
     if let Some(instance) = current.instance.clone() {
         match (&instance.client, &mut current.serving) {
@@ -113,8 +115,7 @@ pub(crate) fn acquire(drive: Drive) -> Result<Arc<Instance>, Status> {
         }
         return Ok(instance);
     }
-    let client = Role::Client(Client::init_driven(drive).map_err(told)?);
-    let instance = Arc::new(Instance { client, kept: Mutex::default() });
+    let instance = Arc::new(Instance { client: start()?, kept: Mutex::default() });
     current.instance = Some(instance.clone());
     current.references = 1;
     Ok(instance)
@@ -146,8 +147,21 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         Some(Instance { client: Role::Client(client), .. }) => {
             client.close(info).map_err(|error| error.status())
         }
+        Some(Instance { client: Role::Tool(tool), .. }) => {
+            let closed = tool.close(info).map_err(|error| error.status());
+            let serves = std::mem::take(&mut write(state()).tool_serves);
+            if serves { closed.and(release_server()) } else { closed }
+        }
         _ => Ok(()),
     }
+}
+
+/// The tool becomes a server as well, until it ends.
+pub(crate) fn serve_as_tool(start: impl FnOnce() -> Result<Serving, Status>) -> Result<(), Status> {
+    if std::mem::replace(&mut write(state()).tool_serves, true) {
+        return Err(Status::ERR_EXISTS);
+    }
+    acquire_server(start).inspect_err(|_| write(state()).tool_serves = false)
 }
 
 /// One more reference to the server; the first makes it.

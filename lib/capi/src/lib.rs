@@ -31,6 +31,7 @@ mod server;
 mod strings;
 mod structs;
 mod to_c;
+mod tool;
 mod unsupported;
 mod value;
 

@@ -1,15 +1,18 @@
-//! What this process is to PMIx: a client, or a server that makes a client's calls of itself.
+//! What this process is to PMIx: a client, a tool, or a server that makes a client's calls of itself.
 
 use std::sync::Arc;
 
 use phalanx_spec::{IofChannel, Scope};
 use phalanx_wire::{Info, Kval, ProcId, Value};
-use pmix::{Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest};
+use pmix::{
+    Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, Tool,
+};
 
 use crate::server::serving::Serving;
 
 pub(crate) enum Role {
     Client(Client),
+    Tool(Tool),
     Server(Arc<Serving>),
 }
 
@@ -18,6 +21,7 @@ macro_rules! either {
     ($self:ident, $role:ident => $call:expr) => {
         match $self {
             Role::Client($role) => $call,
+            Role::Tool($role) => $call,
             Role::Server(serving) => {
                 let $role = &serving.server;
                 $call

@@ -23,27 +23,6 @@ not_supported! {
     PMIx_Register_attributes
 }
 
-macro_rules! not_initialized {
-    ($($name:ident)+) => {
-        exported! {
-            $(fn $name() -> Code {
-                Err(Status::ERR_INIT)
-            })+
-        }
-    };
-}
-
-exported! {
-    /// The tool's role cannot be begun with this library yet.
-    fn PMIx_tool_init() -> Code {
-        Err(Status::ERR_NOT_SUPPORTED)
-    }
-
-    fn PMIx_tool_is_connected() -> bool {
-        false
-    }
-}
-
 macro_rules! servers_lack {
     ($($name:ident)+) => {
         exported! {
@@ -59,10 +38,4 @@ macro_rules! servers_lack {
 servers_lack! {
     PMIx_server_collect_inventory PMIx_server_collect_job_info PMIx_server_deliver_inventory
     PMIx_server_deregister_resources PMIx_server_register_resources
-}
-
-// Calls of tools, which have therefore not been begun.
-not_initialized! {
-    PMIx_tool_attach_to_server PMIx_tool_connect_to_server PMIx_tool_disconnect PMIx_tool_finalize
-    PMIx_tool_get_servers PMIx_tool_set_server PMIx_tool_set_server_module
 }

@@ -2,12 +2,13 @@
 
 use phalanx_spec::keys;
 use phalanx_wire::InfoList;
-use pmix::Drive;
+use pmix::{Client, Drive};
 
 use crate::guard::exported;
 use crate::instance;
 use crate::layout::*;
 use crate::pointer::Ptr;
+use crate::role::Role;
 use crate::{from_c, to_c};
 
 exported! {
@@ -15,7 +16,7 @@ exported! {
     fn PMIx_Init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let info = from_c::infos(info, count)?;
         let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
-        let instance = instance::acquire(drive)?;
+        let instance = instance::acquire(|| Ok(Role::Client(Client::init_driven(drive).map_err(instance::told)?)))?;
         proc.write(to_c::proc(instance.client.proc()));
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! Query: what the server and its host know.
 
 use phalanx_spec::Status;
-use pmix::ClientCall;
+use pmix::{ClientCall, ClientReturn, Error, Info, Query};
 
-use super::calls::{InfoCallback, infos, infos_then};
+use super::calls::{InfoCallback, found, give, hand_over, infos, infos_then, submit};
 use crate::from_c;
 use crate::guard::{BAD, exported};
 use crate::instance::instance;
@@ -14,17 +14,46 @@ exported! {
     fn PMIx_Query_info(
         queries: Ptr<pmix_query_t>, nqueries: usize, results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
     ) -> Code {
-        infos(call(queries, nqueries)?, results, nresults)
+        let (known, rest) = questions(queries, nqueries)?;
+        if known.is_empty() {
+            return infos(ClientCall::Query { queries: rest }, results, nresults);
+        }
+        let (status, all) = with_known(known, &rest, instance()?.client.perform(call(&rest)));
+        give(status, &all, results, nresults)
     }
 
     fn PMIx_Query_info_nb(
         queries: Ptr<pmix_query_t>, nqueries: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
-        infos_then(call(queries, nqueries)?, callback, cbdata)
+        let (known, rest) = questions(queries, nqueries)?;
+        if known.is_empty() {
+            return infos_then(ClientCall::Query { queries: rest }, callback, cbdata);
+        }
+        submit(call(&rest), move |answer| {
+            let Some(callback) = callback else { return };
+            let (status, all) = with_known(known, &rest, answer);
+            hand_over(callback, status, &all, cbdata);
+        })
     }
 }
 
-fn call(queries: Ptr<pmix_query_t>, count: usize) -> Result<ClientCall, Status> {
+/// What is asked of the server. Where nothing is, that fails, and nobody minds.
+fn call(rest: &[Query]) -> ClientCall {
+    ClientCall::Query { queries: rest.to_vec() }
+}
+
+/// The server's answer beside what was known here.
+fn with_known(known: Vec<Info>, rest: &[Query], answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
+    let (status, more) = found(answer);
+    match (rest.is_empty(), status.is_success()) {
+        (true, _) => (Status::SUCCESS, known),
+        (false, true) => (status, known.into_iter().chain(more).collect()),
+        (false, false) => (Status::QUERY_PARTIAL_SUCCESS, known.into_iter().chain(more).collect()),
+    }
+}
+
+/// What is asked, and what of it can be answered here: which servers this machine has.
+fn questions(queries: Ptr<pmix_query_t>, count: usize) -> Result<(Vec<Info>, Vec<Query>), Status> {
     instance()?;
     if queries.is_null() || count == 0 {
         return Err(BAD);
@@ -33,5 +62,5 @@ fn call(queries: Ptr<pmix_query_t>, count: usize) -> Result<ClientCall, Status> 
     if queries.iter().any(|query| query.keys.is_empty()) {
         return Err(BAD);
     }
-    Ok(ClientCall::Query { queries })
+    Ok(pmix::tool::answer_here(queries))
 }

@@ -6,7 +6,7 @@ mod host;
 mod init;
 mod iof;
 mod job;
-mod module;
+pub(crate) mod module;
 mod pset;
 mod register;
 pub(crate) mod serving;

@@ -78,7 +78,7 @@ plain! {
 
 /// A copy of the host's table. `listener` and `resource_block` have no request that leads to them.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Module {
+pub(crate) struct Module {
     pub(super) client_connected: Option<ClientFn>,
     pub(super) client_finalized: Option<ClientFn>,
     pub(super) abort: Option<AbortFn>,
@@ -112,7 +112,7 @@ pub(super) struct Module {
 }
 
 /// Copies the table of a host. None at all offers nothing.
-pub(super) fn module(at: Ptr<Opaque>, init: &[Info]) -> Result<Module, Status> {
+pub(crate) fn module(at: Ptr<Opaque>, init: &[Info]) -> Result<Module, Status> {
     if at.is_null() {
         return Ok(Module::default());
     }

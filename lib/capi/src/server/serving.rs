@@ -24,7 +24,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(super) fn start(module: Module, info: &[Info]) -> Result<Serving, Status> {
+    pub(crate) fn start(module: Module, info: &[Info]) -> Result<Serving, Status> {
         let options = ServerOptions::from_infos(info).map_err(told)?;
         let objects = Arc::<Objects>::default();
         let host = Host { module, objects: objects.clone(), pulls: BTreeMap::new() };

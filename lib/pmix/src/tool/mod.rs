@@ -23,6 +23,7 @@ use connect::{Pursuit, variable};
 use directives::{Directives, Target, check_required, number, text};
 
 pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
+pub use query::answer_here;
 
 /// This process as a tool of any number of servers. Shared between threads by reference.
 ///
@@ -59,7 +60,7 @@ impl Tool {
             directives.target = Target::File(file.into());
         }
         let process = Identity::of_this_process();
-        let hostname = variable("PMIX_HOSTNAME").unwrap_or_else(|| process.hostname.clone());
+        let hostname = hostname();
         let own = environ::server(variable)?;
         let config = config(info, &process, own.is_some(), &hostname)?;
         let (named, alone) = (config.proc.is_some(), info.is_set(keys::TOOL_DO_NOT_CONNECT));
@@ -109,6 +110,11 @@ impl Deref for Tool {
     fn deref(&self) -> &Client {
         &self.client
     }
+}
+
+/// The name of this machine, as it stands in the names of rendezvous files.
+fn hostname() -> String {
+    variable("PMIX_HOSTNAME").unwrap_or_else(|| Identity::of_this_process().hostname)
 }
 
 fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {

@@ -2,10 +2,10 @@
 //! server knows.
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::{DataArray, Info, InfoList, Query, Value};
+use phalanx_wire::{DataArray, Info, InfoList, Query, Text, Value};
 
-use super::Tool;
 use super::connect::variable;
+use super::{Tool, hostname};
 use crate::error::Error;
 use crate::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
 
@@ -13,19 +13,7 @@ impl Tool {
     /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,
     /// those.
     pub fn query(&self, queries: &[Query]) -> Result<Vec<Info>, Error> {
-        let is_ours = |key: &phalanx_wire::Text| *key == *keys::QUERY_AVAIL_SERVERS;
-        let mut answers = Vec::new();
-        let mut rest = Vec::new();
-        for query in queries {
-            if query.keys.iter().any(is_ours) {
-                answers
-                    .push(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers, &self.hostname)));
-            }
-            let others: Vec<_> = query.keys.iter().filter(|key| !is_ours(key)).cloned().collect();
-            if !others.is_empty() {
-                rest.push(Query { keys: others, qualifiers: query.qualifiers.clone() });
-            }
-        }
+        let (answers, rest) = answer_here(queries.to_vec());
         match (rest.is_empty(), answers.is_empty()) {
             (true, true) => Err(Error::Failed { operation: "query".into(), status: Status::ERR_BAD_PARAM }),
             (true, false) => Ok(answers),
@@ -38,8 +26,25 @@ impl Tool {
     }
 }
 
+/// What needs no server: the answers, and what is left of the questions.
+pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
+    let is_ours = |key: &Text| *key == *keys::QUERY_AVAIL_SERVERS;
+    let (mut answers, mut rest) = (Vec::new(), Vec::new());
+    for query in queries {
+        let (ours, others): (Vec<Text>, Vec<Text>) = query.keys.into_iter().partition(is_ours);
+        if !ours.is_empty() {
+            answers.push(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers)));
+        }
+        if !others.is_empty() || ours.is_empty() {
+            rest.push(Query { keys: others, qualifiers: query.qualifiers });
+        }
+    }
+    (answers, rest)
+}
+
 /// The servers of this machine, each as an array of infos that begins with its namespace.
-pub(crate) fn available(qualifiers: &[Info], hostname: &str) -> DataArray {
+fn available(qualifiers: &[Info]) -> DataArray {
+    let hostname = &hostname();
     let dir = |key| qualifiers.find(key).and_then(Value::as_str).map(Into::into);
     let server_dirs = server_directories(dir(keys::SERVER_TMPDIR), variable);
     let system_dirs = system_directories(dir(keys::SYSTEM_TMPDIR), variable);

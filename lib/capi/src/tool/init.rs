@@ -1,0 +1,39 @@
+//! Init and finalize of a tool, counted like those of a client; and the tool as a server.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, InfoList};
+use pmix::{Drive, Tool};
+
+use crate::guard::exported;
+use crate::instance::{self, told};
+use crate::layout::*;
+use crate::pointer::{Opaque, Ptr};
+use crate::role::Role;
+use crate::server::module;
+use crate::server::serving::Serving;
+use crate::{from_c, to_c};
+
+exported! {
+    /// `proc` (may be NULL) is set to the name of this tool.
+    fn PMIx_tool_init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
+        let info = from_c::readable_infos(info, count)?;
+        let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
+        let instance =
+            instance::acquire(|| Ok(Role::Tool(Tool::init_driven(&info, drive).map_err(told)?)))?;
+        proc.write(to_c::proc(instance.client.proc()));
+        Ok(())
+    }
+
+    fn PMIx_tool_finalize() -> Code {
+        instance::release(&[])
+    }
+
+    /// From here on the tool serves processes that it starts, and other tools.
+    fn PMIx_tool_set_server_module(module: Ptr<Opaque>) -> Code {
+        let instance = instance::instance()?;
+        let Role::Tool(_) = &instance.client else { return Err(Status::ERR_INIT) };
+        let info = [Info::new(keys::SERVER_TOOL_SUPPORT, true)];
+        let module = module::module(module, &info)?;
+        instance::serve_as_tool(|| Serving::start(module, &info))
+    }
+}
