@@ -179,7 +179,14 @@ async fn read(conn: ConnId, stream: Rc<TcpStream>, gate: Rc<Gate>, events: mpsc:
         match stream.try_read(&mut data) {
             Ok(0) => break CloseReason::Eof,
             Ok(count) => {
-                size = if count == size { (size * 4).min(LARGE_READ) } else { SMALL_READ };
+                if count == size {
+                    size = (size * 4).min(LARGE_READ);
+                } else {
+                    size = SMALL_READ;
+                    // There was no more: wait for news instead of asking in vain. What comes meanwhile is news.
+                    let _ =
+                        stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                }
                 data.truncate(count);
                 place.send(ConnEvent::Bytes { conn, data });
             }

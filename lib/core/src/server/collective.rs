@@ -48,6 +48,8 @@ pub(super) struct Collective {
     /// Local participants.
     pub(super) expected: BTreeSet<ProcId>,
     pub(super) arrived: BTreeMap<ProcId, Asker>,
+    /// The same, the latest last.
+    order: Vec<ProcId>,
     /// What the participants gave, each info once.
     pub(super) info: Vec<Info>,
     pub(super) state: State,
@@ -84,6 +86,12 @@ impl Collective {
         self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
     }
 
+    /// Those who came, the latest first. What that process did last is still in the caches of its processor; those who
+    /// came first have long been asleep.
+    pub(super) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
+        self.order.iter().rev().filter_map(|proc| self.arrived.get(proc))
+    }
+
     fn is_complete(&self) -> bool {
         self.arrived.len() >= self.expected.len()
     }
@@ -114,6 +122,7 @@ impl Server {
             }
         }
         collective.arrived.insert(from.proc.clone(), from.clone());
+        collective.order.push(from.proc.clone());
         match collective.state {
             State::Failed(status) => {
                 self.answer(cx, &from, status);
@@ -150,6 +159,7 @@ impl Server {
             signature,
             expected,
             arrived: BTreeMap::new(),
+            order: Vec::new(),
             info: Vec::new(),
             state: State::Gathering,
             since: cx.now,

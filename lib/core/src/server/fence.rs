@@ -102,7 +102,7 @@ impl Server {
 
     fn end_fence(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let Some(collective) = self.close(id) else { return };
-        for asker in collective.arrived.values() {
+        for asker in collective.latest_first() {
             self.answer(cx, asker, status);
         }
     }
