@@ -57,8 +57,26 @@ impl Default for Keys {
     }
 }
 
+/// What ranks know of themselves, and of others only when they ask. Clients search the list of all keys that there are for
+/// every value that they are told: with many ranks that is most of what PMIx_Init costs them.
+const OWN: [&str; 5] = [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PROCDIR];
+
 impl Server {
-    /// Everything that a process of this job starts with.
+    /// What every process of this job starts with; each has its [`own_data`](Server::own_data) besides.
+    pub(super) fn shared_data(&self, job: &Job) -> JobData {
+        let mut data = self.job_data(job);
+        for (_, values) in &mut data.procs {
+            values.retain(|kval| !is_own(kval));
+        }
+        data
+    }
+
+    /// What only the rank itself is told.
+    pub(super) fn own_data(&self, job: &Job, rank: Rank) -> Vec<Kval> {
+        self.proc_values(job, rank).into_iter().filter(is_own).collect()
+    }
+
+    /// All that is known of a job and its ranks.
     pub(super) fn job_data(&self, job: &Job) -> JobData {
         let told = |rank: Rank| {
             let all = self.proc_values(job, rank);
@@ -226,6 +244,10 @@ impl Server {
         overlay(&mut values, proc.values.as_deref().unwrap_or_default());
         values
     }
+}
+
+fn is_own(kval: &Kval) -> bool {
+    OWN.iter().any(|key| kval.key == *key)
 }
 
 /// Where the job's files are on this node, on whichever level the host has said so.

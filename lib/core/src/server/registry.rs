@@ -26,6 +26,8 @@ pub(super) struct Job {
     pub(super) clients: BTreeMap<Rank, Client>,
     /// Its job data, per encoding that somebody asked for.
     encoded: Vec<EncodedJob>,
+    /// The same for its own processes.
+    shared: Vec<EncodedJob>,
 }
 
 /// Local processes of jobs that the host has not told of yet: Open MPI 4 names them first.
@@ -138,7 +140,8 @@ impl Server {
         });
         let nspace = info.nspace.clone();
         let clients = self.jobs.remove(&nspace).map(|job| job.clients).unwrap_or_default();
-        self.jobs.insert(nspace.clone(), Job { info: Box::new(info), local, clients, encoded: Vec::new() });
+        let job = Job { info: Box::new(info), local, clients, encoded: Vec::new(), shared: Vec::new() };
+        self.jobs.insert(nspace.clone(), job);
         for (proc, uid, gid) in self.early_clients.take(&nspace) {
             self.register_client(&proc, uid, gid);
         }
@@ -207,11 +210,27 @@ impl Server {
     pub(super) fn on_job_data(&mut self, cx: &mut Cx<'_>, from: &Asker) {
         let Some(format) = self.conns.peer(from.conn).map(|peer| peer.dialect.format) else { return };
         let nspace = &from.proc.nspace;
-        let job = match self.encoded_job(nspace, format) {
-            Some(job) => job,
-            None => self.lone_job_data(nspace).encoded(format),
-        };
-        self.reply(cx, from, |_| job.body());
+        match self.shared_job(nspace, format) {
+            Some(job) => {
+                let own = self.jobs.get(nspace).map(|job| self.own_data(job, from.proc.rank));
+                self.reply(cx, from, |_| job.body_for(from.proc.rank, &own.unwrap_or_default()));
+            }
+            None => {
+                let job = self.lone_job_data(nspace).encoded(format);
+                self.reply(cx, from, |_| job.body());
+            }
+        }
+    }
+
+    /// What all processes of a registered job start with, packed.
+    fn shared_job(&mut self, nspace: &Nspace, format: Format) -> Option<EncodedJob> {
+        let job = self.jobs.get(nspace)?;
+        if let Some(encoded) = job.shared.iter().find(|encoded| encoded.format() == format) {
+            return Some(encoded.clone());
+        }
+        let encoded = self.shared_data(job).encoded(format);
+        self.jobs.get_mut(nspace)?.shared.push(encoded.clone());
+        Some(encoded)
     }
 
     /// The job data of a registered job, packed.

@@ -46,17 +46,11 @@ impl JobData {
     }
 
     fn write_values(&self, to: &mut Writer) {
-        let format = to.format();
         for value in &self.values {
             to.put(value);
         }
         for (rank, values) in &self.procs {
-            let mut blob = Writer::new(format);
-            blob.put(rank);
-            values.iter().for_each(|value| {
-                blob.put(value);
-            });
-            to.put(&Kval::new(keys::PROC_BLOB, Blob::from(blob.into_bytes())));
+            put_proc(to, *rank, values);
         }
     }
 }
@@ -88,9 +82,26 @@ impl EncodedJob {
         writer.into_bytes()
     }
 
+    /// The answer to REQ with further values of one rank.
+    pub fn body_for(&self, rank: Rank, further: &[Kval]) -> Vec<u8> {
+        let mut writer = Writer::new(self.format);
+        writer.put(&self.nspace).put_items(self.values.as_bytes());
+        put_proc(&mut writer, rank, further);
+        writer.into_bytes()
+    }
+
     pub fn format(&self) -> Format {
         self.format
     }
+}
+
+fn put_proc(to: &mut Writer, rank: Rank, values: &[Kval]) {
+    let mut blob = Writer::new(to.format());
+    blob.put(&rank);
+    for value in values {
+        blob.put(value);
+    }
+    to.put(&Kval::new(keys::PROC_BLOB, Blob::from(blob.into_bytes())));
 }
 
 /// The array form of one rank's values: the first info says which rank.
