@@ -3,8 +3,10 @@
 //! A get waits for one of three things: that a local rank commits, that it commits one key more, or that the host asks the
 //! server of a remote rank. Whatever changes one of them ([`Server::retry_gets_of`] and its kin) looks again. Every
 //! waiter ends: by a value, its timeout, the end of who it waits for, or the host's answer. A rank's values are answered
-//! all together, since clients keep what they were told; `levels` finds the values that belong to no rank.
+//! all together, since clients keep what they were told; `ahead` adds those of the ranks that will be asked for next, and
+//! `levels` finds the values that belong to no rank.
 
+mod ahead;
 mod levels;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +29,8 @@ use super::{Cx, OWN, Server, ServerReturn};
 use crate::explain::Waiting;
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CallId, ConnId, Output, Time};
+
+pub(super) use ahead::Sweep;
 
 pub(super) const ATTRIBUTES: &[&str] = &[
     keys::IMMEDIATE,
@@ -107,9 +111,16 @@ impl Server {
         let refresh = get.info.is_set(keys::GET_REFRESH_CACHE);
         let at_once = get.info.is_set(keys::IMMEDIATE) || get.info.is_set(keys::OPTIONAL);
         let look = self.look(&target, get.key.as_ref(), &get.info, Some(&from), refresh);
-        let who = Who::Get(from);
+        let who = Who::Get(from.clone());
         match look {
-            Look::Found(data) => self.deliver(cx, who, &target, Ok(data)),
+            Look::Found(mut data) => {
+                if get.info.find(keys::DATA_SCOPE).is_none()
+                    && !get.key.as_ref().is_some_and(Key::is_reserved)
+                {
+                    data.extend(self.read_ahead(&from, &target));
+                }
+                self.deliver(cx, who, &target, Ok(data));
+            }
             Look::Never(status) => self.deliver(cx, who, &target, Err(status)),
             Look::Wait(_) if at_once => self.deliver(cx, who, &target, Err(Status::ERR_NOT_FOUND)),
             Look::Wait(waits) => self.pend(cx, who, target, get.key, get.info, waits),

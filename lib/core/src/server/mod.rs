@@ -246,6 +246,9 @@ impl Server {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         }
         peer.requests += 1;
+        if !matches!(request, Ok(Request::Get(_))) {
+            peer.sweep = get::Sweep::default();
+        }
         match request {
             Ok(Request::Finalize) => self.on_finalize(cx, from),
             Ok(_) if peer.finalized => self.answer(cx, &from, Status::ERR_INIT),

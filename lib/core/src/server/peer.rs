@@ -13,6 +13,7 @@ use phalanx_wire::{Info, Nspace, ProcId};
 use tracing::warn;
 
 use super::accept::Shaking;
+use super::get::Sweep;
 use super::limits::MAX_QUEUED;
 use super::{Cx, Server};
 use crate::machine::{CloseReason, ConnId, Output};
@@ -46,6 +47,8 @@ pub(super) struct Peer {
     pub(super) finalized: bool,
     /// Other jobs whose job data it has.
     pub(super) told: BTreeSet<Nspace>,
+    /// Whether it asks for one rank after the other.
+    pub(super) sweep: Sweep,
     /// Bytes that the transport holds for it, as far as we know.
     queued: usize,
     /// Bytes that were ever given to the transport.
@@ -77,18 +80,17 @@ impl Asker {
 
 impl Peer {
     pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect) -> Peer {
-        let reader = FrameReader::default();
-        let told = BTreeSet::new();
         Peer {
             proc,
             uid,
             gid,
             role,
             dialect,
-            reader,
+            reader: FrameReader::default(),
             requests: 0,
             finalized: false,
-            told,
+            told: BTreeSet::new(),
+            sweep: Sweep::default(),
             queued: 0,
             sent: 0,
         }

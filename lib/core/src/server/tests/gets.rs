@@ -6,7 +6,7 @@ use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
 use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
 
-use super::world::{World, dialect, get, global, job, key, ns, proc};
+use super::world::{World, dialect, fence, get, global, job, key, ns, proc};
 use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
 use crate::server::modex::Contribution;
@@ -56,6 +56,53 @@ fn what_a_peer_has_committed_is_there_at_once() {
     put(&mut world, a, Scope::GLOBAL, "x", "3");
     let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
     assert_eq!(world.value(b, tag, "x"), Some("3".into()));
+}
+
+/// Who owns the values in the answer to a get of `x`.
+fn owners(world: &mut World, conn: ConnId, rank: u32) -> Vec<u32> {
+    let reply: Reply = world.ask(conn, &get(&proc("job", rank), "x", Vec::new()));
+    assert_eq!(reply.status, Status::SUCCESS);
+    assert!(reply.data.iter().all(|of| of.values.iter().any(|kval| kval.key == "x")));
+    reply.data.iter().map(|of| of.owner.rank.0).collect()
+}
+
+#[test]
+fn who_asks_for_one_rank_after_the_other_is_told_ahead() {
+    let mut world = World::with_job(1, 20);
+    let conns: Vec<ConnId> = (0..20).map(|rank| world.connect(rank)).collect();
+    for conn in &conns[..19] {
+        put(&mut world, *conn, Scope::GLOBAL, "x", "1");
+    }
+    // Rank 4 leaves itself out.
+    let me = conns[4];
+    assert_eq!(owners(&mut world, me, 0), [0], "nobody knows what it wants next");
+    assert_eq!(owners(&mut world, me, 1), [1, 2]);
+    assert_eq!(owners(&mut world, me, 3), [3, 5, 6, 7]);
+    assert_eq!(owners(&mut world, me, 8), [8, 9, 10, 11, 12, 13, 14, 15]);
+    assert_eq!(owners(&mut world, me, 16), [16, 17, 18], "rank 19 has not committed");
+    // Whoever does not go in order gets what it asks for.
+    assert_eq!(owners(&mut world, me, 2), [2]);
+    assert_eq!(owners(&mut world, me, 7), [7]);
+    assert_eq!(owners(&mut world, me, 8), [8, 9]);
+}
+
+#[test]
+fn nothing_is_told_ahead_across_another_request() {
+    let mut world = World::with_job(1, 4);
+    let conns: Vec<ConnId> = (0..4).map(|rank| world.connect(rank)).collect();
+    for conn in &conns {
+        put(&mut world, *conn, Scope::GLOBAL, "x", "1");
+    }
+    assert_eq!(owners(&mut world, conns[0], 1), [1]);
+    for conn in &conns {
+        world.send(*conn, &fence(Vec::new(), Vec::new()));
+    }
+    assert_eq!(owners(&mut world, conns[0], 2), [2]);
+    assert_eq!(owners(&mut world, conns[0], 3), [3]);
+    // What others do changes nothing.
+    assert_eq!(owners(&mut world, conns[3], 0), [0]);
+    put(&mut world, conns[2], Scope::GLOBAL, "x", "2");
+    assert_eq!(owners(&mut world, conns[3], 1), [1, 2]);
 }
 
 #[test]
