@@ -1,6 +1,6 @@
 //! Debian's Python bindings of libpmix.
 
-use phalanx_interop::{SIZES, debian_file, px, script};
+use phalanx_interop::{Job, SIZES, debian_file, libpmix, pmix, px, script};
 
 #[test]
 fn python3_pmix_exchanges_values() {
@@ -12,5 +12,20 @@ fn python3_pmix_exchanges_values() {
         for rank in 0..ranks {
             outcome.assert_line(&format!("rank {rank} of {ranks}: python3-pmix is right"));
         }
+    }
+}
+
+#[test]
+fn python3_pmix_serves_on_our_library() {
+    let python = debian_file("/usr/bin/python3", "python3");
+    for ranks in [1, 3] {
+        let job = Job::new(python).args(["-W", "ignore"]).arg(script("python_server.py"));
+        let job = job.arg(ranks.to_string()).arg(pmix("values")).env("LD_LIBRARY_PATH", libpmix());
+        let outcome = job.run().expect_code(0).expect_stderr(&["server on b'Phalanx"]);
+        for rank in 0..ranks {
+            outcome.assert_line(&format!("rank {rank} of {ranks}: all values came back"));
+        }
+        let codes = " 0".repeat(ranks as usize);
+        outcome.assert_line(&format!("server: connected finalized codes{codes}"));
     }
 }

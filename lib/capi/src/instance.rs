@@ -82,10 +82,8 @@ pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
 /// How processes find the server of this process or, in a child that was forked to become one of them, of its parent: Slurm
 /// sets its tasks up after the fork.
 pub(crate) fn fork_setup() -> Result<ForkSetup, Status> {
-    // SAFETY: NULL, or a state that is never freed.
-    let own = unsafe { STATE.load(Ordering::Acquire).as_ref() };
-    if own.is_some_and(|state| state.pid == std::process::id()) {
-        return Ok(serving()?.server.fork_setup());
+    if let Ok(serving) = serving() {
+        return Ok(serving.server.fork_setup());
     }
     // SAFETY: NULL, or what the parent had not freed when it forked; nobody frees it in the child.
     let inherited = unsafe { FORK_SETUP.load(Ordering::Acquire).as_ref() };

@@ -67,14 +67,12 @@ static void hear_modex(pmix_status_t status, char *data, size_t size, void *cbda
 static void not_a_server(void)
 {
     pmix_nspace_t job = "job";
-    char **env = NULL;
     pmix_proc_t proc;
 
     PMIX_PROC_LOAD(&proc, job, 0);
     CHECK(PMIx_server_finalize() == PMIX_ERR_INIT);
     CHECK(PMIx_server_register_nspace(job, 1, NULL, 0, NULL, NULL) == PMIX_ERR_INIT);
     CHECK(PMIx_server_register_client(&proc, 0, 0, NULL, NULL, NULL) == PMIX_ERR_INIT);
-    CHECK(PMIx_server_setup_fork(&proc, &env) == PMIX_ERR_INIT && env == NULL);
     CHECK(PMIx_server_dmodex_request(&proc, hear_modex, &answers) == PMIX_ERR_INIT);
     CHECK(PMIx_server_setup_application(job, NULL, 0, NULL, NULL) == PMIX_ERR_INIT);
     CHECK(PMIx_server_setup_local_support(job, NULL, 0, NULL, NULL) == PMIX_ERR_INIT);
@@ -87,6 +85,21 @@ static void not_a_server(void)
     CHECK(answers == 2 && told == PMIX_ERR_INIT);
     PMIx_server_deregister_client(&proc, NULL, NULL);
     PMIx_server_deregister_nspace(job, NULL, NULL);
+}
+
+/* A child that has been forked to become a client may be set up by itself; nobody else without a server. */
+static pmix_status_t set_up(void)
+{
+    pmix_nspace_t job = "job";
+    char **env = NULL;
+    pmix_proc_t proc;
+    pmix_status_t status;
+
+    PMIX_PROC_LOAD(&proc, job, 1);
+    status = PMIx_server_setup_fork(&proc, &env);
+    CHECK((status == PMIX_SUCCESS) == (env != NULL));
+    PMIX_ARGV_FREE(env);
+    return status;
 }
 
 static void nonsense(void)
@@ -324,6 +337,7 @@ int main(void)
 
     alarm(300);
     not_a_server();
+    CHECK(set_up() == PMIX_ERR_INIT);
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     sigaction(SIGPIPE, NULL, &old);
     for (int round = 0; round < 200; round++) {
@@ -339,6 +353,7 @@ int main(void)
             pid_t child = fork();
             if (child == 0) {
                 not_a_server();
+                CHECK(set_up() == PMIX_SUCCESS);
                 CHECK(PMIx_server_init(NULL, NULL, 0) == PMIX_SUCCESS && PMIx_server_finalize() == PMIX_SUCCESS);
                 _exit(0);
             }
@@ -355,6 +370,7 @@ int main(void)
     CHECK(entries("/proc/self/fd") == files && entries("/proc/self/task") == threads);
     CHECK(private_kib() < memory + 512);
     not_a_server();
+    CHECK(set_up() == PMIX_ERR_INIT);
     modules();
     header();
     own_progress();
