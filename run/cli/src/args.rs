@@ -5,6 +5,7 @@
 
 pub(crate) mod nearest;
 pub(crate) mod split;
+pub(crate) mod tools;
 pub(crate) mod usage;
 pub(crate) mod words;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tools::{AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, UnpublishArgs, WhyArgs};
 
 /// Run and observe PMIx jobs.
 #[derive(Debug, Parser)]
@@ -27,6 +29,22 @@ pub(crate) enum Command {
     /// Run programs as the ranks of one job
     #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
     Run(Box<RunArgs>),
+    /// List servers, jobs and ranks
+    Ps(PsArgs),
+    /// Show the output of a running job, from now on or from its start
+    Attach(AttachArgs),
+    /// Ask a PMIx server anything
+    Query(QueryArgs),
+    /// Follow events
+    Events(EventsArgs),
+    /// Publish values for others to look up
+    Publish(PublishArgs),
+    /// Look up what others have published
+    Lookup(LookupArgs),
+    /// Withdraw what was published
+    Unpublish(UnpublishArgs),
+    /// Tell what is waited for, by whom and on whom
+    Why(WhyArgs),
     /// Greet the other ranks: a first program for 'px run' to start
     Hello,
     /// Print the completion script of a shell
@@ -284,10 +302,11 @@ mod tests {
             include_str!("../../../docs/guide/placement.md"),
             include_str!("../../../docs/guide/streams.md"),
             include_str!("../../../docs/guide/ending.md"),
+            include_str!("../../../docs/guide/tools.md"),
         ];
         let px = Px::command();
-        let run = px.find_subcommand("run").expect("a command");
-        for option in run.get_arguments().filter(|arg| !arg.is_hide_set()) {
+        let commands = px.get_subcommands().filter(|command| !command.is_hide_set());
+        for option in commands.flat_map(|command| command.get_arguments()).filter(|arg| !arg.is_hide_set()) {
             if let Some(name) = option.get_long() {
                 let written = [format!("`--{name}`"), format!("`--{name} ")];
                 let is_there = GUIDE.iter().any(|page| written.iter().any(|w| page.contains(w)));

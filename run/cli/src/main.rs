@@ -10,6 +10,7 @@ mod failure;
 mod output;
 mod render;
 mod resolve;
+mod tool;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,11 +38,13 @@ fn main() -> ExitCode {
 fn px(mut args: Vec<OsString>) -> u8 {
     if args.first().is_some_and(|word| word == "run") {
         args.remove(0);
+        let as_json = split::says_json(&args);
         return match split::run_line(args) {
             Ok(line) => run(line),
-            Err(refusal) => refused(refusal),
+            Err(refusal) => refused(refusal, as_json),
         };
     }
+    let as_json = args.iter().any(|arg| arg == "--json");
     let parsed = Px::command()
         .try_get_matches_from(std::iter::once("px".into()).chain(args))
         .and_then(|matches| Px::from_arg_matches(&matches));
@@ -49,9 +52,17 @@ fn px(mut args: Vec<OsString>) -> u8 {
         Ok(Command::Hello) => finish(cmd::hello::run(), false),
         Ok(Command::Completions(args)) => finish(cmd::completions::run(&args), false),
         Ok(Command::Man(args)) => finish(cmd::man::run(&args), false),
+        Ok(Command::Ps(args)) => finish(cmd::ps::run(&args), args.json),
+        Ok(Command::Attach(args)) => finish(cmd::attach::run(&args), args.json),
+        Ok(Command::Query(args)) => finish(cmd::query::run(&args), args.json),
+        Ok(Command::Events(args)) => finish(cmd::events::run(&args), args.json),
+        Ok(Command::Publish(args)) => finish(cmd::publish::publish(&args), args.json),
+        Ok(Command::Lookup(args)) => finish(cmd::publish::lookup(&args), args.json),
+        Ok(Command::Unpublish(args)) => finish(cmd::publish::unpublish(&args), args.json),
+        Ok(Command::Why(args)) => finish(cmd::why::run(&args), args.json),
         // Reached only if 'run' is not the first word, which clap does not accept.
         Ok(Command::Run(run_args)) => run(RunLine { job: run_args.job, apps: vec![run_args.app] }),
-        Err(error) => refused(error.into()),
+        Err(error) => refused(error.into(), as_json),
     }
 }
 
@@ -78,9 +89,9 @@ fn finish(result: Result<u8, Failure>, as_json: bool) -> u8 {
     })
 }
 
-fn refused(refusal: Refusal) -> u8 {
+fn refused(refusal: Refusal, as_json: bool) -> u8 {
     match refusal {
-        Refusal::Failure(failure) => finish(Err(failure), false),
+        Refusal::Failure(failure) => finish(Err(failure), as_json),
         Refusal::Help(help) => {
             let _ = help.print();
             if help.use_stderr() { EXIT_USAGE } else { 0 }

@@ -43,6 +43,13 @@ pub(crate) fn run_line(args: Vec<OsString>) -> Result<RunLine, usage::Refusal> {
     Ok(RunLine { job, apps })
 }
 
+/// Whether `--json` stands among the options of the job, however wrong the rest may be.
+pub(crate) fn says_json(args: &[OsString]) -> bool {
+    let run = Px::command().find_subcommand("run").cloned().unwrap_or_default();
+    let first: Vec<OsString> = args.iter().take_while(|arg| *arg != ":").cloned().collect();
+    behind_dashes(first, &run).iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json")
+}
+
 /// Cuts at every lone `:`. A `\:` is an argument `:`, a `\\:` an argument `\:`, and so on.
 pub(crate) fn contexts(args: Vec<OsString>) -> Result<Vec<Vec<OsString>>, Failure> {
     let mut contexts = vec![Vec::new()];

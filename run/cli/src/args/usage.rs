@@ -69,7 +69,7 @@ fn in_our_words(error: &clap::Error) -> Failure {
         ErrorKind::InvalidSubcommand => {
             let name = strings(error, ContextKind::InvalidSubcommand).join(" ");
             let failure = Failure::usage(format!("there is no command '{name}'"));
-            match nearest(&name, &["run", "completions", "man"]) {
+            match nearest(&name, &COMMANDS) {
                 Some(nearest) => return failure.hint(format!("the nearest command is '{nearest}'")),
                 None => return failure.hint(format!("to run a program: px run {name} ...")),
             }
@@ -113,6 +113,21 @@ fn in_our_words(error: &clap::Error) -> Failure {
     };
     failure.hint("'--help' lists what there is")
 }
+
+const COMMANDS: [&str; 12] = [
+    "run",
+    "ps",
+    "attach",
+    "query",
+    "events",
+    "publish",
+    "lookup",
+    "unpublish",
+    "why",
+    "hello",
+    "completions",
+    "man",
+];
 
 /// The options that an error is about, without the names of their values.
 fn options(error: &clap::Error, kind: ContextKind) -> String {

@@ -1,9 +1,15 @@
 //! The commands, a file each.
 
+pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod events;
 pub(crate) mod hello;
 pub(crate) mod man;
+pub(crate) mod ps;
+pub(crate) mod publish;
+pub(crate) mod query;
 pub(crate) mod run;
+pub(crate) mod why;
 
 use std::io::Write;
 

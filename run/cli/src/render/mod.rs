@@ -3,7 +3,9 @@
 pub(crate) mod decided;
 pub(crate) mod ending;
 pub(crate) mod hint;
+pub(crate) mod ps;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod tree;
+pub(crate) mod value;
 pub(crate) mod words;

@@ -92,11 +92,17 @@ impl<'a> Seats<'a> {
         if let Some((node, Crowd { cpus, unit })) = self.crowded.first_key_value() {
             let ranks = self.job.used[*node as usize];
             let plural = if *cpus == 1 { "" } else { "s" };
+            // With `--cpu-set` all of them share its CPUs.
+            let confined = self.job.apps.iter().all(|app| app.policy.cpu_set.is_some());
+            let (these, those) = match confined {
+                true => ("they share these", "ranks there share them"),
+                false => ("they are not bound", "ranks there are not bound"),
+            };
             let free = if self.job.nodes[*node as usize].in_use > 0 { "free " } else { "" };
             notes.push(match self.crowded.len() {
-                1 => format!("{} has {cpus} {free}{unit}{plural} for {ranks} ranks: they are not bound", name(*node)),
+                1 => format!("{} has {cpus} {free}{unit}{plural} for {ranks} ranks: {these}", name(*node)),
                 nodes => format!(
-                    "{nodes} nodes have more ranks than {free}{unit}s ({}: {ranks} on {cpus}): ranks there are not bound",
+                    "{nodes} nodes have more ranks than {free}{unit}s ({}: {ranks} on {cpus}): {those}",
                     name(*node)
                 ),
             });

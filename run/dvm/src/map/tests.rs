@@ -324,7 +324,9 @@ fn inherited_and_asked_for_sets_of_cpus_hold() {
     let nodes = alike(1, small());
     assert_eq!(places(&nodes, procs(2), "cpus 4-7"), "a:4-5 a:6-7");
     assert_eq!(places(&nodes, procs(2), "cpus 4-7 bind none"), "a:4-7 a:4-7");
-    assert_eq!(places(&nodes, procs(3), "cpus 4-7"), "a:4-7 a:4-7 a:4-7");
+    let map = mapped(&nodes, procs(3), "cpus 4-7");
+    assert_eq!(shown(&nodes, &map), "a:4-7 a:4-7 a:4-7");
+    assert_eq!(map.notes, ["a has 2 cores for 3 ranks: they share these"]);
     assert_eq!(
         refused(&nodes, procs(1), "cpus 99"),
         "--cpu-set 99: none of these may be used on node a, only 0-7 | --cpu-set takes the kernel's numbers, as \

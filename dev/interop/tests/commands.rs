@@ -1,0 +1,174 @@
+//! The commands that talk to servers: `px ps`, `query`, `attach`, `publish`, `events`, `why`, against `px run` and the
+//! launchers of others.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+
+use phalanx_interop::Library::OpenMpi5;
+use phalanx_interop::{
+    Job, Outcome, Running, debian_file, eventually, host, new_directory, px, px_binary, wheel,
+};
+use rustix::process::Signal;
+
+/// A command that looks for servers where `running` is.
+fn command<'a>(running: &Running, arguments: impl IntoIterator<Item = &'a str>) -> Job {
+    Job::new(px_binary()).args(arguments).env("TMPDIR", running.tmpdir()).deadline(60)
+}
+
+fn says(running: &Running, arguments: &str) -> Outcome {
+    command(running, arguments.split(' ')).run()
+}
+
+/// Once `px ps` shows a line with all of these words.
+fn shown(running: &Running, arguments: &str, words: &[&str]) {
+    let line = |line: &str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
+    eventually("px ps shows it", || says(running, arguments).stdout.lines().any(line));
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left();
+}
+
+fn job(running: &Running) -> String {
+    format!("px-{}-{pid}@{pid}", host(), pid = running.pid())
+}
+
+#[test]
+fn ps_tells_the_states_of_ranks() {
+    let script = "case $PMIX_RANK in 0) exit 0;; 1) exit 3;; 2) kill -9 $$;; *) sleep 1000;; esac";
+    let running = px(["-n", "4", "--kill-on-bad-exit", "none", "sh", "-c", script]).start();
+    let (pid, job) = (running.pid().to_string(), job(&running));
+    shown(&running, "ps", &[&pid, &job, "running"]);
+    shown(&running, "ps -r", &["0", "ended", "0"]);
+    shown(&running, &format!("ps {job}"), &["1", "ended", "3"]);
+    shown(&running, &format!("ps --pid {pid} {job}"), &["2", "died", "SIGKILL"]);
+    shown(&running, "ps --ranks", &["3", "running", &host()]);
+    let json = says(&running, "ps --json").expect_code(0);
+    json.expect_stdout(&[&format!("\"job\":\"{job}\""), "\"exit_code\":3", "\"state\":\"running\""]);
+    says(&running, "ps nobody@1").expect_failure().expect_stderr(&["no server knows a job 'nobody@1'"]);
+    end(running);
+}
+
+#[test]
+fn attach_shows_the_output_of_the_ranks_that_are_meant() {
+    let place = new_directory();
+    let (seen, over) = (place.path().join("seen"), place.path().join("over"));
+    let script = format!("echo this is rank $PMIX_RANK; until [ -e {} ]; do sleep 0.1; done", over.display());
+    let running = px(["-n", "2", "sh", "-c", &script]).start();
+    let job = job(&running);
+    shown(&running, "ps", &[&job, "running"]);
+    let attach = format!("exec {} attach --since-start {job}:1 > {}", px_binary().display(), seen.display());
+    let attached =
+        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    let text = || fs::read_to_string(&seen).unwrap_or_default();
+    eventually("the output is there", || text().contains("this is rank 1\n"));
+    fs::write(&over, "").expect("writing");
+    attached.wait().expect_code(0);
+    assert_eq!(text(), "this is rank 1\n");
+    let outcome = running.wait().expect_code(0).expect_nothing_left();
+    outcome.expect_lines(["this is rank 0", "this is rank 1"]);
+}
+
+#[test]
+fn leaving_does_not_hurt_the_job() {
+    let running = px(["-n", "1", "sleep", "1000"]).start();
+    let job = job(&running);
+    shown(&running, "ps", &[&job, "running"]);
+    let attached = command(&running, ["attach", &job]).start();
+    attached.signal(Signal::INT);
+    let _ = attached.wait();
+    shown(&running, "ps -r", &["0", "running", &host()]);
+    says(&running, &format!("attach {job}:7")).expect_failure().expect_stderr(&["has no rank 7"]);
+    says(&running, "attach nobody@1").expect_failure().expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
+    end(running);
+}
+
+#[test]
+fn what_one_call_publishes_others_find_and_withdraw() {
+    let running = px(["-n", "1", "sleep", "1000"]).start();
+    shown(&running, "ps", &["running"]);
+    says(&running, "publish port=tcp://here:1 other=x").expect_code(0);
+    says(&running, "lookup port --wait 10s").expect_code(0).expect_lines(["port = tcp://here:1"]);
+    says(&running, "publish port=again").expect_failure().expect_stderr(&["DUPLICATE"]);
+    says(&running, "unpublish port").expect_code(0);
+    let outcome = says(&running, "lookup port other").expect_failure();
+    outcome.assert_line("other = x");
+    outcome.expect_stderr(&["nobody has published port"]);
+    end(running);
+}
+
+#[test]
+fn a_query_is_answered_or_says_why_not() {
+    let running = px(["-n", "3", "sleep", "1000"]).start();
+    let job = job(&running);
+    shown(&running, "ps", &[&job, "running"]);
+    says(&running, &format!("query JOB_SIZE:NSPACE={job} HOSTNAME:NSPACE={job}:RANK=2"))
+        .expect_code(0)
+        .expect_lines(["PMIX_JOB_SIZE: 3".to_owned(), format!("PMIX_HOSTNAME: {}", host())]);
+    says(&running, &format!("query QUERY_MEMORY_USAGE:NSPACE={job}")).expect_code(0).expect_stdout(&[
+        "PMIX_DAEMON_MEMORY: ",
+        "PMIX_CLIENT_AVG_MEMORY: ",
+        "phalanx.memory: ",
+    ]);
+    says(&running, "query --list").expect_code(0).expect_stdout(&[
+        "PMIX_CLIENT_ATTRIBUTES:",
+        "PMIX_SERVER_ATTRIBUTES:",
+        "PMIX_HOST_ATTRIBUTES:",
+        "  PMIx_Spawn:\n    PMIX_",
+    ]);
+    says(&running, "query QUERY_QUEUE_LIST").expect_failure().expect_stderr(&["PMIX_ERR_NOT_SUPPORTED"]);
+    says(&running, "query JOB_SIZ")
+        .expect_code(2)
+        .expect_stderr(&["the nearest attribute is 'PMIX_JOB_SIZE'"]);
+    says(&running, "why").expect_code(0).assert_line("nothing is waited for");
+    end(running);
+}
+
+#[test]
+fn events_are_followed() {
+    // One rank after the other fails, so that whoever comes late sees some.
+    let script = "sleep $PMIX_RANK; exit 3";
+    let running = px(["-n", "60", "--kill-on-bad-exit", "none", "sh", "-c", script]).start();
+    shown(&running, "ps", &["running"]);
+    says(&running, "events --code EVENT_PROC_TERMINATED --count 1")
+        .expect_code(0)
+        .expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
+    says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
+    end(running);
+}
+
+#[test]
+fn the_launcher_of_open_mpi_5_tells_what_it_has() {
+    let mpirun = wheel().root.join("bin/mpirun");
+    let script = "echo this is rank $PMIX_RANK; sleep 1000";
+    let arguments = ["--allow-run-as-root", "--oversubscribe", "-n", "2", "sh", "-c", script];
+    let job = Job::new(mpirun).args(arguments).with(OpenMpi5).env("PRTE_PREFIX", wheel().root).deadline(120);
+    let running = job.start();
+    shown(&running, "ps", &["sh", "-c", "running", "2"]);
+    shown(&running, "ps -r", &["1", "running", &host()]);
+    says(&running, "query QUERY_NAMESPACES")
+        .expect_code(0)
+        .expect_stdout(&["PMIX_QUERY_NAMESPACES: prterun-"]);
+    let refused = says(&running, "why").expect_failure();
+    refused.expect_stderr(&["PMIX_ERR_NOT_SUPPORTED", "only servers of px tell"]);
+    running.signal(Signal::TERM);
+    let _ = running.wait();
+}
+
+#[test]
+fn the_launcher_of_open_mpi_4_takes_no_tools() {
+    let mpirun = debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin");
+    let arguments = ["--allow-run-as-root", "--oversubscribe", "-n", "1", "sleep", "1000"];
+    let running = Job::new(mpirun).args(arguments).deadline(120).start();
+    let started = || fs::read_dir(running.tmpdir()).is_ok_and(|mut entries| entries.next().is_some());
+    eventually("its session directory is there", started);
+    let pid = running.pid().to_string();
+    says(&running, &format!("ps --pid {pid}"))
+        .expect_failure()
+        .expect_stderr(&[&format!("tool.{pid} below")]);
+    running.signal(Signal::TERM);
+    let _ = running.wait();
+}

@@ -1,0 +1,215 @@
+//! The options of the commands that talk to a PMIx server: which server, and what of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::words;
+
+/// Which server is meant. Without any of these it is the one that started this process, or the newest of this machine.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Which server")]
+pub(crate) struct ServerArgs {
+    /// The server of the process PID
+    #[arg(long, value_name = "PID", group = "server")]
+    pub(crate) pid: Option<u32>,
+
+    /// The server whose own namespace is NSPACE
+    #[arg(long, value_name = "NSPACE", group = "server")]
+    pub(crate) nspace: Option<String>,
+
+    /// The server at this address: NSPACE.RANK;tcp4://HOST:PORT
+    #[arg(long, value_name = "URI", group = "server")]
+    pub(crate) uri: Option<String>,
+
+    /// The server whose address is in FILE
+    #[arg(long, value_name = "FILE", group = "server")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The system's server, and no other
+    #[arg(long, group = "server")]
+    pub(crate) system: bool,
+
+    /// The system's server if there is one
+    #[arg(long, group = "server")]
+    pub(crate) system_first: bool,
+
+    /// Keep looking for the server this long: 30, 1.5s, 10m
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) wait_server: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Only this job, with its ranks
+    pub(crate) job: Option<String>,
+
+    /// The ranks of every job, too
+    #[arg(short, long)]
+    pub(crate) ranks: bool,
+
+    /// Jobs that have ended lately, too
+    #[arg(short, long)]
+    pub(crate) all: bool,
+
+    /// Say it as JSON, one object for each server
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct QueryArgs {
+    /// What to ask, and of what: PMIX_JOB_SIZE:PMIX_NSPACE=px-host-7@7
+    ///
+    /// Attributes by name (PMIX_JOB_SIZE, or JOB_SIZE) or by key (pmix.job.size).
+    #[arg(value_name = "KEY[:QUALIFIER=VALUE]...", required_unless_present = "list")]
+    pub(crate) keys: Vec<String>,
+
+    /// What the server, its host and this tool support: each function with its attributes
+    #[arg(short, long, conflicts_with = "keys")]
+    pub(crate) list: bool,
+
+    /// Say it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// What to publish
+    #[arg(value_name = "KEY=VALUE", required = true)]
+    pub(crate) data: Vec<OsString>,
+
+    /// Who can look it up
+    #[arg(long, value_name = "RANGE", value_enum, default_value_t = RangeWord::Session)]
+    pub(crate) range: RangeWord,
+
+    /// How long it stays
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = PersistWord::Session)]
+    pub(crate) persist: PersistWord,
+
+    /// Say errors as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LookupArgs {
+    /// What to look up
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<String>,
+
+    /// Wait so long until all of them are published
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) wait: Option<Duration>,
+
+    /// Say it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct UnpublishArgs {
+    /// What to withdraw; without any, all that 'px publish' has published
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
+
+    /// The range that it was published with
+    #[arg(long, value_name = "RANGE", value_enum, default_value_t = RangeWord::Session)]
+    pub(crate) range: RangeWord,
+
+    /// Say errors as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Only these events: PMIX_EVENT_JOB_END, EVENT_JOB_END or a number
+    #[arg(short, long, value_name = "CODE,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) code: Vec<String>,
+
+    /// End after so many events
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+
+    /// Say them as JSON, one object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// The job, and which of its ranks: px-host-7@7:0-3,8
+    #[arg(value_name = "JOB[:RANKS]")]
+    pub(crate) job: String,
+
+    /// Begin with what is kept of the output so far
+    #[arg(long)]
+    pub(crate) since_start: bool,
+
+    /// Take the output away from 'px run' for as long as this lasts
+    #[arg(long)]
+    pub(crate) redirect: bool,
+
+    /// Send standard input to those ranks, too
+    #[arg(long)]
+    pub(crate) stdin: bool,
+
+    /// Say errors as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// Say it as JSON, one object for each wait
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RangeWord {
+    /// Processes of this node
+    Local,
+    /// Everybody in the session
+    Session,
+    /// Everybody
+    Global,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PersistWord {
+    /// Until it was looked up once
+    FirstRead,
+    /// Until the server's session ends
+    Session,
+    /// Until it is withdrawn
+    Indefinite,
+}

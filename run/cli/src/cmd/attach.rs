@@ -1,0 +1,179 @@
+//! `px attach`: the output of a running job, here as well; with `--stdin` also its input.
+//!
+//! What arrives is written on the thread that reads it: a terminal that is slow slows the ranks down, and nothing is lost.
+//! Leaving does not hurt the job.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::sync::mpsc;
+
+use phalanx_dvm::Ranges;
+use phalanx_spec::Rank;
+use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
+
+use crate::args::tools::AttachArgs;
+use crate::failure::Failure;
+use crate::tool;
+
+/// Why there is nothing more to do.
+enum End {
+    /// The stream of a rank has ended.
+    Stream(u32, IofChannel),
+    Unwritable,
+    ServerLost,
+}
+
+pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
+    let (nspace, wanted) = target(&args.job)?;
+    let tool = tool::attach(&args.server)?;
+    let size = size(&tool, &nspace)?;
+    let wanted = wanted.unwrap_or_else(|| (0..size).collect());
+    if let Some(missing) = wanted.iter().find(|rank| *rank >= size) {
+        return Err(Failure::new(format!("job {nspace} has no rank {missing}"))
+            .hint(format!("its ranks are 0 to {}", size.saturating_sub(1))));
+    }
+    let procs: Vec<ProcId> = match wanted.count() == size {
+        true => vec![ProcId::all(&nspace)],
+        false => wanted.iter().map(|rank| ProcId::new(&nspace, Rank(rank))).collect(),
+    };
+    let (told, ends) = mpsc::channel();
+    watch_server(&tool, told.clone())?;
+    let directives = directives(args);
+    let pulled = tool.iof_pull(&procs, OUTPUT, &directives, move |from, channel, data, _| {
+        let end = match (data.is_empty(), write(channel, data)) {
+            (true, _) => End::Stream(from.rank.0, channel),
+            (false, true) => return,
+            (false, false) => End::Unwritable,
+        };
+        let _ = told.send(end);
+    });
+    pulled.map_err(|error| tool::failed(&format!("cannot take the output of job {nspace}"), &error))?;
+    if args.stdin {
+        push_input(&tool, &procs)?;
+    }
+    wait(&ends, &wanted)
+}
+
+/// Until every stream has ended, the server is gone, or nobody reads what we write.
+fn wait(ends: &mpsc::Receiver<End>, wanted: &Ranges) -> Result<u8, Failure> {
+    let both = |rank| [(rank, IofChannel::STDOUT.0), (rank, IofChannel::STDERR.0)];
+    let mut open: BTreeSet<(u32, u16)> = wanted.iter().flat_map(both).collect();
+    while !open.is_empty() {
+        match ends.recv() {
+            Ok(End::Stream(rank, channel)) => {
+                open.retain(|(of, bit)| *of != rank || channel.0 & bit == 0);
+            }
+            Ok(End::Unwritable) => return Ok(SIGPIPE),
+            // A launcher goes with its job.
+            Ok(End::ServerLost) | Err(_) => break,
+        }
+    }
+    Ok(0)
+}
+
+fn watch_server(tool: &Tool, told: mpsc::Sender<End>) -> Result<(), Failure> {
+    let lost = move |_: &Event, _: &[Info]| {
+        let _ = told.send(End::ServerLost);
+        Verdict { status: Status::SUCCESS, results: Vec::new() }
+    };
+    tool.register_event_handler(&[Status::ERR_LOST_CONNECTION], &[], lost)
+        .map(drop)
+        .map_err(|error| tool::failed("cannot watch the server", &error))
+}
+
+fn directives(args: &AttachArgs) -> Vec<Info> {
+    let mut directives = Vec::new();
+    if !args.redirect {
+        directives.push(Info::new(keys::IOF_COPY, true));
+    }
+    if !args.since_start {
+        directives.push(Info::new(keys::IOF_CACHE_SIZE, 0_u32));
+    }
+    directives
+}
+
+fn write(channel: IofChannel, data: &[u8]) -> bool {
+    let written = match channel == IofChannel::STDOUT {
+        true => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(data).and_then(|()| stdout.flush())
+        }
+        false => std::io::stderr().lock().write_all(data),
+    };
+    written.is_ok()
+}
+
+/// Hands standard input to the ranks, each piece when they have taken the one before. Its end reaches them, too.
+fn push_input(tool: &Tool, procs: &[ProcId]) -> Result<(), Failure> {
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        let count = std::io::stdin()
+            .lock()
+            .read(&mut piece)
+            .map_err(|error| Failure::new("cannot read standard input").because(error))?;
+        let data = piece.get(..count).unwrap_or_default();
+        match tool.iof_push(procs, data, &[]) {
+            Ok(()) if count > 0 => {}
+            Ok(()) => return Ok(()),
+            // Those that read nothing any more need nothing either.
+            Err(error) if error.status() == Status::ERR_NOT_FOUND => return Ok(()),
+            Err(error) => return Err(tool::failed("cannot send standard input to the job", &error)),
+        }
+    }
+}
+
+fn size(tool: &Tool, nspace: &Nspace) -> Result<u32, Failure> {
+    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
+    let query = Query { keys: vec![keys::JOB_SIZE.into()], qualifiers };
+    let info = tool.query(&[query]).map_err(|error| {
+        tool::failed(&format!("the server does not know the job {nspace}"), &error)
+            .hint("'px ps' lists the jobs")
+    })?;
+    let size = info.find(keys::JOB_SIZE).and_then(Value::as_u32);
+    size.ok_or_else(|| Failure::new(format!("the server does not say how many ranks {nspace} has")))
+}
+
+/// `JOB` or `JOB:RANKS`.
+fn target(word: &str) -> Result<(Nspace, Option<Ranges>), Failure> {
+    let (job, ranks) = match word.rsplit_once(':') {
+        Some((job, ranks)) => (job, Some(ranges(ranks)?)),
+        None => (word, None),
+    };
+    match Nspace::new(job) {
+        Ok(nspace) if !job.is_empty() => Ok((nspace, ranks)),
+        _ => Err(Failure::usage(format!("'{job}' is no name of a job")).hint("'px ps' lists the jobs")),
+    }
+}
+
+/// `0-3,8`
+fn ranges(word: &str) -> Result<Ranges, Failure> {
+    let wrong = || Failure::usage(format!("'{word}' is no list of ranks such as 0-3,8"));
+    let mut ranks = Ranges::new();
+    for part in word.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        match (first.parse::<u32>(), last.parse::<u32>()) {
+            (Ok(first), Ok(last)) if first <= last && last < MOST_RANKS => ranks.insert_span(first, last),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(ranks)
+}
+
+const OUTPUT: IofChannel = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0);
+const MOST_RANKS: u32 = 0x7fff_ffff;
+const SIGPIPE: u8 = 128 + 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_may_be_followed_by_ranks() {
+        let target = |word| target(word).map(|(job, ranks)| (job.to_string(), ranks.map(|r| r.to_string())));
+        assert_eq!(target("px-a-7@7"), Ok(("px-a-7@7".into(), None)));
+        assert_eq!(target("px-a-7@7:0-3,8"), Ok(("px-a-7@7".into(), Some("0-3,8".into()))));
+        for wrong in ["", ":1", "a:x", "a:3-1", "a:"] {
+            assert!(target(wrong).is_err(), "{wrong}");
+        }
+    }
+}

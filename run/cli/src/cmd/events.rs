@@ -1,0 +1,114 @@
+//! `px events`: follows the events of a server until it is gone, or Ctrl-C.
+
+use std::io::Write;
+use std::sync::mpsc;
+
+use phalanx_spec::Range;
+use pmix::{Event, Info, Status, Verdict};
+use serde_json::json;
+
+use crate::args::nearest::nearest;
+use crate::args::tools::EventsArgs;
+use crate::failure::Failure;
+use crate::render::value;
+use crate::tool;
+
+pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
+    let mut codes = args.code.iter().map(|word| code(word)).collect::<Result<Vec<_>, _>>()?;
+    let tool = tool::attach(&args.server)?;
+    // With this one missing nobody would tell when there is nothing to follow any more.
+    let asked_for_loss = codes.is_empty() || codes.contains(&Status::ERR_LOST_CONNECTION);
+    if !asked_for_loss {
+        codes.push(Status::ERR_LOST_CONNECTION);
+    }
+    let (told, events) = mpsc::sync_channel(QUEUE);
+    tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {
+        // A reader that is slow loses the newest events rather than stopping the library.
+        let _ = told.try_send(event.clone());
+        Verdict { status: Status::SUCCESS, results: Vec::new() }
+    })
+    .map_err(|error| tool::failed("cannot follow events", &error))?;
+    let mut shown = 0;
+    while let Ok(event) = events.recv() {
+        let lost = event.code == Status::ERR_LOST_CONNECTION;
+        if !lost || asked_for_loss {
+            if !say(&show(&event, args.json)) {
+                return Ok(0);
+            }
+            shown += 1;
+        }
+        if lost || args.count.is_some_and(|count| shown >= count) {
+            break;
+        }
+    }
+    Ok(0)
+}
+
+/// False: nobody reads any more.
+fn say(line: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
+}
+
+fn show(event: &Event, as_json: bool) -> String {
+    let Event { code, source, range, info } = event;
+    if as_json {
+        return json!({
+            "code": code.name(),
+            "number": code.0,
+            "source": value::json(&source.clone().into()),
+            "range": range.name().filter(|_| *range != Range::UNDEF),
+            "info": value::object(info),
+        })
+        .to_string();
+    }
+    let about: Vec<String> =
+        info.iter().map(|info| format!("{}={}", value::name_of(info.key.as_str()), info.value)).collect();
+    format!("{code} from {source} {}", about.join(" ")).trim_end().to_owned()
+}
+
+/// A code by its name, with or without `PMIX_`, or by its number.
+fn code(word: &str) -> Result<Status, Failure> {
+    if let Ok(number) = word.parse() {
+        return Ok(Status(number));
+    }
+    let full = if word.starts_with("PMIX_") { word.to_owned() } else { format!("PMIX_{word}") };
+    Status::from_name(&full).ok_or_else(|| {
+        let names: Vec<&str> = Status::all().filter_map(Status::name).collect();
+        let failure = Failure::usage(format!("there is no event '{word}'"));
+        nearest(&full, &names)
+            .into_iter()
+            .fold(failure, |failure, nearest| failure.hint(format!("the nearest is '{nearest}'")))
+    })
+}
+
+/// Events that a slow reader may be behind.
+const QUEUE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use pmix::{Nspace, ProcId, Rank, keys};
+
+    use super::*;
+
+    #[test]
+    fn codes_have_names_and_numbers() {
+        assert_eq!(code("EVENT_JOB_END").ok(), Some(Status::EVENT_JOB_END));
+        assert_eq!(code("PMIX_EVENT_JOB_END").ok(), Some(Status::EVENT_JOB_END));
+        assert_eq!(code("-145").ok(), Some(Status(-145)));
+        assert_eq!(
+            code("EVENT_JOB_ENT").map_err(|f| f.hints),
+            Err(vec!["the nearest is 'PMIX_EVENT_JOB_END'".to_owned()])
+        );
+    }
+
+    #[test]
+    fn an_event_is_one_line() {
+        let source = ProcId::new(&Nspace::new("a@1").expect("a name"), Rank(2));
+        let info = vec![Info::new(keys::EXIT_CODE, 3_i32)];
+        let event = Event { code: Status::EVENT_JOB_END, source, range: Range::SESSION, info };
+        assert!(show(&event, false).ends_with("from a@1:2 PMIX_EXIT_CODE=3"), "{}", show(&event, false));
+        let shown: serde_json::Value = serde_json::from_str(&show(&event, true)).expect("JSON");
+        assert_eq!((&shown["source"]["rank"], &shown["info"]["PMIX_EXIT_CODE"]), (&json!(2), &json!(3)));
+    }
+}

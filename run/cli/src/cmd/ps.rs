@@ -1,0 +1,148 @@
+//! `px ps`: the servers of this machine, their jobs, and the ranks of these.
+//!
+//! Servers of ours are asked for our own keys, which tell more; other servers for what the standard has.
+
+use phalanx_dvm::names;
+use pmix::{DataArray, Info, InfoList, Query, Tool, Value, keys};
+use serde_json::{Value as Json, json};
+
+use crate::args::tools::PsArgs;
+use crate::failure::Failure;
+use crate::render::ps::{self, Job, Rank, Server};
+use crate::render::{hint, value};
+use crate::tool;
+
+pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
+    let servers = match tool::names_any(&args.server) {
+        true => vec![named(args)?],
+        false => all(args)?,
+    };
+    if let Some(wanted) = &args.job
+        && !servers.iter().any(|server| server.jobs.iter().any(|job| job.nspace == *wanted))
+    {
+        return Err(
+            Failure::new(format!("no server knows a job '{wanted}'")).hint("'px ps --all' lists the jobs")
+        );
+    }
+    let with_ranks = args.ranks || args.job.is_some();
+    let text = match args.json {
+        true => servers.iter().map(|server| format!("{}\n", server.json())).collect(),
+        false => ps::table(&servers, with_ranks),
+    };
+    super::print(text.as_bytes())
+}
+
+/// The one server that the options name.
+fn named(args: &PsArgs) -> Result<Server, Failure> {
+    let tool = tool::attach(&args.server)?;
+    let attached = tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
+    let name = attached.first().map(|server| server.server.nspace.to_string()).unwrap_or_default();
+    Ok(Server { name, jobs: jobs(&tool, args)?, ..Server::default() })
+}
+
+/// Every server of this machine. One that does not let us in is shown with the reason.
+fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
+    let found = {
+        let tool = tool::alone()?;
+        let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers: Vec::new() }];
+        tool.query(&queries).map_err(|error| tool::failed("cannot look for servers", &error))?
+    };
+    let mut servers = Vec::new();
+    for about in value::records(&found, keys::QUERY_AVAIL_SERVERS) {
+        let text = |key| value::find(&about, key).and_then(Value::as_str).map(str::to_owned);
+        let mut server = Server {
+            name: text(keys::NSPACE).unwrap_or_default(),
+            pid: value::find(&about, keys::SERVER_PIDINFO).and_then(Value::as_u32),
+            uri: text(keys::SERVER_URI),
+            version: text(keys::VERSION_INFO),
+            ..Server::default()
+        };
+        let uri = server.uri.clone().unwrap_or_default();
+        let info = [Info::new(keys::SERVER_URI, uri), Info::new(keys::CONNECT_MAX_RETRIES, 0_u32)];
+        let asked = Tool::init(&info)
+            .map_err(|error| tool::failed("cannot attach to it", &error))
+            .and_then(|tool| jobs(&tool, args));
+        match asked {
+            Ok(jobs) => server.jobs = jobs,
+            Err(failure) => {
+                if !args.json {
+                    hint::say(&hint::note(&format!("server {}: {failure}", server.name), false));
+                }
+                server.problem = Some(failure.to_string());
+            }
+        }
+        servers.push(server);
+    }
+    Ok(servers)
+}
+
+fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {
+    let mut jobs = match ask(tool, names::JOBS, &[]) {
+        Ok(info) => value::records(&info, names::JOBS).iter().map(Job::from_record).collect(),
+        Err(_) => standard_jobs(tool)?,
+    };
+    match &args.job {
+        Some(wanted) => jobs.retain(|job| job.nspace == *wanted),
+        None => jobs.retain(|job| args.all || job.state != "ended"),
+    }
+    if args.ranks || args.job.is_some() || args.json {
+        for job in &mut jobs {
+            let of = [Info::new(keys::NSPACE, job.nspace.as_str())];
+            job.ranks = match ask(tool, names::RANKS, &of) {
+                Ok(info) => value::records(&info, names::RANKS).iter().map(Rank::from_record).collect(),
+                Err(_) => standard_ranks(tool, &of)?,
+            };
+            job.size = job.size.or(u32::try_from(job.ranks.len()).ok());
+        }
+    }
+    Ok(jobs)
+}
+
+/// The jobs as any server tells of them.
+fn standard_jobs(tool: &Tool) -> Result<Vec<Job>, Failure> {
+    let failed = |error: &pmix::Error| tool::failed("the server does not tell of its jobs", error);
+    let info = ask(tool, keys::QUERY_NAMESPACES, &[]).map_err(|error| failed(&error))?;
+    let names = info.find(keys::QUERY_NAMESPACES).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let commands = ask(tool, keys::QUERY_NAMESPACE_INFO, &[]).unwrap_or_default();
+    let commands = value::records(&commands, keys::QUERY_NAMESPACE_INFO);
+    let command = |nspace: &str| {
+        let of = |about: &&DataArray| match value::find(about, keys::NSPACE) {
+            Some(Value::ProcNspace(name)) => name.as_str() == nspace,
+            Some(value) => value.as_str() == Some(nspace),
+            None => false,
+        };
+        let about = commands.iter().find(of)?;
+        value::find(about, keys::CMD_LINE).and_then(Value::as_str).map(str::to_owned)
+    };
+    let names = names.split(',').filter(|name| !name.is_empty());
+    Ok(names.map(|name| Job { command: command(name), ..Job::named(name) }).collect())
+}
+
+/// The process table as any server tells it.
+fn standard_ranks(tool: &Tool, of: &[Info]) -> Result<Vec<Rank>, Failure> {
+    let info = match ask(tool, keys::QUERY_PROC_TABLE, of) {
+        Ok(info) => info,
+        // A server that has no such table still has jobs.
+        Err(_) => return Ok(Vec::new()),
+    };
+    let table = info.find(keys::QUERY_PROC_TABLE).and_then(Value::as_array);
+    let lines = table.into_iter().flat_map(|table| &table.items);
+    Ok(lines.filter_map(Rank::from_table).collect())
+}
+
+fn ask(tool: &Tool, key: &str, qualifiers: &[Info]) -> Result<Vec<Info>, pmix::Error> {
+    tool.query(&[Query { keys: vec![key.into()], qualifiers: qualifiers.to_vec() }])
+}
+
+impl Server {
+    fn json(&self) -> Json {
+        json!({
+            "server": self.name,
+            "pid": self.pid,
+            "uri": self.uri,
+            "version": self.version,
+            "problem": self.problem,
+            "jobs": self.jobs.iter().map(Job::json).collect::<Vec<_>>(),
+        })
+    }
+}

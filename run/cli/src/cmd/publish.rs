@@ -1,0 +1,140 @@
+//! `px publish`, `px lookup` and `px unpublish`: values for others, found by key.
+//!
+//! What is published belongs to who has published it, so all calls of one user go by one name: what one call has
+//! published another one can withdraw.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use phalanx_spec::Persistence;
+use pmix::{Info, InfoFlags, Key, Range, Status, Tool, keys};
+use serde_json::json;
+
+use crate::args::tools::{LookupArgs, PersistWord, PublishArgs, RangeWord, ServerArgs, UnpublishArgs};
+use crate::failure::Failure;
+use crate::render::value;
+use crate::tool;
+
+pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
+    let mut info = vec![
+        Info::new(keys::RANGE, range(args.range)),
+        Info::new(keys::PERSISTENCE, persistence(args.persist)),
+    ];
+    for word in &args.data {
+        let (key, value) = datum(word)?;
+        let name = Key::new(&key).map_err(|why| Failure::usage(format!("'{key}' is no key")).because(why))?;
+        info.push(Info { key: name, flags: InfoFlags::empty(), value: value.into() });
+    }
+    let tool = attach(&args.server)?;
+    tool.publish(&info).map_err(|error| {
+        let failure = tool::failed("cannot publish", &error);
+        match error.status() {
+            Status::ERR_DUPLICATE_KEY => {
+                failure.hint("'px unpublish' withdraws what 'px publish' has published")
+            }
+            _ => failure,
+        }
+    })?;
+    Ok(0)
+}
+
+pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
+    let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
+    let tool = tool::attach(&args.server)?;
+    let mut info = Vec::new();
+    if let Some(wait) = args.wait {
+        let seconds = i32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i32::MAX);
+        info.extend([Info::new(keys::WAIT, 0_i32), Info::new(keys::TIMEOUT, seconds)]);
+    }
+    let found = tool.lookup(&keys, &info).map_err(|error| match error.status() {
+        Status::ERR_TIMEOUT => Failure::new("not all keys were published in time"),
+        Status::ERR_NOT_FOUND => Failure::new(format!("nobody has published {}", keys.join(", "))),
+        _ => tool::failed("cannot look up", &error),
+    })?;
+    let text: String = match args.json {
+        true => found
+            .iter()
+            .map(|data| {
+                let by = value::json(&data.proc.clone().into());
+                format!(
+                    "{}\n",
+                    json!({ "key": data.key.as_str(), "value": value::json(&data.value), "by": by })
+                )
+            })
+            .collect(),
+        false => found.iter().map(|data| format!("{} = {}\n", data.key, data.value)).collect(),
+    };
+    super::print(text.as_bytes())?;
+    let missing: Vec<&str> =
+        keys.into_iter().filter(|key| !found.iter().any(|data| data.key == *key)).collect();
+    match missing.is_empty() {
+        true => Ok(0),
+        false => Err(Failure::new(format!("nobody has published {}", missing.join(", ")))),
+    }
+}
+
+pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {
+    let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
+    let tool = attach(&args.server)?;
+    tool.unpublish(&keys, &[Info::new(keys::RANGE, range(args.range))])
+        .map_err(|error| tool::failed("cannot withdraw", &error))?;
+    Ok(0)
+}
+
+/// Under this user's name for publishing; another call that has it just now will be done soon.
+fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
+    let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
+    let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match tool::attach_as(server, &own) {
+            Err(failure) if failure.to_string().contains("PMIX_ERR_EXISTS") && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn datum(word: &OsString) -> Result<(String, String), Failure> {
+    let text = word.to_str().ok_or_else(|| Failure::usage("an argument is not UTF-8"))?;
+    match text.split_once('=') {
+        Some((key, _)) if key.starts_with("pmix") => {
+            Err(Failure::usage(format!("'{key}' is a key of the standard's"))
+                .hint("choose one that does not begin with 'pmix'"))
+        }
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(Failure::usage(format!("'{text}' is no KEY=VALUE"))),
+    }
+}
+
+fn range(word: RangeWord) -> Range {
+    match word {
+        RangeWord::Local => Range::LOCAL,
+        RangeWord::Session => Range::SESSION,
+        RangeWord::Global => Range::GLOBAL,
+    }
+}
+
+fn persistence(word: PersistWord) -> Persistence {
+    match word {
+        PersistWord::FirstRead => Persistence::FIRST_READ,
+        PersistWord::Session => Persistence::SESSION,
+        PersistWord::Indefinite => Persistence::INDEF,
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_are_keys_with_values() {
+        let datum = |word: &str| datum(&word.into()).map_err(|failure| failure.exit_code);
+        assert_eq!(datum("port=tcp://a=b"), Ok(("port".into(), "tcp://a=b".into())));
+        assert_eq!(datum("empty="), Ok(("empty".into(), String::new())));
+        assert_eq!((datum("port"), datum("=x"), datum("pmix.x=1")), (Err(2), Err(2), Err(2)));
+    }
+}

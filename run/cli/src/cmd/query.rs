@@ -1,0 +1,123 @@
+//! `px query`: any question that a PMIx server answers.
+
+use phalanx_spec::attributes;
+use pmix::{DataArray, Info, InfoList, Key, Query, Value, keys};
+
+use crate::args::nearest::nearest;
+use crate::args::tools::QueryArgs;
+use crate::failure::Failure;
+use crate::render::value;
+use crate::tool;
+
+pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
+    let queries = match args.list {
+        true => vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers: every_layer() }],
+        false => args.keys.iter().map(|word| question(word)).collect::<Result<_, _>>()?,
+    };
+    let tool = tool::attach(&args.server)?;
+    let info =
+        tool.query(&queries).map_err(|error| tool::failed("the server does not answer the query", &error))?;
+    if info.is_empty() {
+        return Err(Failure::new("the server has answered nothing"));
+    }
+    let text = match (args.json, args.list) {
+        (true, _) => format!("{}\n", value::object(&info)),
+        (false, true) => support(&info),
+        (false, false) => info.iter().fold(String::new(), |mut text, info| {
+            value::lines(info, 0, &mut text);
+            text
+        }),
+    };
+    super::print(text.as_bytes())?;
+    let missing = queries
+        .iter()
+        .flat_map(|query| &query.keys)
+        .filter(|key| !info.iter().any(|i| **key == *i.key.as_str()));
+    let missing: Vec<String> =
+        missing.filter_map(|key| Some(value::name_of(key.as_str()?).to_owned())).collect();
+    match missing.is_empty() {
+        true => Ok(0),
+        false => Err(Failure::new(format!("the server has no answer to {}", missing.join(", ")))
+            .hint("'px query --list' shows what is supported")),
+    }
+}
+
+/// `KEY:QUALIFIER=VALUE:...`
+fn question(word: &str) -> Result<Query, Failure> {
+    let mut parts = word.split(':');
+    let key = key_of(parts.next().unwrap_or_default())?;
+    let mut qualifiers: Vec<Info> = Vec::new();
+    for part in parts {
+        match part.split_once('=') {
+            Some((name, word)) => {
+                let name = key_of(name)?;
+                let value = value::parse(name, word).map_err(|why| {
+                    Failure::usage(format!("'{word}' is no value of {}", value::name_of(name))).because(why)
+                })?;
+                let key = Key::new(name)
+                    .map_err(|why| Failure::usage(format!("'{name}' is no attribute")).because(why))?;
+                qualifiers.push(Info { key, flags: Default::default(), value });
+            }
+            // A colon of the value before.
+            None => match qualifiers.last_mut() {
+                Some(Info { value: Value::String(text), .. }) => {
+                    *text = format!("{}:{part}", text.to_string_lossy()).into();
+                }
+                _ => return Err(Failure::usage(format!("'{part}' is no qualifier: QUALIFIER=VALUE"))),
+            },
+        }
+    }
+    Ok(Query { keys: vec![key.into()], qualifiers })
+}
+
+fn key_of(word: &str) -> Result<&str, Failure> {
+    value::key_of(word).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no attribute '{word}'"));
+        let names: Vec<&str> = attributes().iter().map(|attribute| attribute.name).collect();
+        let full = if word.starts_with("PMIX_") { word.to_owned() } else { format!("PMIX_{word}") };
+        nearest(&full, &names)
+            .into_iter()
+            .fold(failure, |failure, nearest| failure.hint(format!("the nearest attribute is '{nearest}'")))
+    })
+}
+
+fn every_layer() -> Vec<Info> {
+    [keys::CLIENT_ATTRIBUTES, keys::TOOL_ATTRIBUTES, keys::SERVER_ATTRIBUTES, keys::HOST_ATTRIBUTES]
+        .map(|key| Info::new(key, true))
+        .into()
+}
+
+/// Each layer, its functions, and what they honour.
+fn support(info: &[Info]) -> String {
+    let layers = info.find(keys::QUERY_ATTRIBUTE_SUPPORT).and_then(Value::as_array);
+    let mut text = String::new();
+    for layer in layers.into_iter().flat_map(DataArray::infos) {
+        value::lines(layer, 0, &mut text);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_has_a_key_and_qualifiers() {
+        let query = question("QUERY_PROC_TABLE:NSPACE=px-a-7@7:PMIX_RANK=3").expect("a question");
+        assert_eq!(query.keys, [keys::QUERY_PROC_TABLE]);
+        assert_eq!(
+            query.qualifiers,
+            [Info::new(keys::NSPACE, "px-a-7@7"), Info::new(keys::RANK, pmix::Rank(3))]
+        );
+        let with_colon = question("phalanx.ranks:NSPACE=a:b").expect("a question");
+        assert_eq!(with_colon.qualifiers, [Info::new(keys::NSPACE, "a:b")]);
+    }
+
+    #[test]
+    fn a_wrong_question_says_what_is_wrong() {
+        let failure = question("PMIX_JOB_SIZ").expect_err("no attribute");
+        assert_eq!(failure.hints, ["the nearest attribute is 'PMIX_JOB_SIZE'"]);
+        assert_eq!(failure.exit_code, 2);
+        assert!(question("JOB_SIZE:RANK").is_err() && question("JOB_SIZE:RANK=x").is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! `px why`: what is waited for, by whom, on whom, and since when.
+
+use std::time::Duration;
+
+use phalanx_dvm::names;
+use pmix::{DataArray, Query, Value, keys};
+
+use crate::args::tools::WhyArgs;
+use crate::failure::Failure;
+use crate::render::{value, words};
+use crate::tool;
+
+pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
+    let tool = tool::attach(&args.server)?;
+    let query = Query { keys: vec![names::WAITS.into()], qualifiers: Vec::new() };
+    let info = tool.query(&[query]).map_err(|error| {
+        tool::failed("the server does not tell what is waited for", &error)
+            .hint("only servers of px tell: it is an attribute of ours")
+    })?;
+    let mut waits = value::records(&info, names::WAITS);
+    // Our own question is waited for, too.
+    waits.retain(|wait| !matches!(text(wait, names::OPERATION).as_str(), "query" | "survey"));
+    let shown: String = match args.json {
+        true => waits.iter().map(|wait| format!("{}\n", value::object(wait.infos()))).collect(),
+        false if waits.is_empty() => "nothing is waited for\n".to_owned(),
+        false => waits.iter().map(sentence).collect(),
+    };
+    super::print(shown.as_bytes())
+}
+
+/// `a fence of a@1:0-3 on host n1 waits 2.1 s for a@1:2, asked by a@1:0 (ends with ...)`
+fn sentence(wait: &DataArray) -> String {
+    let age = value::find(wait, names::AGE).and_then(Value::as_u64).unwrap_or(0);
+    let mut line = text(wait, names::OPERATION);
+    let subject = text(wait, names::SUBJECT);
+    if !subject.is_empty() {
+        line.push_str(&format!(" of {subject}"));
+    }
+    line.push_str(&format!(
+        " on {} waits since {}",
+        text(wait, keys::HOSTNAME),
+        words::duration(Duration::from_millis(age))
+    ));
+    for (key, word) in [(names::MISSING, "for"), (names::ASKED_BY, "asked by")] {
+        let procs = value::find(wait, key).and_then(Value::as_array);
+        let procs: Vec<String> = procs.into_iter().flat_map(|all| &all.items).map(Value::to_string).collect();
+        if !procs.is_empty() {
+            line.push_str(&format!("\n  {word} {}", procs.join(" ")));
+        }
+    }
+    line.push_str(&format!("\n  ends with {}\n", text(wait, names::UNBLOCKED_BY)));
+    line
+}
+
+fn text(wait: &DataArray, key: &str) -> String {
+    value::find(wait, key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use phalanx_spec::DataType;
+    use pmix::{Info, Nspace, ProcId, Rank};
+
+    use super::*;
+
+    #[test]
+    fn a_wait_says_who_waits_for_whom() {
+        let proc = |rank| Value::Proc(ProcId::new(&Nspace::new("a@1").expect("a name"), Rank(rank)));
+        let procs =
+            |ranks: &[u32]| DataArray { of: DataType::PROC, items: ranks.iter().map(|r| proc(*r)).collect() };
+        let wait = DataArray::of_infos([
+            Info::new(names::OPERATION, "fence"),
+            Info::new(names::SUBJECT, "a@1:*"),
+            Info::new(keys::HOSTNAME, "n1"),
+            Info::new(names::AGE, 2_100_u64),
+            Info::new(names::MISSING, procs(&[2, 3])),
+            Info::new(names::ASKED_BY, procs(&[0])),
+            Info::new(names::UNBLOCKED_BY, "the missing ones calling it"),
+        ]);
+        assert_eq!(
+            sentence(&wait),
+            "fence of a@1:* on n1 waits since 2.1 s\n  for a@1:2 a@1:3\n  asked by a@1:0\n  ends with the missing ones calling it\n"
+        );
+    }
+}

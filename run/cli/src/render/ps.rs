@@ -1,0 +1,272 @@
+//! Servers, jobs and ranks as tables and as JSON.
+
+use std::time::Duration;
+
+use phalanx_dvm::names;
+use phalanx_spec::ProcState;
+use pmix::{DataArray, Value, keys};
+use serde_json::{Value as Json, json};
+
+use super::table::{Column, Table};
+use super::{value, words};
+
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) pid: Option<u32>,
+    pub(crate) uri: Option<String>,
+    pub(crate) version: Option<String>,
+    /// Why it tells nothing.
+    pub(crate) problem: Option<String>,
+    pub(crate) jobs: Vec<Job>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Job {
+    pub(crate) nspace: String,
+    pub(crate) state: String,
+    pub(crate) verdict: Option<String>,
+    pub(crate) exit: Option<i64>,
+    pub(crate) size: Option<u32>,
+    pub(crate) nodes: Option<u32>,
+    pub(crate) age: Option<Duration>,
+    pub(crate) command: Option<String>,
+    pub(crate) ranks: Vec<Rank>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Rank {
+    pub(crate) rank: u32,
+    pub(crate) host: String,
+    pub(crate) pid: Option<u32>,
+    pub(crate) state: ProcState,
+    pub(crate) stopped: bool,
+    pub(crate) exit: Option<i64>,
+    pub(crate) signal: Option<i64>,
+}
+
+impl Job {
+    /// A job of which no more is known than that it runs.
+    pub(crate) fn named(nspace: &str) -> Job {
+        Job { nspace: nspace.to_owned(), state: "running".to_owned(), ..Job::default() }
+    }
+
+    pub(crate) fn from_record(about: &DataArray) -> Job {
+        let text = |key| value::find(about, key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key| value::find(about, key).and_then(Value::as_u32);
+        Job {
+            nspace: text(keys::NSPACE).unwrap_or_default(),
+            state: text(names::STATE).unwrap_or_default(),
+            verdict: text(names::VERDICT),
+            exit: value::find(about, keys::EXIT_CODE).and_then(Value::as_i64),
+            size: number(keys::JOB_SIZE),
+            nodes: number(keys::NUM_NODES),
+            age: value::find(about, names::AGE).and_then(Value::as_u64).map(Duration::from_millis),
+            command: text(keys::CMD_LINE),
+            ranks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Json {
+        json!({
+            "job": self.nspace,
+            "state": self.state,
+            "verdict": self.verdict,
+            "exit_code": self.exit,
+            "ranks": self.size,
+            "nodes": self.nodes,
+            "seconds": self.age.map(|age| age.as_secs_f64()),
+            "command": self.command,
+            "procs": self.ranks.iter().map(Rank::json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Rank {
+    pub(crate) fn from_record(about: &DataArray) -> Rank {
+        let find = |key| value::find(about, key);
+        Rank {
+            rank: find(keys::RANK).and_then(Value::as_rank).map_or(0, |rank| rank.0),
+            host: find(keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
+            pid: find(keys::PROC_PID).and_then(Value::as_u32),
+            state: match find(keys::PROC_STATE_STATUS) {
+                Some(Value::ProcState(state)) => *state,
+                _ => ProcState::UNDEF,
+            },
+            stopped: find(names::STOPPED).is_some_and(Value::is_true),
+            exit: find(keys::EXIT_CODE).and_then(Value::as_i64),
+            signal: find(names::SIGNAL).and_then(Value::as_i64),
+        }
+    }
+
+    /// A line of the standard's process table.
+    pub(crate) fn from_table(line: &Value) -> Option<Rank> {
+        let Value::ProcInfo(line) = line else { return None };
+        Some(Rank {
+            rank: line.proc.rank.0,
+            host: line.hostname.as_ref().map(pmix::Text::to_string_lossy).unwrap_or_default(),
+            pid: Some(line.pid).filter(|pid| *pid != 0),
+            state: line.state,
+            stopped: false,
+            exit: None,
+            signal: None,
+        })
+    }
+
+    fn json(&self) -> Json {
+        json!({
+            "rank": self.rank,
+            "host": self.host,
+            "pid": self.pid,
+            "state": self.state(),
+            "exit_code": self.exit,
+            "signal": self.signal,
+        })
+    }
+
+    fn state(&self) -> &'static str {
+        if self.stopped {
+            return "stopped";
+        }
+        match self.state {
+            ProcState::PREPPED | ProcState::LAUNCH_UNDERWAY => "starting",
+            ProcState::RUNNING | ProcState::CONNECTED => "running",
+            ProcState::TERMINATED | ProcState::TERM_NON_ZERO => "ended",
+            ProcState::KILLED_BY_CMD => "killed",
+            ProcState::CALLED_ABORT => "aborted",
+            ProcState::ABORTED_BY_SIG => "died",
+            ProcState::TERM_WO_SYNC => "left",
+            ProcState::FAILED_TO_START | ProcState::FAILED_TO_LAUNCH => "not started",
+            ProcState::UNDEF => "unknown",
+            state if state >= ProcState::TERMINATED => "ended",
+            _ => "running",
+        }
+    }
+
+    fn ending(&self) -> String {
+        match (self.signal, self.exit) {
+            (Some(signal), _) => words::signal(signal as i32),
+            (None, Some(code)) => code.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+/// Servers with their jobs; the ranks of each job below, if wanted.
+pub(crate) fn table(servers: &[Server], with_ranks: bool) -> String {
+    if servers.is_empty() {
+        return "no PMIx server on this machine\n".to_owned();
+    }
+    let shown = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
+    let mut table = Table::new(&[
+        Column::Left("SERVER"),
+        Column::Right("PID"),
+        Column::Left("JOB"),
+        Column::Left("STATE"),
+        Column::Right("RANKS"),
+        Column::Right("NODES"),
+        Column::Right("TIME"),
+        Column::Left("COMMAND"),
+    ]);
+    for server in servers {
+        let head = || [server.name.clone(), shown(server.pid)];
+        let [name, pid] = head();
+        if server.jobs.is_empty() {
+            let state = server.problem.as_ref().map_or("no job", |_| "unknown");
+            table.row([
+                name,
+                pid,
+                "-".into(),
+                state.into(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+            ]);
+        }
+        for job in &server.jobs {
+            let [name, pid] = head();
+            let state = match (&job.verdict, job.exit) {
+                (Some(verdict), Some(code)) => format!("{verdict} ({code})"),
+                (Some(verdict), None) => format!("{}, {verdict}", job.state),
+                (None, _) => job.state.clone(),
+            };
+            table.row([
+                name,
+                pid,
+                job.nspace.clone(),
+                state,
+                shown(job.size),
+                shown(job.nodes),
+                job.age.map(words::duration).unwrap_or_default(),
+                job.command.clone().unwrap_or_default(),
+            ]);
+        }
+    }
+    let mut text = table.text();
+    for job in servers.iter().flat_map(|server| &server.jobs).filter(|_| with_ranks) {
+        text.push_str(&format!("\njob {}\n{}", job.nspace, ranks(&job.ranks)));
+    }
+    text
+}
+
+fn ranks(ranks: &[Rank]) -> String {
+    let mut table = Table::new(&[
+        Column::Right("RANK"),
+        Column::Left("HOST"),
+        Column::Right("PID"),
+        Column::Left("STATE"),
+        Column::Left("EXIT"),
+    ]);
+    for rank in ranks {
+        table.row([
+            rank.rank.to_string(),
+            rank.host.clone(),
+            rank.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+            rank.state().to_owned(),
+            rank.ending(),
+        ]);
+    }
+    table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_line_for_each_job_and_rank() {
+        let rank = |rank, state, stopped, exit, signal| Rank {
+            rank,
+            host: "a".into(),
+            pid: Some(70 + rank),
+            state,
+            stopped,
+            exit,
+            signal,
+        };
+        let job = Job {
+            size: Some(4),
+            nodes: Some(1),
+            age: Some(Duration::from_secs(61)),
+            command: Some("prog -x".into()),
+            ranks: vec![
+                rank(0, ProcState::CONNECTED, false, None, None),
+                rank(1, ProcState::RUNNING, true, None, None),
+                rank(2, ProcState::TERM_NON_ZERO, false, Some(3), None),
+                rank(3, ProcState::ABORTED_BY_SIG, false, Some(139), Some(11)),
+            ],
+            ..Job::named("px-a-7@7")
+        };
+        let server = Server { name: "px-a-7".into(), pid: Some(7), jobs: vec![job], ..Server::default() };
+        let idle = Server { name: "other".into(), problem: Some("no".into()), ..Server::default() };
+        let text = table(&[server, idle], true);
+        let lines: Vec<String> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[1], "px-a-7 7 px-a-7@7 running 4 1 1 min 1 s prog -x");
+        assert_eq!(lines[2], "other - unknown");
+        assert_eq!(lines[4..7], ["job px-a-7@7", "RANK HOST PID STATE EXIT", "0 a 70 running"]);
+        assert_eq!(lines[7..9], ["1 a 71 stopped", "2 a 72 ended 3"]);
+        assert!(lines[9].starts_with("3 a 73 died"), "{text}");
+    }
+}
