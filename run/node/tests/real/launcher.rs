@@ -8,7 +8,7 @@ use std::time::Duration;
 use phalanx_core::{ConnId, PeerCred, Time, Waiting};
 use phalanx_dvm::{
     AppSpec, Cleanup, Control, Effect, ExitStatus, Input, JobEnd, JobRequest, JobVerdict, ProcEnd, ProcStart,
-    Report, SpawnFailure, StdinPlan, StdinTarget,
+    Report, SpawnFailure, StdinPlan, StdinTarget, charge,
 };
 use phalanx_node::{Decide, Inherited, Running, Session, SessionOptions, StdinSource, block_on};
 use phalanx_spec::{IofChannel, Rank};
@@ -53,8 +53,8 @@ pub(crate) struct Script {
     pub(crate) opened: Option<Greet>,
     pub(crate) procs: BTreeMap<ProcId, Proc>,
     pub(crate) nspace: Option<Nspace>,
-    /// Credit to be given back when the user has taken the bytes, in order.
-    pub(crate) owed: VecDeque<(ProcId, IofChannel, usize)>,
+    /// Bytes that the user has not taken, in order, and the credit to be given back for them.
+    pub(crate) owed: VecDeque<(ProcId, IofChannel, usize, usize)>,
     pub(crate) next_job: u32,
 }
 
@@ -89,8 +89,9 @@ impl Decide for Script {
             }
             Input::Output { proc, channel, data } => {
                 let known = self.procs.get_mut(&proc).expect("known");
-                known.credit = known.credit.checked_sub(data.len()).expect("no more than the credit");
-                self.owed.push_back((proc.clone(), channel, data.len()));
+                let cost = charge(data.len());
+                known.credit = known.credit.checked_sub(cost).expect("no more than the credit");
+                self.owed.push_back((proc.clone(), channel, data.len(), cost));
                 effects.push_back(Effect::Report(Report::Output { proc, channel, data: data.to_vec() }));
             }
             Input::OutputClosed { proc, .. } => {
@@ -99,15 +100,15 @@ impl Decide for Script {
             }
             Input::OutputTaken { mut bytes } => {
                 while bytes > 0 {
-                    let (proc, channel, owed) = self.owed.pop_front().expect("no more than was given out");
+                    let (proc, channel, owed, cost) =
+                        self.owed.pop_front().expect("no more than was given out");
                     let now = owed.min(bytes);
                     bytes -= now;
                     if owed > now {
-                        self.owed.push_front((proc.clone(), channel, owed - now));
-                    }
-                    if let Some(known) = self.procs.get_mut(&proc) {
-                        known.credit += now;
-                        effects.push_back(Effect::Credit { proc, channel, bytes: now });
+                        self.owed.push_front((proc, channel, owed - now, cost));
+                    } else if let Some(known) = self.procs.get_mut(&proc) {
+                        known.credit += cost;
+                        effects.push_back(Effect::Credit { proc, channel, bytes: cost });
                     }
                 }
             }

@@ -68,7 +68,7 @@ fn a_slow_user_slows_the_ranks() {
 
 fn what_a_dead_rank_wrote_still_arrives() {
     // More than the credit, less than a pipe holds: the rank is long gone when the last of it is read.
-    with_node(Script { window: 100, ..Script::default() }, async |node, _| {
+    with_node(Script { window: 300, ..Script::default() }, async |node, _| {
         for seen in run(node, shell(8, "head -c 50000 /dev/zero; exit 4"), StdinSource::Empty).await {
             assert_eq!((seen.code(), seen.stdout.len()), (4, 50_000));
         }
