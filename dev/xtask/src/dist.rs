@@ -1,6 +1,8 @@
-//! `cargo xtask dist`: what goes to a machine that only uses us, as a tree below `target/dist` and as an archive of it.
+//! `cargo xtask dist`: what goes to a machine that only uses us, as a tree below `target/dist`, as an archive of it, and as
+//! Debian packages.
 //!
-//! Man pages and completions come from `px` itself, so they are those of the binary beside them.
+//! Man pages and completions come from `px` itself, so they are those of the binary beside them. The library's `pmix.pc` finds
+//! the tree from where it stands, so the tree can be put anywhere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,10 +12,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::{cargo, run as execute};
+use crate::debian;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     ensure!(args.is_empty(), "dist takes no arguments");
     cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
+    cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
     let target = crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
     let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let tree = target.join("dist").join(&name);
@@ -50,21 +54,51 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         copy(&page, &docs.join("guide").join(page.file_name().unwrap_or_default()))?;
     }
 
+    library(&target.join("release/libpmix.so"), &tree)?;
+
     let archive = target.join("dist").join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf"]);
     execute(tar.arg(&archive).arg("-C").arg(target.join("dist")).arg(&name))?;
     println!("{}\n{}", tree.display(), archive.display());
-    Ok(())
+    debian::packages(&tree, &target.join("dist"))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// The shared library under its names, the headers, and what `pkg-config` says of them.
+fn library(built: &Path, tree: &Path) -> Result<()> {
+    let lib = tree.join("lib");
+    copy(built, &lib.join("libpmix.so.2"))?;
+    execute(Command::new("strip").arg("--strip-unneeded").arg(lib.join("libpmix.so.2")))?;
+    symlink("libpmix.so.2", lib.join("libpmix.so")).context("linking libpmix.so")?;
+    for header in fs::read_dir(crate::root().join("lib/libpmix/include")).context("reading the headers")? {
+        let header = header?.path();
+        copy(&header, &tree.join("include").join(header.file_name().unwrap_or_default()))?;
+    }
+    let description = lib.join("pkgconfig/pmix.pc");
+    make_parent(&description)?;
+    fs::write(&description, PKG_CONFIG).with_context(|| format!("writing {}", description.display()))
+}
+
+/// The release is that of the interface: programs ask for at least the one they were written for.
+const PKG_CONFIG: &str = "\
+prefix=${pcfiledir}/../..
+libdir=${prefix}/lib
+includedir=${prefix}/include
+
+Name: pmix
+Description: Process Management Interface for Exascale, by Phalanx
+Version: 6.1.0
+Libs: -L${libdir} -lpmix
+Cflags: -I${includedir}
+";
+
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     make_parent(to)?;
     fs::copy(from, to).with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
     Ok(())
 }
 
-fn make_parent(path: &Path) -> Result<()> {
+pub(crate) fn make_parent(path: &Path) -> Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))
 }

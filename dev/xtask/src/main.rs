@@ -6,6 +6,7 @@
 mod bench;
 mod cargo;
 mod ci;
+mod debian;
 mod deps;
 mod dist;
 mod r#gen;
@@ -47,7 +48,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "dist",
         usage: "dist",
-        summary: "put together what is installed: px, man pages, completions, the guide",
+        summary: "put together what is installed: px, library, headers, man pages, completions, the guide; and Debian packages",
         run: dist::run,
     },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },

@@ -1,0 +1,63 @@
+//! Debian packages of the installed tree: `phalanx`, which has a prefix of its own and stands beside Debian's libpmix, and
+//! `phalanx-libpmix`, which puts our library where programs of Debian look first.
+//!
+//! The second one needs no file of Debian's package to go away: it adds a directory to the dynamic linker's search.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::cargo::run as execute;
+use crate::dist::make_parent;
+
+pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
+    let root = into.join("debian/phalanx");
+    begin(&root)?;
+    make_parent(&root.join(PREFIX))?;
+    execute(Command::new("cp").arg("-a").arg(tree).arg(root.join(PREFIX)))?;
+    fs::create_dir_all(root.join("usr/bin"))?;
+    std::os::unix::fs::symlink(format!("/{PREFIX}/bin/px"), root.join("usr/bin/px")).context("linking px")?;
+    build(&root, into, "phalanx", "libc6", "PMIx launcher, tools, library and headers, in /opt/phalanx")?;
+
+    let root = into.join("debian/phalanx-libpmix");
+    begin(&root)?;
+    // The linker reads these in order of their names, before its own directories.
+    let search = root.join("etc/ld.so.conf.d/00-phalanx-libpmix.conf");
+    make_parent(&search)?;
+    fs::write(&search, format!("/{PREFIX}/lib\n"))?;
+    let trigger = root.join("DEBIAN/triggers");
+    make_parent(&trigger)?;
+    fs::write(&trigger, "activate-noawait ldconfig\n")?;
+    build(&root, into, "phalanx-libpmix", "phalanx", "Makes programs use the PMIx library of phalanx")
+}
+
+fn begin(root: &Path) -> Result<()> {
+    if root.exists() {
+        fs::remove_dir_all(root).with_context(|| format!("removing {}", root.display()))?;
+    }
+    fs::create_dir_all(root).with_context(|| format!("making {}", root.display()))
+}
+
+fn build(root: &Path, into: &Path, name: &str, depends: &str, what: &str) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    let control = root.join("DEBIAN/control");
+    make_parent(&control)?;
+    let text = format!(
+        "Package: {name}\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: Phalanx <phalanx@localhost>\n\
+         Depends: {depends}\nSection: net\nPriority: optional\nDescription: {what}\n"
+    );
+    fs::write(&control, text).with_context(|| format!("writing {}", control.display()))?;
+    let package = into.join(format!("{name}_{version}_{architecture}.deb"));
+    execute(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(root).arg(&package))?;
+    println!("{}", package.display());
+    Ok(())
+}
+
+const PREFIX: &str = "opt/phalanx";
