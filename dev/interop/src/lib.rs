@@ -14,12 +14,14 @@ mod job;
 pub mod mpi_programs;
 mod outcome;
 mod program;
+mod slurm;
 mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, wheel};
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
+pub use slurm::{Slurm, Whose, debians_libpmix_copied};
 pub use watch::{children_of, eventually, host, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.

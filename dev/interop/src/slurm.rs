@@ -1,0 +1,232 @@
+//! A Slurm of a few nodes on this one machine: its controller and one slurmd per node, for as long as the test runs.
+//!
+//! No accounting, no cgroups, no authentication: nobody but this test talks to it. Slurm's plugin opens libpmix by an absolute
+//! path, so a node gets ours by a bind mount in a mount namespace of its own. Everything is below one temporary directory.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::install::{debian_dir, debian_file};
+use crate::job::{Job, new_directory};
+use crate::watch::{host, survivors};
+use crate::{Library, libpmix};
+
+/// Whose libpmix the slurmstepd of a node uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    Debians,
+    Ours,
+}
+
+/// A running Slurm with nodes `n1`, `n2` ...
+pub struct Slurm {
+    dir: TempDir,
+    daemons: Vec<Child>,
+    mark: String,
+}
+
+impl Slurm {
+    /// Starts one node per entry, and waits until they are ready for work.
+    #[track_caller]
+    pub fn start(nodes: &[Whose]) -> Slurm {
+        assert!(rustix::process::geteuid().is_root(), "slurmd and mount namespaces need root");
+        let dir = new_directory();
+        let mark = format!("PHALANX_TEST_SLURM={}", dir.path().display());
+        let mut slurm = Slurm { dir, daemons: Vec::new(), mark };
+        slurm.configure(nodes.len());
+        let controller = debian_file("/usr/sbin/slurmctld", "slurmctld");
+        slurm.daemon("slurmctld", vec![controller.into(), "-D".into()]);
+        for (number, whose) in (1..).zip(nodes) {
+            let name = format!("n{number}");
+            let slurmd = debian_file("/usr/sbin/slurmd", "slurmd");
+            let mut command = if *whose == Whose::Ours { in_a_namespace_with_ours() } else { Vec::new() };
+            command.extend([slurmd.into(), "-D".into(), "-N".into(), name.clone().into()]);
+            slurm.daemon(&name, command);
+        }
+        slurm.until_idle(nodes.len());
+        slurm
+    }
+
+    /// A job of this Slurm: `srun --mpi=pmix` with these arguments.
+    pub fn srun(&self, arguments: &[&str]) -> Job {
+        let srun = debian_file("/usr/bin/srun", "slurm-client");
+        let job = Job::new(srun).env("SLURM_CONF", self.configuration()).arg("--mpi=pmix").args(arguments);
+        // Open MPI names shared memory by the machine, on which these nodes are all one, and crashes: no shared memory. It
+        // leaves the loopback interface out unless it is told.
+        job.with(Library::OpenMpi4)
+            .env("OMPI_MCA_btl", "self,tcp")
+            .env("OMPI_MCA_btl_tcp_if_include", "lo")
+            .deadline(90)
+    }
+
+    /// What the daemons have to say, for a test that has failed.
+    pub fn logs(&self) -> String {
+        let mut all = String::new();
+        for entry in fs::read_dir(self.dir.path().join("log")).into_iter().flatten().flatten() {
+            let text = fs::read(entry.path()).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            let tail: Vec<&str> = text.lines().rev().take(60).collect();
+            let tail: Vec<&str> = tail.into_iter().rev().collect();
+            all.push_str(&format!("--- {}\n{}\n", entry.path().display(), tail.join("\n")));
+        }
+        all
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.dir.path().join("slurm.conf")
+    }
+
+    fn configure(&self, nodes: usize) {
+        let root = self.dir.path();
+        for directory in ["state", "spool", "log", "run"] {
+            fs::create_dir(root.join(directory)).expect("making a directory for Slurm");
+        }
+        let plugins = debian_dir("slurm-wlm", "slurm-wlm-basic-plugins");
+        let ports = free_ports(nodes + 1);
+        let (host, dir, plugins) = (host(), root.display(), plugins.display());
+        let controller_port = ports[0];
+        // Without `%n` in them, the directories of two nodes would be one.
+        let mut text = format!(
+            "ClusterName=phalanx\n\
+             SlurmctldHost={host}(127.0.0.1)\n\
+             SlurmctldPort={controller_port}\n\
+             SlurmUser=root\n\
+             SlurmdUser=root\n\
+             AuthType=auth/none\n\
+             CredType=cred/none\n\
+             ProctrackType=proctrack/linuxproc\n\
+             TaskPlugin=task/none\n\
+             SwitchType=switch/none\n\
+             MpiDefault=none\n\
+             SelectType=select/cons_tres\n\
+             SelectTypeParameters=CR_CPU\n\
+             SchedulerType=sched/builtin\n\
+             JobAcctGatherType=jobacct_gather/none\n\
+             AccountingStorageType=accounting_storage/none\n\
+             ReturnToService=2\n\
+             InactiveLimit=0\n\
+             SlurmdTimeout=300\n\
+             SlurmdParameters=config_overrides\n\
+             SlurmdDebug=debug\n\
+             PluginDir={plugins}\n\
+             StateSaveLocation={dir}/state\n\
+             SlurmdSpoolDir={dir}/spool/%n\n\
+             TmpFS={dir}/tmp-%n\n\
+             SlurmctldPidFile={dir}/run/slurmctld.pid\n\
+             SlurmdPidFile={dir}/run/slurmd.%n.pid\n\
+             SlurmctldLogFile={dir}/log/slurmctld.log\n\
+             SlurmdLogFile={dir}/log/slurmd.%n.log\n"
+        );
+        for (number, port) in (1..).zip(&ports[1..]) {
+            fs::create_dir(root.join(format!("tmp-n{number}"))).expect("making a directory for a node");
+            text.push_str(&format!(
+                "NodeName=n{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=16 RealMemory=100 \
+                 State=UNKNOWN\n"
+            ));
+        }
+        text.push_str(
+            "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES\n",
+        );
+        fs::write(self.configuration(), text).expect("writing slurm.conf");
+    }
+
+    /// Starts one of Slurm's processes. It does not outlive this thread, should that be killed.
+    fn daemon(&mut self, name: &str, arguments: Vec<OsString>) {
+        let mut command = Command::new(debian_file("/usr/bin/setpriv", "util-linux"));
+        command.args(["--pdeathsig", "KILL"]).args(arguments);
+        let output =
+            File::create(self.dir.path().join(format!("log/{name}.out"))).expect("making a log file");
+        let errors = output.try_clone().expect("making a log file");
+        let (variable, value) = self.mark.split_once('=').unwrap_or_default();
+        command
+            .env("SLURM_CONF", self.configuration())
+            .env(variable, value)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .process_group(0);
+        self.daemons.push(command.spawn().unwrap_or_else(|error| panic!("starting {command:?}: {error}")));
+    }
+
+    #[track_caller]
+    fn until_idle(&self, nodes: usize) {
+        let sinfo = debian_file("/usr/bin/sinfo", "slurm-client");
+        let began = Instant::now();
+        loop {
+            let answer = Command::new(sinfo)
+                .env("SLURM_CONF", self.configuration())
+                .args(["--noheader", "--format=%T %D"])
+                .output()
+                .expect("running sinfo");
+            if String::from_utf8_lossy(&answer.stdout).trim() == format!("idle {nodes}") {
+                return;
+            }
+            let late = began.elapsed() > Duration::from_secs(90);
+            assert!(!late, "Slurm does not get ready: {answer:?}\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Slurm {
+    /// Nothing is left of it, whatever became of its jobs.
+    fn drop(&mut self) {
+        for daemon in self.daemons.iter().rev() {
+            let _ = kill_process(Pid::from_child(daemon), Signal::TERM);
+        }
+        let began = Instant::now();
+        for daemon in &mut self.daemons {
+            while matches!(daemon.try_wait(), Ok(None)) && began.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        // A slurmstepd outlives its slurmd, and a daemon that hangs is not asked twice.
+        for (pid, _) in survivors(&self.mark) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        for daemon in &mut self.daemons {
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// What runs the rest of a command in a mount namespace that has our library where Debian's is.
+fn in_a_namespace_with_ours() -> Vec<OsString> {
+    let ours = fs::canonicalize(libpmix().join("libpmix.so.2")).expect("finding our libpmix");
+    let unshare = debian_file("/usr/bin/unshare", "util-linux");
+    let mut command: Vec<OsString> = vec![unshare.into()];
+    command.extend(["--mount", "--propagation", "private", "/bin/sh", "-c"].map(OsString::from));
+    command.extend(["mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"", "sh"].map(OsString::from));
+    command.extend([ours.into_os_string(), debian_libpmix().into_os_string()]);
+    command
+}
+
+/// The file that Debian's libpmix is, behind its links.
+fn debian_libpmix() -> PathBuf {
+    let link = debian_dir("pmix2", "libpmix2").join("lib/libpmix.so.2");
+    fs::canonicalize(link).expect("finding Debian's libpmix")
+}
+
+/// A directory with Debian's libpmix, for ranks on nodes where ours stands in its place. It must be asked for outside of
+/// such a namespace.
+pub fn debians_libpmix_copied(to: &Path) -> &Path {
+    fs::copy(debian_libpmix(), to.join("libpmix.so.2")).expect("copying Debian's libpmix");
+    to
+}
+
+/// Ports that nobody uses at the moment.
+fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("finding a free port")).collect();
+    listeners.iter().map(|it| it.local_addr().expect("the port of a listener").port()).collect()
+}

@@ -1,0 +1,95 @@
+//! Ranks under Slurm 22.05, with Debian's libpmix, with ours, and with both in one job.
+//!
+//! Slurm's own processes load the library as well: each slurmstepd is the PMIx server of its node.
+
+use phalanx_interop::{
+    Job, Library::OpenMpi4, Outcome, Slurm, Whose, debians_libpmix_copied, host, libpmix, mpi, new_directory,
+    pmix,
+};
+
+const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
+const THEIRS: &str = "OpenPMIx 4.2";
+
+/// The control: what works without us.
+#[test]
+fn debians_library_everywhere() {
+    let slurm = Slurm::start(&[Whose::Debians; 4]);
+    everything(&slurm, "", &[THEIRS; 8]);
+}
+
+#[test]
+fn ours_in_every_slurmstepd_and_in_the_ranks() {
+    let slurm = Slurm::start(&[Whose::Ours; 4]);
+    everything(&slurm, "", &[OURS; 8]);
+}
+
+#[test]
+fn ours_in_every_slurmstepd_and_debians_in_the_ranks() {
+    let slurm = Slurm::start(&[Whose::Ours; 4]);
+    let directory = new_directory();
+    let path = debians_libpmix_copied(directory.path()).display().to_string();
+    everything(&slurm, &path, &[THEIRS; 8]);
+}
+
+#[test]
+fn debians_in_every_slurmstepd_and_ours_in_the_ranks() {
+    let slurm = Slurm::start(&[Whose::Debians; 4]);
+    everything(&slurm, &libpmix().display().to_string(), &[OURS; 8]);
+}
+
+/// What the ranks of one node commit, those of the others get, whoever their servers are.
+#[test]
+fn both_in_one_job() {
+    let slurm = Slurm::start(&[Whose::Ours, Whose::Debians, Whose::Ours, Whose::Debians]);
+    // Two ranks on each node, in order.
+    let spread = ["-N", "4", "-n", "8", "--ntasks-per-node=2"];
+    let whose = [OURS, OURS, THEIRS, THEIRS, OURS, OURS, THEIRS, THEIRS];
+    versions(&slurm, &slurm.srun(&spread).arg(pmix("version")).run(), &whose);
+    programs(&slurm, &spread, "", 8);
+}
+
+fn everything(slurm: &Slurm, library: &str, whose: &[&str; 8]) {
+    for (arguments, ranks) in [(&["-N", "1", "-n", "4"][..], 4), (&["-N", "4", "-n", "8"], 8)] {
+        let outcome = on(slurm.srun(arguments), library).arg(pmix("version")).run();
+        versions(slurm, &outcome, &whose[..ranks as usize]);
+        programs(slurm, arguments, library, ranks);
+    }
+}
+
+fn programs(slurm: &Slurm, arguments: &[&str], library: &str, ranks: u32) {
+    let run = |program: &str, more: &[&str]| {
+        let job = on(slurm.srun(arguments), library).arg(mpi(OpenMpi4, program)).args(more);
+        checked(slurm, job.run())
+    };
+    let hello = run("hello", &[&ranks.to_string()]);
+    hello.expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
+    let token = 10 * ranks;
+    run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
+    let line = |rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong");
+    run("allreduce", &[]).expect_lines((0..ranks).map(line));
+    let exchange = on(slurm.srun(arguments), library).arg(pmix("exchange")).run();
+    let line = |rank| format!("rank {rank} of {ranks}: everybody's values are right");
+    checked(slurm, exchange).expect_lines((0..ranks).map(line));
+}
+
+/// The library that the ranks load, if it is not the one that stands where Debian's does on their node.
+fn on(job: Job, library: &str) -> Job {
+    if library.is_empty() { job } else { job.env("LD_LIBRARY_PATH", library) }
+}
+
+fn versions(slurm: &Slurm, outcome: &Outcome, whose: &[&str]) {
+    let outcome = checked(slurm, outcome.clone());
+    let ranks = whose.len();
+    let mut lines: Vec<&str> = outcome.stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines.len(), ranks, "{outcome}");
+    for (rank, (line, whose)) in lines.iter().zip(whose).enumerate() {
+        assert!(line.starts_with(&format!("rank {rank} of {ranks}: {whose}")), "{outcome}");
+    }
+}
+
+fn checked(slurm: &Slurm, outcome: Outcome) -> Outcome {
+    let ended_well = outcome.ended == phalanx_interop::Ended::Code(0);
+    assert!(ended_well, "{outcome}\n{}", slurm.logs());
+    outcome
+}
