@@ -369,6 +369,7 @@ static pmix_status_t notify_event(pmix_status_t code, const pmix_proc_t *source,
 {
     (void) info;
     (void) ninfo;
+    CHECK("notify_event", strcmp(source->nspace, "elsewhere") != 0, "what came from there came back");
     if (is_client(source)) {
         CHECK("notify_event", code == PMIX_EXTERNAL_ERR_BASE - 5, "code %d", code);
         CHECK("notify_event", range == PMIX_RANGE_NAMESPACE, "range %u", range);
@@ -388,6 +389,24 @@ static struct later greeting(const char *key, const char *text, void *callback, 
     return l;
 }
 
+static void ignore(pmix_status_t status, void *cbdata)
+{
+    (void) cbdata;
+    CHECK("Notify_event", status == PMIX_SUCCESS, "%d", status);
+}
+
+/* Somebody elsewhere has raised an event: it is for those here, and must not come back. */
+static void answer_after_event(struct later *l)
+{
+    pmix_status_t status;
+    pmix_proc_t elsewhere;
+
+    PMIX_LOAD_PROCID(&elsewhere, "elsewhere", 4);
+    status = PMIx_Notify_event(PMIX_EXTERNAL_ERR_BASE - 8, &elsewhere, PMIX_RANGE_SESSION, NULL, 0, ignore, NULL);
+    CHECK("Notify_event", status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED, "%d", status);
+    answer_infos(l);
+}
+
 static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t n, pmix_info_cbfunc_t callback, void *cbdata)
 {
     /* 4.2 asks in the name of the server. */
@@ -395,7 +414,9 @@ static pmix_status_t query(pmix_proc_t *proc, pmix_query_t *queries, size_t n, p
     if (strcmp(queries[0].keys[0], "host.greeting") != 0)
         return PMIX_ERR_NOT_FOUND;
     ok("query");
-    return later(greeting("host.greeting", "welcome", callback, cbdata));
+    struct later answer = greeting("host.greeting", "welcome", (void *) callback, cbdata);
+    answer.answer = answer_after_event;
+    return later(answer);
 }
 
 static void tool_connected(pmix_info_t *info, size_t ninfo, pmix_tool_connection_cbfunc_t callback, void *cbdata)

@@ -6,19 +6,22 @@
 #include "check.h"
 #include <pmix_tool.h>
 
-static int events, printed, pushed;
+static int events, foreign, printed, pushed;
 
 static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                      pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
 {
     (void) reference;
-    (void) status;
-    (void) source;
+    if (status == PMIX_EXTERNAL_ERR_BASE - 8) {
+        CHECK(strcmp(source->nspace, "elsewhere") == 0 && source->rank == 4, "from %s.%u", source->nspace, source->rank);
+        __atomic_add_fetch(&foreign, 1, __ATOMIC_SEQ_CST);
+    }
     (void) info;
     (void) ninfo;
     (void) results;
     (void) nresults;
-    __atomic_add_fetch(&events, 1, __ATOMIC_SEQ_CST);
+    if (status != PMIX_EXTERNAL_ERR_BASE - 8)
+        __atomic_add_fetch(&events, 1, __ATOMIC_SEQ_CST);
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
@@ -93,7 +96,9 @@ static void inquiry(void)
     uint64_t nodes = 3;
     bool yes = true;
     pmix_proc_t target = process(0);
+    pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 8;
 
+    CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0, "registration");
     PMIX_QUERY_CONSTRUCT(&query);
     PMIX_ARGV_APPEND(status, query.keys, "host.greeting");
     OK(status);
@@ -101,6 +106,7 @@ static void inquiry(void)
     CHECK(count == 1 && strcmp(results[0].value.data.string, "welcome") == 0, "%zu results", count);
     PMIX_INFO_FREE(results, count);
     PMIX_QUERY_DESTRUCT(&query);
+    await(&foreign);
 
     PMIX_INFO_LOAD(&data, PMIX_LOG_STDERR, "to be logged", PMIX_STRING);
     OK(PMIx_Log(&data, 1, NULL, 0));

@@ -11,10 +11,12 @@ use pmix::{ClientCall, ClientReturn, Event, EventDone, HandlerId, Info, Verdict}
 
 use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, Code, caught, exported};
-use crate::instance::instance;
+use crate::instance::{instance, told};
 use crate::layout::*;
 use crate::pointer::{Data, Opaque, Ptr};
 use crate::release::free_array;
+use crate::role::Role;
+use crate::server::register::ending;
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_event_notification_cbfunc_fn_t`
@@ -92,14 +94,25 @@ exported! {
         instance.client.forget_event_handler(id).map_err(|error| error.status())
     }
 
-    /// Only servers speak for others: whoever is named as the source, it is this process.
+    /// Only servers speak for others: in other processes, whoever is named as the source, it is this one. What a server
+    /// raises is for those here, and not handed back to its host.
     fn PMIx_Notify_event(
         code: i32, source: Ptr<pmix_proc_t>, range: u8, info: Ptr<pmix_info_t>, ninfo: usize, callback: OpCallback,
         cbdata: Ptr<Opaque>,
     ) -> Code {
-        let _ = source;
-        instance()?;
+        let instance = instance()?;
         let info = from_c::infos(info, ninfo)?;
+        if let Role::Server(serving) = &instance.client {
+            let source = match source.read().map(|c| from_c::proc(&c)).transpose()? {
+                Some(source) if !source.nspace.is_none() => source,
+                _ => instance.client.proc().clone(),
+            };
+            let event = Event { code: Status(code), source, range: Range(range), info };
+            return match callback {
+                Some(callback) => serving.server.notify_then(event, ending(callback, cbdata)).map_err(told),
+                None => serving.server.notify(event).map_err(told),
+            };
+        }
         done_or_then(ClientCall::Notify { code: Status(code), range: Range(range), info }, callback, cbdata)
     }
 }

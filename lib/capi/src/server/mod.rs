@@ -8,7 +8,7 @@ mod iof;
 mod job;
 pub(crate) mod module;
 mod pset;
-mod register;
+pub(crate) mod register;
 pub(crate) mod serving;
 mod setup;
 mod upcalls;

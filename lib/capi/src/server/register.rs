@@ -111,7 +111,7 @@ fn deregister_nspace(nspace: Ptr<u8>, callback: OpCallback, cbdata: Ptr<Opaque>)
 type Callback = extern "C" fn(i32, Ptr<Opaque>);
 
 /// Tells the host's callback how it went.
-pub(super) fn ending(
+pub(crate) fn ending(
     callback: Callback,
     cbdata: Ptr<Opaque>,
 ) -> impl FnOnce(Result<(), Error>) + Send + 'static {
