@@ -38,7 +38,12 @@ pub(super) fn done_or_then(
     callback: OpCallback,
     cbdata: Ptr<Opaque>,
 ) -> Result<(), Status> {
-    if callback.is_some() { done_then(call, callback, cbdata) } else { done(call) }
+    match callback {
+        Some(_) => done_then(call, callback, cbdata),
+        // Inside of a callback nobody can wait, and programs raise events there.
+        None if instance()?.client.is_progress_thread() => submit(call, |_| {}),
+        None => done(call),
+    }
 }
 
 /// Makes a call that ends in infos, and hands an array of them to the program.
