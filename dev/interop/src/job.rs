@@ -262,6 +262,18 @@ pub fn px_binary() -> &'static Path {
     })
 }
 
+/// The example of this name of our native library, built now.
+pub fn rust_tool(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--locked", "--package", "pmix", "--examples"]);
+        let status = build.current_dir(workspace()).status().expect("running cargo");
+        assert!(status.success(), "building the examples of the native library failed");
+    });
+    target().join("debug/examples").join(name)
+}
+
 /// The directory of the `libpmix.so.2` of this workspace, built now.
 pub fn libpmix() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();

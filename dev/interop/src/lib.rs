@@ -18,7 +18,7 @@ mod slurm;
 mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, wheel};
-pub use job::{Job, Running, libpmix, new_directory, px, px_binary, workspace};
+pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};

@@ -14,9 +14,11 @@ mod registry;
 mod request;
 mod setup;
 
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use phalanx_core::{
     ClientCall, DeliveryId, HandlerId, ModexForm, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
@@ -24,11 +26,13 @@ use phalanx_core::{
 };
 use phalanx_spec::Status;
 use phalanx_wire::ProcId;
+use phalanx_wire::uri::ServerUri;
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::engine::{Engine, Explanation, Listener, Role, Setup};
 use crate::error::Error;
+use crate::rendezvous::{Announcement, Mode, Notice};
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
@@ -45,6 +49,8 @@ pub struct Server {
     store: Arc<Store>,
     pid: u32,
     handlers: AtomicU64,
+    /// The files by which tools find it, until it ends.
+    announcement: Mutex<Option<Announcement>>,
 }
 
 impl Server {
@@ -66,6 +72,8 @@ impl Server {
             modex: ModexForm::OpenPmix,
             seed,
         };
+        // Before anything is started that would have to be ended again.
+        let announcement = announce(&options, &config, listener.address())?;
         let machine = ServerProcess::new(config.clone(), getegid().as_raw());
         let store = machine.store();
         let mut host = host;
@@ -82,6 +90,7 @@ impl Server {
             store,
             pid: process::id(),
             handlers: AtomicU64::new(0),
+            announcement: Mutex::new(announcement),
         })
     }
 
@@ -121,6 +130,7 @@ impl Server {
     /// Ends like [`finalize`](Server::finalize) for all who share it; later calls are refused.
     pub fn close(&self) {
         if self.check_pid().is_ok() {
+            drop(self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take());
             self.engine.stop();
         }
     }
@@ -169,6 +179,32 @@ impl Server {
     fn check_pid(&self) -> Result<(), Error> {
         if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
     }
+}
+
+/// Lets tools find the server, as far as the options want it.
+fn announce(
+    options: &ServerOptions,
+    config: &ServerConfig,
+    address: SocketAddr,
+) -> Result<Option<Announcement>, Error> {
+    let dir = |wanted: bool, dir: &str| wanted.then(|| dir.into());
+    let notice = Notice {
+        uri: ServerUri { server: config.identity.clone(), address },
+        version: phalanx_core::server::VERSION.to_owned(),
+        hostname: config.hostname.clone(),
+        mode: Mode { bits: options.mode.unwrap_or(Mode::default().bits), gid: None },
+        system_dir: dir(options.system_support, &config.system_tmpdir),
+        server_dir: dir(options.tool_support && !options.system_support, &config.server_tmpdir),
+        file: options.rendezvous_file.clone(),
+    };
+    if notice.system_dir.is_none() && notice.server_dir.is_none() && notice.file.is_none() {
+        return Ok(None);
+    }
+    if let Some(dir) = &notice.server_dir {
+        // A host may name a directory that is still to be made. If it cannot be, writing says so.
+        let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    }
+    Announcement::make(&notice).map(Some)
 }
 
 impl Role for ServerProcess {

@@ -1,5 +1,7 @@
 //! How a server presents itself, in the terms of `PMIx_server_init`.
 
+use std::path::PathBuf;
+
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Value};
 
@@ -17,8 +19,14 @@ pub struct ServerOptions {
     pub server_tmpdir: Option<String>,
     /// The top directory for files of the whole node (`pmix.sys.tmpdir`); by default `TMPDIR`, or `/tmp`.
     pub system_tmpdir: Option<String>,
-    /// Whether tools may connect (`pmix.srvr.tool`).
+    /// Whether tools may connect (`pmix.srvr.tool`); they find the server by files in `server_tmpdir`.
     pub tool_support: bool,
+    /// Whether this is the one system server of the machine (`pmix.srvr.sys`), with a file in `system_tmpdir`.
+    pub system_support: bool,
+    /// Where somebody waits for this server's address (`pmix.tool.lncrnd`, or what the environment says).
+    pub rendezvous_file: Option<PathBuf>,
+    /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only.
+    pub mode: Option<u32>,
     pub drive: Drive,
 }
 
@@ -38,6 +46,12 @@ impl ServerOptions {
                 keys::SERVER_TMPDIR => options.server_tmpdir = Some(text()?),
                 keys::SYSTEM_TMPDIR => options.system_tmpdir = Some(text()?),
                 keys::SERVER_TOOL_SUPPORT => options.tool_support = info.value.is_true(),
+                keys::SERVER_SYSTEM_SUPPORT => options.system_support = info.value.is_true(),
+                keys::LAUNCHER_RENDEZVOUS_FILE => options.rendezvous_file = Some(text()?.into()),
+                keys::SOCKET_MODE => {
+                    let bits = info.value.as_u32().filter(|bits| *bits <= 0o777);
+                    options.mode = Some(bits.ok_or_else(|| unfit(info))?);
+                }
                 keys::EXTERNAL_PROGRESS if info.value.is_true() => options.drive = Drive::Host,
                 _ if info.flags.contains(InfoFlags::REQUIRED) && !ATTRIBUTES.contains(&info.key.as_str()) => {
                     return Err(Error::Failed {
@@ -47,6 +61,12 @@ impl ServerOptions {
                 }
                 _ => {}
             }
+        }
+        if options.rendezvous_file.is_none() && options.tool_support {
+            let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
+            let named = variables.into_iter().find_map(std::env::var_os).map(PathBuf::from);
+            // One that exists names a server to connect to, not a place for us.
+            options.rendezvous_file = named.filter(|file| !file.exists());
         }
         options.identity = match (nspace, rank) {
             (None, None) => None,
@@ -84,7 +104,8 @@ impl ServerOptions {
 }
 
 fn own_nspace(hostname: &str) -> Result<Nspace, Error> {
-    let name = format!("pmix-server.{hostname}.{}", std::process::id());
+    // OpenPMIx ends the namespace of a server's address at the first dot.
+    let name = format!("pmix-server-{}-{}", hostname.replace('.', "-"), std::process::id());
     Nspace::new(&name).map_err(|reason| Error::Key { key: name, reason })
 }
 
@@ -110,5 +131,8 @@ pub const ATTRIBUTES: &[&str] = &[
     keys::SERVER_TMPDIR,
     keys::SYSTEM_TMPDIR,
     keys::SERVER_TOOL_SUPPORT,
+    keys::SERVER_SYSTEM_SUPPORT,
+    keys::LAUNCHER_RENDEZVOUS_FILE,
+    keys::SOCKET_MODE,
     keys::EXTERNAL_PROGRESS,
 ];

@@ -1,0 +1,240 @@
+//! Tools of ours, in Rust and in C on our `libpmix.so.2`: at `px run`, and at the launchers of others.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+
+use phalanx_interop::{
+    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, libpmix, new_directory,
+    pmix_tool, px, rust_tool, wheel,
+};
+use rustix::process::Signal;
+
+fn launcher() -> Running {
+    let running = px(["-n", "2", "sleep", "1000"]).start();
+    wait_for(&running);
+    running
+}
+
+fn wait_for(running: &Running) {
+    eventually("the launcher can be found", || !running_files(running.tmpdir()).is_empty());
+}
+
+/// The rendezvous files below a directory that are named after a pid or a namespace.
+fn running_files(tmpdir: &Path) -> Vec<std::path::PathBuf> {
+    let prefix = format!("pmix.{}.tool.", host());
+    let sessions = fs::read_dir(tmpdir).into_iter().flatten().flatten();
+    let files = sessions.flat_map(|session| fs::read_dir(session.path()).into_iter().flatten().flatten());
+    files
+        .filter(|file| file.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|file| file.path())
+        .collect()
+}
+
+/// Our tool in Rust, looking where `tmpdir` is.
+fn tool(tmpdir: &Path, arguments: &[&str]) -> Outcome {
+    Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir).deadline(60).run()
+}
+
+/// The tool in C, on our library.
+fn c_tool(tmpdir: &Path, arguments: &[&str]) -> Job {
+    Job::new(pmix_tool("attach"))
+        .args(arguments)
+        .env("TMPDIR", tmpdir)
+        .env("LD_LIBRARY_PATH", libpmix())
+        .deadline(60)
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left();
+}
+
+#[test]
+fn c_programs_have_several_servers_on_our_library() {
+    let (first, second) = (launcher(), launcher());
+    let name = |running: &Running| format!("px-{}-{}", host(), running.pid());
+    let (one, two) = (name(&first), name(&second));
+    let other = running_files(second.tmpdir());
+    let other = other.first().and_then(|file| file.to_str()).expect("a file");
+    let words = [
+        "pid",
+        &first.pid().to_string(),
+        "--",
+        "me",
+        "servers",
+        "attach",
+        "file",
+        other,
+        "servers",
+        "primary",
+        &two,
+        "servers",
+        "query",
+        "detach",
+        &two,
+        "query",
+        "servers",
+        "primary",
+        &one,
+        "query",
+    ];
+    let outcome = c_tool(first.tmpdir(), &words).run().expect_code(0);
+    let job = |running: &Running| format!("query PMIX_SUCCESS px-{}-{}@", host(), running.pid());
+    let expected = [
+        "init PMIX_SUCCESS",
+        &format!("me {one}-tool"),
+        &format!("servers PMIX_SUCCESS {one}"),
+        &format!("attach PMIX_SUCCESS {two}"),
+        &format!("servers PMIX_SUCCESS {one} {two}"),
+        "primary PMIX_SUCCESS",
+        &format!("servers PMIX_SUCCESS {two} {one}"),
+        &job(&second),
+        "detach PMIX_SUCCESS",
+        "query PMIX_ERR_UNREACH",
+        &format!("servers PMIX_SUCCESS {one}"),
+        "primary PMIX_SUCCESS",
+        &job(&first),
+        "finalize PMIX_SUCCESS",
+    ];
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{outcome}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{line:?} does not begin with {expected:?}\n{outcome}");
+    }
+    end(first);
+    end(second);
+}
+
+#[test]
+fn a_server_that_dies_is_told_and_reached_no_more() {
+    let launcher = launcher();
+    let place = new_directory();
+    let (pid, tmpdir) = (launcher.pid().to_string(), launcher.tmpdir().to_owned());
+    let ready = place.path().join("ready");
+    let show = format!("touch {}", ready.display());
+    let words = ["pid", &pid, "--", "spawn", &show, "lost", "query"];
+    let tool = c_tool(&tmpdir, &words).start();
+    eventually("the tool is attached", || ready.exists());
+    launcher.signal(Signal::KILL);
+    let outcome = tool.wait().expect_code(0);
+    outcome.assert_line("lost PMIX_ERR_LOST_CONNECTION");
+    outcome.assert_line("query PMIX_ERR_UNREACH");
+    let _ = launcher.wait();
+}
+
+#[test]
+fn a_tool_that_finds_nobody_says_where_it_looked() {
+    let place = new_directory();
+    let (dir, host) = (place.path().display().to_string(), host());
+    let file = format!("{dir}/none");
+    let cases: [(&str, Vec<String>); 8] = [
+        (
+            "pmix.srvr.pidinfo=1",
+            vec![format!("looked for pmix.{host}.tool.1 below {dir}"), "no such file".into()],
+        ),
+        ("pmix.srv.nspace=gone", vec![format!("looked for pmix.{host}.tool.gone below {dir}")]),
+        ("pmix.cnct.sys", vec![format!("looked for pmix.sys.{host} in {dir}")]),
+        (
+            "pmix.srvr.tmpdir=/nowhere",
+            vec![format!("looked for pmix.{host}.tool* below /nowhere: there is no")],
+        ),
+        (&format!("pmix.tool.attach={file}"), vec![format!("the file {file}: No such file")]),
+        ("pmix.srvr.uri=nonsense", vec!["`nonsense` is not a server's address".into()]),
+        ("pmix.srvr.uri=a.0;tcp4://127.0.0.1:1", vec!["nobody accepts connections there".into()]),
+        ("pmix.tool.rank=3", vec!["a rank without PMIX_TOOL_NSPACE names nobody".into()]),
+    ];
+    for (directive, parts) in cases {
+        let outcome = tool(place.path(), &[directive, "pmix.tool.mretries=0", "--"]).expect_failure();
+        for part in parts {
+            assert!(outcome.stdout.contains(&part), "expected {part:?}\n{outcome}");
+        }
+    }
+    let both = tool(place.path(), &["pmix.srvr.uri=a", "pmix.tcp.uri=b", "--"]).expect_failure();
+    let _ = both.expect_stdout(&["pmix.tcp.uri", "only one of them can be given"]);
+    // Where it is not needed, none is.
+    let alone = tool(place.path(), &["pmix.tool.nocon", "--", "me", "servers"]).expect_code(0);
+    let _ = alone.expect_stdout(&[&format!("me tool-{host}-"), "servers \n"]);
+    let optional = ["pmix.cnct.sys", "pmix.tool.conopt", "pmix.tool.mretries=0", "--", "me"];
+    let _ = tool(place.path(), &optional).expect_code(0).expect_stdout(&[&format!("me tool-{host}-")]);
+}
+
+#[test]
+fn a_named_server_is_the_one_or_none() {
+    let launcher = launcher();
+    // The search would find it, but another one was named.
+    let outcome = tool(launcher.tmpdir(), &["pmix.srv.nspace=other", "pmix.tool.mretries=0", "--"]);
+    let _ = outcome.expect_failure().expect_stdout(&["tool.other"]);
+    // With the system server first, a search goes on.
+    let _ = tool(launcher.tmpdir(), &["pmix.cnct.sys.first", "--", "query"])
+        .expect_code(0)
+        .expect_stdout(&["query SUCCESS"]);
+    let available = tool(launcher.tmpdir(), &["pmix.tool.nocon", "--", "available"]).expect_code(0);
+    let _ = available.expect_stdout(&[&format!("px-{}-{}", host(), launcher.pid()), "pmix.srv.arr"]);
+    end(launcher);
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_with_the_reason() {
+    let launcher = launcher();
+    let place = new_directory();
+    let ready = place.path().join("ready");
+    let show = format!("touch {}", ready.display());
+    let named = ["self", "our-tool", "rank", "0", "--", "spawn", &show, "wait"];
+    let first = c_tool(launcher.tmpdir(), &named).start();
+    eventually("the first is attached", || ready.exists());
+    let second = tool(launcher.tmpdir(), &["pmix.tool.nspace=our-tool", "--"]).expect_failure();
+    let _ = second.expect_stdout(&["the server refused: PMIX_ERR_NO_PERMISSIONS", "a name of its own"]);
+    first.signal(Signal::KILL);
+    let _ = first.wait();
+    eventually("the name is free", || {
+        tool(launcher.tmpdir(), &["pmix.tool.nspace=our-tool", "--"]).stdout.contains("init SUCCESS")
+    });
+    end(launcher);
+}
+
+#[test]
+fn our_tools_attach_to_prterun_of_open_mpi_5() {
+    let mpirun = Job::new(wheel().root.join("bin/mpirun"))
+        .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sleep", "1000"])
+        .with(OpenMpi5)
+        .start();
+    wait_for(&mpirun);
+    let pid = mpirun.pid();
+    for way in [Some(format!("pmix.srvr.pidinfo={pid}")), None] {
+        let mut words: Vec<&str> = way.iter().map(String::as_str).collect();
+        let nspace = format!("prterun-{}-{pid}@1", host());
+        words.extend(["--", "me", "query", "table", &nspace]);
+        let outcome = tool(mpirun.tmpdir(), &words).expect_code(0);
+        let _ = outcome.expect_stdout(&[
+            &format!("me prterun-{}-{pid}@", host()),
+            "query SUCCESS",
+            &nspace,
+            "PMIX_PROC_STATE_RUNNING",
+        ]);
+    }
+    let in_c = c_tool(mpirun.tmpdir(), &["pid", &pid.to_string(), "--", "query"]).run().expect_code(0);
+    let _ = in_c.expect_stdout(&["init PMIX_SUCCESS", "query PMIX_SUCCESS prterun-"]);
+    mpirun.signal(Signal::TERM);
+    let _ = mpirun.wait();
+}
+
+/// Debian's mpirun 4.1 has no hook for tools: its libpmix refuses them, and then it crashes, whoever's tool it was.
+#[test]
+fn mpirun_4_refuses_tools_and_ours_say_so() {
+    let place = new_directory();
+    let file = place.path().join("uri");
+    let script =
+        format!("echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
+    let mpirun = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
+        .args(["--allow-run-as-root", "--oversubscribe", "-n", "1", "sh", "-c", &script])
+        .start();
+    eventually("the rank has told its server's address", || file.exists());
+    let uri = fs::read_to_string(&file).expect("readable");
+    let outcome = tool(mpirun.tmpdir(), &[&format!("pmix.srvr.uri={}", uri.trim()), "--"]).expect_failure();
+    let _ = outcome.expect_stdout(&["the server refused: PMIX_ERR_NOT_SUPPORTED", "it serves no tools"]);
+    mpirun.signal(Signal::KILL);
+    let _ = mpirun.wait();
+}
