@@ -49,8 +49,8 @@ pub use tool::Tool;
 pub use topology::{device_distances, process_cpus, thread_cpus, topology};
 
 pub use phalanx_core::{
-    AttachedServer, ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobInfo, Lookup,
-    LookupRequest, Time, Verdict, Waiting,
+    AttachedServer, ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobApp, JobInfo,
+    JobNode, JobProc, Lookup, LookupRequest, Time, Verdict, Waiting,
 };
 pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_topo::{CpuSet, Topology};

@@ -1,0 +1,102 @@
+//! A launcher in a hundred lines: starts copies of a program as one job on this node, and is their PMIx server.
+//!
+//! `cargo run --example host -- 4 target/debug/examples/ring`
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::process::{Command, ExitCode};
+
+use pmix::server::{AbortRequest, LookupRequested, PublishRequest};
+use pmix::{
+    Done, Host, Info, JobApp, JobInfo, JobNode, JobProc, Key, Kval, Nspace, Pdata, ProcId, Rank, Server,
+    ServerOptions, Status, Value, keys,
+};
+
+/// What this resource manager can do: values that are published are found again. All else is refused, and the ranks are told.
+#[derive(Default)]
+struct SmallHost {
+    published: BTreeMap<Key, (ProcId, Value)>,
+}
+
+impl Host for SmallHost {
+    fn abort(&mut self, request: AbortRequest, done: Done<()>) {
+        eprintln!("host: {} aborts: {}", request.from, request.message);
+        done.complete(());
+        std::process::exit(request.status.0);
+    }
+
+    fn publish(&mut self, request: PublishRequest, done: Done<()>) {
+        for Info { key, value, .. } in request.data {
+            self.published.insert(key, (request.from.clone(), value));
+        }
+        done.complete(());
+    }
+
+    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+        let found = request.keys.into_iter().filter_map(|key| {
+            let (proc, value) = self.published.get(&key)?.clone();
+            Some(Pdata { proc, key, value })
+        });
+        let found: Vec<Pdata> = found.collect();
+        // An answer may also be given later, from any thread: `done` can be kept.
+        if found.is_empty() { done.refuse(Status::ERR_NOT_FOUND) } else { done.complete(found) }
+    }
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let usage = "usage: host RANKS PROGRAM [ARGUMENT...]";
+    let size: u32 = arguments.next().ok_or(usage)?.parse()?;
+    let program = arguments.next().ok_or(usage)?;
+    let arguments: Vec<String> = arguments.collect();
+
+    let server = Server::start(ServerOptions::default(), SmallHost::default())?;
+    let nspace = Nspace::new(&format!("example.{}", std::process::id()))?;
+    server.register_job(job(&nspace, size, server.hostname()))?;
+
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let mut ranks = Vec::new();
+    for rank in 0..size {
+        let proc = ProcId::new(&nspace, Rank(rank));
+        server.register_client(&proc, uid, gid)?;
+        let child = Command::new(&program).args(&arguments).envs(server.setup_fork(&proc)?).spawn()?;
+        ranks.push((proc, child));
+    }
+    let mut worst = ExitCode::SUCCESS;
+    for (proc, mut child) in ranks {
+        let status = child.wait()?;
+        if !status.success() {
+            eprintln!("host: {proc}: {status}");
+            worst = ExitCode::FAILURE;
+        }
+        // Whoever still waits for it is told.
+        server.deregister_client(&proc)?;
+    }
+    server.deregister_nspace(&nspace)?;
+    server.finalize();
+    Ok(worst)
+}
+
+fn job(nspace: &Nspace, size: u32, hostname: &str) -> JobInfo {
+    let proc = |rank: u16| JobProc {
+        node: 0,
+        app: 0,
+        app_rank: Rank(rank.into()),
+        local_rank: rank,
+        node_rank: rank,
+        package_rank: None,
+        cpuset: None,
+        locality: None,
+        reincarnation: 0,
+        values: None,
+    };
+    JobInfo {
+        nspace: nspace.clone(),
+        job: [Kval::new(keys::MAPBY, "slot")].into(),
+        session: [Kval::new(keys::UNIV_SIZE, size)].into(),
+        nodes: [JobNode { name: hostname.into(), id: 0, values: Vec::new() }].into(),
+        apps: [JobApp::default()].into(),
+        procs: (0_u16..).take(size as usize).map(proc).collect(),
+        here: Some(0),
+    }
+}
