@@ -29,10 +29,12 @@ fn small_job() {
     let scratch = session.dir().join("job").to_str().unwrap().to_owned();
     let script = Script { scratch: Some(scratch.clone()), ..Script::default() };
     with_node_in(inherited, session, script, async |node, address| {
-        let script = format!("{}; ls {scratch} | wc -l; exit $RANK", connect_and_wait_for(address, &scratch));
+        // Each has its directory when it is let in, which is not at the same time.
+        let all = format!("until [ $(ls {scratch} | wc -l) = 3 ]; do :; done; echo all; exit $RANK");
+        let script = format!("{}; {all}", connect_and_wait_for(address, &scratch));
         let seen = run(node, shell(3, &script), StdinSource::Inherited).await;
         for (rank, seen) in seen.iter().enumerate() {
-            assert_eq!((seen.code(), seen.text()), (rank as i32, "3"), "{seen:?}");
+            assert_eq!((seen.code(), seen.text()), (rank as i32, "all"), "{seen:?}");
         }
     });
 }
