@@ -113,11 +113,17 @@ fn a_server_that_dies_is_told_and_reached_no_more() {
     let launcher = launcher();
     let place = new_directory();
     let (pid, tmpdir) = (launcher.pid().to_string(), launcher.tmpdir().to_owned());
-    let ready = place.path().join("ready");
-    let show = format!("touch {}", ready.display());
-    let words = ["pid", &pid, "--", "spawn", &show, "lost", "query"];
-    let tool = c_tool(&tmpdir, &words).start();
-    eventually("the tool is attached", || ready.exists());
+    let said = place.path().join("said");
+    let script = format!("\"$@\" | tee {}", said.display());
+    let tool = Job::new("sh")
+        .args(["-c", &script, "sh"])
+        .arg(pmix_tool("attach"))
+        .args(["pid", &pid, "--", "lost", "query"])
+        .env("TMPDIR", &tmpdir)
+        .env("LD_LIBRARY_PATH", libpmix())
+        .deadline(60)
+        .start();
+    eventually("the tool listens", || fs::read_to_string(&said).is_ok_and(|text| text.contains("ready\n")));
     launcher.signal(Signal::KILL);
     let outcome = tool.wait().expect_code(0);
     outcome.assert_line("lost PMIX_ERR_LOST_CONNECTION");
@@ -179,18 +185,19 @@ fn a_named_server_is_the_one_or_none() {
 #[test]
 fn a_name_that_is_taken_is_refused_with_the_reason() {
     let launcher = launcher();
-    let place = new_directory();
+    let (place, pid) = (new_directory(), launcher.pid().to_string());
+    let here = format!("pmix.srvr.pidinfo={pid}");
     let ready = place.path().join("ready");
     let show = format!("touch {}", ready.display());
-    let named = ["self", "our-tool", "rank", "0", "--", "spawn", &show, "wait"];
+    let named = ["pid", &pid, "self", "our-tool", "rank", "0", "--", "spawn", &show, "lost"];
     let first = c_tool(launcher.tmpdir(), &named).start();
     eventually("the first is attached", || ready.exists());
-    let second = tool(launcher.tmpdir(), &["pmix.tool.nspace=our-tool", "--"]).expect_failure();
+    let second = tool(launcher.tmpdir(), &[&here, "pmix.tool.nspace=our-tool", "--"]).expect_failure();
     let _ = second.expect_stdout(&["the server refused: PMIX_ERR_NO_PERMISSIONS", "a name of its own"]);
     first.signal(Signal::KILL);
     let _ = first.wait();
     eventually("the name is free", || {
-        tool(launcher.tmpdir(), &["pmix.tool.nspace=our-tool", "--"]).stdout.contains("init SUCCESS")
+        tool(launcher.tmpdir(), &[&here, "pmix.tool.nspace=our-tool", "--"]).stdout.contains("init SUCCESS")
     });
     end(launcher);
 }
