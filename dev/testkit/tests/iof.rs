@@ -289,3 +289,77 @@ fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
     world.control(&nspace(1), phalanx_dvm::Control::Kill);
     world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&nspace(1)));
 }
+
+/// A parent spawns readers, pushes to some of them, and ends their input.
+fn pushed(seed: u64, readers: u32, dying: bool) -> (World<ScriptedServer>, Vec<Vec<u8>>) {
+    let mut world = world(seed, 3, Limits::default());
+    let mut random = Random::new(seed);
+    let mut expected = vec![Vec::new(); readers as usize];
+    let child = |rank| ProcId::new(&nspace(2), rank);
+    let mut pushes = Vec::new();
+    for n in 0..random.between(1, 30) {
+        let data = text(n as u32, IofChannel::STDIN, random.between(1, 100_000) as usize);
+        let rank = Rank(random.between(0, u64::from(readers)) as u32);
+        let targets = match random.between(0, 3) {
+            0 => vec![ProcId::all(&nspace(2))],
+            1 => vec![child(rank)],
+            _ => vec![child(rank), child(Rank(0))],
+        };
+        for (rank, bytes) in expected.iter_mut().enumerate() {
+            if targets.iter().any(|target| target.covers(&child(Rank(rank as u32)))) {
+                bytes.extend_from_slice(&data);
+            }
+        }
+        pushes.push((targets, data));
+    }
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let from = proc.clone();
+            let app = App { cmd: Some("child".into()), max_procs: readers as i32, ..App::default() };
+            let job = vec![Info::new(keys::FWD_STDIN, Rank::WILDCARD)];
+            let push = |targets: Vec<ProcId>, data: Vec<u8>| {
+                ask(HostOp::PushStdin {
+                    from: from.clone(),
+                    targets,
+                    directives: Vec::new(),
+                    data: data.into(),
+                })
+            };
+            let mut steps = vec![ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] })];
+            steps.extend(pushes.iter().map(|(targets, data)| push(targets.clone(), data.clone())));
+            let all = vec![ProcId::all(&nspace(2))];
+            steps.extend([push(all.clone(), Vec::new()), push(all, b"late".to_vec())]);
+            Script::new(steps)
+        }
+        _ if dying && proc.rank == Rank(0) => Script::new(vec![Step::Sleep(Duration::from_millis(50))]),
+        _ => {
+            Script::new(vec![Step::Sleep(Duration::from_millis(u64::from(proc.rank.0) * 400)), Step::ReadAll])
+        }
+    });
+    world.submit(job(1));
+    world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
+    (world, expected)
+}
+
+#[test]
+fn pushed_input_arrives_whole_at_all_its_targets_and_ends_once() {
+    for seed in 0..30 {
+        let readers = 1 + (seed % 4) as u32;
+        for dying in [false, true] {
+            let (world, expected) = pushed(seed, readers, dying && readers > 1);
+            for (rank, expected) in expected.iter().enumerate().skip(usize::from(dying && readers > 1)) {
+                let fate = &world.procs[&ProcId::new(&nspace(2), Rank(rank as u32))];
+                assert!(fate.stdin_ended && fate.read == *expected, "seed {seed}: rank {rank} misses input");
+            }
+            let given = answers(&world, &ProcId::new(&nspace(1), Rank(0)));
+            let (late, rest) = given.split_last().expect("answers");
+            // The readers have their end, or have all ended.
+            let refused = [Status::ERR_IOF_COMPLETE, Status::ERR_NOT_FOUND];
+            assert!(refused.contains(&late.status()), "seed {seed}: {late:?}");
+            let fine = |reply: &HostReply| {
+                reply.status().is_success() || (dying && reply.status() == Status::ERR_IOF_COMPLETE)
+            };
+            assert!(rest.iter().all(fine), "seed {seed}: {rest:?}");
+        }
+    }
+}

@@ -258,7 +258,10 @@ impl Daemon {
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
             Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
-            Up::ToolLeft { proc } => self.on_tool_left(proc),
+            Up::ToolLeft { proc } => {
+                self.on_tool_left(proc);
+                self.end_pushes_of(cx, proc);
+            }
             Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
             Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
             Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),

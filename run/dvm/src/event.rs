@@ -92,7 +92,7 @@ impl Daemon {
     }
 
     /// An event of the runtime's own, for those who registered for it.
-    fn raise(&mut self, cx: &mut Cx<'_>, code: Status, source: ProcId, info: Vec<Info>) {
+    pub(crate) fn raise(&mut self, cx: &mut Cx<'_>, code: Status, source: ProcId, info: Vec<Info>) {
         let Some(root) = &self.root else { return };
         let interested = [code, Status::SUCCESS].into_iter().filter_map(|code| root.interests.0.get(&code));
         let to = interested.fold(Ranges::new(), |mut all, nodes| {

@@ -13,7 +13,7 @@ use crate::daemon::{Cx, Daemon};
 use crate::gather::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
-use crate::{cleanup, control, event, fence, group, iof, log, publish, query, spawn};
+use crate::{cleanup, control, event, fence, group, iof, log, publish, query, spawn, stdin};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -24,6 +24,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Group_destruct", &[fence::ATTRIBUTES]),
     ("PMIx_IOF_deregister", &[]),
     ("PMIx_IOF_pull", &[iof::PULL_ATTRIBUTES]),
+    ("PMIx_IOF_push", &[stdin::PUSH_ATTRIBUTES]),
     ("PMIx_Job_control", &[control::ATTRIBUTES, cleanup::ATTRIBUTES]),
     ("PMIx_Log", &[log::ATTRIBUTES]),
     ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
@@ -99,6 +100,7 @@ impl Daemon {
             | HostOp::ToolConnected { .. }
             | HostOp::IofPull { .. }
             | HostOp::IofStop { .. }
+            | HostOp::PushStdin { .. }
             | HostOp::Log { .. }) => self.ask_root(cx, id, op),
             HostOp::JobControl { from, targets, directives } => {
                 self.on_job_control(cx, id, from, targets, directives);
@@ -108,7 +110,6 @@ impl Daemon {
             | HostOp::Monitor { .. }
             | HostOp::GetCredential { .. }
             | HostOp::ValidateCredential { .. }
-            | HostOp::PushStdin { .. }
             | HostOp::FabricRegister { .. }
             | HostOp::FabricUpdate { .. } => cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
         }
@@ -163,6 +164,9 @@ impl Daemon {
             }
             HostOp::IofPull { from, sources, channels, directives, handle } => {
                 self.pull_output(cx, (origin, request), from, (sources, *channels), (directives, *handle));
+            }
+            HostOp::PushStdin { from, targets, directives, data } => {
+                self.push_stdin(cx, (origin, request), from, targets, (directives, data));
             }
             HostOp::IofStop { from: _, handle, directives: _ } => {
                 self.stop_output(cx, origin, request, *handle);

@@ -18,6 +18,7 @@ use crate::desc::JobDesc;
 use crate::effect::{Effect, SpawnFailure};
 use crate::gather::{OpId, Part};
 use crate::job::{ExitStatus, FailurePolicy, ProcEnd};
+use crate::launch::reads_stdin;
 use crate::msg::{NodeId, Up};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
@@ -203,6 +204,10 @@ impl Daemon {
             self.settle(cx, proc);
         }
         self.try_started(cx, &proc.nspace);
+        // What it had not read, nobody takes any more.
+        if self.jobs.get(&proc.nspace).is_some_and(|job| reads_stdin(&job.desc, proc.rank)) {
+            self.on_stdin_refused(cx, proc);
+        }
     }
 
     /// A client said hello, goodbye, or neither any more.

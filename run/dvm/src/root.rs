@@ -181,6 +181,7 @@ impl Daemon {
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
         self.answer_spawn(cx, nspace);
         self.ask_stdin(cx, nspace);
+        self.move_pushes(cx, nspace);
     }
 
     pub(crate) fn on_connected(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace, count: u32) {
@@ -324,8 +325,9 @@ impl Daemon {
 
     /// Nothing of the job is left here: the user is told of its end.
     pub(crate) fn tell_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.root.as_mut().and_then(|root| root.jobs.remove(nspace)) else { return };
+        let Some(mut job) = self.root.as_mut().and_then(|root| root.jobs.remove(nspace)) else { return };
         self.answer_spawn_of(cx, &job);
+        self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
         let (desc, since) = (job.desc.clone(), job.since);
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(nspace, &job.cache);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phalanx_core::HostReply;
-use phalanx_spec::{IofChannel, Status, keys};
+use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Cx, Daemon};
@@ -22,6 +22,8 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::UNSET_ENVAR,
     keys::TIMEOUT,
     keys::JOB_TIMEOUT,
+    keys::FWD_STDIN,
+    keys::STDIN_TGT,
     keys::FWD_STDOUT,
     keys::FWD_STDERR,
     keys::IOF_CACHE_SIZE,
@@ -90,7 +92,7 @@ impl Daemon {
         Ok(JobRequest {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
             env,
-            stdin: StdinTarget::None,
+            stdin: stdin_target(job),
             forward: Some(forwarded(job)),
             on_failure: FailurePolicy::default(),
             timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
@@ -114,7 +116,25 @@ fn forwarded(job: &[Info]) -> IofChannel {
             channels.0 |= channel.0;
         }
     }
+    if stdin_target(job) != StdinTarget::None {
+        channels.0 |= IofChannel::STDIN.0;
+    }
     channels
+}
+
+/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`.
+fn stdin_target(job: &[Info]) -> StdinTarget {
+    let of_rank = |rank| if rank == Rank::WILDCARD { StdinTarget::All } else { StdinTarget::Rank(rank) };
+    match job.find(keys::FWD_STDIN) {
+        Some(Value::Rank(rank)) => of_rank(*rank),
+        Some(Value::Proc(proc)) => of_rank(proc.rank),
+        Some(value) if value.is_true() => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
+            None => StdinTarget::FirstRank,
+            Some("all") => StdinTarget::All,
+            Some(rank) => rank.parse().map_or(StdinTarget::None, |rank| of_rank(Rank(rank))),
+        },
+        _ => StdinTarget::None,
+    }
 }
 
 fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {

@@ -1,32 +1,59 @@
-//! The launcher's standard input on its way to the processes that read it.
+//! Standard input on its way to the processes that read it: the launcher's own, and what tools push.
 //!
-//! Only as much is read as the slowest reader has room for. A reader that closes its end or ends is no longer waited
-//! for; end of file follows the last byte, once.
+//! Of the launcher's only as much is read as the slowest reader has room for. A push is cut into pieces; a piece goes when all
+//! its targets have room, and the push is answered when the last one has gone, so whoever waits for answers is slowed down to
+//! the slowest target. Pushes keep their order where they share a target; others pass them. A reader that closes its end or
+//! ends is no longer waited for; end of file follows the last byte, once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use phalanx_spec::Rank;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::desc::JobDesc;
 use crate::effect::Effect;
 use crate::job::StdinTarget;
 use crate::launch::reads_stdin;
-use crate::msg::{Down, Up};
+use crate::msg::{Down, NodeId, Up};
 use crate::procs::Phase;
 use crate::ranges::Ranges;
+
+/// What is honoured of a push.
+pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];
 
 /// The root's account of one job's standard input.
 #[derive(Debug, Default)]
 pub(crate) struct StdinFlow {
-    /// Per reader, how many bytes it has taken.
-    readers: BTreeMap<Rank, u64>,
-    /// Asked of the shell, all in all, and received from it.
-    asked: u64,
-    received: u64,
+    readers: BTreeMap<Rank, Reader>,
+    /// Asked of the shell and not received yet, and whether it was ever asked.
+    outstanding: usize,
+    asked: bool,
     ended: bool,
+    pushes: VecDeque<Push>,
+    pushed_bytes: usize,
+    /// Whose pushes were refused for want of room: what they send now has a gap in front of it.
+    failed: Vec<ProcId>,
+}
+
+/// Bytes that one reader was sent and has taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reader {
+    sent: u64,
+    taken: u64,
+}
+
+#[derive(Debug)]
+struct Push {
+    by: ProcId,
+    ranks: Ranges,
+    data: Blob,
+    gone: usize,
+    /// Behind it comes the end.
+    ends: bool,
+    /// Who waits for it to be gone.
+    asked_by: (NodeId, u64),
 }
 
 impl StdinFlow {
@@ -38,63 +65,260 @@ impl StdinFlow {
             StdinTarget::Rank(_) => Ranges::new(),
             StdinTarget::All => desc.ranks(),
         };
-        StdinFlow { readers: readers.iter().map(|rank| (Rank(rank), 0)).collect(), ..StdinFlow::default() }
+        let readers = readers.iter().map(|rank| (Rank(rank), Reader::default())).collect();
+        StdinFlow { readers, ..StdinFlow::default() }
     }
 
     fn ranks(&self) -> Ranges {
         self.readers.keys().map(|rank| rank.0).collect()
+    }
+
+    /// What every one of `ranks` has room for; those that read no more are not asked.
+    fn room(&self, ranks: &Ranges, window: usize) -> usize {
+        let chosen = self.readers.iter().filter(|(rank, _)| ranks.contains(rank.0));
+        let under_way = chosen.map(|(_, reader)| reader.sent - reader.taken).max().unwrap_or(0);
+        window.saturating_sub(usize::try_from(under_way).unwrap_or(usize::MAX))
+    }
+
+    fn sent(&mut self, ranks: &Ranges, bytes: usize) {
+        let chosen = self.readers.iter_mut().filter(|(rank, _)| ranks.contains(rank.0));
+        chosen.for_each(|(_, reader)| reader.sent += bytes as u64);
+    }
+
+    /// Those of `ranks` that read.
+    fn reading(&self, ranks: &Ranges) -> Ranges {
+        self.readers.keys().map(|rank| rank.0).filter(|rank| ranks.contains(*rank)).collect()
     }
 }
 
 impl Daemon {
     /// Root only: asks the shell for as much as the slowest reader has room for.
     pub(crate) fn ask_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let window = self.config.limits.stdin_window as u64;
+        let window = self.config.limits.stdin_window;
         let Some(job) = self.root_job(nspace).filter(|job| job.running) else { return };
         let flow = &mut job.stdin;
-        let Some(slowest) = flow.readers.values().min().filter(|_| !flow.ended) else { return };
-        let room = (slowest + window).saturating_sub(flow.asked);
-        if room > 0 && (room >= window / 4 || flow.asked == 0) {
-            flow.asked += room;
-            cx.effect(Effect::StdinCredit { nspace: nspace.clone(), bytes: room as usize });
+        if flow.readers.is_empty() || flow.ended {
+            return;
+        }
+        let room = flow.room(&flow.ranks(), window).saturating_sub(flow.outstanding);
+        if room > 0 && (room >= window / 4 || !flow.asked) {
+            flow.asked = true;
+            flow.outstanding += room;
+            cx.effect(Effect::StdinCredit { nspace: nspace.clone(), bytes: room });
         }
     }
 
     pub(crate) fn on_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: &[u8]) {
         let Some(job) = self.root_job(nspace).filter(|job| !job.stdin.ended) else { return };
-        job.stdin.received += data.len() as u64;
+        job.stdin.outstanding = job.stdin.outstanding.saturating_sub(data.len());
         let ranks = job.stdin.ranks();
-        let to = job.desc.nodes_of(&ranks);
-        if !ranks.is_empty() && !data.is_empty() {
-            let data: Arc<[u8]> = data.into();
-            self.cast(cx, to, Down::Stdin { nspace: nspace.clone(), ranks, data });
+        if !data.is_empty() {
+            self.send_stdin(cx, nspace, ranks, data.into());
         }
     }
 
     pub(crate) fn on_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.root_job(nspace).filter(|job| !job.stdin.ended) else { return };
         job.stdin.ended = true;
-        let ranks = job.stdin.ranks();
-        let to = job.desc.nodes_of(&ranks);
-        if !ranks.is_empty() {
-            self.cast(cx, to, Down::StdinEnd { nspace: nspace.clone(), ranks });
+        // A job of a process reads what is pushed, and has no other source.
+        if job.desc.parent.is_none() {
+            let ranks = job.stdin.ranks();
+            self.send_stdin_end(cx, nspace, &ranks);
+            self.move_pushes(cx, nspace);
         }
+    }
+
+    fn send_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges, data: Arc<[u8]>) {
+        let Some(job) = self.root_job(nspace).filter(|_| !ranks.is_empty()) else { return };
+        job.stdin.sent(&ranks, data.len());
+        let to = job.desc.nodes_of(&ranks);
+        self.cast(cx, to, Down::Stdin { nspace: nspace.clone(), ranks, data });
+    }
+
+    /// The end is told once: whoever has it reads no more.
+    fn send_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let Some(job) = self.root_job(nspace) else { return };
+        let ranks = job.stdin.reading(ranks);
+        job.stdin.readers.retain(|rank, _| !ranks.contains(rank.0));
+        let to = job.desc.nodes_of(&ranks);
+        if ranks.is_empty() {
+            return;
+        }
+        self.cast(cx, to, Down::StdinEnd { nspace: nspace.clone(), ranks: ranks.clone() });
+        for rank in ranks.iter() {
+            self.tell_stdin_event(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, Rank(rank)));
+        }
+    }
+
+    /// Root only: a tool or a rank has input for some processes.
+    pub(crate) fn push_stdin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asked_by: (NodeId, u64),
+        by: &ProcId,
+        targets: &[ProcId],
+        (directives, data): (&[Info], &Blob),
+    ) {
+        let mut targets = targets.to_vec();
+        // As RFC0025 has it, the directive names a target.
+        targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
+        let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);
+        let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
+            return self.refuse(cx, asked_by.0, asked_by.1, Status::ERR_BAD_PARAM);
+        };
+        match self.may_push(by, &nspace, &targets, data.len()) {
+            Ok(ranks) => {
+                let Some(job) = self.root_job(&nspace) else { return };
+                job.stdin.pushed_bytes += data.len();
+                let data = data.clone();
+                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, asked_by });
+                self.move_pushes(cx, &nspace);
+            }
+            Err(status) => {
+                self.refuse(cx, asked_by.0, asked_by.1, status);
+                if status == Status::ERR_OUT_OF_RESOURCE {
+                    self.tell_stdin_event(cx, Status::ERR_IOF_FAILURE, by.clone());
+                }
+            }
+        }
+    }
+
+    /// The readers that a push is for.
+    fn may_push(
+        &mut self,
+        by: &ProcId,
+        nspace: &Nspace,
+        targets: &[ProcId],
+        bytes: usize,
+    ) -> Result<Ranges, Status> {
+        let job = self.root_job(nspace).ok_or(Status::ERR_NOT_FOUND)?;
+        if !job.desc.forward.intersects(IofChannel::STDIN) {
+            return Err(Status::ERR_NOT_AVAILABLE);
+        }
+        let mut ranks = Ranges::new();
+        for target in targets {
+            match target.rank {
+                _ if target.nspace != *nspace => return Err(Status::ERR_NOT_SUPPORTED),
+                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
+                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                _ => return Err(Status::ERR_NOT_FOUND),
+            }
+        }
+        if !ranks.iter().any(|rank| reads_stdin(&job.desc, Rank(rank))) {
+            return Err(Status::ERR_NOT_AVAILABLE);
+        }
+        let reading = job.stdin.reading(&ranks);
+        if reading.is_empty() {
+            return Err(Status::ERR_IOF_COMPLETE);
+        }
+        let flow = &mut job.stdin;
+        if flow.failed.contains(by) {
+            return Err(Status::ERR_IOF_FAILURE);
+        }
+        if flow.pushed_bytes + bytes > MOST_PUSHED && !flow.pushes.is_empty() {
+            flow.failed.push(by.clone());
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        Ok(reading)
+    }
+
+    /// Sends what there is room for, in order as far as targets are shared.
+    pub(crate) fn move_pushes(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.root_job(nspace).filter(|job| job.running) else { return };
+        let mut waiting = std::mem::take(&mut job.stdin.pushes);
+        let mut busy = Ranges::new();
+        let mut left = VecDeque::new();
+        while let Some(mut push) = waiting.pop_front() {
+            if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
+                let (node, request) = push.asked_by;
+                self.refuse(cx, node, request, Status::SUCCESS);
+            } else {
+                busy.add(&push.ranks);
+                left.push_back(push);
+            }
+        }
+        if let Some(job) = self.root_job(nspace) {
+            job.stdin.pushes = left;
+        }
+    }
+
+    /// `true`: all of it has gone.
+    fn move_push(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, push: &mut Push) -> bool {
+        let window = self.config.limits.stdin_window;
+        while let Some(job) = self.root_job(nspace) {
+            let rest = push.data.as_bytes().get(push.gone..).unwrap_or_default();
+            let ranks = job.stdin.reading(&push.ranks);
+            // Whoever reads no more is not waited for.
+            let room = if ranks.is_empty() { rest.len() } else { job.stdin.room(&ranks, window) };
+            let piece = rest.get(..room.min(rest.len())).unwrap_or_default();
+            if !rest.is_empty() && (piece.is_empty() || (piece.len() < rest.len() && room < window / 4)) {
+                return false;
+            }
+            push.gone += piece.len();
+            job.stdin.pushed_bytes -= piece.len();
+            let (over, piece) = (piece.len() == rest.len(), piece.into());
+            self.send_stdin(cx, nspace, ranks, piece);
+            if over {
+                break;
+            }
+        }
+        if push.ends {
+            self.send_stdin_end(cx, nspace, &push.ranks);
+        }
+        true
+    }
+
+    /// Root only: a tool is gone. The jobs that it fed get no more.
+    pub(crate) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, by: &ProcId) {
+        let Some(root) = &mut self.root else { return };
+        let mut fed = Vec::new();
+        for (nspace, job) in &mut root.jobs {
+            let flow = &mut job.stdin;
+            flow.pushes.retain(|push| push.by != *by || push.gone > 0);
+            flow.pushed_bytes = flow.pushes.iter().map(|push| push.data.len() - push.gone).sum();
+            flow.failed.retain(|failed| failed != by);
+            if job.desc.parent.as_ref() == Some(by) {
+                fed.push((nspace.clone(), flow.ranks()));
+            }
+        }
+        for (nspace, ranks) in fed {
+            self.send_stdin_end(cx, &nspace, &ranks);
+            self.move_pushes(cx, &nspace);
+        }
+    }
+
+    /// Root only: the job is over; whoever pushes to it learns that.
+    pub(crate) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
+        for push in flow.pushes {
+            let (node, request) = push.asked_by;
+            self.refuse(cx, node, request, Status::ERR_IOF_COMPLETE);
+        }
+    }
+
+    /// The affected process and the channel, for those who registered.
+    fn tell_stdin_event(&mut self, cx: &mut Cx<'_>, code: Status, proc: ProcId) {
+        let channel = Info::new(CHANNEL, IofChannel::STDIN);
+        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()), channel];
+        self.raise(cx, code, proc, info);
     }
 
     /// A reader has taken more.
     pub(crate) fn on_stdin_room(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank, bytes: usize) {
         let Some(job) = self.root_job(nspace) else { return };
-        if let Some(taken) = job.stdin.readers.get_mut(&rank) {
-            *taken = (*taken + bytes as u64).min(job.stdin.received);
+        if let Some(reader) = job.stdin.readers.get_mut(&rank) {
+            reader.taken = (reader.taken + bytes as u64).min(reader.sent);
         }
+        self.move_pushes(cx, nspace);
         self.ask_stdin(cx, nspace);
     }
 
     /// A reader reads no more.
     pub(crate) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
-        if let Some(job) = self.root_job(nspace) {
-            job.stdin.readers.remove(&rank);
+        let Some(job) = self.root_job(nspace) else { return };
+        if job.stdin.readers.remove(&rank).is_some() {
+            self.tell_stdin_event(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, rank));
         }
+        self.move_pushes(cx, nspace);
         self.ask_stdin(cx, nspace);
     }
 
@@ -108,6 +332,14 @@ impl Daemon {
     }
 
     pub(crate) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &[u8]) {
+        // The dead take nothing, and nobody is to wait until they do.
+        let job = self.jobs.get(nspace);
+        let here = job.iter().flat_map(|job| &job.procs).filter(|(rank, _)| ranks.contains(rank.0));
+        let dead: Vec<Rank> =
+            here.filter(|(_, proc)| proc.phase == Phase::Gone).map(|(rank, _)| *rank).collect();
+        for rank in dead {
+            self.on_stdin_refused(cx, &ProcId::new(nspace, rank));
+        }
         for proc in self.readers_here(nspace, ranks) {
             cx.effect(Effect::Stdin { proc, data: data.to_vec() });
         }
@@ -129,3 +361,8 @@ impl Daemon {
         self.post(cx, Up::StdinRefused { nspace, rank });
     }
 }
+
+/// Names the channel in an event.
+const CHANNEL: &str = "phalanx.iof.channel";
+/// Bytes that may wait for one job's readers, apart from one push: more, and the push is refused.
+const MOST_PUSHED: usize = 16 << 20;
