@@ -72,6 +72,32 @@ fn attach_shows_the_output_of_the_ranks_that_are_meant() {
 }
 
 #[test]
+fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
+    let place = new_directory();
+    let over = place.path().join("over");
+    let script =
+        format!("echo early; until [ -e {} ]; do sleep 0.1; done; echo late; sleep 1000", over.display());
+    let running = px(["-n", "1", "sh", "-c", &script]).start();
+    let job = job(&running);
+    shown(&running, "ps", &[&job, "running"]);
+    let seen = place.path().join("seen");
+    let attach = format!(
+        "exec {} attach --pid {} --since-start {job} > {}",
+        px_binary().display(),
+        running.pid(),
+        seen.display()
+    );
+    let attached =
+        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    let shows = |text: &str| fs::read_to_string(&seen).is_ok_and(|seen| seen == text);
+    eventually("what was written before is there", || shows("early\n"));
+    fs::write(&over, "").expect("writing");
+    eventually("what is written now is there", || shows("early\nlate\n"));
+    end(running);
+    let _ = attached.wait();
+}
+
+#[test]
 fn leaving_does_not_hurt_the_job() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     let job = job(&running);

@@ -86,8 +86,9 @@ fn directives(args: &AttachArgs) -> Vec<Info> {
     if !args.redirect {
         directives.push(Info::new(keys::IOF_COPY, true));
     }
-    if !args.since_start {
-        directives.push(Info::new(keys::IOF_CACHE_SIZE, 0_u32));
+    if args.since_start {
+        // As much as there is.
+        directives.push(Info::new(keys::IOF_CACHE_SIZE, u32::MAX));
     }
     directives
 }
