@@ -8,7 +8,7 @@ use std::time::Duration;
 use phalanx_core::Event;
 use phalanx_core::host::{HostOp, HostReply};
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
-use phalanx_spec::{Persistence, Range, Rank, Status, keys};
+use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{App, Blob, Info, InfoFlags, Key, Nspace, ProcId, Query};
@@ -76,6 +76,14 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
         "PMIx_Disconnect" => HostOp::Disconnect { procs, info },
         "PMIx_Group_construct" => HostOp::GroupConstruct { id: format!("g{round}"), procs, info },
         "PMIx_Group_destruct" => HostOp::GroupDestruct { id: format!("g{round}"), procs, info },
+        "PMIx_IOF_deregister" => HostOp::IofStop { from, handle: round as u64, directives: info },
+        "PMIx_IOF_pull" => {
+            let channels = IofChannel::STDOUT;
+            HostOp::IofPull { from, sources: procs, channels, directives: info, handle: round as u64 }
+        }
+        "PMIx_IOF_push" => {
+            HostOp::PushStdin { from, targets: procs, directives: info, data: Blob::default() }
+        }
         "PMIx_Job_control" => {
             let harmless = Info::new(keys::REGISTER_CLEANUP, format!("/tmp/{key}"));
             HostOp::JobControl {
