@@ -585,13 +585,16 @@ static pmix_status_t group(pmix_group_operation_t operation, char id[], const pm
 static pmix_status_t fabric(const pmix_proc_t *requestor, pmix_fabric_operation_t operation, const pmix_info_t directives[],
                             size_t ndirs, pmix_info_cbfunc_t callback, void *cbdata)
 {
-    (void) requestor;
-    (void) operation;
-    (void) directives;
-    (void) ndirs;
-    (void) callback;
-    (void) cbdata;
-    return PMIX_ERR_NOT_SUPPORTED;
+    const pmix_info_t *index = find(directives, ndirs, PMIX_FABRIC_INDEX);
+
+    CHECK("fabric", is_client(requestor), "rank %u", requestor->rank);
+    if (operation == PMIX_FABRIC_REQUEST_INFO) {
+        ok("fabric request");
+        return later(greeting(PMIX_FABRIC_VENDOR, "weavers", (void *) callback, cbdata));
+    }
+    CHECK("fabric", operation == PMIX_FABRIC_UPDATE_INFO && index != NULL, "operation %u", operation);
+    ok("fabric update");
+    return later(greeting(PMIX_FABRIC_VENDOR, "new weavers", (void *) callback, cbdata));
 }
 
 static pmix_server_module_t module = {

@@ -2,7 +2,7 @@
  *
  *     pmix_hosted [streams]
  *
- * Servers of 4.2.2 crash when they are given output. */
+ * Servers of 4.2.2 crash when they are given output, and do not ask their host about fabrics. */
 #include "check.h"
 #include <pmix_tool.h>
 
@@ -191,6 +191,20 @@ static void group(void)
     OK(PMIx_Group_destruct("everybody", NULL, 0));
 }
 
+/* Without a receiver it goes to the own output, which is a pipe for this once. */
+static void pull_to_own_output(const pmix_proc_t *source)
+{
+    char text[19] = "";
+    int ends[2], own = dup(1);
+    pmix_status_t handle;
+
+    CHECK(pipe(ends) == 0 && dup2(ends[1], 1) == 1, "pipe");
+    handle = PMIx_IOF_pull(source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, NULL, NULL, NULL);
+    CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
+    CHECK(read(ends[0], text, 18) == 18 && strcmp(text, "written elsewhere\n") == 0, "%s", text);
+    CHECK(dup2(own, 1) == 1, "stdout");
+}
+
 static void streams(void)
 {
     pmix_proc_t source = process(0);
@@ -201,11 +215,28 @@ static void streams(void)
         handle = PMIx_IOF_pull(&source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, on_output, NULL, NULL);
         CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
         await(&printed);
+        /* 4.2.2 does not come back from there. */
+        if (strncmp(PMIx_Get_version(), "Phalanx", 7) == 0) {
+            OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
+            pull_to_own_output(&source);
+        }
         /* Without a callback 4.2.2 waits on memory that it has freed. */
         OK(PMIx_IOF_push(&source, 1, &bytes, NULL, 0, on_pushed, NULL));
         await(&pushed);
     }
     barrier();
+}
+
+static void fabric(void)
+{
+    pmix_fabric_t fabric;
+
+    PMIX_FABRIC_CONSTRUCT(&fabric);
+    OK(PMIx_Fabric_register(&fabric, NULL, 0));
+    CHECK(fabric.ninfo == 1 && strcmp(fabric.info[0].value.data.string, "weavers") == 0, "%zu infos", fabric.ninfo);
+    OK(PMIx_Fabric_update(&fabric));
+    CHECK(fabric.ninfo == 1 && strcmp(fabric.info[0].value.data.string, "new weavers") == 0, "%zu infos", fabric.ninfo);
+    OK(PMIx_Fabric_deregister(&fabric));
 }
 
 int main(int argc, char **argv)
@@ -219,8 +250,10 @@ int main(int argc, char **argv)
     notify();
     jobs();
     group();
-    if (argc > 1 && strcmp(argv[1], "streams") == 0)
+    if (argc > 1 && strcmp(argv[1], "streams") == 0) {
         streams();
+        fabric();
+    }
     EXPECT(PMIX_SUCCESS, PMIx_Abort(7, "enough", &me, 1));
     barrier();
     finish("the host does what I ask");

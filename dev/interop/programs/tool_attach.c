@@ -3,8 +3,8 @@
  *   tool_attach [pid N | nspace NAME | uri URI | tcp URI | file PATH | system | system-first | self NAME RANK | alone |
  *                optional | launcher | timeout N | retries N]... -- [VERB]...
  *
- * Verbs: me, servers, query, table NSPACE, spawn PROGRAM, publish KEY VALUE, lookup KEY, kill NSPACE, attach KIND VALUE,
- * detach NSPACE, primary NSPACE, lost, wait. Each prints one line that begins with its name. */
+ * Verbs: me, servers, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, kill NSPACE, attach KIND VALUE,
+ * detach NSPACE, primary NSPACE, lost, wait, until FILE (is there). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static void query(const char *key, const char *nspace)
     printf("\n");
 }
 
-static void spawn(char *program)
+static void spawn(char *program, bool stays)
 {
     pmix_app_t app;
     pmix_nspace_t child = "";
@@ -116,7 +116,13 @@ static void spawn(char *program)
     PMIX_ARGV_APPEND(status, app.argv, "-c");
     PMIX_ARGV_APPEND(status, app.argv, program);
     app.maxprocs = 1;
-    status = PMIx_Spawn(NULL, 0, &app, 1, child);
+    pmix_info_t info[2];
+    const char *file = getenv("OUTPUT_FILE");
+    PMIX_INFO_LOAD(&info[0], PMIX_NOHUP, &stays, PMIX_BOOL);
+    if (file != NULL) {
+        PMIX_INFO_LOAD(&info[1], PMIX_IOF_OUTPUT_TO_FILE, file, PMIX_STRING);
+    }
+    status = PMIx_Spawn(info, file == NULL ? 1 : 2, &app, 1, child);
     printf("spawn %s %s\n", word(status), child);
 }
 
@@ -214,7 +220,10 @@ static int verb(char **args)
         query(PMIX_QUERY_PROC_TABLE, args[1]);
         return 2;
     } else if (strcmp(args[0], "spawn") == 0) {
-        spawn(args[1]);
+        spawn(args[1], false);
+        return 2;
+    } else if (strcmp(args[0], "nohup") == 0) {
+        spawn(args[1], true);
         return 2;
     } else if (strcmp(args[0], "publish") == 0) {
         publish(args[1], args[2]);
@@ -237,6 +246,10 @@ static int verb(char **args)
         return 2;
     } else if (strcmp(args[0], "lost") == 0) {
         lost();
+    } else if (strcmp(args[0], "until") == 0) {
+        while (access(args[1], F_OK) != 0)
+            nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+        return 2;
     } else if (strcmp(args[0], "wait") == 0) {
         printf("waiting\n");
         fflush(stdout);

@@ -1,10 +1,14 @@
 /* Pulls output of a job and writes it to its own standard output as it comes.
  *
- *   tool_pull pid N NSPACE RANK CHANNELS [copy | redirect | oldest | newest | cache BYTES | until BYTES]...
+ *   tool_pull pid N NSPACE RANK CHANNELS [copy | redirect | oldest | newest | cache BYTES | until BYTES | tag | fullname | detailed |
+ *             rank | timestamp | xml | merge | raw | size BYTES | time SECONDS | slow FILE | file NAME | pattern | only | show]...
+ *
+ * slow: takes nothing more after its first piece until FILE is there
+ * show: without a callback, so that the library writes the output
  *   tool_pull client NSPACE RANK CHANNELS ...       as a rank of some job
  *
- * RANK: a number or "all". CHANNELS: the bits of pmix_iof_channel_t. It ends after `until` bytes, or when its server does, with a
- * line on standard error: "pulled BYTES bytes, lost BYTES". The line "pulling" there says that the pull was accepted. */
+ * RANK: a number or "all". CHANNELS: the bits of pmix_iof_channel_t. It ends after `until` bytes, lost ones included, or when its server does, with a
+ * line on standard error: "pulled BYTES bytes in PIECES pieces, lost BYTES". The line "pulling" there says that the pull was accepted. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <stdio.h>
@@ -13,7 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static volatile unsigned long long pulled, lost;
+static volatile unsigned long long pulled, lost, pieces;
+static const char *slow;
+static volatile int show;
 static volatile int answered, gone;
 static volatile pmix_status_t answer;
 static volatile size_t number;
@@ -34,6 +40,9 @@ static void on_output(size_t handler, pmix_iof_channel_t channel, pmix_proc_t *s
         at += done;
     }
     pulled += at;
+    pieces += at > 0;
+    while (slow && pieces == 1 && access(slow, F_OK) != 0)
+        nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
 }
 
 static void on_registered(pmix_status_t status, size_t handler, void *data)
@@ -58,8 +67,30 @@ static void nap(void)
     nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
 }
 
+static const char *form(const char *word)
+{
+    static const char *const forms[][2] = {
+        { "tag", PMIX_IOF_TAG_OUTPUT },
+        { "fullname", PMIX_IOF_TAG_FULLNAME_OUTPUT },
+        { "detailed", PMIX_IOF_TAG_DETAILED_OUTPUT },
+        { "rank", PMIX_IOF_RANK_OUTPUT },
+        { "timestamp", PMIX_IOF_TIMESTAMP_OUTPUT },
+        { "xml", PMIX_IOF_XML_OUTPUT },
+        { "merge", PMIX_IOF_MERGE_STDERR_STDOUT },
+        { "raw", PMIX_IOF_OUTPUT_RAW },
+        { "pattern", PMIX_IOF_FILE_PATTERN },
+        { "only", PMIX_IOF_FILE_ONLY },
+    };
+
+    for (size_t n = 0; n < sizeof forms / sizeof *forms; n++)
+        if (strcmp(word, forms[n][0]) == 0)
+            return forms[n][1];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    const char *key;
     pmix_status_t code = PMIX_ERR_LOST_CONNECTION, status;
     unsigned long long until = 0;
     pmix_info_t how, *directives;
@@ -101,11 +132,25 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[at], "cache") == 0) {
             uint32_t size = strtoul(argv[++at], NULL, 10);
             PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_CACHE_SIZE, &size, PMIX_UINT32);
+        } else if (strcmp(argv[at], "size") == 0) {
+            uint32_t size = strtoul(argv[++at], NULL, 10);
+            PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_BUFFERING_SIZE, &size, PMIX_UINT32);
+        } else if (strcmp(argv[at], "time") == 0) {
+            uint32_t seconds = strtoul(argv[++at], NULL, 10);
+            PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_BUFFERING_TIME, &seconds, PMIX_UINT32);
+        } else if (strcmp(argv[at], "file") == 0) {
+            PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_OUTPUT_TO_FILE, argv[++at], PMIX_STRING);
+        } else if (strcmp(argv[at], "show") == 0) {
+            show = 1;
+        } else if (strcmp(argv[at], "slow") == 0) {
+            slow = argv[++at];
+        } else if ((key = form(argv[at])) != NULL) {
+            PMIX_INFO_LOAD(&directives[count++], key, NULL, PMIX_BOOL);
         } else if (strcmp(argv[at], "until") == 0) {
             until = strtoull(argv[++at], NULL, 10);
         }
     }
-    status = PMIx_IOF_pull(&source, 1, directives, count, channels, on_output, on_registered, NULL);
+    status = PMIx_IOF_pull(&source, 1, directives, count, channels, show ? NULL : on_output, on_registered, NULL);
     if (status == PMIX_SUCCESS) {
         while (!answered)
             nap();
@@ -116,12 +161,12 @@ int main(int argc, char **argv)
         return 5;
     }
     fprintf(stderr, "pulling\n");
-    while (!gone && !(until && pulled >= until))
+    while (!gone && !(until && pulled + lost >= until))
         nap();
     if (!gone)
         PMIx_IOF_deregister(number, NULL, 0, NULL, NULL);
-    fprintf(stderr, "pulled %llu bytes, lost %llu\n", pulled, lost);
-    if (!gone)
+    fprintf(stderr, "pulled %llu bytes in %llu pieces, lost %llu\n", pulled, pieces, lost);
+    if (!gone || show)
         tool ? PMIx_tool_finalize() : PMIx_Finalize(NULL, 0);
     return 0;
 }

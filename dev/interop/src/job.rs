@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -21,10 +21,16 @@ use crate::program::locked;
 use crate::watch::{rss_kib, survivors};
 use crate::{Ended, Library, Outcome};
 
+/// Gets output, piece by piece.
+type Take = Box<dyn FnMut(&[u8]) + Send>;
+/// Writes input.
+type Feed = Box<dyn FnOnce(ChildStdin) + Send>;
+
 /// One command under test. Made by [`px`] or [`Job::new`].
 pub struct Job {
     command: Command,
-    input: Vec<u8>,
+    input: Feed,
+    reader: Option<Take>,
     deadline: Duration,
     mark: String,
     tmpdir: TempDir,
@@ -44,7 +50,8 @@ impl Job {
         let mut command = Command::new(program);
         let (name, value) = mark.split_once('=').unwrap_or_default();
         command.env(name, value).env("TMPDIR", tmpdir.path());
-        Self { command, input: Vec::new(), deadline: Duration::from_secs(120), mark, tmpdir }
+        let deadline = Duration::from_secs(120);
+        Self { command, input: Box::new(drop), reader: None, deadline, mark, tmpdir }
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -73,8 +80,21 @@ impl Job {
         self
     }
 
-    pub fn input(mut self, bytes: &[u8]) -> Self {
-        self.input = bytes.to_vec();
+    pub fn input(self, bytes: &[u8]) -> Self {
+        let bytes = bytes.to_vec();
+        // A program that does not read its input must not stop us.
+        self.feeding(move |mut pipe| drop(pipe.write_all(&bytes)))
+    }
+
+    /// `feed` writes its standard input, in a thread of its own.
+    pub fn feeding(mut self, feed: impl FnOnce(ChildStdin) + Send + 'static) -> Self {
+        self.input = Box::new(feed);
+        self
+    }
+
+    /// `take` gets what it writes to its standard output, piece by piece, and the outcome does not.
+    pub fn reading(mut self, take: impl FnMut(&[u8]) + Send + 'static) -> Self {
+        self.reader = Some(Box::new(take));
         self
     }
 
@@ -110,11 +130,14 @@ impl Job {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let line = format!("{:?}", self.command);
         let mut child = self.command.spawn().unwrap_or_else(|error| panic!("starting {line}: {error}"));
-        let mut stdin = child.stdin.take();
-        let input = std::mem::take(&mut self.input);
-        // A program that does not read its input must not stop us.
-        thread::spawn(move || stdin.as_mut().map(|pipe| pipe.write_all(&input)));
-        let stdout = collect(child.stdout.take());
+        let input = std::mem::replace(&mut self.input, Box::new(drop));
+        if let Some(stdin) = child.stdin.take() {
+            thread::spawn(move || input(stdin));
+        }
+        let stdout = match (self.reader.take(), child.stdout.take()) {
+            (Some(reader), Some(pipe)) => hand_over(pipe, reader),
+            (_, pipe) => collect(pipe),
+        };
         let stderr = collect(child.stderr.take());
         Running { line, child, stdout, stderr, started: Instant::now(), peak_rss_kib: 0, job: self }
     }
@@ -232,6 +255,16 @@ fn collect<R: Read + Send + 'static>(pipe: Option<R>) -> JoinHandle<Vec<u8>> {
     })
 }
 
+fn hand_over(mut pipe: ChildStdout, mut reader: Take) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = pipe.read(&mut piece) {
+            reader(&piece[..count]);
+        }
+        Vec::new()
+    })
+}
+
 fn text(reader: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
 }
@@ -274,24 +307,32 @@ pub fn rust_tool(name: &str) -> PathBuf {
     target().join("debug/examples").join(name)
 }
 
-/// The directory of the `libpmix.so.2` of this workspace, built now.
+/// The directory of the `libpmix.so.2` that `PHALANX_LIBPMIX` names, else of that of this workspace, built now.
 pub fn libpmix() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("PHALANX_LIBPMIX") {
+            return linked("libpmix-given", Path::new(&path));
+        }
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.args(["build", "--quiet", "--locked", "--package", "phalanx-libpmix"]);
         let status = build.current_dir(workspace()).status().expect("running cargo");
         assert!(status.success(), "building libpmix failed");
-        let directory = target().join("interop/libpmix");
-        fs::create_dir_all(&directory).expect("making the directory for libpmix");
-        let _one_at_a_time = locked(&directory.join("lock"));
-        for name in ["libpmix.so.2", "libpmix.so"] {
-            let link = directory.join(name);
-            let _ = fs::remove_file(&link);
-            std::os::unix::fs::symlink(target().join("debug/libpmix.so"), link).expect("linking libpmix");
-        }
-        directory
+        linked("libpmix", &target().join("debug/libpmix.so"))
     })
+}
+
+/// A directory in which the library has the names that the linker and programs look for.
+fn linked(directory: &str, library: &Path) -> PathBuf {
+    let directory = target().join("interop").join(directory);
+    fs::create_dir_all(&directory).expect("making the directory for libpmix");
+    let _one_at_a_time = locked(&directory.join("lock"));
+    for name in ["libpmix.so.2", "libpmix.so"] {
+        let link = directory.join(name);
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(library, link).expect("linking libpmix");
+    }
+    directory
 }
 
 /// Where cargo puts things.

@@ -50,6 +50,19 @@ pub fn rss_kib(pid: u32) -> Option<(u64, u64)> {
     Some((field("VmRSS")?, field("VmHWM")?))
 }
 
+/// Whether a process has used no processor time for a moment, as one does that waits for somebody.
+pub fn rests(pid: u32) -> bool {
+    let before = cpu_ticks(pid);
+    std::thread::sleep(Duration::from_millis(300));
+    before == cpu_ticks(pid)
+}
+
+fn cpu_ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after = text.rsplit(')').next().unwrap_or_default();
+    after.split_ascii_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
 fn processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use phalanx_interop::{Job, debian_file, libpmix, pmix, script, workspace};
+use phalanx_interop::{Job, debian_file, libpmix, pmix, rust_tool, script, workspace};
 
 /// What every server asks of its host when `pmix_hosted` runs.
 const UPCALLS: [&str; 18] = [
@@ -30,7 +30,16 @@ const UPCALLS: [&str; 18] = [
 
 /// What ours asks besides: 4.2.2 looks after files itself, connects processes of one node without its host, and crashes when it
 /// is given output.
-const OURS: [&str; 6] = ["monitor", "register_events", "connect", "disconnect", "iof_pull", "push_stdin"];
+const OURS: [&str; 8] = [
+    "monitor",
+    "register_events",
+    "connect",
+    "disconnect",
+    "iof_pull",
+    "push_stdin",
+    "fabric request",
+    "fabric update",
+];
 
 #[test]
 fn a_host_compiled_for_theirs_runs_on_theirs() {
@@ -77,15 +86,36 @@ fn values_and_direct_modex_between_clients_of_a_host() {
 #[test]
 fn two_hosts_carry_each_others_blobs() {
     let theirs = Path::new("/nonexistent");
-    for (servers, clients) in
-        [(theirs, theirs), (theirs, libpmix()), (libpmix(), theirs), (libpmix(), libpmix())]
-    {
+    // The libraries of both hosts and of the clients.
+    for (first, second, clients) in [
+        (theirs, theirs, theirs),
+        (theirs, theirs, libpmix()),
+        (libpmix(), libpmix(), theirs),
+        (libpmix(), libpmix(), libpmix()),
+        (libpmix(), theirs, libpmix()),
+        (theirs, libpmix(), theirs),
+        (theirs, libpmix(), libpmix()),
+    ] {
         for ranks in [2, 5] {
             let job = Job::new(pmix("two_hosts")).arg(ranks.to_string()).arg(pmix("spread"));
-            let job = job.env("LD_LIBRARY_PATH", servers).env("CLIENT_LIBRARY_PATH", clients);
+            let job = job.env("LD_LIBRARY_PATH", first).env("LIBRARY_OF_SECOND", second);
+            let job = job.env("CLIENT_LIBRARY_PATH", clients);
             let lines = (0..ranks).map(|rank| format!("rank {rank} of {ranks}: spread over two nodes"));
             let hosts = (0..2).map(|host| format!("host {host}: all right"));
             job.run().expect_code(0).expect_lines(lines.chain(hosts));
+        }
+    }
+}
+
+#[test]
+fn a_host_in_rust_serves_programs_on_theirs_and_ours() {
+    for library in [Path::new("/nonexistent"), libpmix()] {
+        for (program, verdict) in
+            [("exchange", "everybody's values are right"), ("values", "all values came back")]
+        {
+            let job = Job::new(rust_tool("host")).arg("4").arg(pmix(program)).env("LD_LIBRARY_PATH", library);
+            let outcome = job.run().expect_code(0);
+            outcome.expect_lines((0..4).map(|rank| format!("rank {rank} of 4: {verdict}")));
         }
     }
 }

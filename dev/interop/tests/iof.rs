@@ -4,9 +4,11 @@
 #![allow(clippy::expect_used)]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px, rss_kib};
+use phalanx_interop::{
+    Job, Running, eventually, host, libpmix, new_directory, pmix_tool, px, rests, rss_kib,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// `px run` of a shell script, whose ranks wait until the directory holds a file called `go`, once tools can find it.
@@ -17,25 +19,47 @@ struct Scene {
 
 impl Scene {
     fn new(ranks: &str, script: &str) -> Scene {
+        Scene::with(&[], ranks, script)
+    }
+
+    fn with(options: &[&str], ranks: &str, script: &str) -> Scene {
         let place = new_directory();
         let go = place.path().join("go");
         let script = format!("while ! [ -e {} ]; do sleep 0.02; done; {script}", go.display());
-        let launcher = px(["-n", ranks, "sh", "-c", &script]).start();
+        let launcher = px([options, &["-n", ranks, "sh", "-c", &script]].concat()).start();
         eventually("the launcher can be found", || rendezvous_file(&launcher).is_some());
         Scene { launcher, place }
     }
 
     fn pull(&self, rank: &str, words: &[&str]) -> Running {
+        self.pull_channels("2", rank, words)
+    }
+
+    fn pull_channels(&self, channels: &str, rank: &str, words: &[&str]) -> Running {
+        self.pull_with(None, channels, rank, words)
+    }
+
+    /// `library`: the folder of the one that the tool runs on; by default Debian's.
+    fn pull_with(&self, library: Option<&Path>, channels: &str, rank: &str, words: &[&str]) -> Running {
         let (pid, nspace) = (self.launcher.pid().to_string(), self.job());
-        let errors = self.place.path().join(format!("tool-{rank}-{}", words.join("-")));
+        let errors = self.errors(rank, words);
         let script = format!("exec \"$@\" 2> {}", errors.display());
         let job = Job::new("sh").args(["-c", &script, "sh"]).arg(pmix_tool("pull"));
-        let job = job.args(["pid", &pid, &nspace, rank, "2"]).args(words);
+        let job = job.args(["pid", &pid, &nspace, rank, channels]).args(words);
+        let job = match library {
+            Some(library) => job.env("LD_LIBRARY_PATH", library),
+            None => job,
+        };
         let tool = job.env("TMPDIR", self.launcher.tmpdir()).deadline(100).start();
         eventually("the tool pulls", || {
             fs::read_to_string(&errors).is_ok_and(|text| text.contains("pulling"))
         });
         tool
+    }
+
+    /// What a tool says on standard error.
+    fn errors(&self, rank: &str, words: &[&str]) -> PathBuf {
+        self.place.path().join(format!("tool-{rank}-{}", words.join("-").replace('/', "_")))
     }
 
     /// The name of the job: the launcher's and its number.
@@ -47,6 +71,15 @@ impl Scene {
     fn go(&self) {
         fs::write(self.place.path().join("go"), "").expect("letting the ranks go");
     }
+}
+
+/// The numbers in what a tool said at its end: bytes, pieces, lost bytes.
+fn counted(errors: &Path) -> [u64; 3] {
+    let said = fs::read_to_string(errors).expect("what the tool said");
+    let last = said.lines().last().unwrap_or_default();
+    let numbers: Vec<u64> =
+        last.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("a tool said {said}"))
 }
 
 fn rendezvous_file(running: &Running) -> Option<PathBuf> {
@@ -102,22 +135,171 @@ fn a_tool_that_is_stopped_stops_the_rank_and_memory_stays_small_then_everything_
     kill_process(stopped, Signal::STOP).expect("stopping the tool");
     scene.go();
     let launcher = scene.launcher.pid();
-    let mut before = 0;
     // The rank writes until nobody takes any more; then its launcher rests.
-    eventually("the rank waits", || {
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let now = cpu_ticks(launcher);
-        std::mem::replace(&mut before, now) == now
-    });
+    eventually("the rank waits", || rests(launcher));
     assert!(rss_kib(launcher).expect("it runs").1 < 64 << 10, "the launcher grows");
     kill_process(stopped, Signal::CONT).expect("continuing the tool");
     let seen = scene.launcher.wait().expect_code(0).stdout;
     assert_eq!((seen.len(), tool.wait().expect_code(0).stdout.len()), (50_000_000, 50_000_000));
 }
 
-/// Time that a process has run, in ticks.
-fn cpu_ticks(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = text.rsplit(')').next().unwrap_or_default();
-    after.split_ascii_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+#[test]
+fn a_tool_gets_lines_with_the_tags_that_it_asked_for() {
+    let scene = Scene::new("2", "echo out $PMIX_RANK $$; printf 'no end' >&2");
+    let detailed = scene.pull_channels("6", "all", &["copy", "detailed", "merge"]);
+    let ranks = scene.pull("1", &["copy", "rank", "timestamp"]);
+    let (job, host) = (scene.job(), host());
+    scene.go();
+    let seen = scene.launcher.wait().expect_code(0).stdout;
+    let pid = |rank: u32| {
+        let own = seen.lines().find_map(|line| line.strip_prefix(&format!("out {rank} ")));
+        own.expect("the rank's pid").to_owned()
+    };
+    let got = detailed.wait().expect_code(0).stdout;
+    for rank in [0, 1] {
+        let pid = pid(rank);
+        for line in [
+            format!("[{job},{rank}][{host}:{pid}]<stdout>: out {rank} {pid}\n"),
+            format!("[{job},{rank}][{host}:{pid}]<stderr>: no end"),
+        ] {
+            assert!(got.contains(&line), "{line} is missing in {got}");
+        }
+    }
+    let got = ranks.wait().expect_code(0).stdout;
+    let (time, line) = got.split_once(' ').expect("a time");
+    assert!(time.ends_with('Z') && time.contains('T'), "{got}");
+    assert_eq!(line, format!("1: out 1 {}\n", pid(1)));
+}
+
+#[test]
+fn what_a_tool_gets_as_xml_can_be_parsed() {
+    let nasty = "printf 'a <b> & \"c\"\\n'; printf '\\001\\377binary\\n'; printf 'no end' >&2";
+    let scene = Scene::new("3", nasty);
+    let tool = scene.pull_channels("6", "all", &["xml"]);
+    scene.go();
+    scene.launcher.wait().expect_code(0);
+    let elements = tool.wait().expect_code(0).stdout;
+    let script = "import sys, base64, xml.etree.ElementTree as tree\n\
+        for e in tree.fromstring('<all>' + sys.argv[1] + '</all>'):\n\
+        \x20   text = (e.text or '').encode()\n\
+        \x20   if e.get('encoding') == 'base64': text = base64.b64decode(text)\n\
+        \x20   print(e.tag, e.get('rank'), e.get('host') is not None, e.get('newline'), text)";
+    let parsed = Job::new("python3").args(["-c", script, &elements]).run().expect_code(0).stdout;
+    let mut lines: Vec<&str> = parsed.lines().collect();
+    lines.sort_unstable();
+    let line = |rank: u32| {
+        [
+            format!("stderr {rank} True no b'no end'"),
+            format!("stdout {rank} True None b'\\x01\\xffbinary'"),
+            format!("stdout {rank} True None b'a <b> & \"c\"'"),
+        ]
+    };
+    let mut expected: Vec<String> = [0, 1, 2].into_iter().flat_map(line).collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_tool_that_wants_large_pieces_gets_them() {
+    let scene = Scene::new("1", "for i in $(seq 2000); do echo $i; done; sleep 1; printf rest");
+    let words = ["copy", "size", "5000"];
+    let (tool, errors) = (scene.pull("0", &words), scene.errors("0", &words));
+    scene.go();
+    let Scene { launcher, place } = scene;
+    let seen = launcher.wait().expect_code(0).stdout;
+    assert!(tool.wait().expect_code(0).stdout == seen, "bytes are missing");
+    let [bytes, pieces, lost] = counted(&errors);
+    drop(place);
+    assert_eq!((bytes, lost), (seen.len() as u64, 0));
+    assert!(pieces <= 2, "{pieces} pieces of {bytes} bytes");
+}
+
+#[test]
+fn a_tool_that_lets_the_oldest_bytes_go_is_told_how_many_it_misses() {
+    let writes = "head -c 60000000 /dev/zero | tr '\\0' x; echo; echo the last line";
+    let place = new_directory();
+    let end = place.path().join("end");
+    let written = place.path().join("written");
+    let waits = format!("touch {}; while ! [ -e {} ]; do sleep 0.02; done", written.display(), end.display());
+    let scene = Scene::new("1", &format!("{writes}; {waits}"));
+    let all = 60_000_015;
+    // While it does not read, more is written than fits between here and there.
+    let written = written.to_str().expect("UTF-8");
+    let words = ["copy", "oldest", "cache", "65536", "slow", written, "until", &all.to_string()];
+    let (tool, errors) = (scene.pull("0", &words), scene.errors("0", &words));
+    scene.go();
+    let got = tool.wait().expect_code(0).stdout;
+    let [bytes, _, lost] = counted(&errors);
+    assert_eq!(bytes + lost, all, "every byte is there or counted");
+    assert!(lost > 0, "nothing was dropped");
+    assert!(got.ends_with("the last line\n"), "the newest bytes stay");
+    fs::write(end, "").expect("letting the rank end");
+    assert_eq!(scene.launcher.wait().expect_code(0).stdout.len() as u64, all);
+}
+
+#[test]
+fn our_library_shows_what_a_tool_pulls_without_a_callback() {
+    let scene = Scene::new("2", "echo out $PMIX_RANK; echo err $PMIX_RANK >&2");
+    let ours = libpmix();
+    let file = scene.place.path().join("%r");
+    let file = file.to_str().expect("text");
+    let shown = scene.pull_with(Some(ours), "6", "all", &["copy", "show", "xml", "merge"]);
+    let filed = scene.pull_with(Some(ours), "6", "all", &["copy", "show", "file", file, "pattern", "only"]);
+    scene.go();
+    let Scene { launcher, place } = scene;
+    launcher.wait().expect_code(0);
+    let document = shown.wait().expect_code(0).stdout;
+    let script = "import sys, xml.etree.ElementTree as tree\n\
+        print(sorted((e.tag, e.get('rank'), e.text) for e in tree.fromstring(sys.argv[1].encode())))";
+    let parsed = Job::new("python3").args(["-c", script, &document]).run().expect_code(0).stdout;
+    let expected = "[('stderr', '0', 'err 0'), ('stderr', '1', 'err 1'), \
+                    ('stdout', '0', 'out 0'), ('stdout', '1', 'out 1')]";
+    assert_eq!(parsed.trim_end(), expected);
+    assert_eq!(filed.wait().expect_code(0).stdout, "");
+    for rank in [0, 1] {
+        for (channel, word) in [("stdout", "out"), ("stderr", "err")] {
+            let text = fs::read_to_string(place.path().join(format!("{rank}.{channel}"))).expect("a file");
+            assert_eq!(text, format!("{word} {rank}\n"));
+        }
+    }
+}
+
+#[test]
+fn our_library_hands_standard_input_to_what_a_tool_spawns_and_shows_what_it_writes() {
+    let scene = Scene::new("1", "true");
+    let input: Vec<u8> = (0..500_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+    let pid = scene.launcher.pid().to_string();
+    let job = Job::new(pmix_tool("run")).args([&pid, "sed s/^/$PMIX_RANK:/", "2"]);
+    let job = job.env("LD_LIBRARY_PATH", libpmix()).env("TMPDIR", scene.launcher.tmpdir());
+    let shown = job.input(&input).deadline(100).run().expect_code(0).stdout;
+    for rank in [0, 1] {
+        let got: String = shown
+            .lines()
+            .filter_map(|line| line.strip_prefix(&format!("{rank}:")))
+            .fold(String::new(), |text, line| text + line + "\n");
+        assert!(got.as_bytes() == input, "rank {rank} has read {} of {} bytes", got.len(), input.len());
+    }
+
+    // Whoever needs no more of it lets the rest be; tags are the library's.
+    let job = Job::new(pmix_tool("run")).args([&pid, "head -n 1", "1", "tag"]);
+    let job = job.env("LD_LIBRARY_PATH", libpmix()).env("TMPDIR", scene.launcher.tmpdir());
+    let shown = job.input(&input).deadline(100).run().expect_code(0).stdout;
+    assert!(shown.starts_with('[') && shown.ends_with(",0]<stdout>: 0\n"), "{shown}");
+    scene.go();
+    scene.launcher.wait().expect_code(0);
+}
+
+#[test]
+fn a_tool_pulls_the_diagnostics_of_ranks_alone() {
+    let script = "echo out; echo diagnostics of $PMIX_RANK > /dev/fd/$PHALANX_STDDIAG_FD";
+    let scene = Scene::with(&["--output", "diag"], "2", script);
+    let tool = scene.pull_channels("8", "all", &["tag"]);
+    scene.go();
+    let seen = scene.launcher.wait().expect_code(0);
+    assert_eq!((&*seen.stdout, &*seen.stderr), ("out\nout\n", ""));
+    let got = tool.wait().expect_code(0).stdout;
+    for rank in [0, 1] {
+        let line = format!(",{rank}]<stddiag>: diagnostics of {rank}\n");
+        assert!(got.contains(&line), "{line} is missing in {got}");
+    }
 }

@@ -1,6 +1,10 @@
 //! Debian's Python bindings of libpmix.
 
-use phalanx_interop::{Job, SIZES, debian_file, libpmix, pmix, px, script};
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use phalanx_interop::{Job, SIZES, debian_file, eventually, libpmix, new_directory, pmix, px, script};
+use rustix::process::Signal;
 
 #[test]
 fn python3_pmix_exchanges_values() {
@@ -28,4 +32,32 @@ fn python3_pmix_serves_on_our_library() {
         let codes = " 0".repeat(ranks as usize);
         outcome.assert_line(&format!("server: connected finalized codes{codes}"));
     }
+}
+
+#[test]
+fn python3_pmix_is_a_tool_on_both_libraries() {
+    let python = debian_file("/usr/bin/python3", "python3");
+    let place = new_directory();
+    let uri = place.path().join("uri");
+    let launcher = px(["--report-uri"]).arg(&uri).args(["-n", "1", "sleep", "1000"]).start();
+    let name = format!("px-{}-{}", phalanx_interop::host(), launcher.pid());
+    let ours = Some(libpmix());
+    for (number, library) in [None, ours].into_iter().enumerate() {
+        let file = place.path().join(format!("spawned{number}"));
+        let tool = |first: bool| {
+            let job = Job::new(python).args(["-W", "ignore"]).arg(script("python_tool.py"));
+            let job = job.arg(launcher.pid().to_string()).arg(&file).env("TMPDIR", launcher.tmpdir());
+            let job = library.into_iter().fold(job, |job, dir| job.env("LD_LIBRARY_PATH", dir)).deadline(60);
+            if first { job.run() } else { job.run().expect_code(0) }
+        };
+        eventually("the launcher can be found", || tool(true).stdout.contains("left"));
+        let outcome = tool(false);
+        let (me, jobs) = (format!("tool {name}-tool"), format!("jobs {name}@"));
+        let outcome = outcome.expect_stdout(&[&me, &jobs, "found published", "left"]);
+        let version = if library.is_some() { "library Phalanx" } else { "library OpenPMIx 4.2.2" };
+        let _ = outcome.expect_stdout(&[version, &format!("child {name}@")]);
+        eventually("what it has spawned has run", || file.exists());
+    }
+    launcher.signal(Signal::TERM);
+    launcher.wait().expect_code(143).expect_nothing_left();
 }

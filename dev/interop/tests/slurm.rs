@@ -93,3 +93,24 @@ fn checked(slurm: &Slurm, outcome: Outcome) -> Outcome {
     assert!(ended_well, "{outcome}\n{}", slurm.logs());
     outcome
 }
+
+/// What goes wrong, and what Slurm's plugin does not offer, ends with our library as it does with Debian's.
+#[test]
+fn failures_end_alike() {
+    for whose in [Whose::Debians, Whose::Ours] {
+        let slurm = Slurm::start(&[whose; 2]);
+        let run = |program: &str| {
+            let job = slurm.srun(&["-N", "2", "-n", "4", "--kill-on-bad-exit=1"]);
+            job.arg(mpi(OpenMpi4, program)).run()
+        };
+        run("exit3").expect_code(3);
+        run("abort").expect_code(7).expect_lines(["rank 3 aborts"]);
+        // srun returns the largest code, which may be that of a rank that it has ended because of this one.
+        let crash = run("segv").expect_failure();
+        assert!(crash.stderr.contains("task 3: Segmentation fault"), "{crash}");
+        let publish = run("publish").expect_code(1);
+        assert!(publish.stderr.contains("does not support name publishing"), "{publish}");
+        let spawn = run("spawn").expect_failure();
+        assert!(spawn.stderr.contains("MPI_ERR_SPAWN: could not spawn processes"), "{spawn}");
+    }
+}

@@ -71,7 +71,7 @@ fn a_tool_spawns_publishes_and_ends_what_it_has_started() {
     let launcher = launcher();
     let pid = launcher.pid().to_string();
     let first = tool(&launcher, &["pid", &pid, "--", "publish", "tool.key", "x", "lookup", "tool.key"]);
-    let first = first.args(["spawn", "echo from the child; sleep 1000"]).run().expect_code(0);
+    let first = first.args(["nohup", "echo from the child; sleep 1000"]).run().expect_code(0);
     first.assert_line("publish SUCCESS");
     let first = first.expect_stdout(&["lookup SUCCESS px-", " x\n", "spawn SUCCESS "]);
     let child = first.stdout.lines().find_map(|line| line.strip_prefix("spawn SUCCESS ")).expect("a name");

@@ -42,6 +42,8 @@ pub struct Tap {
     pub streams: BTreeMap<(ProcId, IofChannel), Vec<u8>>,
     pub lost: BTreeMap<(ProcId, IofChannel), u64>,
     pub ended: BTreeSet<(ProcId, IofChannel)>,
+    /// What the last piece had with it.
+    pub info: Vec<Info>,
     /// How long it takes to read one piece.
     pub pace: Duration,
     /// It is gone when it has read so much.
@@ -181,6 +183,7 @@ impl ScriptedServer {
         let tap = self.taps.entry(number).or_default();
         let after = tap.waiting.back().map_or(now, |unread| unread.due.max(now));
         let lost = info.find(DROPPED).and_then(Value::as_u64).unwrap_or(0);
+        tap.info = info.to_vec();
         tap.waiting.push_back(Unread { due: after.after(tap.pace), id, stream, data, lost });
         tap.most_waiting = tap.most_waiting.max(tap.waiting.iter().map(|unread| unread.data.len()).sum());
     }

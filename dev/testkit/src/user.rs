@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use phalanx_dvm::{JobEnd, Report};
 use phalanx_spec::IofChannel;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 /// One stream as the user saw it.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Stream {
 pub struct User {
     pub accepted: BTreeMap<u64, Nspace>,
     pub refused: BTreeMap<u64, String>,
+    /// Jobs that processes have started: their directives, and whether somebody else shows their output.
+    pub spawned: BTreeMap<Nspace, (Vec<Info>, bool)>,
     pub streams: BTreeMap<(ProcId, IofChannel), Stream>,
     pub notes: Vec<String>,
     pub ends: BTreeMap<Nspace, JobEnd>,
@@ -47,13 +49,16 @@ impl User {
             Report::Accepted { request, nspace, .. } => {
                 self.accepted.insert(request, nspace);
             }
+            Report::Spawned { nspace, info, elsewhere, .. } => {
+                self.spawned.insert(nspace, (info, elsewhere));
+            }
             Report::Refused { request, error } => {
                 self.refused.insert(request, error);
             }
             Report::Progress { nspace, phase, done, of } => {
                 self.progress.insert((nspace, phase), (done, of));
             }
-            Report::Output { proc, channel, data } => {
+            Report::Output { proc, channel, data, .. } => {
                 if self.ends.contains_key(&proc.nspace) {
                     self.complaints.push(format!("output of {proc} after its job's end"));
                 }

@@ -66,7 +66,10 @@ impl WiredServer {
             system_tmpdir: "/tmp".to_owned(),
             owner_uid: UID,
             tool_support: false,
+            remote_secret: None,
             modex: ModexForm::Compact,
+            clock: Duration::ZERO,
+            output: Vec::new(),
             seed: [7; 32],
         });
         WiredServer {

@@ -262,7 +262,7 @@ impl<S: RankServer> World<S> {
             Event::Reaped(proc, status) => self.reap(&proc, status),
             Event::StreamsClosed(proc) => {
                 let Some(node) = self.procs.get(&proc).map(|fate| fate.node) else { return };
-                for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                for channel in [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG] {
                     self.input(node, Input::OutputClosed { proc: proc.clone(), channel });
                 }
             }
@@ -414,7 +414,7 @@ impl<S: RankServer> World<S> {
         let data: Vec<u8> = rest.drain(..bytes.min(rest.len())).collect();
         let over = rest.is_empty();
         if !data.is_empty() {
-            self.input(NodeId(0), Input::Stdin { nspace: nspace.clone(), data: &data });
+            self.input(NodeId(0), Input::Stdin { nspace: nspace.clone(), data: data.into() });
         }
         if over && self.user.stdin_over.insert(nspace.clone(), true).is_none() {
             self.input(NodeId(0), Input::StdinEnd { nspace: nspace.clone() });
@@ -467,7 +467,7 @@ impl<S: RankServer> World<S> {
                 }
                 Next::Write(channel, bytes) => {
                     fate.written.entry(channel).or_default().extend_from_slice(&bytes);
-                    self.input(node, Input::Output { proc: proc.clone(), channel, data: &bytes });
+                    self.input(node, Input::Output { proc: proc.clone(), channel, data: bytes.into() });
                 }
                 Next::TakeStdin(bytes) => {
                     self.input(node, Input::StdinTaken { proc: proc.clone(), bytes });

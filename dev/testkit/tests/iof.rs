@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_core::{HostOp, HostReply};
+use phalanx_core::{Event, HostOp, HostReply, Time};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
 
 use phalanx_testkit::scripted::{ScriptedServer, Tap};
 use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
-use phalanx_wire::{App, Info, Nspace, ProcId};
+use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
 
 fn world(seed: u64, nodes: u32, limits: Limits) -> World<ScriptedServer> {
     let server = Box::new(|_| ScriptedServer::default());
@@ -242,7 +242,7 @@ fn what_was_written_before_is_kept_within_bounds_and_what_is_missing_is_counted(
         let parent = ProcId::new(&nspace(1), Rank(0));
         let given = answers(&world, &parent);
         assert_eq!(given[1], HostReply::Done(Status::ERR_NOT_AVAILABLE), "standard error was not asked for");
-        assert_eq!(given[2], HostReply::Done(Status::SUCCESS));
+        assert_eq!(given[2].status(), Status::SUCCESS);
         let tap = tap(&world, world.procs[&parent].node, 9).expect("it reads");
         let stream = (ProcId::new(&nspace(2), Rank(0)), stdout);
         let mut expected = text(0, stdout, 50_000)[first..first + 16_000].to_vec();
@@ -288,6 +288,103 @@ fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
     assert!(!world.user.ends.contains_key(&nspace(1)));
     world.control(&nspace(1), phalanx_dvm::Control::Kill);
     world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&nspace(1)));
+}
+
+#[test]
+fn the_end_of_a_stream_and_its_loss_are_events_for_those_who_ask() {
+    let mut world = world(3, 3, Limits::default());
+    world.script(|proc| match proc.rank.0 {
+        0 => {
+            let codes = vec![Status::ERR_IOF_COMPLETE, Status::ERR_IOF_FAILURE];
+            let ask = ask(HostOp::RegisterEvents { codes, info: Vec::new() });
+            Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
+        }
+        // MPI libraries ask for all that is an error, and abort if there is one: the end of a stream is none.
+        4 => {
+            let ask = ask(HostOp::RegisterEvents { codes: Vec::new(), info: Vec::new() });
+            Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
+        }
+        1 => Script::new(vec![Step::Sleep(Duration::from_secs(5))]),
+        _ => Script::new(vec![Step::Sleep(Duration::from_secs(1_000))]),
+    });
+    world.submit(job(5));
+    world.run_until(Duration::from_secs(60), |world| !world.procs.is_empty());
+    world.run_for(Duration::from_secs(20));
+    let node = |rank| world.procs.get(&ProcId::new(&nspace(1), Rank(rank))).map(|fate| fate.node);
+    let [asker, other, doomed] = [0, 4, 2].map(|rank| node(rank).expect("it runs"));
+    assert!(asker != doomed && asker != other);
+    let heard = &world.node(other).expect("it lives").server().events;
+    assert!(heard.iter().all(|event| event.code != Status::ERR_IOF_COMPLETE), "{heard:?}");
+    world.crash_at(world.now, doomed);
+    world.run_for(Duration::from_secs(60));
+    let events = &world.node(asker).expect("it lives").server().events;
+    let told = |code: Status, rank: u32| -> u16 {
+        let proc = ProcId::new(&nspace(1), Rank(rank));
+        let of = events.iter().filter(|event| event.code == code && event.source == proc);
+        let channel = |event: &Event| match event.info.find("phalanx.iof.channel") {
+            Some(Value::Uint16(channel)) => *channel,
+            other => panic!("{other:?}"),
+        };
+        assert!(of.clone().all(|event| event.info.is_set(keys::EVENT_NON_DEFAULT)));
+        of.map(channel).fold(0, |all, one| all | one)
+    };
+    let both = IofChannel::STDOUT.0 | IofChannel::STDERR.0;
+    assert_eq!((told(Status::ERR_IOF_COMPLETE, 1), told(Status::ERR_IOF_FAILURE, 1)), (both, 0));
+    assert_eq!((told(Status::ERR_IOF_COMPLETE, 2), told(Status::ERR_IOF_FAILURE, 2)), (0, both));
+}
+
+#[test]
+fn what_a_spawn_says_of_output_reaches_the_user_and_those_who_pull() {
+    for by_tool in [false, true] {
+        let mut world = world(11, 2, Limits::default());
+        world.script(move |proc| {
+            let from = proc.clone();
+            match (proc.nspace.as_str(), proc.rank.0) {
+                ("world@1", 0) => {
+                    let app = App { cmd: Some("child".into()), max_procs: 2, ..App::default() };
+                    let mut job = vec![
+                        Info::new(keys::FWD_STDOUT, true),
+                        Info::new(keys::IOF_TAG_DETAILED_OUTPUT, true),
+                        Info::new(keys::IOF_OUTPUT_TO_FILE, "out"),
+                    ];
+                    job.extend(by_tool.then(|| Info::new(keys::REQUESTOR_IS_TOOL, true)));
+                    Script::new(vec![ask(HostOp::Spawn { from, job, apps: vec![app] })])
+                }
+                ("world@1", _) => Script::new(vec![
+                    Step::Sleep(Duration::from_secs(1)),
+                    ask(HostOp::IofPull {
+                        from,
+                        sources: vec![ProcId::all(&nspace(2))],
+                        channels: IofChannel::STDOUT,
+                        directives: vec![Info::new(keys::IOF_COPY, true)],
+                        handle: 1,
+                    }),
+                ]),
+                _ => Script::new(vec![
+                    Step::Sleep(Duration::from_secs(2)),
+                    Step::Write(IofChannel::STDOUT, b"line\n".to_vec()),
+                ]),
+            }
+        });
+        world.submit(job(2));
+        for node in 0..2 {
+            let taps = &mut world.node_mut(NodeId(node)).expect("it lives").server_mut().taps;
+            taps.insert(1, Tap::new(Duration::ZERO, None));
+        }
+        world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
+        let (said, elsewhere) = &world.user.spawned[&nspace(2)];
+        assert!(said.is_set(keys::IOF_TAG_DETAILED_OUTPUT) && *elsewhere == by_tool);
+        // The user's side is the one that writes the files.
+        assert_eq!(world.user.output(&ProcId::new(&nspace(2), Rank(1)), IofChannel::STDOUT), b"line\n");
+        let pulled = answers(&world, &ProcId::new(&nspace(1), Rank(1)));
+        let HostReply::Infos(Status::SUCCESS, style) = &pulled[0] else { panic!("{pulled:?}") };
+        assert!(style.is_set(keys::IOF_TAG_DETAILED_OUTPUT), "{style:?}");
+        let tap = [NodeId(0), NodeId(1)]
+            .into_iter()
+            .find_map(|node| tap(&world, node, 1).filter(|t| !t.info.is_empty()));
+        let info = &tap.expect("output came").info;
+        assert!(info.find(keys::PROC_PID).is_some() && info.find(keys::HOSTNAME).is_some(), "{info:?}");
+    }
 }
 
 /// A parent spawns readers, pushes to some of them, and ends their input.
@@ -360,6 +457,111 @@ fn pushed_input_arrives_whole_at_all_its_targets_and_ends_once() {
                 reply.status().is_success() || (dying && reply.status() == Status::ERR_IOF_COMPLETE)
             };
             assert!(rest.iter().all(fine), "seed {seed}: {rest:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_cache_has_dropped_is_counted_to_the_byte() {
+    let mut pulled = 0;
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut world = world(seed, random.between(1, 4) as u32, Limits::default());
+        let size = random.between(0, 60_000) as u32;
+        let policy = [keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST][random.between(0, 2) as usize];
+        let mut scripts = random.clone();
+        world.script(move |proc| match proc.nspace.as_str() {
+            "world@1" => {
+                let (from, sources) = (proc.clone(), vec![ProcId::all(&nspace(2))]);
+                let app = App { cmd: Some("child".into()), max_procs: 3, ..App::default() };
+                let job = vec![
+                    Info::new(keys::FWD_STDOUT, true),
+                    Info::new(keys::FWD_STDERR, true),
+                    Info::new(keys::IOF_CACHE_SIZE, size),
+                    Info::new(policy, true),
+                ];
+                let (channels, directives) = (IofChannel::ALL, vec![Info::new(keys::IOF_COPY, true)]);
+                Script::new(vec![
+                    ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] }),
+                    Step::Sleep(Duration::from_millis(scripts.between(0, 300))),
+                    ask(HostOp::IofPull { from, sources, channels, directives, handle: 9 }),
+                ])
+            }
+            _ => writer(&mut scripts, proc.rank.0),
+        });
+        world.submit(job(1));
+        world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
+        world.run_for(Duration::from_secs(20));
+        let parent = ProcId::new(&nspace(1), Rank(0));
+        if answers(&world, &parent).get(1).is_none_or(|answer| !answer.status().is_success()) {
+            continue;
+        }
+        pulled += 1;
+        let tap = tap(&world, world.procs[&parent].node, 9).expect("it reads");
+        for (proc, fate) in world.procs.iter().filter(|(proc, _)| proc.nspace == nspace(2)) {
+            for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                let stream = (proc.clone(), channel);
+                let wrote = fate.written.get(&channel).map_or(&[][..], Vec::as_slice);
+                let got = tap.streams.get(&stream).map_or(&[][..], Vec::as_slice);
+                let lost = tap.lost.get(&stream).map_or(0, |lost| *lost as usize);
+                assert_eq!(got.len() + lost, wrote.len(), "seed {seed}: {stream:?}");
+                // There is one gap: what stands before it and behind it makes up all that came.
+                let before = wrote.iter().zip(got).take_while(|(a, b)| a == b).count();
+                let behind = wrote.iter().rev().zip(got.iter().rev()).take_while(|(a, b)| a == b).count();
+                assert!(before + behind >= got.len(), "seed {seed}: {stream:?} is torn");
+            }
+        }
+    }
+    assert!(pulled > 30, "only {pulled} pulls came in time");
+}
+
+#[test]
+fn what_survivors_write_arrives_whole_when_daemons_die() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let nodes = random.between(3, 9) as u32;
+        let limits = Limits { output_link: random.between(2_000, 60_000) as usize, ..Limits::default() };
+        let mut world = world(seed, nodes, limits);
+        world.user.pace = Duration::from_micros(random.between(0, 1_000));
+        let mut scripts = random.clone();
+        world.script(move |proc| match proc.nspace == nspace(1) {
+            true => writer(&mut scripts, proc.rank.0),
+            false => Script::new(vec![ask(HostOp::IofPull {
+                from: proc.clone(),
+                sources: vec![ProcId::all(&nspace(1))],
+                channels: IofChannel::ALL,
+                directives: vec![Info::new(keys::IOF_COPY, true)],
+                handle: 1,
+            })]),
+        });
+        world.submit(job(random.between(1, 2 * u64::from(nodes)) as u32));
+        world.submit(job(1));
+        for node in 0..nodes {
+            let pace = Duration::from_micros(random.between(0, 2_000));
+            let taps = &mut world.node_mut(NodeId(node)).expect("it lives").server_mut().taps;
+            taps.insert(1, Tap::new(pace, None));
+        }
+        for _ in 0..random.between(1, 3) {
+            let at = Duration::from_millis(random.between(150, 600));
+            world.crash_at(Time::default().after(at), NodeId(random.between(1, u64::from(nodes)) as u32));
+        }
+        world.run_until(Duration::from_secs(600), |w| w.user.ends.contains_key(&nspace(1)));
+        world.run_for(Duration::from_secs(20));
+        for (proc, fate) in world.procs.iter().filter(|(proc, _)| proc.nspace == nspace(1)) {
+            for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                let wrote = fate.written.get(&channel).map_or(&[][..], Vec::as_slice);
+                let by_user = world.user.output(proc, channel);
+                assert!(wrote.starts_with(by_user), "seed {seed}: output of {proc} is torn");
+                if world.is_alive(fate.node) {
+                    assert!(by_user.len() == wrote.len(), "seed {seed}: output of {proc} is missing");
+                }
+                for node in (0..nodes).map(NodeId).filter(|node| world.is_alive(*node)) {
+                    let tap = tap(&world, node, 1).expect("it was entered");
+                    let got = tap.streams.get(&(proc.clone(), channel)).map_or(&[][..], Vec::as_slice);
+                    let piece = got.is_empty() || by_user.windows(got.len()).any(|part| part == got);
+                    assert!(piece, "seed {seed}: the tool got something else of {proc}");
+                }
+            }
         }
     }
 }

@@ -1,4 +1,6 @@
-//! `cargo xtask bench`: `px` measured beside other launchers. The measuring itself is `dev/interop/src/bin/bench`.
+//! `cargo xtask bench`: `px` measured beside other launchers, and our library beside another.
+//!
+//! The measuring itself is `dev/interop/src/bin/bench`.
 //!
 //! Ours is built for release and handed over by name, so that the numbers are of what a user runs.
 
@@ -8,8 +10,10 @@ use crate::cargo::{cargo, run as execute};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
+    cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
     cargo(&["build", "--release", "--locked", "--package", "phalanx-interop", "--bin", "bench"])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
     let target = crate::root().join(target).join("release");
-    execute(std::process::Command::new(target.join("bench")).args(args).env("PHALANX_PX", target.join("px")))
+    let ours = [("PHALANX_PX", target.join("px")), ("PHALANX_LIBPMIX", target.join("libpmix.so"))];
+    execute(std::process::Command::new(target.join("bench")).args(args).envs(ours))
 }

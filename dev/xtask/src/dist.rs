@@ -15,18 +15,24 @@ use crate::cargo::{cargo, run as execute};
 use crate::debian;
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    ensure!(args.is_empty(), "dist takes no arguments");
-    cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
-    cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
+    // Tests of what is where need no optimization.
+    let dev = args == ["--dev"];
+    ensure!(dev || args.is_empty(), "dist takes no arguments but --dev");
+    let (profile, built, into) =
+        if dev { ("dev", "debug", "dist-dev") } else { ("release", "release", "dist") };
+    let profile = format!("--profile={profile}");
+    cargo(&["build", &profile, "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
+    cargo(&["build", &profile, "--locked", "--package", "phalanx-libpmix"])?;
     let target = crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
+    let (built, into) = (target.join(built), target.join(into));
     let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
-    let tree = target.join("dist").join(&name);
+    let tree = into.join(&name);
     if tree.exists() {
         fs::remove_dir_all(&tree).with_context(|| format!("removing {}", tree.display()))?;
     }
 
     let px = tree.join("bin/px");
-    copy(&target.join("release/px"), &px)?;
+    copy(&built.join("px"), &px)?;
     for dialect in DIALECTS {
         // Beside the real thing such a name would hide it, so they have a directory of their own.
         let link = tree.join("libexec/phalanx").join(dialect);
@@ -54,14 +60,14 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         copy(&page, &docs.join("guide").join(page.file_name().unwrap_or_default()))?;
     }
 
-    library(&target.join("release/libpmix.so"), &tree)?;
+    library(&built.join("libpmix.so"), &tree)?;
 
-    let archive = target.join("dist").join(format!("{name}.tar.gz"));
+    let archive = into.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "-czf"]);
-    execute(tar.arg(&archive).arg("-C").arg(target.join("dist")).arg(&name))?;
+    execute(tar.arg(&archive).arg("-C").arg(&into).arg(&name))?;
     println!("{}\n{}", tree.display(), archive.display());
-    debian::packages(&tree, &target.join("dist"))
+    debian::packages(&tree, &into)
 }
 
 /// The shared library under its names, the headers, and what `pkg-config` says of them.

@@ -35,8 +35,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        usage: "bench [launch] [client] [memory] [soak] [--sizes N,..] [--runs N]",
-        summary: "measure px beside other launchers and print ratios",
+        usage: "bench [SUBJECT..] [OPTION..]",
+        summary: "measure px beside other launchers and print ratios; `bench --help` names what there is",
         run: bench::run,
     },
     Chore {
@@ -47,8 +47,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "dist",
-        usage: "dist",
-        summary: "put together what is installed: px, library, headers, man pages, completions, the guide; and Debian packages",
+        usage: "dist [--dev]",
+        summary: "put together what is installed: px, library, headers, man pages, completions, the guide; and Debian packages; with --dev unoptimized",
         run: dist::run,
     },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },

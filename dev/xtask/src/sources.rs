@@ -17,6 +17,7 @@ const UNSAFE_FILES: &[&str] = &[
     "lib/capi/src/instance.rs",
     "lib/capi/src/pointer.rs",
     "lib/pmix/src/engine/thread.rs",
+    "lib/pmix/src/forked.rs",
     "lib/pmix/tests/process/ranks.rs",
     "lib/wire/tests/allocations.rs",
     "run/node/src/sink.rs",

@@ -67,6 +67,13 @@ exported! {
     }
 }
 
+/// The value of a variable in an array of them.
+pub(crate) fn get(env: Ptr<Argv>, name: &[u8]) -> Result<Option<Vec<u8>>, Status> {
+    let start = [name, b"="].concat();
+    let all = texts(env.read().ok_or(BAD)?);
+    Ok(all.into_iter().find_map(|one| one.strip_prefix(&*start).map(<[u8]>::to_vec)))
+}
+
 /// Sets a variable in an array of them; without a value it is taken out.
 pub(crate) fn set(env: Ptr<Argv>, name: &[u8], value: Option<&[u8]>, overwrite: bool) -> Result<(), Status> {
     let mut start = [name, b"="].concat();

@@ -12,7 +12,19 @@ pub(crate) fn array<T: Plain>(count: usize) -> Ptr<T> {
         return Ptr::NULL;
     }
     // SAFETY: calloc checks the product itself.
-    let raw = unsafe { libc::calloc(count, size_of::<T>()) };
+    checked(unsafe { libc::calloc(count, size_of::<T>()) })
+}
+
+/// Room that the caller fills, all of it: glibc finds it faster than zeroed room. NULL for none.
+fn unfilled<T: Plain>(count: usize) -> Ptr<T> {
+    match count.saturating_mul(size_of::<T>()) {
+        0 => Ptr::NULL,
+        // SAFETY: any size will do; too large a one is no memory.
+        size => checked(unsafe { libc::malloc(size) }),
+    }
+}
+
+fn checked<T>(raw: *mut libc::c_void) -> Ptr<T> {
     if raw.is_null() {
         handle_alloc_error(Layout::new::<T>());
     }
@@ -21,14 +33,14 @@ pub(crate) fn array<T: Plain>(count: usize) -> Ptr<T> {
 
 /// One element with this value.
 pub(crate) fn one<T: Plain>(value: T) -> Ptr<T> {
-    let room = array(1);
+    let room = unfilled(1);
     room.write(value);
     room
 }
 
 /// An array of these; NULL for none.
 pub(crate) fn array_of<T: Plain>(items: &[T]) -> Ptr<T> {
-    let room = array(items.len());
+    let room = unfilled(items.len());
     for (index, item) in items.iter().enumerate() {
         room.at(index).write(*item);
     }
@@ -37,15 +49,16 @@ pub(crate) fn array_of<T: Plain>(items: &[T]) -> Ptr<T> {
 
 /// A copy of these bytes; NULL for none.
 pub(crate) fn bytes(bytes: &[u8]) -> Ptr<u8> {
-    let room = array(bytes.len());
+    let room = unfilled(bytes.len());
     room.fill(bytes);
     room
 }
 
 /// A C string of these bytes.
 pub(crate) fn text(text: &[u8]) -> Ptr<u8> {
-    let room = array(text.len() + 1);
+    let room = unfilled(text.len() + 1);
     room.fill(text);
+    room.at(text.len()).write(0);
     room
 }
 

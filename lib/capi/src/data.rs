@@ -4,7 +4,8 @@
 //! understands it.
 
 use phalanx_spec::{DataType, Status};
-use phalanx_wire::codec::{DecodeError, Format, Generation, Reader, Writer};
+use phalanx_wire::Value;
+use phalanx_wire::codec::{DecodeError, Format, Generation, Reader};
 use phalanx_wire::compress::{deflate, inflate};
 
 use crate::guard::{BAD, exported};
@@ -25,9 +26,7 @@ exported! {
         }
         element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
         let values = from_c::elements(of, from, count)?;
-        let mut writer = Writer::new(FORMAT);
-        writer.put_values(of, &values);
-        append(buffer, &writer.into_bytes())
+        pack(buffer, of, &values)
     }
 
     /// `count`: room for how many, then how many there were. Too little room takes nothing off the buffer.
@@ -159,6 +158,11 @@ fn hand_over(bytes: Option<Vec<u8>>, to: Ptr<Ptr<u8>>, length: Ptr<usize>) -> bo
     to.write(bytes.as_ref().map_or(Ptr::NULL, |bytes| cmem::bytes(bytes)));
     length.write(bytes.as_ref().map_or(0, Vec::len));
     bytes.is_some()
+}
+
+/// Puts values behind what the buffer holds.
+pub(crate) fn pack(buffer: Ptr<pmix_data_buffer_t>, of: DataType, values: &[Value]) -> Result<(), Status> {
+    append(buffer, &pmix::pack(of, values))
 }
 
 fn unread(c: &pmix_data_buffer_t) -> Vec<u8> {

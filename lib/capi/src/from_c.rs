@@ -79,11 +79,11 @@ pub(crate) fn procs(at: Ptr<pmix_proc_t>, count: usize) -> Result<Vec<ProcId>, S
 
 /// A namespace in its array.
 pub(crate) fn nspace(c: &[u8]) -> Result<Nspace, Status> {
-    std::str::from_utf8(until_nul(c)).ok().and_then(|name| Nspace::new(name).ok()).ok_or(BAD)
+    text_until_nul(c).and_then(|name| Nspace::new(name).ok()).ok_or(BAD)
 }
 
 fn key_of(c: &[u8]) -> Result<Key, Status> {
-    std::str::from_utf8(until_nul(c)).ok().and_then(|name| Key::new(name).ok()).ok_or(BAD)
+    text_until_nul(c).and_then(|name| Key::new(name).ok()).ok_or(BAD)
 }
 
 /// A string that cannot be absent, such as a key.
@@ -301,6 +301,7 @@ pub(crate) fn node_stats(c: &pmix_node_stats_t) -> NodeStats {
     }
 }
 
-fn until_nul(c: &[u8]) -> &[u8] {
-    c.split(|byte| *byte == 0).next().unwrap_or_default()
+pub(crate) fn text_until_nul(c: &[u8]) -> Option<&str> {
+    let text = std::ffi::CStr::from_bytes_until_nul(c).map_or(c, std::ffi::CStr::to_bytes);
+    std::str::from_utf8(text).ok()
 }

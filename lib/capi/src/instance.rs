@@ -8,12 +8,15 @@
 //! included: the process id is compared before anything else, and a child starts with a state of its own. The old one is
 //! left where it is.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread::JoinHandle;
 
 use phalanx_spec::Status;
 use pmix::server::ForkSetup;
-use pmix::{Error, Info};
+use pmix::stdin::Collection;
+use pmix::{Error, Info, Screen};
 
 use crate::client::get::Kept;
 use crate::role::Role;
@@ -40,6 +43,39 @@ pub(crate) struct Instance {
     pub(crate) client: Role,
     /// Values that programs have pointers to.
     pub(crate) kept: Mutex<Kept>,
+    /// Where output is shown that no callback takes, by the number of its pull.
+    screens: Mutex<BTreeMap<usize, Screen>>,
+    /// The thread that collects standard input, and how to end it.
+    collecting: Mutex<Option<(Arc<Collection>, JoinHandle<()>)>>,
+}
+
+impl Instance {
+    pub(crate) fn screens(&self) -> MutexGuard<'_, BTreeMap<usize, Screen>> {
+        self.screens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Collects standard input for others, once at a time.
+    pub(crate) fn collect(
+        &self,
+        push: impl FnMut(&[u8]) -> Result<(), Status> + Send + 'static,
+    ) -> Result<(), Status> {
+        let mut collecting = self.collecting.lock().unwrap_or_else(PoisonError::into_inner);
+        if collecting.as_ref().is_some_and(|(_, thread)| !thread.is_finished()) {
+            return Err(Status::ERR_EXISTS);
+        }
+        let collection = Arc::new(Collection::new().map_err(|_| Status::ERR_OUT_OF_RESOURCE)?);
+        let thread = collection.clone().spawn(push).map_err(|_| Status::ERR_OUT_OF_RESOURCE)?;
+        *collecting = Some((collection, thread));
+        Ok(())
+    }
+
+    pub(crate) fn stop_collecting(&self) -> Option<JoinHandle<()>> {
+        let stopped = self.collecting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stopped.map(|(collection, thread)| {
+            collection.stop();
+            thread
+        })
+    }
 }
 
 static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
@@ -48,7 +84,7 @@ static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
 static FORK_SETUP: AtomicPtr<ForkSetup> = AtomicPtr::new(std::ptr::null_mut());
 
 fn state() -> &'static State {
-    let pid = std::process::id();
+    let pid = pmix::process_id();
     let found = STATE.load(Ordering::Acquire);
     // SAFETY: NULL, or a state that was leaked below.
     if let Some(state) = unsafe { found.as_ref() }
@@ -90,6 +126,12 @@ pub(crate) fn fork_setup() -> Result<ForkSetup, Status> {
     inherited.cloned().ok_or(Status::ERR_INIT)
 }
 
+/// The setup of jobs has changed: children that are forked from now on know.
+pub(crate) fn renew_fork_setup() -> Result<(), Status> {
+    set_fork_setup(Some(serving()?.server.fork_setup()));
+    Ok(())
+}
+
 fn set_fork_setup(setup: Option<ForkSetup>) {
     let new = setup.map_or(std::ptr::null_mut(), |setup| Box::into_raw(Box::new(setup)));
     let old = FORK_SETUP.swap(new, Ordering::AcqRel);
@@ -113,7 +155,12 @@ pub(crate) fn acquire(start: impl FnOnce() -> Result<Role, Status>) -> Result<Ar
         }
         return Ok(instance);
     }
-    let instance = Arc::new(Instance { client: start()?, kept: Mutex::default() });
+    let instance = Arc::new(Instance {
+        client: start()?,
+        kept: Mutex::default(),
+        screens: Mutex::default(),
+        collecting: Mutex::default(),
+    });
     current.instance = Some(instance.clone());
     current.references = 1;
     Ok(instance)
@@ -141,7 +188,8 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         current.instance = current.serving.as_ref().map(|(serving, _)| of_server(serving));
         last
     };
-    match last.as_deref() {
+    let collecting = last.as_ref().and_then(|instance| instance.stop_collecting());
+    let ended = match last.as_deref() {
         Some(Instance { client: Role::Client(client), .. }) => {
             client.close(info).map_err(|error| error.status())
         }
@@ -151,7 +199,12 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
             if serves { closed.and(release_server()) } else { closed }
         }
         _ => Ok(()),
-    }
+    };
+    // What is to be shown is written before the program goes on.
+    last.iter().for_each(|instance| instance.screens().clear());
+    // What it waited for has ended with the client.
+    collecting.map(JoinHandle::join);
+    ended
 }
 
 /// The tool becomes a server as well, until it ends.
@@ -203,7 +256,12 @@ pub(crate) fn release_server() -> Result<(), Status> {
 }
 
 fn of_server(serving: &Arc<Serving>) -> Arc<Instance> {
-    Arc::new(Instance { client: Role::Server(serving.clone()), kept: Mutex::default() })
+    Arc::new(Instance {
+        client: Role::Server(serving.clone()),
+        kept: Mutex::default(),
+        screens: Mutex::default(),
+        collecting: Mutex::default(),
+    })
 }
 
 /// A failure that the program only gets a number of: the reason is for the log.

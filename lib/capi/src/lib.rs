@@ -32,7 +32,6 @@ mod strings;
 mod structs;
 mod to_c;
 mod tool;
-mod unsupported;
 mod value;
 
 use r#gen::{layout, name_block};

@@ -133,10 +133,15 @@ impl Ptr<u8> {
         unsafe { std::slice::from_raw_parts(self.0, count) }.to_vec()
     }
 
+    /// What is made of a C string, without its NUL, while it is looked at; nothing behind NULL.
+    pub(crate) fn with_text<R>(self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        // SAFETY: not NULL, so it is a C string on the program's word, for as long as this call lasts.
+        (!self.is_null()).then(|| look(unsafe { std::ffi::CStr::from_ptr(self.0.cast()) }.to_bytes()))
+    }
+
     /// A copy of a C string, without its NUL; nothing behind NULL.
     pub(crate) fn text(self) -> Option<Vec<u8>> {
-        // SAFETY: not NULL, so it is a C string on the program's word.
-        (!self.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(self.0.cast()) }.to_bytes().to_vec())
+        self.with_text(<[u8]>::to_vec)
     }
 
     /// Puts these bytes there; nothing happens behind NULL.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use phalanx_spec::{IofChannel, Scope};
+use phalanx_spec::{IofChannel, Rank, Scope};
 use phalanx_wire::{Info, Kval, ProcId, Value};
 use pmix::{
-    Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, Tool,
+    Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, Showing,
+    Tool,
 };
 
 use crate::server::serving::Serving;
@@ -69,6 +70,15 @@ impl Role {
         either!(self, role => role.forget_output_handler(id))
     }
 
+    /// A server is not sent the output of what it spawns.
+    pub(crate) fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
+        match self {
+            Role::Client(client) => client.show_spawned(job),
+            Role::Tool(tool) => tool.show_spawned(job),
+            Role::Server(_) => Ok(None),
+        }
+    }
+
     pub(crate) fn is_progress_thread(&self) -> bool {
         either!(self, role => role.is_progress_thread())
     }
@@ -79,6 +89,14 @@ impl Role {
 
     pub(crate) fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
         either!(self, role => role.known(request))
+    }
+
+    /// What a client knows under this name. Others go the longer way.
+    pub(crate) fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
+        match self {
+            Role::Client(client) => client.value_at_hand(nspace, rank, key),
+            Role::Tool(_) | Role::Server(_) => None,
+        }
     }
 
     pub(crate) fn take_staged(&self) -> Result<Vec<(Scope, Vec<Kval>)>, Error> {

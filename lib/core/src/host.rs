@@ -3,8 +3,8 @@
 //! One variant per entry of the standard's `pmix_server_module_t`. The server machine emits
 //! `Output::CallHost { id, op }`; the host answers `Input::Host { id, reply }`, in any order, at any time.
 
-use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Status};
-use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query};
+use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, ResourceBlockDirective, Status};
+use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query, ResourceUnit};
 
 /// A request to the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,14 @@ pub enum HostOp {
     Log { from: ProcId, data: Vec<Info>, directives: Vec<Info> },
     /// Answer: `Infos`.
     Allocate { from: ProcId, directive: AllocDirective, info: Vec<Info> },
+    /// Make, change or end a named block of resources. Answer: `Done`.
+    ResourceBlock {
+        from: ProcId,
+        directive: ResourceBlockDirective,
+        block: String,
+        units: Vec<ResourceUnit>,
+        info: Vec<Info>,
+    },
     /// Answer: `Infos`.
     JobControl { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info> },
     /// Answer: `Infos`.
@@ -106,6 +114,7 @@ impl HostOp {
             HostOp::Query { .. } => "PMIx_Query_info",
             HostOp::Log { .. } => "PMIx_Log",
             HostOp::Allocate { .. } => "PMIx_Allocation_request",
+            HostOp::ResourceBlock { .. } => "PMIx_Resource_block",
             HostOp::JobControl { .. } => "PMIx_Job_control",
             HostOp::SessionControl { .. } => "PMIx_Session_control",
             HostOp::Monitor { .. } => "PMIx_Process_monitor",
@@ -144,6 +153,7 @@ impl HostOp {
             | HostOp::RegisterEvents { info, .. }
             | HostOp::Notify { event: Event { info, .. } }
             | HostOp::Allocate { info, .. }
+            | HostOp::ResourceBlock { info, .. }
             | HostOp::GetCredential { info, .. }
             | HostOp::ValidateCredential { info, .. }
             | HostOp::GroupConstruct { info, .. }

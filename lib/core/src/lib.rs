@@ -4,18 +4,22 @@
 //! our daemon, a simulation) feeds [`Input`]s and carries out [`Output`]s.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod client;
 pub mod explain;
 pub mod host;
 pub mod job;
 mod machine;
+pub mod output;
 pub mod server;
 pub mod server_process;
 pub mod store;
 pub mod support;
 pub mod tool;
 
-pub use client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, Verdict};
+pub use client::{
+    Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, UNASKED, Verdict,
+};
 pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};
 pub use job::{JobApp, JobInfo, JobNode, JobProc};

@@ -55,6 +55,16 @@ impl Layer {
 
     /// What this layer answers to a query for attribute support; nothing when others are asked.
     pub fn answer(self, table: &[Honoured], qualifiers: &[Info]) -> Vec<Info> {
+        let keys = |tables: &'static [&[&str]]| tables.iter().flat_map(|keys| *keys).copied().collect();
+        self.answer_of(table.iter().map(|(function, tables)| (*function, keys(tables))), qualifiers)
+    }
+
+    /// The same of functions with their keys.
+    pub fn answer_of<'a>(
+        self,
+        table: impl Iterator<Item = (&'a str, Vec<&'a str>)> + Clone,
+        qualifiers: &[Info],
+    ) -> Vec<Info> {
         if !self.is_asked(qualifiers) {
             return Vec::new();
         }
@@ -63,11 +73,12 @@ impl Layer {
         let mut answer = Vec::new();
         if attributes.is_some() || functions.is_none() {
             let which = attributes.unwrap_or(EVERY);
-            let named = table.iter().filter(|(function, _)| which.includes(function));
+            let named = table.clone().filter(|(function, _)| which.includes(function));
             answer.push(Info::new(self.attributes(), DataArray::of_infos(named.filter_map(described))));
         }
         if functions.is_some() {
-            answer.push(Info::new(self.functions(), names(table)));
+            let names: Vec<&str> = table.map(|(function, _)| function).collect();
+            answer.push(Info::new(self.functions(), names.join(",")));
         }
         answer
     }
@@ -117,12 +128,12 @@ fn wanted<'a>(qualifiers: &'a [Info], key: &str) -> Option<Which<'a>> {
 }
 
 /// A function with the descriptions of its attributes.
-fn described((function, tables): &Honoured) -> Option<Info> {
-    let items = tables.iter().flat_map(|keys| *keys).map(|key| {
+fn described((function, keys): (&str, Vec<&str>)) -> Option<Info> {
+    let items = keys.into_iter().map(|key| {
         let known = attribute(key);
         Value::Regattr(Box::new(Regattr {
-            name: Some(known.map_or(*key, |attribute| attribute.name).into()),
-            key: Some((*key).into()),
+            name: Some(known.map_or(key, |attribute| attribute.name).into()),
+            key: Some(key.into()),
             data_type: known.map_or(DataType::UNDEF, |attribute| attribute.data_type),
             description: known.iter().map(|attribute| Text::from(attribute.summary)).collect(),
         }))

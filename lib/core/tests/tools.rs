@@ -64,6 +64,9 @@ impl World {
                 system_tmpdir: "/tmp".into(),
                 owner_uid: UID,
                 tool_support: true,
+                remote_secret: None,
+                clock: Duration::ZERO,
+                output: Vec::new(),
                 seed: [0; 32],
                 modex: phalanx_core::server::ModexForm::Compact,
             };
@@ -177,7 +180,7 @@ impl World {
     fn attach(&mut self, port: u16, primary: bool) -> Result<ProcId, InitError> {
         let uri = ServerUri::parse(&format!("srv-{port}.0;tcp4://127.0.0.1:{port}")).unwrap();
         let patience = Duration::from_secs(30);
-        let id = self.call(ToolCall::Attach { uri, dialect: V41, patience, primary });
+        let id = self.call(ToolCall::Attach { uri, dialect: V41, patience, primary, secret: None });
         match self.returned.remove(&id).expect("an answer") {
             ToolReturn::Attached(result) => result.map(|attached| attached.me),
             other => panic!("{other:?}"),

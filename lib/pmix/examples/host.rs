@@ -1,4 +1,4 @@
-//! A launcher in a hundred lines: starts copies of a program as one job on this node, and is their PMIx server.
+//! A launcher in ninety lines: starts copies of a program as one job on this node, and is their PMIx server.
 //!
 //! `cargo run --example host -- 4 target/debug/examples/ring`
 
@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 
 use pmix::server::{AbortRequest, LookupRequested, PublishRequest};
 use pmix::{
-    Done, Host, Info, JobApp, JobInfo, JobNode, JobProc, Key, Kval, Nspace, Pdata, ProcId, Rank, Server,
-    ServerOptions, Status, Value, keys,
+    Done, Host, Info, Key, Nspace, Pdata, ProcId, Rank, Server, ServerOptions, Status, Value, generate_ppn,
+    generate_regex, keys,
 };
 
 /// What this resource manager can do: values that are published are found again. All else is refused, and the ranks are told.
@@ -52,7 +52,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
     let server = Server::start(ServerOptions::default(), SmallHost::default())?;
     let nspace = Nspace::new(&format!("example.{}", std::process::id()))?;
-    server.register_job(job(&nspace, size, server.hostname()))?;
+    // What belongs to the machine all jobs are told.
+    server.register_resources(&[Info::new(keys::RM_NAME, "small host")])?;
+    server.register_nspace(&nspace, Some(size), &job(size, server.hostname()))?;
 
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let mut ranks = Vec::new();
@@ -77,26 +79,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(worst)
 }
 
-fn job(nspace: &Nspace, size: u32, hostname: &str) -> JobInfo {
-    let proc = |rank: u16| JobProc {
-        node: 0,
-        app: 0,
-        app_rank: Rank(rank.into()),
-        local_rank: rank,
-        node_rank: rank,
-        package_rank: None,
-        cpuset: None,
-        locality: None,
-        reincarnation: 0,
-        values: None,
-    };
-    JobInfo {
-        nspace: nspace.clone(),
-        job: [Kval::new(keys::MAPBY, "slot")].into(),
-        session: [Kval::new(keys::UNIV_SIZE, size)].into(),
-        nodes: [JobNode { name: hostname.into(), id: 0, values: Vec::new() }].into(),
-        apps: [JobApp::default()].into(),
-        procs: (0_u16..).take(size as usize).map(proc).collect(),
-        here: Some(0),
-    }
+/// What the standard wants a host to tell of a job; numbers of ranks on their node and the like follow from the maps.
+fn job(size: u32, hostname: &str) -> [Info; 5] {
+    [
+        Info::new(keys::JOB_SIZE, size),
+        Info::new(keys::UNIV_SIZE, size),
+        Info::new(keys::MAPBY, "slot"),
+        Info::new(keys::NODE_MAP, generate_regex(&[hostname])),
+        Info::new(keys::PROC_MAP, generate_ppn(&[(0..size).collect()])),
+    ]
 }

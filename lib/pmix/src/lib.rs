@@ -31,30 +31,43 @@
 //! the client of its parent ([`Error::Forked`]).
 
 mod client;
+mod data;
 mod engine;
 mod environ;
 mod error;
+pub mod files;
+mod forked;
 pub mod identity;
+mod maps;
+pub mod reach;
 pub mod rendezvous;
+pub mod screen;
 pub mod server;
+mod shown;
+pub mod stdin;
 pub mod tool;
 mod topology;
 
 pub use client::Client;
+pub use data::{pack, unpack};
 pub use engine::{Drive, EventDone, Explanation};
 pub use error::Error;
+pub use forked::process_id;
+pub use maps::{generate_ppn, generate_regex};
+pub use screen::Screen;
 pub use server::{Done, Host, Server, ServerOptions};
+pub use shown::Showing;
 pub use tool::Tool;
 
-pub use topology::{device_distances, process_cpus, thread_cpus, topology};
+pub use topology::{cpuset_string, device_distances, locality_string, process_cpus, thread_cpus, topology};
 
 pub use phalanx_core::{
     AttachedServer, ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobApp, JobInfo,
     JobNode, JobProc, Lookup, LookupRequest, Time, Verdict, Waiting,
 };
-pub use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Scope, Status, keys};
+pub use phalanx_spec::{AllocDirective, DataType, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_topo::{CpuSet, Topology};
 pub use phalanx_wire::{
-    App, Blob, DataArray, Info, InfoFlags, InfoList, Key, Kval, Nspace, Pdata, ProcId, Query, ResourceUnit,
-    Text, Value,
+    App, Blob, DataArray, Envar, Info, InfoFlags, InfoList, Key, Kval, Nspace, Pdata, ProcId, Query,
+    ResourceUnit, Text, Value,
 };

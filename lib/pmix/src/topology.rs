@@ -35,6 +35,17 @@ pub fn device_distances(host: &str, cpus: &CpuSet) -> Result<Vec<DeviceDistance>
     Ok(told.collect())
 }
 
+/// These CPUs as `pmix.cpuset` has them (`PMIx_server_generate_cpuset_string`).
+pub fn cpuset_string(cpus: &CpuSet) -> String {
+    format!("hwloc:{cpus}")
+}
+
+/// Which packages, caches, cores ... of this node these CPUs are in, as `pmix.locstr` has it
+/// (`PMIx_server_generate_locality_string`).
+pub fn locality_string(cpus: &CpuSet) -> Result<String, Error> {
+    Ok(format!("hwloc:{}", topology()?.locality_string(cpus)))
+}
+
 fn cpus_of(process: Option<rustix::process::Pid>) -> Result<CpuSet, Error> {
     let set = rustix::thread::sched_getaffinity(process).map_err(|errno| Error::System {
         doing: "asking on which CPUs this process may run",

@@ -7,6 +7,7 @@
 
 mod attribute;
 mod named;
+mod packed;
 mod rank;
 pub mod required;
 mod status;

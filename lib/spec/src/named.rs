@@ -3,44 +3,94 @@
 //! `codes!` is for enumerations, `flags!` for sets of bits. Both are called by the generated sources only, with one table
 //! of all names (sorted) and one of all values (sorted, each with the index of the name to be preferred).
 
+use crate::packed::{Filling, Piece};
+
 /// Name, value, summary (empty where there is none).
 pub(crate) type Row<T> = (&'static str, T, &'static str);
 
-pub(crate) fn by_value<T: Ord + Copy>(
-    names: &'static [Row<T>],
-    values: &[(T, u16)],
-    value: T,
-) -> Option<&'static Row<T>> {
-    let found = values.binary_search_by_key(&value, |entry| entry.0).ok()?;
-    names.get(usize::from(values.get(found)?.1))
+/// All names of one type, without pointers: see `packed.rs`.
+pub(crate) struct Names<T: 'static, const SIZE: usize, const COUNT: usize> {
+    texts: [u8; SIZE],
+    rows: [(Piece, T, Piece); COUNT],
 }
 
-pub(crate) fn by_name<T: Copy>(names: &[Row<T>], name: &str) -> Option<T> {
-    let found = names.binary_search_by_key(&name, |row| row.0).ok()?;
-    Some(names.get(found)?.1)
+pub(crate) const fn size_of_texts<T>(rows: &[Row<T>]) -> usize {
+    let (mut size, mut index) = (0, 0);
+    while index < rows.len() {
+        size += rows[index].0.len() + rows[index].2.len();
+        index += 1;
+    }
+    size
+}
+
+impl<T: Copy, const SIZE: usize, const COUNT: usize> Names<T, SIZE, COUNT> {
+    /// `none` is any value.
+    pub(crate) const fn new(from: &[Row<T>], none: T) -> Self {
+        let mut texts = Filling::<SIZE>::new();
+        let mut rows = [(Piece::EMPTY, none, Piece::EMPTY); COUNT];
+        let mut index = 0;
+        while index < COUNT {
+            rows[index] = (texts.put(from[index].0), from[index].1, texts.put(from[index].2));
+            index += 1;
+        }
+        Names { texts: texts.block, rows }
+    }
+
+    /// Name and summary.
+    pub(crate) fn by_value(
+        &'static self,
+        values: &[(T, u16)],
+        value: T,
+    ) -> Option<(&'static str, &'static str)>
+    where
+        T: Ord,
+    {
+        let found = values.binary_search_by_key(&value, |entry| entry.0).ok()?;
+        let (name, _, summary) = self.rows.get(usize::from(values.get(found)?.1))?;
+        Some((name.of(&self.texts), summary.of(&self.texts)))
+    }
+
+    pub(crate) fn by_name(&'static self, name: &str) -> Option<T> {
+        let found = self.rows.binary_search_by_key(&name, |row| row.0.of(&self.texts)).ok()?;
+        Some(self.rows.get(found)?.1)
+    }
 }
 
 macro_rules! lookups {
     ($type:ident($repr:ty); by_name [$($row:expr),* $(,)?] by_value [$($value:expr),* $(,)?]) => {
         impl $type {
-            const NAMES: &'static [$crate::named::Row<$repr>] = &[$($row),*];
+            const ROWS: &'static [$crate::named::Row<$repr>] = &[$($row),*];
             const VALUES: &'static [($repr, u16)] = &[$($value),*];
+
+            fn names() -> &'static $crate::named::Names<
+                $repr,
+                { $crate::named::size_of_texts($type::ROWS) },
+                { $type::ROWS.len() },
+            > {
+                static NAMES: $crate::named::Names<
+                    $repr,
+                    { $crate::named::size_of_texts($type::ROWS) },
+                    { $type::ROWS.len() },
+                > = $crate::named::Names::new($type::ROWS, 0);
+                &NAMES
+            }
 
             /// The full name of a known value; where a value has several names, the current one.
             pub fn name(self) -> Option<&'static str> {
-                $crate::named::by_value(Self::NAMES, Self::VALUES, self.0).map(|row| row.0)
+                Self::names().by_value(Self::VALUES, self.0).map(|found| found.0)
             }
 
             /// One line about a known value, where there is one.
             pub fn describe(self) -> Option<&'static str> {
-                $crate::named::by_value(Self::NAMES, Self::VALUES, self.0)
-                    .map(|row| row.2)
+                Self::names()
+                    .by_value(Self::VALUES, self.0)
+                    .map(|found| found.1)
                     .filter(|summary| !summary.is_empty())
             }
 
             /// The value of a full name, deprecated ones included.
             pub fn from_name(name: &str) -> Option<$type> {
-                $crate::named::by_name(Self::NAMES, name).map($type)
+                Self::names().by_name(name).map($type)
             }
 
             /// All known values, in ascending order.

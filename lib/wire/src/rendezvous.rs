@@ -18,6 +18,8 @@ pub struct Rendezvous {
     pub owner: Option<(u32, u32)>,
     /// When it was written, in the form of C's `ctime`.
     pub written: Option<String>,
+    /// What a tool on another node must show. Servers of OpenPMIx write none, and their tools read past it.
+    pub secret: Option<String>,
 }
 
 impl Rendezvous {
@@ -36,7 +38,9 @@ impl Rendezvous {
             let (uid, gid) = line.split_once(':')?;
             Some((uid.parse().ok()?, gid.parse().ok()?))
         });
-        Ok(Some(Rendezvous { uri, version, pid, owner, written: next().map(str::to_owned) }))
+        let written = next().map(str::to_owned);
+        let secret = lines.find_map(|line| line.strip_prefix(SECRET)).map(str::to_owned);
+        Ok(Some(Rendezvous { uri, version, pid, owner, written, secret }))
     }
 
     pub fn release(&self) -> Release {
@@ -62,12 +66,17 @@ impl fmt::Display for Rendezvous {
         writeln!(f, "{pid}")?;
         let Some((uid, gid)) = self.owner else { return Ok(()) };
         writeln!(f, "{uid}:{gid}")?;
-        match &self.written {
-            Some(written) => write!(f, "{written}\n\n"),
+        let Some(written) = &self.written else { return Ok(()) };
+        write!(f, "{written}\n\n")?;
+        match &self.secret {
+            Some(secret) => writeln!(f, "{SECRET}{secret}"),
             None => Ok(()),
         }
     }
 }
+
+/// Begins the line of the secret.
+const SECRET: &str = "secret ";
 
 /// In the system directory: the one server of this machine.
 pub fn system_file(host: &str) -> String {

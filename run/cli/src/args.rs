@@ -3,7 +3,9 @@
 //! Nothing here is interpreted beyond its form; [`crate::resolve`] makes requests of it. How a command line of `px run`
 //! is cut into app contexts before clap sees it is in [`split`].
 
+pub(crate) mod dvm;
 pub(crate) mod nearest;
+pub(crate) mod serve;
 pub(crate) mod split;
 pub(crate) mod tools;
 pub(crate) mod usage;
@@ -14,7 +16,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use tools::{AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, UnpublishArgs, WhyArgs};
+use dvm::DvmArgs;
+use serve::ServeArgs;
+use tools::{
+    AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, UnpublishArgs, WhyArgs,
+};
 
 /// Run and observe PMIx jobs.
 #[derive(Debug, Parser)]
@@ -29,6 +35,8 @@ pub(crate) enum Command {
     /// Run programs as the ranks of one job
     #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
     Run(Box<RunArgs>),
+    /// Start or stop a DVM that runs the jobs of 'px run --system' and the like
+    Dvm(DvmArgs),
     /// List servers, jobs and ranks
     Ps(PsArgs),
     /// Show the output of a running job, from now on or from its start
@@ -173,6 +181,7 @@ pub(crate) struct JobArgs {
     /// 'merge' sends standard error where standard output goes. Files: 'file=NAME' writes NAME.RANK.out and
     /// NAME.RANK.err, 'directory=DIR' writes DIR/rank.RANK/stdout and stderr, 'pattern=PATH' expands %n (job), %r
     /// (rank), %R (rank, padded), %h (host), %s (stdout or stderr) and %% in PATH; 'file-only' shows nothing besides.
+    /// 'diag' gives ranks a third stream, whose descriptor they find in PHALANX_STDDIAG_FD; it is shown on standard error.
     /// prterun's words are known too: tag-detailed, tag-fullname, merge-stderr-to-stdout, dir=, nocopy.
     #[arg(long, value_name = "WORD,...", help_heading = STREAMS)]
     pub(crate) output: Vec<String>,
@@ -223,6 +232,20 @@ pub(crate) struct JobArgs {
     /// Say more; twice: also what the runtime does
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = SHOWING)]
     pub(crate) verbose: u8,
+
+    /// Go on in the background, and keep the output for 'px attach'
+    ///
+    /// Prints the name of the job as soon as it runs. The job outlives the terminal. Ranks read nothing, unless --stdin names a
+    /// file, or those who read what 'px attach --stdin' sends.
+    #[arg(long, help_heading = STREAMS)]
+    pub(crate) detach: bool,
+
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+
+    /// In which DVM the job runs; without any of these it gets one of its own.
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 
     /// Read the machine's topology below DIR instead of /
     #[arg(long, value_name = "DIR", hide = true)]

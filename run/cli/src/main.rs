@@ -4,9 +4,12 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod background;
 mod cmd;
 mod compat;
+mod detached;
 mod failure;
+mod keepalive;
 mod output;
 mod render;
 mod resolve;
@@ -17,6 +20,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
+use crate::args::dvm::DvmCommand;
 use crate::args::split::{self, RunLine};
 use crate::args::usage::Refusal;
 use crate::args::{Command, Px};
@@ -52,6 +56,10 @@ fn px(mut args: Vec<OsString>) -> u8 {
         Ok(Command::Hello) => finish(cmd::hello::run(), false),
         Ok(Command::Completions(args)) => finish(cmd::completions::run(&args), false),
         Ok(Command::Man(args)) => finish(cmd::man::run(&args), false),
+        Ok(Command::Dvm(args)) => match &args.command {
+            DvmCommand::Start(args) => finish(cmd::dvm::start(args), args.json),
+            DvmCommand::Stop(args) => finish(cmd::dvm::stop(args), args.json),
+        },
         Ok(Command::Ps(args)) => finish(cmd::ps::run(&args), args.json),
         Ok(Command::Attach(args)) => finish(cmd::attach::run(&args), args.json),
         Ok(Command::Query(args)) => finish(cmd::query::run(&args), args.json),

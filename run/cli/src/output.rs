@@ -1,49 +1,23 @@
 //! What the ranks write, on its way to where the user wants it.
 //!
-//! Bytes come in as the node reports them; [`lines`] keeps ranks apart, [`format`] dresses lines, [`files`] and the node's
-//! [`Sink`]s take what results. Nothing here waits except [`Output::flush`]; whoever feeds it must not feed more while
+//! Bytes come in as the node reports them; the core's [`Lines`] keep ranks apart, its formatter dresses lines, [`FileSet`]s and the
+//! node's [`Sink`]s take what results. Nothing here waits except [`Output::flush`]; whoever feeds it must not feed more while
 //! [`Output::is_full`], so that a slow reader of px slows the ranks down instead of filling px.
 
-pub(crate) mod files;
-pub(crate) mod format;
-pub(crate) mod lines;
 pub(crate) mod plan;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use phalanx_core::Time;
+use phalanx_core::output::{self as format, Channel, Form, Lines, Piece, Rules, Source, Stream, Style, Tag};
 use phalanx_node::Sink;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::failure::Failure;
-use files::FileSet;
-use lines::{Lines, Piece, Rules};
-use plan::{Form, OutputPlan, Tag};
-
-/// One standard stream of one process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Stream {
-    pub(crate) proc: ProcId,
-    pub(crate) channel: Channel,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Channel {
-    Stdout,
-    Stderr,
-}
-
-/// A stream and what is known about where it comes from.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
-    pub(crate) stream: &'a Stream,
-    pub(crate) host: Option<&'a str>,
-    /// The job, counted from 1 for the one that px started.
-    pub(crate) job: u32,
-    /// Digits of the job's highest rank.
-    pub(crate) rank_width: usize,
-}
+use pmix::files::{FileSet, FileTrouble};
 
 /// The output of one run.
 #[derive(Debug)]
@@ -53,7 +27,12 @@ pub(crate) struct Output {
     lanes: Vec<Lane>,
     /// Standard error for px's own words, where no lane has it.
     own: Option<Sink>,
+    /// Those of the job that px started, and those of jobs that have their own.
     files: Option<FileSet>,
+    others: BTreeMap<Nspace, FileSet>,
+    began: Instant,
+    /// What went wrong with files that are no more.
+    trouble: Option<Failure>,
     /// Who wrote first.
     first: Option<ProcId>,
     /// What stands before the first line has been written.
@@ -63,12 +42,22 @@ pub(crate) struct Output {
 /// What formatting needs to know.
 #[derive(Debug)]
 struct Context {
-    plan: OutputPlan,
+    style: Style,
     /// By rank of the job.
     hosts: Vec<Arc<str>>,
     rank_width: usize,
     /// The number of the job that px started.
     first_job: u32,
+    /// Jobs that processes have started, as far as there is something to say of them.
+    spawned: BTreeMap<Nspace, Spawned>,
+    /// Of processes that have written, if they are to be shown.
+    pids: BTreeMap<ProcId, u32>,
+}
+
+#[derive(Debug)]
+struct Spawned {
+    style: Style,
+    hosts: Vec<Arc<str>>,
 }
 
 /// Streams that must not mix, because a reader sees them together.
@@ -85,15 +74,14 @@ struct Lane {
 
 impl Output {
     /// To the standard output and standard error of px, for a job of `ranks` ranks if that is known already.
-    pub(crate) fn new(plan: OutputPlan, ranks: Option<u32>) -> Output {
-        let solo = plan.raw
-            || (ranks == Some(1) && plan.form == Form::Text && plan.tag == Tag::None && !plan.timestamp);
+    pub(crate) fn new(style: Style, ranks: Option<u32>) -> Output {
+        let solo = style.raw || (ranks == Some(1) && !style.marks_lines());
         let (stdout, stderr) = (Sink::stdout(), Sink::stderr());
         let one_reader = stdout.is_same_file(&stderr);
         let rules = |sink: &Sink| Rules {
             solo,
-            opens: plan.form == Form::Text,
-            prompt_after: match (sink.is_terminal(), plan.form) {
+            opens: style.form == Form::Text,
+            prompt_after: match (sink.is_terminal(), style.form) {
                 (true, _) => Some(PROMPT_AFTER),
                 (false, Form::Text) => None,
                 (false, _) => Some(PIECE_AFTER),
@@ -101,20 +89,28 @@ impl Output {
             patience: if sink.is_terminal() { PATIENCE_ON_TERMINAL } else { PATIENCE },
         };
         let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
-        let merged = plan.merge || plan.is_document() || one_reader;
+        let merged = style.merge || style.is_document() || one_reader;
         let lane = |sinks, rules| Lane { lines: Lines::new(rules), sinks, merged, last: Channel::Stdout };
         let mut lanes = vec![lane([Some(stdout), None], on_stdout)];
         let mut own = None;
         match merged {
             false => lanes.push(lane([None, Some(stderr)], on_stderr)),
             // What one reader sees has one order, so it has one buffer; but a document holds nothing else.
-            true if one_reader && !plan.is_document() => {}
+            true if one_reader && !style.is_document() => {}
             true => own = Some(stderr),
         }
-        let files = plan.files.clone().map(FileSet::new);
+        let files = style.files.clone().map(FileSet::new);
         let rank_width = digits(ranks.unwrap_or(1));
-        let context = Context { plan, hosts: Vec::new(), rank_width, first_job: 1 };
-        Output { context, lanes, own, files, first: None, opened: false }
+        let context = Context {
+            style,
+            hosts: Vec::new(),
+            rank_width,
+            first_job: 1,
+            spawned: BTreeMap::new(),
+            pids: BTreeMap::new(),
+        };
+        let (others, began) = (BTreeMap::new(), Instant::now());
+        Output { context, lanes, own, files, others, began, trouble: None, first: None, opened: false }
     }
 
     /// The job's name, and where each rank runs, by rank.
@@ -124,12 +120,46 @@ impl Output {
         self.context.hosts = hosts;
     }
 
-    pub(crate) fn data(&mut self, now: Instant, stream: &Stream, data: &[u8]) {
-        if self.first.get_or_insert_with(|| stream.proc.clone()) != &stream.proc && !self.context.plan.raw {
+    /// A job that a process has started, and what was said of its output. `elsewhere`: somebody else shows it.
+    pub(crate) fn add_job(
+        &mut self,
+        nspace: &Nspace,
+        hosts: Vec<Arc<str>>,
+        info: &[Info],
+        elsewhere: bool,
+    ) -> Result<(), Failure> {
+        let own = &self.context.style;
+        let bad = |bad: format::BadPattern| Failure::new(format!("output of job {nspace}")).because(bad);
+        let mut style = own.clone().overlaid(info).map_err(bad)?;
+        if own.is_document() {
+            // It goes into the same document.
+            style.form = own.form;
+        }
+        style.file_only |= elsewhere;
+        if style.files != own.files
+            && let Some(files) = &style.files
+        {
+            self.others.insert(nspace.clone(), FileSet::new(files.clone()));
+        }
+        self.context.spawned.insert(nspace.clone(), Spawned { style, hosts });
+        Ok(())
+    }
+
+    pub(crate) fn forget_job(&mut self, nspace: &Nspace) {
+        self.context.spawned.remove(nspace);
+        if let Some(mut files) = self.others.remove(nspace) {
+            files.finish();
+            self.trouble = self.trouble.take().or_else(|| files.take_trouble().map(unwritten));
+        }
+    }
+
+    pub(crate) fn data(&mut self, now: Instant, source: (&Stream, Option<u32>), data: &[u8]) {
+        let (stream, now) = (source.0, self.time(now));
+        if self.first.get_or_insert_with(|| stream.proc.clone()) != &stream.proc && !self.context.style.raw {
             self.lanes.iter_mut().for_each(|lane| lane.lines.no_longer_solo());
         }
         self.step(
-            stream,
+            source,
             |source, channel, files| files.data(now, source, channel, data),
             |lines, emit| {
                 lines.data(now, stream, data, emit);
@@ -139,8 +169,9 @@ impl Output {
 
     /// Whole lines that do not come out of the stream but are to be read where it is read.
     pub(crate) fn aside(&mut self, now: Instant, stream: &Stream, text: &[u8]) {
+        let now = self.time(now);
         self.step(
-            stream,
+            (stream, None),
             |source, channel, files| files.data(now, source, channel, text),
             |lines, emit| lines.aside(stream, text, emit),
         );
@@ -148,8 +179,9 @@ impl Output {
 
     /// A stream has ended.
     pub(crate) fn end(&mut self, now: Instant, stream: &Stream) {
+        let now = self.time(now);
         self.step(
-            stream,
+            (stream, None),
             |source, channel, files| files.end(now, source, channel),
             |lines, emit| {
                 lines.end(now, stream, emit);
@@ -187,32 +219,32 @@ impl Output {
 
     /// Time has passed: shows prompts, ends waiting.
     pub(crate) fn tick(&mut self, now: Instant) {
+        let now = self.time(now);
         self.each_lane(|lines, emit| lines.tick(now, emit));
     }
 
     /// When [`Output::tick`] is wanted.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.lanes.iter().filter_map(|lane| lane.lines.deadline()).min()
+        let first = self.lanes.iter().filter_map(|lane| lane.lines.deadline()).min()?;
+        Some(self.began + first.since(Time::default()))
     }
 
     /// Nothing more comes: lets everything that is held go.
     pub(crate) fn finish(&mut self) {
         self.each_lane(|lines, emit| lines.finish(emit));
-        let tagged = self.context.plan.tag != Tag::None || self.context.plan.timestamp;
+        let marked = self.context.style.marks_lines();
         for lane in &mut self.lanes {
-            if tagged && lane.lines.is_open() {
+            if marked && lane.lines.is_open() {
                 lane.push(lane.last, b"\n");
             }
         }
-        if !self.context.plan.file_only {
+        if !self.context.style.file_only {
             self.open_document();
             if let Some(lane) = self.lanes.first_mut() {
-                lane.push(Channel::Stdout, format::closing(self.context.plan.form).as_bytes());
+                lane.push(Channel::Stdout, format::closing(self.context.style.form).as_bytes());
             }
         }
-        if let Some(files) = &mut self.files {
-            files.finish();
-        }
+        self.files.iter_mut().chain(self.others.values_mut()).for_each(FileSet::finish);
     }
 
     /// Whether px speaks to a terminal.
@@ -246,7 +278,8 @@ impl Output {
 
     /// The first thing that went wrong with a file.
     pub(crate) fn take_trouble(&mut self) -> Option<Failure> {
-        self.files.as_mut().and_then(FileSet::take_trouble)
+        let mut sets = self.files.iter_mut().chain(self.others.values_mut());
+        self.trouble.take().or_else(|| sets.find_map(FileSet::take_trouble).map(unwritten))
     }
 
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
@@ -255,22 +288,31 @@ impl Output {
 
     fn step(
         &mut self,
-        stream: &Stream,
+        (stream, pid): (&Stream, Option<u32>),
         to_files: impl FnOnce(&Source<'_>, Channel, &mut FileSet),
         to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
     ) {
-        let channel = if self.context.plan.merge { Channel::Stdout } else { stream.channel };
-        if let Some(files) = &mut self.files {
+        let style = self.context.style(&stream.proc.nspace);
+        let (file_only, merge, detailed) = (style.file_only, style.merge, style.tag == Tag::Detailed);
+        if let Some(pid) = pid.filter(|_| detailed) {
+            self.context.pids.insert(stream.proc.clone(), pid);
+        }
+        let channel = if merge { Channel::Stdout } else { stream.channel };
+        if let Some(files) = self.others.get_mut(&stream.proc.nspace).or(self.files.as_mut()) {
             to_files(&self.context.source(stream), channel, files);
         }
-        if self.context.plan.file_only {
+        if file_only {
             return;
         }
         self.open_document();
-        let lane = if self.lanes.len() == 2 && channel == Channel::Stderr { 1 } else { 0 };
+        let lane = if self.lanes.len() == 2 && channel != Channel::Stdout { 1 } else { 0 };
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.run(&self.context, to_lines);
         }
+    }
+
+    fn time(&self, now: Instant) -> Time {
+        Time::default().after(now.saturating_duration_since(self.began))
     }
 
     fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
@@ -283,32 +325,52 @@ impl Output {
         if !std::mem::replace(&mut self.opened, true)
             && let Some(lane) = self.lanes.first_mut()
         {
-            lane.push(Channel::Stdout, format::opening(self.context.plan.form).as_bytes());
+            lane.push(Channel::Stdout, format::opening(self.context.style.form).as_bytes());
         }
     }
 }
 
 impl Context {
+    fn style(&self, nspace: &Nspace) -> &Style {
+        self.spawned.get(nspace).map_or(&self.style, |job| &job.style)
+    }
+
     fn source<'a>(&'a self, stream: &'a Stream) -> Source<'a> {
-        let job = number(&stream.proc.nspace).map_or(0, |n| n.wrapping_sub(self.first_job).wrapping_add(1));
-        let host = self.hosts.get(stream.proc.rank.0 as usize).filter(|_| job == 1).map(|host| &**host);
-        Source { stream, host, job, rank_width: self.rank_width }
+        let proc = &stream.proc;
+        let job = number(&proc.nspace).map_or(0, |n| n.wrapping_sub(self.first_job).wrapping_add(1));
+        let (hosts, rank_width) = match self.spawned.get(&proc.nspace) {
+            Some(job) => (&job.hosts, digits(u32::try_from(job.hosts.len()).unwrap_or(u32::MAX))),
+            None => (&self.hosts, self.rank_width),
+        };
+        let host = hosts.get(proc.rank.0 as usize).map(|host| &**host);
+        Source { stream, host, pid: self.pids.get(proc).copied(), job: Some(job), rank_width }
     }
 }
 
 impl Lane {
     fn run(&mut self, context: &Context, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
-        let now = SystemTime::now();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let (sinks, last, merged) = (&mut self.sinks, &mut self.last, self.merged);
         step(&mut self.lines, &mut |piece| match piece {
             Piece::Text { stream, bytes, starts } => {
-                *last = if merged { Channel::Stdout } else { stream.channel };
+                *last = if merged || stream.channel == Channel::Stdout {
+                    Channel::Stdout
+                } else {
+                    Channel::Stderr
+                };
                 if let Some(sink) = &mut sinks[*last as usize] {
                     let source = context.source(stream);
-                    format::append(sink.buffer(), &context.plan, &source, bytes, starts, now);
+                    format::append(
+                        sink.buffer(),
+                        context.style(&stream.proc.nspace),
+                        &source,
+                        bytes,
+                        starts,
+                        now,
+                    );
                 }
             }
-            Piece::Break => {
+            Piece::Break { .. } => {
                 if let Some(sink) = &mut sinks[*last as usize] {
                     sink.buffer().push(b'\n');
                 }
@@ -325,6 +387,10 @@ impl Lane {
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
         self.sinks.iter().flatten()
     }
+}
+
+fn unwritten(trouble: FileTrouble) -> Failure {
+    Failure::new(format!("cannot write output to '{}'", trouble.path.display())).because(trouble.reason)
 }
 
 /// The number in a job's name, `DVM@NUMBER`.

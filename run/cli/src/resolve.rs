@@ -5,6 +5,7 @@
 //! `--dry-run`, from the same request.
 
 mod env;
+mod far;
 mod hosts;
 
 use std::ffi::OsString;
@@ -12,18 +13,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use phalanx_core::output::Style;
 use phalanx_dvm::map::Policy;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
 use phalanx_node::StdinSource;
 use phalanx_spec::Rank;
 use phalanx_topo::CpuSet;
 use phalanx_wire::Text;
+use pmix::Info;
+use pmix::reach::Reach;
 
+use crate::args::serve::ServeArgs;
 use crate::args::split::RunLine;
+use crate::args::tools::ServerArgs;
 use crate::args::{AppArgs, BadExit, Display, JobArgs};
 use crate::failure::Failure;
-use crate::output::plan::OutputPlan;
-pub(crate) use env::Environment;
+use crate::output::plan;
+pub(crate) use env::{Environment, inherited};
 
 /// Where px itself runs: all that a request takes from outside the command line.
 #[derive(Clone, Debug)]
@@ -40,17 +46,31 @@ pub(crate) struct Here {
 pub(crate) struct Run {
     pub(crate) request: JobRequest,
     pub(crate) stdin: StdinSource,
-    pub(crate) output: OutputPlan,
+    pub(crate) output: Style,
     pub(crate) voice: Voice,
     pub(crate) display: Vec<Display>,
     pub(crate) dry_run: bool,
+    /// It goes on without the terminal.
+    pub(crate) detach: bool,
     /// How long ranks may take to end when asked, if the user said.
     pub(crate) kill_after: Option<Duration>,
     /// Where the exit report goes; `-` is standard output.
     pub(crate) report: Option<PathBuf>,
     pub(crate) topology_root: PathBuf,
+    /// How tools reach this launcher.
+    pub(crate) serve: Serve,
+    /// The server whose DVM is to run the job, and what it is told of the job beside the request.
+    pub(crate) far: Option<(ServerArgs, Vec<Info>)>,
     /// Remarks that are no errors.
     pub(crate) notes: Vec<String>,
+}
+
+/// How a server can be reached.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Serve {
+    pub(crate) reach: Reach,
+    /// Where somebody waits for its address.
+    pub(crate) files: Vec<PathBuf>,
 }
 
 /// How much px itself says, and in which form.
@@ -76,11 +96,19 @@ impl Here {
 pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     let RunLine { job, apps } = line;
     let mut notes = Vec::new();
+    let server = far::server(&job, here);
+    let far = server.map(|server| far::directives(&job).map(|said| (server, said))).transpose()?;
     let policy = policy(&job, here)?;
-    let (target, stdin) = stdin(job.stdin.as_ref(), &apps)?;
+    let (target, stdin) = match (stdin(job.stdin.as_ref(), &apps)?, job.detach) {
+        ((_, StdinSource::Inherited), true) if job.stdin.is_none() => (StdinTarget::None, StdinSource::Empty),
+        ((target, StdinSource::Inherited), true) => (target, StdinSource::Silent),
+        (read, _) => read,
+    };
     let apps = apps.iter().map(|app| app_spec(app, here, &mut notes)).collect::<Result<Vec<_>, _>>()?;
+    let plan::Plan { style, diag } = plan::parse(&job.output)?;
     let request = JobRequest {
         apps,
+        diag,
         env: env::inherited(&here.env),
         stdin: target,
         on_failure: match job.kill_on_bad_exit {
@@ -95,15 +123,30 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     Ok(Run {
         request,
         stdin,
-        output: OutputPlan::parse(&job.output)?,
+        output: style,
         voice: Voice { json: job.json, quiet: job.quiet, verbose: job.verbose },
         display: job.display,
         dry_run: job.dry_run,
+        detach: job.detach,
         kill_after: job.kill_after,
         report: job.report,
         topology_root: job.topology_root.unwrap_or_else(|| "/".into()),
+        serve: serve(&job.serve, here),
+        far,
         notes,
     })
+}
+
+/// Whoever has started us as the launcher of others may wait for our address, too.
+pub(crate) fn serve(args: &ServeArgs, here: &Here) -> Serve {
+    let reach = args.remote_connections.map_or(Reach::Node, Reach::Network);
+    Serve { reach, files: rendezvous_file(here).into_iter().chain(args.report_uri.clone()).collect() }
+}
+
+/// The file that whoever has started us has named for our address, or for that of a server that is there already.
+fn rendezvous_file(here: &Here) -> Option<PathBuf> {
+    let value = |name: &&str| here.env.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+    RENDEZVOUS_FILE.iter().find_map(value).map(PathBuf::from)
 }
 
 fn policy(job: &JobArgs, here: &Here) -> Result<Policy, Failure> {
@@ -202,6 +245,9 @@ fn absolute(path: &Path, here: &Here) -> Text {
 fn text(path: &Path) -> Text {
     Text::from_bytes(path.as_os_str().as_bytes())
 }
+
+/// As the standard names the variable, and as OpenPMIx does.
+const RENDEZVOUS_FILE: [&str; 2] = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
 
 #[cfg(test)]
 mod tests;

@@ -90,12 +90,27 @@ impl Bench {
         }
         let hostname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let hostname = hostname.trim();
-        text.replace(&self.dir.path().display().to_string(), "[DIR]")
-            // Columns stay as wide as the name was, whatever it was.
-            .replace(&format!("{hostname:<4}"), "HOST")
-            .replace(hostname, "HOST")
-            .replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
+        let text = text.replace(&self.dir.path().display().to_string(), "[DIR]");
+        // Columns stay as wide as the name was, whatever it was.
+        let text = replace_word(&text, &format!("{hostname:<4}"), "HOST");
+        replace_word(&text, hostname, "HOST").replace(env!("CARGO_PKG_VERSION"), "[VERSION]")
     }
+}
+
+/// A machine may be called like a part of some word.
+fn replace_word(text: &str, word: &str, by: &str) -> String {
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let (before, behind) = (&rest[..at], &rest[at + word.len()..]);
+        let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        let inside = joins(before.chars().next_back().or(replaced.chars().next_back()))
+            || (joins(word.chars().next_back()) && joins(behind.chars().next()));
+        replaced.push_str(before);
+        replaced.push_str(if inside { word } else { by });
+        rest = behind;
+    }
+    replaced + rest
 }
 
 /// Snapshots of several command lines, each under its own heading.
@@ -150,6 +165,26 @@ fn wrong_command_lines() {
         "run --hostfile nowhere prog",
         "run --env-file nowhere prog",
         "run -x =1 prog",
+        "run --remote-connections=nowhere prog",
+        "run --system --dry-run prog",
+        "run --system --kill-after 3s prog",
+        "run --pid 1 --uri x prog",
+        "dvm begin",
+        "dvm start --systemserver",
+        "dvm stop --pid one",
+        "ps --pid 1 --nspace x",
+        "query",
+        "query --list JOB_SIZE",
+        "attach",
+        "attach :1",
+        "attach job:3-1",
+        "events --code NONSENSE",
+        "events --count many",
+        "publish novalue",
+        "publish --range everywhere a=b",
+        "lookup",
+        "lookup key --wait never",
+        "why now",
         "completions",
         "completions csh",
     ];

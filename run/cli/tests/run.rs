@@ -137,8 +137,22 @@ fn tags_and_ranks_stand_before_lines() {
     let ended = Bench::new().run("-n 1 --output rank", "printf 'a\\nb'");
     assert_eq!(ended.stdout, "0: a\n0: b\n");
     let ended = Bench::new().run("-n 1 --output tag-detailed,timestamp", "echo a");
-    assert!(ended.stdout.ends_with(&format!(",0][{}]<stdout>: a\n", hostname())), "{}", ended.stdout);
+    let (_, place) = ended.stdout.split_once(",0][").expect("a tag");
+    let (host, rest) = place.split_once(':').expect("a host");
+    let (pid, rest) = rest.split_once(']').expect("a pid");
+    assert_eq!((host, rest), (&*hostname(), "<stdout>: a\n"));
+    assert!(pid.parse::<u32>().is_ok_and(|pid| pid > 1), "{}", ended.stdout);
     assert_eq!(&ended.stdout[10..11], "T", "{}", ended.stdout);
+}
+
+#[test]
+fn ranks_may_have_a_stream_for_diagnostics() {
+    let script = "echo found > /dev/fd/$PHALANX_STDDIAG_FD; echo out";
+    let ended = Bench::new().run("-n 1 --output tag,diag", script);
+    assert_eq!(ended.stdout, "[1,0]<stdout>: out\n");
+    assert_eq!(ended.stderr, "[1,0]<stddiag>: found\n");
+    let ended = Bench::new().run("-n 1", "echo \"<$PHALANX_STDDIAG_FD>\"");
+    assert_eq!(ended.stdout, "<>\n", "who does not ask for it has none");
 }
 
 #[test]

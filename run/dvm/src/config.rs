@@ -91,7 +91,7 @@ impl Default for Limits {
             output_pool: 8 << 20,
             output_link: 256 << 10,
             output_cache: 64 << 10,
-            stdin_window: 64 << 10,
+            stdin_window: 256 << 10,
             published: 32 << 20,
             cleanup: 1 << 20,
         }

@@ -144,7 +144,14 @@ impl Daemon {
         targets: &[ProcId],
         directives: &[Info],
     ) {
-        let read = Orders::read(directives).and_then(|orders| Ok((orders, self.targets(from, targets)?)));
+        let read = Orders::read(directives);
+        // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
+        let ends = |orders: &Orders| orders.actions.contains(&Action::Terminate);
+        if targets.is_empty() && self.is_tool(from) && read.as_ref().is_ok_and(ends) {
+            self.answer(cx, request.0, request.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
+            return self.on_shutdown(cx);
+        }
+        let read = read.and_then(|orders| Ok((orders, self.targets(from, targets)?)));
         let (orders, members) = match read {
             Ok(read) => read,
             Err(status) => return self.refuse(cx, request.0, request.1, status),

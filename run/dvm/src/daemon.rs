@@ -240,6 +240,7 @@ impl Daemon {
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
             Down::PostAcks(acks) => self.on_post_acks(acks),
             Down::ChunkAcks(acks) => self.on_chunk_acks(cx, acks),
+            Down::Say { to, text } => self.say_to_tool(cx, to, text),
             Down::Output(output) => self.give_output(cx, output),
             Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
             Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
@@ -259,7 +260,7 @@ impl Daemon {
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
             Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
             Up::ToolLeft { proc } => {
-                self.on_tool_left(proc);
+                self.on_tool_left(cx, proc);
                 self.end_pushes_of(cx, proc);
             }
             Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),

@@ -32,6 +32,8 @@ pub struct JobDesc {
     pub stdin: StdinTarget,
     /// What may be pulled and pushed.
     pub forward: IofChannel,
+    /// Its processes have a third output stream.
+    pub diag: bool,
     pub on_failure: FailurePolicy,
     pub scratch: Option<Text>,
     pub job: Arc<[Kval]>,

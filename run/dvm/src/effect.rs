@@ -5,7 +5,7 @@ use std::sync::Arc;
 use phalanx_core::{CloseReason, ConnId, PeerCred};
 use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
-use phalanx_wire::{Nspace, ProcId, Text};
+use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::cleanup::Cleanup;
 use crate::control::Control;
@@ -78,7 +78,7 @@ pub enum Input<'a> {
     Output {
         proc: ProcId,
         channel: IofChannel,
-        data: &'a [u8],
+        data: Arc<[u8]>,
     },
     OutputClosed {
         proc: ProcId,
@@ -92,7 +92,7 @@ pub enum Input<'a> {
     /// The launcher's standard input (root only), never more than asked for by [`Effect::StdinCredit`].
     Stdin {
         nspace: Nspace,
-        data: &'a [u8],
+        data: Arc<[u8]>,
     },
     StdinEnd {
         nspace: Nspace,
@@ -155,7 +155,7 @@ pub enum Effect {
     /// Write to a process's standard input.
     Stdin {
         proc: ProcId,
-        data: Vec<u8>,
+        data: Arc<[u8]>,
     },
     StdinEnd {
         proc: ProcId,
@@ -205,6 +205,8 @@ pub struct ProcStart {
     /// `None`: unbound.
     pub cpus: Option<CpuSet>,
     pub stdin: StdinPlan,
+    /// It has a third output stream, whose descriptor `PHALANX_STDDIAG_FD` names.
+    pub diag: bool,
     /// The process's own directory, to be there (mode 0700, with its parents) when the process can first have heard of
     /// it, which is after it has connected; [`Effect::Forget`] removes the job's.
     pub scratch: Option<Text>,
@@ -264,10 +266,20 @@ pub enum Report {
         done: u32,
         of: u32,
     },
+    /// A process has started a job.
+    Spawned {
+        nspace: Nspace,
+        placed: Arc<Placed>,
+        /// The directives of the request.
+        info: Vec<Info>,
+        /// Whoever has started it shows its output.
+        elsewhere: bool,
+    },
     Output {
         proc: ProcId,
+        pid: Option<u32>,
         channel: IofChannel,
-        data: Vec<u8>,
+        data: Arc<[u8]>,
     },
     /// A stream has ended: nothing more of it comes.
     OutputEnd {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
-use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
@@ -83,18 +83,38 @@ impl Daemon {
             JobVerdict::Aborted { status, .. } => *status,
             _ => Status::ERR_JOB_TERMINATED,
         };
-        let info = vec![
+        let mut info = vec![
             Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
             Info::new(keys::JOB_TERM_STATUS, status),
             Info::new(keys::EXIT_CODE, end.exit_code),
         ];
+        info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
         self.raise(cx, Status::EVENT_JOB_END, whole, info);
+    }
+
+    /// Root only: a stream of a process is over, or what was in it is lost. MPI libraries ask for all events that are not
+    /// exempt from it, and abort when one comes.
+    pub(crate) fn tell_stream_event(
+        &mut self,
+        cx: &mut Cx<'_>,
+        code: Status,
+        proc: ProcId,
+        channel: IofChannel,
+    ) {
+        let info = vec![
+            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+            // A number, because OpenPMIx's libraries cannot copy channels.
+            Info::new(CHANNEL, channel.0),
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+        ];
+        self.raise(cx, code, proc, info);
     }
 
     /// An event of the runtime's own, for those who registered for it.
     pub(crate) fn raise(&mut self, cx: &mut Cx<'_>, code: Status, source: ProcId, info: Vec<Info>) {
         let Some(root) = &self.root else { return };
-        let interested = [code, Status::SUCCESS].into_iter().filter_map(|code| root.interests.0.get(&code));
+        let all = (!info.is_set(keys::EVENT_NON_DEFAULT)).then_some(Status::SUCCESS);
+        let interested = std::iter::once(code).chain(all).filter_map(|code| root.interests.0.get(&code));
         let to = interested.fold(Ranges::new(), |mut all, nodes| {
             all.add(nodes);
             all
@@ -123,6 +143,9 @@ impl Daemon {
         nodes
     }
 }
+
+/// Names the channel in an event.
+const CHANNEL: &str = "phalanx.iof.channel";
 
 /// A value as a text, for messages.
 pub(crate) fn as_text(value: &Value) -> String {

@@ -125,7 +125,7 @@ impl Daemon {
         self.forget_posts_of(node);
         self.forget_chunks_of(cx, node);
         self.cast_all(cx, Down::Lost { node });
-        self.on_tools_lost(node);
+        self.on_tools_lost(cx, node);
         self.lose_processes(cx, node, why);
     }
 

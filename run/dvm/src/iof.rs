@@ -71,10 +71,10 @@ impl Daemon {
         share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
     }
 
-    pub(crate) fn on_output(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: &[u8]) {
+    pub(crate) fn on_output(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: Arc<[u8]>) {
         let open = self.proc_mut(&proc).and_then(|entry| entry.stream(channel)).is_some_and(|open| *open);
         if open && !data.is_empty() {
-            self.emit_chunk(cx, proc, channel, data.into());
+            self.emit_chunk(cx, proc, channel, data);
         }
     }
 
@@ -88,11 +88,13 @@ impl Daemon {
     }
 
     fn emit_chunk(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: Arc<[u8]>) {
+        let mut pid = None;
         if let Some(job) = self.jobs.get_mut(&proc.nspace) {
             job.chunks += 1;
+            pid = job.procs.get(&proc.rank).and_then(|entry| entry.pid);
         }
         self.iof.last += 1;
-        let chunk = Chunk { origin: self.me, seq: self.iof.last, proc, channel, data };
+        let chunk = Chunk { origin: self.me, seq: self.iof.last, proc, pid, channel, data };
         self.iof.unacked.insert(chunk.seq, chunk.clone());
         self.on_chunk(cx, None, chunk);
     }

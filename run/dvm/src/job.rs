@@ -17,6 +17,8 @@ pub struct JobRequest {
     pub stdin: StdinTarget,
     /// What may be pulled and pushed while it runs; `None`: everything.
     pub forward: Option<IofChannel>,
+    /// Its processes have a stream for diagnostics beside the standard ones.
+    pub diag: bool,
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,

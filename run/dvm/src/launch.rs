@@ -73,7 +73,7 @@ impl Daemon {
             return self.try_ended(cx, &proc.nspace);
         };
         entry.phase = Phase::Starting;
-        entry.open = [true; 2];
+        entry.open = [true, true, desc.diag];
         let cpuset = desc.binding(proc.rank).and_then(|binding| binding.cpuset.as_deref());
         let start = ProcStart {
             proc: proc.clone(),
@@ -82,11 +82,13 @@ impl Daemon {
             cwd: app.cwd.clone(),
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
             stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },
+            diag: desc.diag,
             scratch: desc.scratch.as_ref().map(|job| Text::from(format!("{job}/{}", proc.rank.0))),
         };
         let bytes = self.stream_window(procs);
         cx.effect(Effect::Spawn(Box::new(start)));
-        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+        let diag = desc.diag.then_some(IofChannel::STDDIAG);
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR].into_iter().chain(diag) {
             cx.effect(Effect::Credit { proc: proc.clone(), channel, bytes });
         }
     }

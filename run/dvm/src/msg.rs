@@ -118,6 +118,11 @@ pub enum Down {
     ChunkAcks(Vec<ChunkAck>),
     /// Output for those who pulled it at the addressed daemon.
     Output(Forward),
+    /// For a tool at the addressed daemon, on what it reads of the server without asking.
+    Say {
+        to: ProcId,
+        text: String,
+    },
     Stdin {
         nspace: Nspace,
         ranks: Ranges,
@@ -219,6 +224,7 @@ pub struct Chunk {
     pub origin: NodeId,
     pub seq: u64,
     pub proc: ProcId,
+    pub pid: Option<u32>,
     pub channel: IofChannel,
     /// Empty: the stream has ended.
     pub data: Arc<[u8]>,
@@ -239,6 +245,9 @@ pub struct Forward {
     /// The reader's own count.
     pub piece: u64,
     pub proc: ProcId,
+    pub pid: Option<u32>,
+    /// The reader wants to know where the process is.
+    pub names_place: bool,
     pub channel: IofChannel,
     /// Empty: the stream has ended.
     pub data: Arc<[u8]>,

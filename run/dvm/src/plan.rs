@@ -50,6 +50,7 @@ impl Daemon {
                 .collect(),
             stdin: job.stdin,
             forward: job.forward.unwrap_or(IofChannel::ALL),
+            diag: job.diag,
             on_failure: job.on_failure,
             job: self.job_values(&nspace, job, &map, &scratch),
             session: self.session_values(&nodes, &map),

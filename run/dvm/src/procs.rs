@@ -52,7 +52,7 @@ pub(crate) struct Proc {
     pub(crate) killed: Option<Killed>,
     pub(crate) suspended: bool,
     /// Whether the streams still carry something: standard output, standard error.
-    pub(crate) open: [bool; 2],
+    pub(crate) open: [bool; 3],
     /// What our server wants to know before it gives the process up.
     losses: Vec<HostCallId>,
     pub(crate) status: Option<ExitStatus>,
@@ -104,7 +104,7 @@ impl Job {
             pmix: Pmix::Never,
             killed: None,
             suspended: false,
-            open: [false; 2],
+            open: [false; 3],
             losses: Vec::new(),
             status: None,
             after: Duration::ZERO,
@@ -139,7 +139,8 @@ impl Proc {
     pub(crate) fn stream(&mut self, channel: IofChannel) -> Option<&mut bool> {
         match channel {
             IofChannel::STDOUT => self.open.first_mut(),
-            IofChannel::STDERR => self.open.last_mut(),
+            IofChannel::STDERR => self.open.get_mut(1),
+            IofChannel::STDDIAG => self.open.last_mut(),
             _ => None,
         }
     }
@@ -147,7 +148,7 @@ impl Proc {
     /// It never came to run.
     pub(crate) fn never(&mut self) {
         self.phase = Phase::Gone;
-        self.open = [false; 2];
+        self.open = [false; 3];
         self.settled = true;
     }
 }
@@ -315,7 +316,8 @@ impl Daemon {
         }
         let mut open = Vec::new();
         for (rank, proc) in &job.procs {
-            let channels = [IofChannel::STDOUT, IofChannel::STDERR].into_iter().zip(proc.open);
+            let channels =
+                [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG].into_iter().zip(proc.open);
             open.extend(channels.filter(|(_, open)| *open).map(|(c, _)| (ProcId::new(nspace, *rank), c)));
         }
         for (proc, channel) in open {
@@ -326,7 +328,7 @@ impl Daemon {
     /// Contributes to the job's end when nothing of it is left here.
     pub(crate) fn try_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let over = |proc: &Proc| proc.phase == Phase::Gone && proc.settled && proc.open == [false; 2];
+        let over = |proc: &Proc| proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3];
         if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
             return;
         }

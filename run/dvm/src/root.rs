@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_core::output::{BUFFER_ATTRIBUTES, STYLE_ATTRIBUTES};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::cleanup::Spreads;
 use crate::control::{Action, Control};
@@ -25,6 +26,7 @@ use crate::msg::{Down, NodeId};
 use crate::procs::{EndGroup, SIGKILL, SIGTERM};
 use crate::publish::Store;
 use crate::ranges::Ranges;
+use crate::spawn::writes_files;
 use crate::stdin::StdinFlow;
 use crate::survey::Surveys;
 use crate::timers::Timer;
@@ -52,11 +54,17 @@ pub(crate) struct RootJob {
     pub(crate) since: Time,
     pub(crate) running: bool,
     pub(crate) limit: Option<Duration>,
+    /// It was started by a tool that did not say that it is to outlive it (`PMIX_NOHUP`).
+    pub(crate) ends_with_parent: bool,
     pub(crate) verdict: Option<JobVerdict>,
     /// Rank and pid, by rank.
     pub(crate) pids: Vec<(u32, u32)>,
     pub(crate) stdin: StdinFlow,
     pub(crate) cache: Cache,
+    /// The channels of each rank that have ended.
+    pub(crate) streams_over: BTreeMap<Rank, u16>,
+    /// What the request said of how output looks.
+    pub(crate) style: Vec<Info>,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, u32>,
     ends: Vec<EndGroup>,
@@ -77,6 +85,13 @@ pub(crate) enum AskedBy {
     },
     /// Who asked has its answer.
     Answered,
+}
+
+impl RootJob {
+    pub(crate) fn pid(&self, rank: Rank) -> Option<u32> {
+        let at = self.pids.binary_search_by_key(&rank.0, |(rank, _)| *rank).ok()?;
+        self.pids.get(at).map(|(_, pid)| *pid)
+    }
 }
 
 impl Root {
@@ -128,11 +143,14 @@ impl Daemon {
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
+            streams_over: BTreeMap::new(),
+            style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
             desc: desc.clone(),
             asked_by: asked_by.clone(),
             since: cx.now,
             running: false,
             limit: job.timeout,
+            ends_with_parent: job.info.is_set(keys::REQUESTOR_IS_TOOL) && !job.info.is_set(keys::NOHUP),
             verdict: None,
             pids: Vec::new(),
             connected: BTreeMap::new(),
@@ -145,10 +163,16 @@ impl Daemon {
             root.next_job = number.wrapping_add(1);
             root.jobs.insert(nspace.clone(), entry);
         }
-        if let AskedBy::User(request) = asked_by {
-            let placed = Arc::new(placed);
-            cx.report(Report::Accepted { request, nspace: nspace.clone(), placed });
-        }
+        let placed = Arc::new(placed);
+        cx.report(match asked_by {
+            AskedBy::User(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
+            _ => Report::Spawned {
+                nspace: nspace.clone(),
+                placed,
+                info: job.info.clone(),
+                elsewhere: job.info.is_set(keys::REQUESTOR_IS_TOOL) && writes_files(&job.info),
+            },
+        });
         for text in notes {
             cx.report(Report::Note { nspace: Some(nspace.clone()), text });
         }
@@ -293,6 +317,7 @@ impl Daemon {
             text: format!("node {name} (daemon {}) is lost: {why}", node.0),
         });
         for desc in jobs {
+            self.lose_streams(cx, &desc, &desc.ranks_on(node));
             if desc.on_failure == FailurePolicy::Continue {
                 let dead = Down::Dead { nspace: desc.nspace.clone(), ranks: desc.ranks_on(node) };
                 self.cast(cx, desc.nodes.clone(), dead);
@@ -342,10 +367,6 @@ impl Daemon {
 
     fn job_end(&self, now: Time, job: RootJob) -> JobEnd {
         let desc = &job.desc;
-        let pid = |rank: u32| {
-            let at = job.pids.binary_search_by_key(&rank, |(rank, _)| *rank).ok()?;
-            job.pids.get(at).map(|(_, pid)| *pid)
-        };
         let lost = ProcEnd {
             proc: ProcId::new(&desc.nspace, Rank(0)),
             node: String::new(),
@@ -358,7 +379,7 @@ impl Daemon {
         let named = |rank: u32, end: &ProcEnd| ProcEnd {
             proc: ProcId::new(&desc.nspace, Rank(rank)),
             node: desc.node_of(Rank(rank)).map(|node| self.node_name(node).to_string()).unwrap_or_default(),
-            pid: pid(rank),
+            pid: job.pid(Rank(rank)),
             ..end.clone()
         };
         let mut procs: Vec<ProcEnd> = (0..desc.size).map(|rank| named(rank, &lost)).collect();
@@ -421,6 +442,10 @@ impl Daemon {
     }
 }
 
+fn is_of_style(info: &Info) -> bool {
+    STYLE_ATTRIBUTES.contains(&info.key.as_str()) || BUFFER_ATTRIBUTES.contains(&info.key.as_str())
+}
+
 impl JobVerdict {
     /// As a query for the job's status is answered.
     pub(crate) fn status(&self) -> Status {
@@ -434,6 +459,25 @@ impl JobVerdict {
                 Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
                 _ => Status::ERR_JOB_NON_ZERO_TERM,
             },
+        }
+    }
+
+    /// Whose fault it is.
+    pub(crate) fn culprit(&self) -> Option<&ProcId> {
+        match self {
+            JobVerdict::Failed { first } => Some(&first.proc),
+            JobVerdict::Aborted { by, .. } => Some(by),
+            _ => None,
+        }
+    }
+
+    /// What is to be said beside the word.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match self {
+            JobVerdict::Aborted { message, .. } => Some(message),
+            JobVerdict::NotStarted { error } => Some(error),
+            JobVerdict::NodeLost { node } => Some(node),
+            _ => None,
         }
     }
 

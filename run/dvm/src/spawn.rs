@@ -3,15 +3,20 @@
 use std::time::Duration;
 
 use phalanx_core::HostReply;
+use phalanx_core::output::Style;
+use phalanx_core::server::{OutputTo, ServerCall};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_topo::CpuSet;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 
-use crate::daemon::{Cx, Daemon};
+use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::Report;
+use crate::hosts::{merge_hosts, parse_hosts};
 use crate::iof::OUTPUTS;
 use crate::job::{AppSpec, FailurePolicy, JobRequest, JobVerdict, StdinTarget};
 use crate::map::Policy;
-use crate::msg::NodeId;
+use crate::msg::{Down, NodeId};
+use crate::ranges::Ranges;
 use crate::root::{AskedBy, RootJob};
 
 /// The directives that are carried out.
@@ -26,10 +31,25 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::STDIN_TGT,
     keys::FWD_STDOUT,
     keys::FWD_STDERR,
+    keys::FWD_STDDIAG,
     keys::IOF_CACHE_SIZE,
     keys::IOF_DROP_OLDEST,
     keys::IOF_DROP_NEWEST,
+    keys::MAPBY,
+    keys::RANKBY,
+    keys::BINDTO,
+    keys::CPU_LIST,
+    keys::HOST,
+    keys::JOB_CONTINUOUS,
+    keys::NOHUP,
+    keys::NOTIFY_COMPLETION,
 ];
+
+/// A spawn that cannot even begin, and why.
+struct Unfit {
+    status: Status,
+    why: String,
+}
 
 impl Daemon {
     /// Root only.
@@ -44,17 +64,27 @@ impl Daemon {
     ) {
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
-            Err(status) => return self.refuse(cx, origin, request, status),
+            Err(Unfit { status, why }) => {
+                self.tell_parent(cx, from, &format!("spawning a job for {from}: {why}"));
+                return self.refuse(cx, origin, request, status);
+            }
         };
+        if let Err(bad) = Style::default().overlaid(&job.info) {
+            self.tell_parent(cx, from, &format!("spawning a job for {from}: {bad}"));
+            return self.refuse(cx, origin, request, Status::ERR_BAD_PARAM);
+        }
         let asked_by = AskedBy::Process { node: origin, request };
         match self.launch(cx, asked_by, &job) {
             Ok(child) if job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
-                self.pull_for_parent(origin, from, &child, job.forward.unwrap_or(OUTPUTS));
+                let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
+                if !(files && only) {
+                    // The user's side writes the files, wherever else the output goes.
+                    self.pull_for_parent(origin, from, &child, job.forward.unwrap_or(OUTPUTS), files);
+                }
             }
             Ok(_) => {}
             Err(error) => {
-                let text = format!("spawning a job for {from}: {error}");
-                cx.report(Report::Note { nspace: Some(from.nspace.clone()), text });
+                self.tell_parent(cx, from, &format!("spawning a job for {from}: {error}"));
                 self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
         }
@@ -64,10 +94,17 @@ impl Daemon {
     pub(crate) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.root_job(nspace) else { return };
         let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
-        let result = match job.verdict {
-            Some(JobVerdict::NotStarted { .. }) => Err(Status::ERR_JOB_FAILED_TO_LAUNCH),
+        let failed = match &job.verdict {
+            Some(JobVerdict::NotStarted { error }) => job.desc.parent.clone().zip(Some(error.clone())),
             // It may have failed already; it ran.
-            _ => Ok(nspace.clone()),
+            _ => None,
+        };
+        let result = match failed {
+            Some((parent, error)) => {
+                self.tell_parent(cx, &parent, &error);
+                Err(Status::ERR_JOB_FAILED_TO_LAUNCH)
+            }
+            None => Ok(nspace.clone()),
         };
         if let AskedBy::Process { node, request } = asked_by {
             self.answer(cx, node, request, HostReply::Spawned(result));
@@ -82,11 +119,42 @@ impl Daemon {
         }
     }
 
-    fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Status> {
+    /// What a status has no room for. A tool gets it as what the server prints, which it reads without asking; for others it
+    /// goes to the user.
+    fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
+        match self.node_of(parent).filter(|_| self.is_tool(parent)) {
+            Some(node) => {
+                let (to, text) = (parent.clone(), format!("{text}\n"));
+                self.cast(cx, Ranges::single(node.0), Down::Say { to, text });
+            }
+            None => {
+                let (nspace, text) = (Some(parent.nspace.clone()), text.to_owned());
+                cx.report(Report::Note { nspace, text });
+            }
+        }
+    }
+
+    /// Prints something where a tool of ours reads it.
+    pub(crate) fn say_to_tool(&mut self, cx: &mut Cx<'_>, tool: &ProcId, text: &str) {
+        let Ok(dvm) = Nspace::new(&self.config.dvm) else { return };
+        let call = ServerCall::Output {
+            to: OutputTo::Parent(tool.clone()),
+            source: ProcId::new(&dvm, Rank(self.me.0)),
+            channel: IofChannel::STDERR,
+            data: text.as_bytes().to_vec().into(),
+            info: Vec::new(),
+        };
+        self.call(cx, call, Call::Told("telling a tool why its job does not start"));
+    }
+
+    fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
         let env = match self.jobs.get(&from.nspace) {
             Some(job) => job.desc.env.clone(),
             None if self.is_tool(from) => self.config.env.clone(),
-            None => return Err(Status::ERR_NOT_FOUND),
+            None => {
+                let why = "the server does not know who asks".to_owned();
+                return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
+            }
         };
         let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
         Ok(JobRequest {
@@ -94,32 +162,69 @@ impl Daemon {
             env,
             stdin: stdin_target(job),
             forward: Some(forwarded(job)),
-            on_failure: FailurePolicy::default(),
+            diag: job.is_set(keys::FWD_STDDIAG),
+            on_failure: match job.is_set(keys::JOB_CONTINUOUS) {
+                true => FailurePolicy::Continue,
+                false => FailurePolicy::default(),
+            },
             timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
-            policy: Policy::default(),
+            policy: policy(job)?,
             info: job.to_vec(),
             parent: Some(from.clone()),
         })
     }
 }
 
+/// How the ranks are placed, in the words of the launcher's options.
+fn policy(job: &[Info]) -> Result<Policy, Unfit> {
+    let mut policy = Policy::default();
+    let words = |key| job.find(key).and_then(Value::as_str);
+    if let Some(words) = words(keys::MAPBY) {
+        policy.map = words.parse().map_err(|error| unfit(keys::MAPBY, &error))?;
+        if policy.map.file.is_some() {
+            return Err(unfit(
+                keys::MAPBY,
+                "files are read by the launcher that is told of them, not by this server",
+            ));
+        }
+    }
+    if let Some(words) = words(keys::RANKBY) {
+        policy.rank = Some(words.parse().map_err(|error| unfit(keys::RANKBY, &error))?);
+    }
+    if let Some(words) = words(keys::BINDTO) {
+        policy.bind = words.parse().map_err(|error| unfit(keys::BINDTO, &error))?;
+    }
+    if let Some(list) = words(keys::CPU_LIST) {
+        policy.cpu_set = Some(CpuSet::from_list(list).map_err(|error| unfit(keys::CPU_LIST, &error))?);
+    }
+    Ok(policy)
+}
+
+fn unfit(key: &str, problem: &(impl std::fmt::Display + ?Sized)) -> Unfit {
+    Unfit { status: Status::ERR_BAD_PARAM, why: format!("{key}: {problem}") }
+}
+
 /// What of the job can be pulled and pushed later. A tool gets output unless it says that it does not want it.
 fn forwarded(job: &[Info]) -> IofChannel {
     let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
     let mut channels = IofChannel::NONE;
-    for (key, channel) in [
-        (keys::FWD_STDOUT, IofChannel::STDOUT),
-        (keys::FWD_STDERR, IofChannel::STDERR),
-        (keys::FWD_STDDIAG, IofChannel::STDDIAG),
-    ] {
+    for (key, channel) in [(keys::FWD_STDOUT, IofChannel::STDOUT), (keys::FWD_STDERR, IofChannel::STDERR)] {
         if job.find(key).map_or(is_tool, Value::is_true) {
             channels.0 |= channel.0;
         }
+    }
+    if job.is_set(keys::FWD_STDDIAG) {
+        channels.0 |= IofChannel::STDDIAG.0;
     }
     if stdin_target(job) != StdinTarget::None {
         channels.0 |= IofChannel::STDIN.0;
     }
     channels
+}
+
+/// Whether output goes to files of its own.
+pub(crate) fn writes_files(job: &[Info]) -> bool {
+    [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
 }
 
 /// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`.
@@ -137,7 +242,7 @@ fn stdin_target(job: &[Info]) -> StdinTarget {
     }
 }
 
-fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
+fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
     let mut argv = app.argv.clone();
     if let Some(cmd) = &app.cmd {
         match argv.first_mut() {
@@ -146,7 +251,7 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
         }
     }
     if argv.is_empty() {
-        return Err(Status::ERR_BAD_PARAM);
+        return Err(Unfit { status: Status::ERR_BAD_PARAM, why: "it names no program".to_owned() });
     }
     let text =
         |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
@@ -172,7 +277,13 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Status> {
         env,
         cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
         prefix: text(keys::PREFIX),
-        hosts: Vec::new(),
+        hosts: match text(keys::HOST) {
+            Some(hosts) => {
+                let entries = parse_hosts("PMIX_HOST", &hosts.to_string_lossy());
+                merge_hosts(entries.map_err(|error| unfit(keys::HOST, &error))?)
+            }
+            None => Vec::new(),
+        },
         policy: None,
     })
 }

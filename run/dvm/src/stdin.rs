@@ -108,12 +108,12 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn on_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: &[u8]) {
+    pub(crate) fn on_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: Arc<[u8]>) {
         let Some(job) = self.root_job(nspace).filter(|job| !job.stdin.ended) else { return };
         job.stdin.outstanding = job.stdin.outstanding.saturating_sub(data.len());
         let ranks = job.stdin.ranks();
         if !data.is_empty() {
-            self.send_stdin(cx, nspace, ranks, data.into());
+            self.send_stdin(cx, nspace, ranks, data);
         }
     }
 
@@ -146,7 +146,12 @@ impl Daemon {
         }
         self.cast(cx, to, Down::StdinEnd { nspace: nspace.clone(), ranks: ranks.clone() });
         for rank in ranks.iter() {
-            self.tell_stdin_event(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, Rank(rank)));
+            self.tell_stream_event(
+                cx,
+                Status::ERR_IOF_COMPLETE,
+                ProcId::new(nspace, Rank(rank)),
+                IofChannel::STDIN,
+            );
         }
     }
 
@@ -177,7 +182,7 @@ impl Daemon {
             Err(status) => {
                 self.refuse(cx, asked_by.0, asked_by.1, status);
                 if status == Status::ERR_OUT_OF_RESOURCE {
-                    self.tell_stdin_event(cx, Status::ERR_IOF_FAILURE, by.clone());
+                    self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN);
                 }
             }
         }
@@ -295,13 +300,6 @@ impl Daemon {
         }
     }
 
-    /// The affected process and the channel, for those who registered.
-    fn tell_stdin_event(&mut self, cx: &mut Cx<'_>, code: Status, proc: ProcId) {
-        let channel = Info::new(CHANNEL, IofChannel::STDIN);
-        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()), channel];
-        self.raise(cx, code, proc, info);
-    }
-
     /// A reader has taken more.
     pub(crate) fn on_stdin_room(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank, bytes: usize) {
         let Some(job) = self.root_job(nspace) else { return };
@@ -316,7 +314,12 @@ impl Daemon {
     pub(crate) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
         let Some(job) = self.root_job(nspace) else { return };
         if job.stdin.readers.remove(&rank).is_some() {
-            self.tell_stdin_event(cx, Status::ERR_IOF_COMPLETE, ProcId::new(nspace, rank));
+            self.tell_stream_event(
+                cx,
+                Status::ERR_IOF_COMPLETE,
+                ProcId::new(nspace, rank),
+                IofChannel::STDIN,
+            );
         }
         self.move_pushes(cx, nspace);
         self.ask_stdin(cx, nspace);
@@ -331,7 +334,7 @@ impl Daemon {
         reading.map(|(rank, _)| ProcId::new(nspace, *rank)).collect()
     }
 
-    pub(crate) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &[u8]) {
+    pub(crate) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &Arc<[u8]>) {
         // The dead take nothing, and nobody is to wait until they do.
         let job = self.jobs.get(nspace);
         let here = job.iter().flat_map(|job| &job.procs).filter(|(rank, _)| ranks.contains(rank.0));
@@ -341,7 +344,7 @@ impl Daemon {
             self.on_stdin_refused(cx, &ProcId::new(nspace, rank));
         }
         for proc in self.readers_here(nspace, ranks) {
-            cx.effect(Effect::Stdin { proc, data: data.to_vec() });
+            cx.effect(Effect::Stdin { proc, data: data.clone() });
         }
     }
 
@@ -362,7 +365,5 @@ impl Daemon {
     }
 }
 
-/// Names the channel in an event.
-const CHANNEL: &str = "phalanx.iof.channel";
 /// Bytes that may wait for one job's readers, apart from one push: more, and the push is refused.
 const MOST_PUSHED: usize = 16 << 20;

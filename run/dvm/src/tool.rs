@@ -10,6 +10,7 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Cx, Daemon};
+use crate::job::JobVerdict;
 use crate::msg::{NodeId, Up};
 
 /// Root only.
@@ -77,8 +78,9 @@ impl Daemon {
     }
 
     /// Root only: a process that no job holds has finalized or lost its connection. What it published and what it waits
-    /// for goes with it; its registrations end where they are, at its server.
-    pub(crate) fn on_tool_left(&mut self, proc: &ProcId) {
+    /// for goes with it, and the jobs that it has started, unless they were to stay; its registrations end where they are, at
+    /// its server.
+    pub(crate) fn on_tool_left(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(root) = &mut self.root else { return };
         if root.tools.connected.remove(proc).is_none() {
             return;
@@ -88,14 +90,21 @@ impl Daemon {
         if !others {
             self.withdraw_published(&proc.nspace);
         }
+        let Some(root) = &self.root else { return };
+        let of_tool = root.jobs.iter().filter(|(_, job)| job.ends_with_parent);
+        let of_tool = of_tool.filter(|(_, job)| job.desc.parent.as_ref() == Some(proc));
+        let of_tool: Vec<Nspace> = of_tool.map(|(nspace, _)| nspace.clone()).collect();
+        for nspace in of_tool {
+            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
+        }
     }
 
     /// Root only: a daemon is gone, and the tools that were connected to it.
-    pub(crate) fn on_tools_lost(&mut self, node: NodeId) {
+    pub(crate) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
         let Some(root) = &self.root else { return };
         let gone = root.tools.connected.iter().filter(|(_, at)| **at == node);
         let gone: Vec<ProcId> = gone.map(|(proc, _)| proc.clone()).collect();
-        gone.iter().for_each(|proc| self.on_tool_left(proc));
+        gone.iter().for_each(|proc| self.on_tool_left(cx, proc));
     }
 
     /// The daemon whose server a process is connected to. Of tools only the root knows it.
@@ -118,5 +127,7 @@ impl Daemon {
     }
 }
 
+/// As if the terminal of a job were gone.
+const SIGHUP: i32 = 1;
 /// More than any server has connections for.
 const MOST_TOOLS: usize = 65_536;

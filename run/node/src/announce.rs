@@ -28,9 +28,9 @@ impl Announcer {
     /// Writes what was asked for by name.
     pub(crate) fn new(notice: Option<Notice>) -> Result<Announcer> {
         let Some(notice) = notice else { return Ok(Announcer::default()) };
-        let inside = Notice { system_dir: None, file: None, ..notice.clone() };
+        let inside = Notice { system_dir: None, files: Vec::new(), ..notice.clone() };
         let outside = Notice { server_dir: None, ..notice };
-        let written = match outside.system_dir.is_some() || outside.file.is_some() {
+        let written = match outside.system_dir.is_some() || !outside.files.is_empty() {
             true => vec![Announcement::make(&outside)?],
             false => Vec::new(),
         };

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use pmix::reach::Door;
 use pmix::rendezvous::Notice;
 use tokio::task::{JoinHandle, LocalSet};
 
@@ -29,6 +30,8 @@ pub fn block_on<T>(program: impl Future<Output = T>) -> Result<T> {
 pub struct Site<'a> {
     /// What PMIx clients connect to.
     pub address: SocketAddr,
+    /// What tools connect to, who may be on other nodes.
+    pub outside: SocketAddr,
     /// The session directory.
     pub dir: &'a Path,
 }
@@ -38,6 +41,8 @@ pub struct Site<'a> {
 pub struct Running {
     pub handle: Handle,
     pub reports: Reports,
+    /// The namespace of its server, if tools can find it.
+    pub name: String,
     task: JoinHandle<()>,
 }
 
@@ -47,23 +52,26 @@ impl Running {
     pub fn start<D: Decide + 'static>(
         inherited: Inherited,
         session: Session,
+        door: &Door,
         notice: impl FnOnce(&Site<'_>) -> Option<Notice>,
         decide: impl FnOnce(&Site<'_>) -> D,
     ) -> Result<Running> {
-        let listener = listen::open()?;
+        let listener = listen::open(door.listen)?;
         let address = listener.local_addr().context("cannot tell where we listen")?;
-        let site = Site { address, dir: session.dir() };
-        let announcer = Announcer::new(notice(&site))?;
+        let site = Site { address: door.inside(address), outside: door.outside(address), dir: session.dir() };
+        let notice = notice(&site);
+        let name = notice.as_ref().map(|notice| notice.uri.server.nspace.to_string()).unwrap_or_default();
+        let announcer = Announcer::new(notice)?;
         let decide = decide(&site);
         let (handle, reports, desk) = handle::desk();
         let owner = Owner::new(decide, inherited, session, announcer, listener, desk)?;
-        Ok(Running { handle, reports, task: tokio::task::spawn_local(owner.run()) })
+        Ok(Running { handle, reports, name, task: tokio::task::spawn_local(owner.run()) })
     }
 
     /// Waits until the node has stopped and nothing of it is left. To be called after [`Handle::shutdown`], when the
     /// reports have ended.
     pub async fn finish(self) -> Result<()> {
-        let Running { handle, reports, task } = self;
+        let Running { handle, reports, task, .. } = self;
         drop((handle, reports));
         task.await.context("the node has failed")
     }

@@ -277,6 +277,10 @@ impl<D: Decide> Owner<D> {
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
             Request::Shutdown => self.input(Input::Shutdown),
             // Whoever asked may have gone meanwhile.
+            Request::Announce { reply } => {
+                self.announce();
+                let _ = reply.send(());
+            }
             Request::Explain { reply } => {
                 drop(reply.send(Explanation { now: self.now(), waiting: self.decide.explain() }));
             }
@@ -351,7 +355,7 @@ impl<D: Decide> Owner<D> {
     fn told_by_stream(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Output { proc, channel, data } => {
-                self.input(Input::Output { proc, channel, data: &data });
+                self.input(Input::Output { proc, channel, data });
             }
             StreamEvent::OutputClosed { proc, channel } => self.input(Input::OutputClosed { proc, channel }),
         }
@@ -359,7 +363,7 @@ impl<D: Decide> Owner<D> {
 
     fn stdin_event(&mut self, event: StdinEvent) {
         match event {
-            StdinEvent::Data { nspace, data } => self.input(Input::Stdin { nspace, data: &data }),
+            StdinEvent::Data { nspace, data } => self.input(Input::Stdin { nspace, data }),
             StdinEvent::End { nspace, error } => {
                 if let Some(text) = error {
                     self.report(Report::Note { nspace: Some(nspace.clone()), text });

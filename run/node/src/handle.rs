@@ -53,6 +53,13 @@ impl Handle {
         self.send(Request::Shutdown).await
     }
 
+    /// Lets tools find the node at once, instead of when it has lived for a moment.
+    pub async fn announce(&self) -> Result<(), Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Announce { reply }).await?;
+        answer.await.map_err(|_| Gone)
+    }
+
     /// Everything that is being waited for at this node. Comes after all that was asked for before was carried out.
     pub async fn explain(&self) -> Result<Explanation, Gone> {
         let (reply, answer) = oneshot::channel();
@@ -92,6 +99,7 @@ pub(crate) enum Request {
     Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
     Control { nspace: Nspace, action: Control },
     Shutdown,
+    Announce { reply: oneshot::Sender<()> },
     Explain { reply: oneshot::Sender<Explanation> },
 }
 

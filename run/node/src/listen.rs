@@ -1,4 +1,4 @@
-//! The door for PMIx clients: a listener on the loopback interface.
+//! The door for PMIx clients: a listener, on the loopback interface unless tools on other nodes are wanted.
 //!
 //! It accepts, asks the kernel who is there, and hands the connection to the owner of the node; what a peer may do is
 //! decided there. Never more connections are open than [`MAX_CONNECTIONS`]: the next ones wait in the kernel's queue
@@ -26,12 +26,12 @@ pub(crate) struct Accepted {
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
-/// Opens the door at a port of the kernel's choice.
-pub(crate) fn open() -> Result<TcpListener> {
+/// Opens the door at this address and a port of the kernel's choice.
+pub(crate) fn open(at: Ipv4Addr) -> Result<TcpListener> {
     let socket = TcpSocket::new_v4().context("cannot make a socket")?;
-    let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    socket.bind(any.into()).context("cannot listen on 127.0.0.1")?;
-    socket.listen(BACKLOG).context("cannot listen on 127.0.0.1")
+    let cannot = || format!("cannot listen on {at}");
+    socket.bind(SocketAddrV4::new(at, 0).into()).with_context(cannot)?;
+    socket.listen(BACKLOG).with_context(cannot)
 }
 
 /// Accepts for as long as somebody serves.

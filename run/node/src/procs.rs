@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use crate::drive::Wake;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
-use crate::stdio::{Reader, StreamEvent, Writer, WriterState, Written};
+use crate::stdio::{Pipes, Reader, StreamEvent, Writer, WriterState, Written};
 use crate::warden::GroupSlot;
 
 /// What is to be told to the node, in order.
@@ -59,6 +59,7 @@ pub(crate) struct Procs {
     batches: BTreeMap<u64, InFlight>,
     next_batch: u64,
     streams: mpsc::Sender<StreamEvent>,
+    pipes: Pipes,
     wakes: mpsc::Sender<Wake>,
 }
 
@@ -72,6 +73,7 @@ struct Proc {
     stdin: Option<Writer>,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
+    diag: Option<Reader>,
     /// What its streams said before it was known whether its start succeeded.
     early: Vec<StreamEvent>,
 }
@@ -108,6 +110,7 @@ impl Procs {
             batches: BTreeMap::new(),
             next_batch: 0,
             streams,
+            pipes: Pipes::default(),
             wakes,
         }
     }
@@ -189,7 +192,7 @@ impl Procs {
         news: &mut News,
     ) -> Proc {
         let mut reader = |channel, pipe| {
-            let reader = Reader::start(proc.clone(), channel, pipe, self.streams.clone());
+            let reader = Reader::start(proc.clone(), channel, pipe, self.pipes.clone(), self.streams.clone());
             reader.inspect_err(|e| {
                 tracing::warn!("cannot read what {proc} writes: {e}");
                 news.push(Input::OutputClosed { proc: proc.clone(), channel });
@@ -197,9 +200,10 @@ impl Procs {
         };
         let stdout = reader(IofChannel::STDOUT, started.stdout).ok();
         let stderr = reader(IofChannel::STDERR, started.stderr).ok();
-        let stdin = started.stdin.and_then(|pipe| Writer::new(pipe).ok());
+        let diag = started.diag.and_then(|pipe| reader(IofChannel::STDDIAG, pipe).ok());
+        let stdin = started.stdin.and_then(|pipe| Writer::new(pipe, self.pipes.clone()).ok());
         let group = Some(session.groups().add(started.pid));
-        Proc { pid: started.pid, phase, group, stdin, stdout, stderr, early: Vec::new() }
+        Proc { pid: started.pid, phase, group, stdin, stdout, stderr, diag, early: Vec::new() }
     }
 
     /// One of the effects that name a process.
@@ -351,7 +355,7 @@ impl Procs {
         let Some(entry) = self.table.get_mut(&proc) else { return };
         entry.phase = Phase::Exited;
         entry.stdin = None;
-        for reader in [&entry.stdout, &entry.stderr].into_iter().flatten() {
+        for reader in [&entry.stdout, &entry.stderr, &entry.diag].into_iter().flatten() {
             reader.rank_exited();
         }
         // Usually nobody is left. Otherwise the number stays taken as long as somebody is.
@@ -410,6 +414,7 @@ impl Proc {
         let reader = match channel {
             IofChannel::STDOUT => &self.stdout,
             IofChannel::STDERR => &self.stderr,
+            IofChannel::STDDIAG => &self.diag,
             _ => return,
         };
         if let Some(reader) = reader {

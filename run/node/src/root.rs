@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use phalanx_core::server::{ModexForm, Server, ServerConfig};
@@ -14,6 +15,7 @@ use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
 use phalanx_spec::Rank;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Nspace, ProcId, Text};
+use pmix::reach::Reach;
 use pmix::rendezvous::{Mode, Notice};
 use rustix::process::{getegid, geteuid};
 
@@ -33,8 +35,12 @@ pub struct RootOptions {
     pub slots: Slots,
     pub max_slots: Option<u32>,
     pub limits: Limits,
+    /// From where tools may come.
+    pub reach: Reach,
     /// Where somebody waits for this server's address, beside the places that tools search.
-    pub rendezvous_file: Option<PathBuf>,
+    pub rendezvous_files: Vec<PathBuf>,
+    /// Where this is to be known as the one system server of the machine, if it is.
+    pub system_dir: Option<PathBuf>,
     /// What processes find in their environment that a tool has started.
     pub env: Vec<Text>,
 }
@@ -42,8 +48,19 @@ pub struct RootOptions {
 impl Running {
     /// Starts the root node of a DVM. To be called within [`crate::block_on`].
     pub fn root(options: RootOptions) -> Result<Running> {
-        let RootOptions { inherited, session, machine, slots, max_slots, limits, rendezvous_file, env } =
-            options;
+        let RootOptions {
+            inherited,
+            session,
+            machine,
+            slots,
+            max_slots,
+            limits,
+            reach,
+            rendezvous_files,
+            system_dir,
+            env,
+        } = options;
+        let door = reach.door().context("cannot find an address for tools on other nodes")?;
         let mut seed = [0; 32];
         rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
             .context("cannot get random bytes")?;
@@ -55,18 +72,20 @@ impl Running {
         let identity = ProcId::new(&nspace, Rank(0));
         let hostname = machine.hostname.to_string();
         let server = identity.clone();
+        let (secret, remote_secret) = (door.secret.clone(), door.secret.clone());
         let notice = move |site: &Site<'_>| {
             Some(Notice {
-                uri: ServerUri { server, address: site.address },
+                uri: ServerUri { server, address: site.outside },
                 version: phalanx_core::server::VERSION.to_owned(),
                 hostname,
+                secret,
                 mode: Mode::default(),
-                system_dir: None,
+                system_dir,
                 server_dir: Some(site.dir.to_owned()),
-                file: rendezvous_file,
+                files: rendezvous_files,
             })
         };
-        Running::start(inherited, session, notice, |site: &Site<'_>| {
+        Running::start(inherited, session, &door, notice, |site: &Site<'_>| {
             let server = Server::new(ServerConfig {
                 identity: identity.clone(),
                 hostname: machine.hostname.to_string(),
@@ -75,7 +94,10 @@ impl Running {
                 system_tmpdir,
                 owner_uid: geteuid().as_raw(),
                 tool_support: true,
+                remote_secret,
                 modex: ModexForm::Compact,
+                clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+                output: Vec::new(),
                 seed,
             });
             let config = NodeConfig {

@@ -25,6 +25,7 @@ impl Inherited {
         open_standard_descriptors().context("cannot open /dev/null in place of a closed standard stream")?;
         keep_descriptors_from_children();
         unblock_all_signals();
+        keep_some_memory();
         Ok(Inherited { open_files: raise_open_files() })
     }
 
@@ -106,6 +107,17 @@ fn unblock_all_signals() {
     }
 }
 
+/// Output passes through memory that is needed again at once. By default the C library gives it back to the kernel after each
+/// piece, which costs more than the piece.
+fn keep_some_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the calls set two numbers of the allocator, before another thread exists.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, KEPT_MEMORY / 2);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_MEMORY);
+    }
+}
+
 /// A rank costs up to four descriptors, so the customary soft limit of 1024 is soon reached. Returns the old limit.
 fn raise_open_files() -> Option<Rlimit> {
     let old = getrlimit(Resource::Nofile);
@@ -121,3 +133,6 @@ fn raise_open_files() -> Option<Rlimit> {
 }
 
 const ENOUGH_FILES: u64 = 1 << 17;
+/// Bytes of unused memory that are not given back.
+#[cfg(target_env = "gnu")]
+const KEPT_MEMORY: libc::c_int = 4 << 20;

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_wire::Nspace;
@@ -27,6 +28,8 @@ pub enum StdinSource {
     File(PathBuf),
     /// Ends at once.
     Empty,
+    /// Holds nothing and does not end: the ranks read what tools push.
+    Silent,
 }
 
 /// News of a job's standard input.
@@ -34,7 +37,7 @@ pub enum StdinSource {
 pub(crate) enum StdinEvent {
     Data {
         nspace: Nspace,
-        data: Vec<u8>,
+        data: Arc<[u8]>,
     },
     /// With what went wrong, unless it was the regular end.
     End {
@@ -60,6 +63,9 @@ impl Feed {
 
     pub(crate) fn start(&mut self, nspace: Nspace, source: StdinSource, events: mpsc::Sender<StdinEvent>) {
         self.credit(0);
+        if source == StdinSource::Silent {
+            return;
+        }
         let Some(credit) = self.credit.clone() else { return };
         let task = async move {
             let error = match read(&nspace, &source, &credit, &events).await {
@@ -85,13 +91,13 @@ impl StdinSource {
         match self {
             StdinSource::Inherited => "standard input".to_owned(),
             StdinSource::File(path) => path.display().to_string(),
-            StdinSource::Empty => "nothing".to_owned(),
+            StdinSource::Empty | StdinSource::Silent => "nothing".to_owned(),
         }
     }
 
     fn open(&self) -> io::Result<Option<Input>> {
         let fd = match self {
-            StdinSource::Empty => return Ok(None),
+            StdinSource::Empty | StdinSource::Silent => return Ok(None),
             StdinSource::File(path) => OwnedFd::from(File::open(path)?),
             StdinSource::Inherited => inherited()?,
         };
@@ -108,10 +114,13 @@ async fn read(
     // A job whose ranks want no input leaves ours for whoever comes next.
     wait_for_credit(credit).await;
     let Some(input) = source.open()? else { return Ok(()) };
+    let mut buffer = vec![0; CHUNK];
     loop {
         wait_for_credit(credit).await;
         let Ok(place) = events.reserve().await else { return Ok(()) };
-        let data = input.read(credit.available_permits().min(CHUNK)).await?;
+        let room = buffer.get_mut(..credit.available_permits().min(CHUNK)).unwrap_or_default();
+        let count = input.read(room).await?;
+        let data: Arc<[u8]> = buffer.get(..count).unwrap_or_default().into();
         if data.is_empty() {
             return Ok(());
         }
@@ -155,14 +164,13 @@ impl Input {
         Ok(Input::Polled { fd, terminal })
     }
 
-    /// Up to `most` bytes; none at the end.
-    async fn read(&self, most: usize) -> io::Result<Vec<u8>> {
-        let mut data = vec![0; most];
-        let count = match self {
+    /// As much as there is, as far as there is room; 0 at the end.
+    async fn read(&self, data: &mut [u8]) -> io::Result<usize> {
+        match self {
             Input::Ready(fd) => {
                 // Others get their turn, too, while a large file is read.
                 tokio::task::yield_now().await;
-                rustix::io::retry_on_intr(|| rustix::io::read(fd, data.as_mut_slice()))?
+                Ok(rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *data))?)
             }
             Input::Polled { fd, terminal } => loop {
                 let mut ready = fd.readable().await?;
@@ -170,14 +178,12 @@ impl Input {
                     tokio::time::sleep(BACKGROUND_PAUSE).await;
                     continue;
                 }
-                match ready.try_io(|fd| Ok(read_now(fd.get_ref(), &mut data)?)) {
-                    Ok(count) => break count?,
+                match ready.try_io(|fd| Ok(read_now(fd.get_ref(), data)?)) {
+                    Ok(count) => break count,
                     Err(_would_block) => {}
                 }
             },
-        };
-        data.truncate(count);
-        Ok(data)
+        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! what it had written is still read, to the byte; what descendants write into the same pipe after that is not waited
 //! for, or a daemon that a rank left behind would keep the job for ever.
 
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use phalanx_dvm::{LEAST_CHARGE, charge};
 use phalanx_spec::IofChannel;
@@ -22,13 +24,51 @@ pub(crate) enum StreamEvent {
     Output {
         proc: ProcId,
         channel: IofChannel,
-        data: Vec<u8>,
+        data: Arc<[u8]>,
     },
     /// Nothing more comes.
     OutputClosed {
         proc: ProcId,
         channel: IofChannel,
     },
+}
+
+/// What all streams of a node share.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipes {
+    /// Where bytes are before it is known how many they are.
+    scratch: Rc<RefCell<Box<[u8]>>>,
+    /// How many pipes may still be made larger.
+    enlargeable: Rc<Cell<usize>>,
+}
+
+/// A pipe that was made larger. The kernel has a limit for all pipes of a user, so only some are at a time.
+#[derive(Debug)]
+struct Enlarged(Rc<Cell<usize>>);
+
+impl Default for Pipes {
+    fn default() -> Pipes {
+        let scratch = Rc::new(RefCell::new(vec![0; CHUNK].into()));
+        Pipes { scratch, enlargeable: Rc::new(Cell::new(MOST_ENLARGED)) }
+    }
+}
+
+impl Pipes {
+    /// Whoever fills a pipe and whoever empties it take turns less often when it holds more.
+    fn enlarge(&self, pipe: impl AsFd) -> Option<Enlarged> {
+        let left = self.enlargeable.get().checked_sub(1)?;
+        self.enlargeable.set(left);
+        let enlarged = Enlarged(self.enlargeable.clone());
+        // The size stays as it is where the kernel does not want to.
+        let _ = rustix::pipe::fcntl_setpipe_size(pipe, LARGE_PIPE);
+        Some(enlarged)
+    }
+}
+
+impl Drop for Enlarged {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
 }
 
 /// The owner's end of one output stream. Dropping it stops the reading.
@@ -51,11 +91,13 @@ impl Reader {
         proc: ProcId,
         channel: IofChannel,
         pipe: OwnedFd,
+        pipes: Pipes,
         events: mpsc::Sender<StreamEvent>,
     ) -> io::Result<Reader> {
         let pipe = pipe::Receiver::from_owned_fd_unchecked(pipe)?;
         let shared = Rc::new(Shared { credit: Semaphore::new(0), exited: Notify::new() });
-        let source = Source { proc, channel, pipe, shared: shared.clone(), events };
+        let enlarged = OnceCell::new();
+        let source = Source { proc, channel, pipe, shared: shared.clone(), pipes, enlarged, events };
         let task = tokio::task::spawn_local(source.run()).abort_handle();
         Ok(Reader { shared, task })
     }
@@ -84,6 +126,8 @@ struct Source {
     channel: IofChannel,
     pipe: pipe::Receiver,
     shared: Rc<Shared>,
+    pipes: Pipes,
+    enlarged: OnceCell<Option<Enlarged>>,
     events: mpsc::Sender<StreamEvent>,
 }
 
@@ -125,14 +169,17 @@ impl Source {
             drop(permit);
             self.pipe.readable().await?;
             let place = self.events.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
-            let pending =
-                rustix::io::ioctl_fionread(&self.pipe).map_or(CHUNK, |n| n as usize).clamp(1, CHUNK);
-            let mut data = vec![0; self.shared.credit.available_permits().min(most).min(pending)];
-            match self.pipe.try_read(&mut data) {
+            let mut scratch = self.pipes.scratch.borrow_mut();
+            let room = self.shared.credit.available_permits().min(most).min(scratch.len());
+            let room = scratch.get_mut(..room).unwrap_or_default();
+            match self.pipe.try_read(room) {
                 Ok(0) => return Ok(0),
                 Ok(read) => {
-                    data.truncate(read);
+                    let data = room.get(..read).unwrap_or_default().into();
                     self.shared.credit.forget_permits(charge(read));
+                    if read == CHUNK {
+                        self.enlarged.get_or_init(|| self.pipes.enlarge(&self.pipe));
+                    }
                     let (proc, channel) = (self.proc.clone(), self.channel);
                     place.send(StreamEvent::Output { proc, channel, data });
                     return Ok(read);
@@ -148,12 +195,14 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pipe: Rc<pipe::Sender>,
-    queue: VecDeque<Vec<u8>>,
+    queue: VecDeque<Arc<[u8]>>,
     /// How much of the first in the queue has left.
     written: usize,
     ending: bool,
     /// Somebody tells the owner when there is room.
     waiting: bool,
+    pipes: Pipes,
+    enlarged: Option<Enlarged>,
 }
 
 /// What came of writing.
@@ -174,12 +223,13 @@ pub(crate) enum WriterState {
 
 impl Writer {
     /// `pipe` must not block.
-    pub(crate) fn new(pipe: OwnedFd) -> io::Result<Writer> {
+    pub(crate) fn new(pipe: OwnedFd, pipes: Pipes) -> io::Result<Writer> {
         let pipe = Rc::new(pipe::Sender::from_owned_fd_unchecked(pipe)?);
-        Ok(Writer { pipe, queue: VecDeque::new(), written: 0, ending: false, waiting: false })
+        let (queue, enlarged) = (VecDeque::new(), None);
+        Ok(Writer { pipe, queue, written: 0, ending: false, waiting: false, pipes, enlarged })
     }
 
-    pub(crate) fn push(&mut self, data: Vec<u8>) {
+    pub(crate) fn push(&mut self, data: Arc<[u8]>) {
         if !data.is_empty() {
             self.queue.push_back(data);
         }
@@ -203,6 +253,12 @@ impl Writer {
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if self.enlarged.is_none() {
+                        self.enlarged = self.pipes.enlarge(&*self.pipe);
+                        if self.enlarged.is_some() {
+                            continue;
+                        }
+                    }
                     return Written { bytes, then: WriterState::Open };
                 }
                 Err(_) => {
@@ -234,3 +290,6 @@ impl Writer {
 
 /// The most that is read at once: what a pipe holds by default.
 const CHUNK: usize = 64 << 10;
+/// What a pipe holds that is known to carry much, and how many of them there are at a time.
+const LARGE_PIPE: usize = 256 << 10;
+const MOST_ENLARGED: usize = 32;

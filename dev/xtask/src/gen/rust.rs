@@ -58,7 +58,7 @@ fn attributes(spec: &Spec) -> Result<String> {
 
     let mut out = String::from(HEAD);
     out += "use crate::attribute::{Attribute, Standing};\nuse crate::{DataType, keys};\n\n";
-    out += "/// Sorted by name.\npub(crate) static ATTRIBUTES: &[Attribute] = &[\n";
+    out += "/// Sorted by name.\npub(crate) const ATTRIBUTES: &[Attribute] = &[\n";
     for a in &spec.attributes {
         let name = short(&a.name, &["PMIX_".to_owned()])?;
         let accepts = a.dtype_alt.iter().map(|t| data_type(t)).collect::<Result<Vec<_>>>()?.join(", ");
@@ -93,9 +93,9 @@ fn attributes(spec: &Spec) -> Result<String> {
             *best = index;
         }
     }
-    out += "/// Index into [`ATTRIBUTES`], sorted by key.\npub(crate) static BY_KEY: &[(&str, u16)] = &[\n";
-    for (key, index) in by_key {
-        let _ = writeln!(out, "    ({key:?}, {index}),");
+    out += "/// Index into [`ATTRIBUTES`], sorted by key.\npub(crate) static BY_KEY: &[u16] = &[\n";
+    for index in by_key.values() {
+        let _ = writeln!(out, "    {index},");
     }
     out += "];\n";
     Ok(out)

@@ -87,7 +87,7 @@ pub(super) fn infos_then(
 }
 
 /// Hands infos to the program's callback, which releases them.
-pub(super) fn hand_over(callback: TakesInfos, status: Status, infos: &[Info], cbdata: Ptr<Opaque>) {
+pub(crate) fn hand_over(callback: TakesInfos, status: Status, infos: &[Info], cbdata: Ptr<Opaque>) {
     let mut status = status;
     let array = to_c::infos(infos).unwrap_or_else(|unfit| {
         status = unfit;

@@ -1,9 +1,7 @@
 //! Forwarded streams: what other processes write, and what they are to read (RFC0025).
 
-use std::io::Write;
-
-use phalanx_spec::{IofChannel, Status};
-use pmix::{ClientCall, ClientReturn, HandlerId, Info, ProcId};
+use phalanx_spec::{IofChannel, Status, keys};
+use pmix::{Blob, ClientCall, ClientReturn, HandlerId, Info, InfoList, ProcId, Screen, Value};
 
 use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, exported};
@@ -28,23 +26,29 @@ exported! {
             return Err(BAD);
         }
         let sources = from_c::procs(procs, nprocs)?;
-        let directives = from_c::infos(directives, ndirs)?;
+        let mut directives = from_c::infos(directives, ndirs)?;
+        let screen = match receiver {
+            Some(_) => None,
+            None => Some(Screen::open(&mut directives).map_err(|error| error.status())?),
+        };
+        let mut show = screen.as_ref().map(Screen::handler);
         // The number is known only afterwards, and output can be there before.
         let number = std::sync::Arc::new(std::sync::OnceLock::new());
         let known = number.clone();
         let id = instance
             .client
             .keep_output_handler(move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]| {
-                match receiver {
-                    Some(receiver) => {
-                        deliver(receiver, known.get().copied().unwrap_or(0), source, channel, data, info);
-                    }
-                    None => copy(channel, data),
+                if let Some(receiver) = receiver {
+                    deliver(receiver, known.get().copied().unwrap_or(0), source, channel, data, info);
+                }
+                if let Some(show) = &mut show {
+                    show(source, channel, data, info);
                 }
             })
             .map_err(|error| error.status())?;
         let reference = usize::try_from(id.0).unwrap_or(usize::MAX);
         let _ = number.set(reference);
+        instance.screens().extend(screen.map(|screen| (reference, screen)));
         let call = ClientCall::IofPull { handler: id, sources, channels: IofChannel(channels), directives };
         if let Some(callback) = callback {
             let client = instance.clone();
@@ -56,6 +60,9 @@ exported! {
                 };
                 if !status.is_success() {
                     let _ = client.client.forget_output_handler(id);
+                    if let Some(screen) = client.screens().remove(&reference) {
+                        screen.leave();
+                    }
                 }
                 callback(status.0, reference, cbdata);
             });
@@ -68,6 +75,9 @@ exported! {
             },
             ClientReturn::Done(status) => {
                 let _ = instance.client.forget_output_handler(id);
+                if let Some(screen) = instance.screens().remove(&reference) {
+                    screen.leave();
+                }
                 Err(status)
             }
             _ => Err(Status::ERROR),
@@ -81,11 +91,17 @@ exported! {
         let id = HandlerId(reference as u64);
         let call = ClientCall::IofDeregister { handler: id, directives: from_c::infos(directives, ndirs)? };
         done_or_then(call, callback, cbdata)?;
+        // Without a callback everything has come by now, and is written before this returns; with one, what comes still is
+        // shown until the handler is gone.
+        if callback.is_none() {
+            let screen = instance.screens().remove(&reference);
+            drop(screen);
+        }
         // Behind the call in the queue: it is not run any more when this happens.
         instance.client.forget_output_handler(id).map_err(|error| error.status())
     }
 
-    /// No data: the end of the input.
+    /// No data: the end of the input, or, with PMIX_IOF_PUSH_STDIN, all that this process's standard input holds.
     fn PMIx_IOF_push(
         targets: Ptr<pmix_proc_t>, ntargets: usize, data: Ptr<pmix_byte_object_t>, directives: Ptr<pmix_info_t>,
         ndirs: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
@@ -94,11 +110,47 @@ exported! {
         if targets.is_null() || ntargets == 0 {
             return Err(BAD);
         }
-        let data = data.read().map(from_c::blob).unwrap_or_default();
         let targets = from_c::procs(targets, ntargets)?;
-        let call = ClientCall::IofPush { targets, data, directives: from_c::infos(directives, ndirs)? };
+        let mut directives = from_c::infos(directives, ndirs)?;
+        if data.is_null() && let Some(more) = collects(&directives) {
+            directives.retain(|info| info.key != *keys::IOF_PUSH_STDIN);
+            collect_stdin(targets.into_iter().chain(more).collect(), directives)?;
+            if let Some(callback) = callback {
+                callback(Status::SUCCESS.0, cbdata);
+            }
+            return Ok(());
+        }
+        if directives.is_set(keys::IOF_COMPLETE) {
+            instance()?.stop_collecting();
+        }
+        let data = data.read().map(from_c::blob).unwrap_or_default();
+        let call = ClientCall::IofPush { targets, data, directives };
         done_or_then(call, callback, cbdata)
     }
+}
+
+/// Whether standard input is to be collected; the RFC names a target in the attribute.
+pub(super) fn collects(directives: &[Info]) -> Option<Option<ProcId>> {
+    match directives.find(keys::IOF_PUSH_STDIN)? {
+        Value::Proc(proc) => Some(Some(proc.clone())),
+        value => value.is_true().then_some(None),
+    }
+}
+
+/// Begins to hand this process's standard input to others.
+pub(super) fn collect_stdin(targets: Vec<ProcId>, directives: Vec<Info>) -> Result<(), Status> {
+    let instance = instance()?;
+    let pushing = instance.clone();
+    instance.collect(move |data| {
+        let (targets, directives) = (targets.clone(), directives.clone());
+        let call = ClientCall::IofPush { targets, data: Blob::from(data), directives };
+        match pushing.client.perform(call) {
+            Ok(ClientReturn::Done(status)) if status.is_success() => Ok(()),
+            Ok(ClientReturn::Done(status)) => Err(status),
+            Ok(_) => Err(Status::ERROR),
+            Err(error) => Err(error.status()),
+        }
+    })
 }
 
 /// What the receiver is given is gone when it returns. No bytes: the stream has ended.
@@ -117,14 +169,4 @@ fn deliver(
     cmem::free(source);
     free_array(payload, 1);
     free_array(infos.0, infos.1);
-}
-
-/// A program whose own streams are closed has nobody to tell.
-fn copy(channel: IofChannel, data: &[u8]) {
-    let _ = if channel.0 & IofChannel::STDOUT.0 != 0 {
-        let mut out = std::io::stdout().lock();
-        out.write_all(data).and_then(|()| out.flush())
-    } else {
-        std::io::stderr().lock().write_all(data)
-    };
 }

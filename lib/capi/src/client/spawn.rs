@@ -1,9 +1,10 @@
 //! Spawn: start a job.
 
 use phalanx_spec::Status;
-use pmix::{ClientCall, ClientReturn, Error, Nspace};
+use pmix::{ClientCall, ClientReturn, Error, Nspace, ProcId, Rank, Showing};
 
 use super::calls::submit;
+use super::iof::{collect_stdin, collects};
 use crate::guard::{BAD, Code, exported};
 use crate::instance::instance;
 use crate::layout::*;
@@ -19,7 +20,9 @@ exported! {
         info: Ptr<pmix_info_t>, count: usize, apps: Ptr<pmix_app_t>, napps: usize, nspace: Ptr<[u8; 256]>,
     ) -> Code {
         let instance = instance()?;
-        let name = spawned(instance.client.perform(call(info, count, apps, napps)?))?;
+        let (call, beginning) = call(info, count, apps, napps)?;
+        let name = spawned(instance.client.perform(call))?;
+        beginning.run(&name);
         nspace.write(to_c::name(name.as_str()));
         Ok(())
     }
@@ -29,8 +32,12 @@ exported! {
         cbdata: Ptr<Opaque>,
     ) -> Code {
         let callback = callback.ok_or(BAD)?;
-        submit(call(info, count, apps, napps)?, move |answer| {
+        let (call, beginning) = call(info, count, apps, napps)?;
+        submit(call, move |answer| {
             let answer = spawned(answer);
+            if let Ok(name) = &answer {
+                beginning.run(name);
+            }
             let mut name = answer.as_ref().map_or([0; 256], |name| to_c::name(name.as_str()));
             callback(answer.err().unwrap_or(Status::SUCCESS).0, Ptr::from_raw(&mut name), cbdata);
         })
@@ -42,13 +49,37 @@ fn call(
     count: usize,
     apps: Ptr<pmix_app_t>,
     napps: usize,
-) -> Result<ClientCall, Status> {
-    instance()?;
+) -> Result<(ClientCall, Beginning), Status> {
+    let instance = instance()?;
     if apps.is_null() || napps == 0 {
         return Err(BAD);
     }
     let apps = apps.items(napps).map(|c| from_c::app(&c)).collect::<Result<Vec<_>, _>>()?;
-    Ok(ClientCall::Spawn { job: from_c::infos(info, count)?, apps })
+    let mut job = from_c::infos(info, count)?;
+    let showing = instance.client.show_spawned(&mut job).map_err(|error| error.status())?;
+    let reader = collects(&job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));
+    Ok((ClientCall::Spawn { job, apps }, Beginning { showing, reader }))
+}
+
+/// What happens when the job has a name.
+struct Beginning {
+    /// Its output is shown here.
+    showing: Option<Showing>,
+    /// Which of its processes reads this process's standard input.
+    reader: Option<Rank>,
+}
+
+impl Beginning {
+    fn run(self, name: &Nspace) {
+        if let Some(showing) = self.showing {
+            showing.begin(name);
+        }
+        if let Some(rank) = self.reader
+            && let Err(status) = collect_stdin(vec![ProcId::new(name, rank)], Vec::new())
+        {
+            tracing::warn!(%name, %status, "standard input is not collected");
+        }
+    }
 }
 
 fn spawned(answer: Result<ClientReturn, Error>) -> Result<Nspace, Status> {

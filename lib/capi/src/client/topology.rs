@@ -68,15 +68,14 @@ exported! {
 
     fn PMIx_server_generate_cpuset_string(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Code {
         let cpus = listed(cpuset, to)?;
-        to.write(cmem::text(format!("hwloc:{cpus}").as_bytes()));
+        to.write(cmem::text(pmix::cpuset_string(&cpus).as_bytes()));
         Ok(())
     }
 
     /// Which packages, caches, cores ... of this node these CPUs are in, for `PMIx_Get_relative_locality`.
     fn PMIx_server_generate_locality_string(cpuset: Ptr<pmix_cpuset_t>, to: Ptr<Ptr<u8>>) -> Code {
         let cpus = listed(cpuset, to)?;
-        let locality = pmix::topology().map_err(told)?.locality_string(&cpus);
-        to.write(cmem::text(format!("hwloc:{locality}").as_bytes()));
+        to.write(cmem::text(pmix::locality_string(&cpus).map_err(told)?.as_bytes()));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! What upcalls are given: copies in C's memory that live until the host has answered.
 
 use phalanx_spec::Status;
-use phalanx_wire::{App, Blob, Info, Key, ProcId, Query, Text};
+use phalanx_wire::{App, Blob, Info, Key, ProcId, Query, ResourceUnit, Text};
 
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
@@ -41,6 +41,11 @@ impl Args {
     pub(super) fn queries(&mut self, queries: &[Query]) -> Result<(Ptr<pmix_query_t>, usize), Status> {
         let all = queries.iter().map(to_c::query).collect::<Result<Vec<_>, _>>()?;
         Ok((self.structures(cmem::array_of(&all), all.len()), all.len()))
+    }
+
+    pub(super) fn units(&mut self, units: &[ResourceUnit]) -> (Ptr<pmix_resource_unit_t>, usize) {
+        let all: Vec<_> = units.iter().map(to_c::resource_unit).collect();
+        (self.plain(cmem::array_of(&all)), all.len())
     }
 
     pub(super) fn codes(&mut self, codes: &[Status]) -> (Ptr<i32>, usize) {

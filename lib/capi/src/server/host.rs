@@ -13,7 +13,8 @@ use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
     LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest, ValidationRequest,
+    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+    ValidationRequest,
 };
 use pmix::{Done, Event, GroupFormed};
 
@@ -280,6 +281,19 @@ impl pmix::Host for Host {
         let (infos, ninfo) = or_refuse!(done, args.infos(&request.info));
         let ticket = open(Pending::Infos(done), args);
         let code = allocate(from, request.directive.0, infos, ninfo, Some(upcalls::infos), ticket.cbdata());
+        ticket.returned(code);
+    }
+
+    fn resource_block(&mut self, request: ResourceBlockRequest, done: Done<()>) {
+        let change = offered!(done, self.module.resource_block);
+        let mut args = Args::default();
+        let from = args.proc(&request.from);
+        let block = args.text(&request.block);
+        let (units, count) = args.units(&request.units);
+        let (infos, ninfo) = or_refuse!(done, args.infos(&request.info));
+        let ticket = open(Pending::Status(done), args);
+        let (to, directive) = (ticket.cbdata(), request.directive.0);
+        let code = change(from, directive, block, units, count, infos, ninfo, Some(upcalls::done), to);
         ticket.returned(code);
     }
 

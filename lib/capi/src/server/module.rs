@@ -66,6 +66,17 @@ pub(super) type FabricFn = extern "C" fn(Proc, u32, Infos, usize, InfoCallback, 
 pub(super) type Connected2Fn = extern "C" fn(Proc, Data, Infos, usize, OpCallback, Data) -> Code;
 pub(super) type Tool2Fn = extern "C" fn(Infos, usize, Option<ToolCallback>, Data) -> Code;
 pub(super) type Log2Fn = extern "C" fn(Proc, Infos, usize, Infos, usize, OpCallback, Data) -> Code;
+pub(super) type BlockFn = extern "C" fn(
+    Proc,
+    u8,
+    Ptr<u8>,
+    Ptr<pmix_resource_unit_t>,
+    usize,
+    Infos,
+    usize,
+    OpCallback,
+    Data,
+) -> Code;
 pub(super) type SessionFn = extern "C" fn(Proc, u32, Infos, usize, InfoCallback, Data) -> Code;
 
 plain! {
@@ -73,10 +84,10 @@ plain! {
     Option<SpawnFn> Option<ConnectFn> Option<RegisterEventsFn> Option<DeregisterEventsFn>
     Option<NotifyFn> Option<QueryFn> Option<ToolFn> Option<LogFn> Option<AllocateFn> Option<ControlFn>
     Option<MonitorFn> Option<CredentialFn> Option<ValidateFn> Option<IofFn> Option<StdinFn> Option<GroupFn>
-    Option<FabricFn> Option<Connected2Fn> Option<Tool2Fn> Option<Log2Fn> Option<UnpublishFn>
+    Option<FabricFn> Option<Connected2Fn> Option<Tool2Fn> Option<Log2Fn> Option<UnpublishFn> Option<BlockFn>
 }
 
-/// A copy of the host's table. `listener` and `resource_block` have no request that leads to them.
+/// A copy of the host's table. `listener` has no request that leads to it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Module {
     pub(super) client_connected: Option<ClientFn>,
@@ -109,6 +120,7 @@ pub(crate) struct Module {
     pub(super) tool_connected2: Option<Tool2Fn>,
     pub(super) log2: Option<Log2Fn>,
     pub(super) session_control: Option<SessionFn>,
+    pub(super) resource_block: Option<BlockFn>,
 }
 
 /// Copies the table of a host. None at all offers nothing.
@@ -124,10 +136,11 @@ pub(crate) fn module(at: Ptr<Opaque>, init: &[Info]) -> Result<Module, Status> {
         }
     };
     let entries = Entries { at, count: size };
-    let (tool_connected2, log2, session_control) = match size {
-        ENTRIES_OF_5 | ENTRIES_OF_6_0 => (None, None, Some(28)),
-        ENTRIES_OF_6_1 => (Some(28), Some(29), Some(30)),
-        _ => (None, None, None),
+    let (tool_connected2, log2, session_control, resource_block) = match size {
+        ENTRIES_OF_5 => (None, None, Some(28), None),
+        ENTRIES_OF_6_0 => (None, None, Some(28), Some(29)),
+        ENTRIES_OF_6_1 => (Some(28), Some(29), Some(30), Some(31)),
+        _ => (None, None, None, None),
     };
     Ok(Module {
         client_connected: entries.get(0),
@@ -160,6 +173,7 @@ pub(crate) fn module(at: Ptr<Opaque>, init: &[Info]) -> Result<Module, Status> {
         tool_connected2: tool_connected2.and_then(|index| entries.get(index)),
         log2: log2.and_then(|index| entries.get(index)),
         session_control: session_control.and_then(|index| entries.get(index)),
+        resource_block: resource_block.and_then(|index| entries.get(index)),
     })
 }
 

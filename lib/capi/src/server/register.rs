@@ -5,7 +5,6 @@ use phalanx_wire::ProcId;
 use pmix::Error;
 
 use super::init::serving;
-use super::job::job;
 use crate::client::calls::OpCallback;
 use crate::from_c;
 use crate::guard::{BAD, exported};
@@ -26,16 +25,14 @@ exported! {
             return Err(BAD);
         }
         let info = from_c::readable_infos(info, count)?;
-        let job = {
-            let mut jobs = serving.jobs();
-            let job = job(&nspace, nlocal, &info, &serving.place(), jobs.get(&nspace))?;
-            jobs.insert(nspace, job.clone());
-            job
-        };
+        // Negative: the host does not say.
+        let local = u32::try_from(nlocal).ok();
         let server = &serving.server;
         match callback {
-            Some(callback) => server.register_job_then(job, ending(callback, cbdata)).map_err(told),
-            None => at_once(server.register_job(job)),
+            Some(callback) => {
+                server.register_nspace_then(&nspace, local, &info, ending(callback, cbdata)).map_err(told)
+            }
+            None => at_once(server.register_nspace(&nspace, local, &info)),
         }
     }
 
@@ -75,30 +72,19 @@ fn deregister_client(
 ) -> Result<(), Status> {
     let serving = serving()?;
     let proc = from_c::proc(&proc.read().ok_or(BAD)?)?;
-    let procs: Vec<ProcId> = if proc.rank == Rank::WILDCARD {
-        let size = serving.jobs().get(&proc.nspace).map_or(0, |job| job.procs.len());
-        let size = u32::try_from(size).unwrap_or(0);
-        (0..size).map(|rank| ProcId::new(&proc.nspace, Rank(rank))).collect()
-    } else {
-        vec![proc]
-    };
-    serving.objects.forget(|gone| procs.contains(gone));
-    let Some((last, others)) = procs.split_last() else { return Err(Status::SUCCESS) };
+    let meant = |one: &ProcId| one.nspace == proc.nspace && [one.rank, Rank::WILDCARD].contains(&proc.rank);
+    serving.objects.forget(meant);
     let server = &serving.server;
-    for proc in others {
-        server.deregister_client_then(proc, |_| {}).map_err(told)?;
-    }
     match callback {
-        Some(callback) => server.deregister_client_then(last, gone(callback, cbdata)).map_err(told),
-        None if server.is_progress_thread() => server.deregister_client_then(last, |_| {}).map_err(told),
-        None => server.deregister_client(last).map_err(|error| error.status()),
+        Some(callback) => server.deregister_client_then(&proc, gone(callback, cbdata)).map_err(told),
+        None if server.is_progress_thread() => server.deregister_client_then(&proc, |_| {}).map_err(told),
+        None => server.deregister_client(&proc).map_err(|error| error.status()),
     }
 }
 
 fn deregister_nspace(nspace: Ptr<u8>, callback: OpCallback, cbdata: Ptr<Opaque>) -> Result<(), Status> {
     let serving = serving()?;
     let nspace = from_c::nspace(&fixed::<256>(nspace))?;
-    serving.jobs().remove(&nspace);
     serving.objects.forget(|proc| proc.nspace == nspace);
     let server = &serving.server;
     match callback {

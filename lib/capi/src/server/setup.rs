@@ -1,18 +1,18 @@
 //! What processes find in their environment, and what a host prepares for a job.
 
 use phalanx_spec::Status;
-use phalanx_wire::Nspace;
+use phalanx_wire::{Info, Nspace};
 
 use super::init::serving;
-use super::register::at_once;
-use crate::argv;
+use super::register::{at_once, ending};
 use crate::client::calls::OpCallback;
-use crate::from_c;
-use crate::guard::{BAD, Code, exported};
-use crate::instance;
+use crate::guard::{BAD, Code, caught, exported};
+use crate::instance::told;
 use crate::layout::*;
 use crate::names::fixed;
 use crate::pointer::{Opaque, Ptr};
+use crate::release::free_array;
+use crate::{argv, from_c, instance, to_c};
 
 /// `pmix_setup_application_cbfunc_t`
 type SetupCallback =
@@ -26,40 +26,65 @@ exported! {
         if env.is_null() || proc.nspace.is_none() {
             return Err(BAD);
         }
+        for change in setup.changes(&proc.nspace) {
+            let old = argv::get(env, change.name())?;
+            argv::set(env, change.name(), change.over(old.as_deref()).as_deref(), true)?;
+        }
         for (name, value) in setup.environment(&proc) {
             argv::set(env, name.as_bytes(), Some(value.as_bytes()), true)?;
         }
         Ok(())
     }
 
-    /// There is nothing that all nodes of a job would have to be told before it starts.
+    /// What all nodes of a job should be told before it starts. The callback gives back what it is given when it has copied it.
     fn PMIx_server_setup_application(
         nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: SetupCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
-        job(nspace, info, count)?;
+        let serving = serving()?;
+        let (nspace, info) = job(nspace, info, count)?;
         let callback = callback.ok_or(BAD)?;
-        callback(Status::SUCCESS.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL);
-        Ok(())
+        let ended = move |said: Result<Vec<Info>, _>| match said.map_err(told) {
+            Ok(infos) if infos.is_empty() => callback(Status::SUCCESS.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL),
+            Ok(infos) => match to_c::infos(&infos) {
+                Ok(array) => {
+                    let (count, given) = (infos.len(), Ptr::to_owned((array, infos.len())));
+                    callback(Status::SUCCESS.0, array, count, cbdata, Some(given_back), given);
+                }
+                Err(unfit) => callback(unfit.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL),
+            },
+            Err(status) => callback(status.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL),
+        };
+        serving.server.setup_application_then(&nspace, &info, ended).map_err(told)
     }
 
-    /// Nor is anything to be done with it.
+    /// What is for environments goes into those of children that are set up from now on, also into those that are forked.
     fn PMIx_server_setup_local_support(
         nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
-        job(nspace, info, count)?;
-        match callback {
+        let serving = serving()?;
+        let (nspace, info) = job(nspace, info, count)?;
+        let server = &serving.server;
+        let ended = match callback {
             Some(callback) => {
-                callback(Status::SUCCESS.0, cbdata);
-                Ok(())
+                server.setup_local_support_then(&nspace, &info, ending(callback, cbdata)).map_err(told)
             }
-            None => at_once(Ok(())),
-        }
+            None => at_once(server.setup_local_support(&nspace, &info)),
+        };
+        instance::renew_fork_setup()?;
+        ended
     }
 }
 
-fn job(nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize) -> Result<Nspace, Status> {
-    serving()?;
-    from_c::readable_infos(info, count)?;
+extern "C" fn given_back(_: Code, given: Ptr<Opaque>) {
+    caught(|| {
+        if let Some(infos) = given.take_owned::<(Ptr<pmix_info_t>, usize)>() {
+            free_array(infos.0, infos.1);
+        }
+    });
+}
+
+fn job(nspace: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize) -> Result<(Nspace, Vec<Info>), Status> {
+    let info = from_c::readable_infos(info, count)?;
     let nspace = from_c::nspace(&fixed::<256>(nspace))?;
-    if nspace.is_none() { Err(BAD) } else { Ok(nspace) }
+    if nspace.is_none() { Err(BAD) } else { Ok((nspace, info)) }
 }

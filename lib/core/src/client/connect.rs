@@ -6,8 +6,8 @@
 use std::fmt;
 
 use phalanx_spec::{Range, Status};
+use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::frame::{self, Frame};
 use phalanx_wire::{Info, Nspace, ProcId};
@@ -218,19 +218,19 @@ impl Client {
     }
 
     fn on_job_data(&mut self, now: Time, payload: &[u8], out: &mut Out) {
-        match JobData::decode(payload, self.config.dialect) {
-            Err(error) => self.fail_init(InitError::Malformed(error), out),
-            Ok(job) if job.nspace != self.config.proc.nspace => {
-                self.fail_init(InitError::WrongJob { got: job.nspace }, out);
-            }
-            Ok(job) => {
-                self.store.load_job(job);
-                match self.is_to_be_held() {
-                    true => self.hold(now, out),
-                    false => self.become_ready(out),
-                }
-            }
+        match self.load_job_data(payload) {
+            Err(error) => self.fail_init(error, out),
+            Ok(()) if self.is_to_be_held() => self.hold(now, out),
+            Ok(()) => self.become_ready(out),
         }
+    }
+
+    fn load_job_data(&self, payload: &[u8]) -> Result<(), InitError> {
+        let (nspace, items) = JobData::items(payload, self.config.dialect).map_err(InitError::Malformed)?;
+        if nspace != self.config.proc.nspace {
+            return Err(InitError::WrongJob { got: nspace });
+        }
+        self.store.load_items(&nspace, items).map_err(InitError::Malformed)
     }
 
     pub(super) fn become_ready(&mut self, out: &mut Out) {

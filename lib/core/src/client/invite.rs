@@ -296,8 +296,11 @@ impl Client {
                 all.insert(proc.clone());
                 continue;
             }
-            let size =
-                self.store.value(proc, keys::JOB_SIZE)?.as_u32().filter(|size| *size <= MOST_INVITED)?;
+            let size = self
+                .store
+                .value(proc.nspace.as_str(), proc.rank, keys::JOB_SIZE)?
+                .as_u32()
+                .filter(|size| *size <= MOST_INVITED)?;
             all.extend((0..size).map(|rank| ProcId::new(&proc.nspace, Rank(rank))));
         }
         Some(all)

@@ -18,8 +18,15 @@ use crate::machine::{CallId, DeliveryId, HandlerId, Output, Time};
 /// The pulls of this process.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    /// With the server's number, once it has said it.
-    pulls: BTreeMap<HandlerId, Option<u64>>,
+    pulls: BTreeMap<HandlerId, Pulled>,
+}
+
+#[derive(Debug)]
+struct Pulled {
+    /// The server's number, once it has said it.
+    number: Option<u64>,
+    sources: Vec<ProcId>,
+    channels: IofChannel,
 }
 
 impl Client {
@@ -34,7 +41,7 @@ impl Client {
         directives: Vec<Info>,
         out: &mut Out,
     ) {
-        self.streams.pulls.insert(handler, None);
+        self.streams.pulls.insert(handler, Pulled { number: None, sources: sources.clone(), channels });
         let pull = Pull { sources, directives: directives.clone(), channels, handle: number(handler) };
         self.ask(now, Some(id), &Request::IofPull(pull), Awaited::Pull { handler }, &directives, out);
     }
@@ -43,7 +50,9 @@ impl Client {
         let reply = PullReply::decode(payload, self.config.dialect);
         match &reply {
             Ok(PullReply { status, handle }) if status.is_success() => {
-                self.streams.pulls.insert(handler, Some(*handle));
+                if let Some(pulled) = self.streams.pulls.get_mut(&handler) {
+                    pulled.number = Some(*handle);
+                }
             }
             _ => {
                 self.streams.pulls.remove(&handler);
@@ -60,7 +69,8 @@ impl Client {
         directives: Vec<Info>,
         out: &mut Out,
     ) {
-        let Some(Some(handle)) = self.streams.pulls.remove(&handler) else {
+        let pulled = self.streams.pulls.remove(&handler);
+        let Some(handle) = pulled.and_then(|pulled| pulled.number) else {
             let result = ClientReturn::Done(Status::ERR_NOT_FOUND);
             return out.push(Output::Return { id, result });
         };
@@ -70,7 +80,8 @@ impl Client {
         self.ask(now, Some(id), &request, awaited, &directives, out);
     }
 
-    /// What is written for nobody's number belongs to a pull that has ended.
+    /// What is written for nobody's number belongs to a pull that has ended. What was not asked for is not given twice to those
+    /// who have asked for it as well.
     pub(super) fn on_output(&mut self, payload: &[u8], out: &mut Out) {
         if payload.is_empty() {
             return;
@@ -80,8 +91,15 @@ impl Client {
                 Ok(output) => output,
                 Err(error) => return tracing::warn!(%error, "forwarded output that cannot be read"),
             };
-        let handler = self.streams.pulls.keys().find(|handler| number(**handler) == handle);
-        if let Some(to) = handler.copied() {
+        let asked = |pulled: &Pulled| {
+            pulled.channels.intersects(channel) && pulled.sources.iter().any(|wanted| wanted.covers(&source))
+        };
+        let handler = match handle {
+            0 if self.streams.pulls.values().any(asked) => None,
+            0 => Some(UNASKED),
+            _ => self.streams.pulls.keys().find(|handler| number(**handler) == handle).copied(),
+        };
+        if let Some(to) = handler {
             let what = ClientDelivery::Output { source, channel, data, info };
             out.push(Output::Deliver { id: UNANSWERED, to, what });
         }
@@ -115,5 +133,7 @@ fn number(handler: HandlerId) -> u64 {
     handler.0 + 1
 }
 
+/// The handler of what a tool gets without having pulled it: the output of jobs that it has spawned, and of its server.
+pub const UNASKED: HandlerId = HandlerId(u64::MAX);
 /// Nobody waits for the end of a callback that took output.
 const UNANSWERED: DeliveryId = DeliveryId(u64::MAX);

@@ -36,6 +36,7 @@ mod spawn;
 
 pub use call::{ClientCall, ClientDelivery, ClientReturn, Verdict};
 pub use connect::InitError;
+pub use iof::UNASKED;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

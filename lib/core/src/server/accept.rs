@@ -2,14 +2,17 @@
 //!
 //! Identity comes from two places: the host said which uid a rank runs as, and the kernel says which uid is at the other
 //! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
-//! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted; a peer whom the kernel
-//! cannot name is refused, whatever it shows. Clients are never told why, they only see the connection close; tools get a
-//! status.
+//! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted. A peer whom the kernel
+//! cannot name is refused, unless it is a tool with the secret that only readers of this server's rendezvous files know:
+//! then it is the owner's. Clients are never told why, they only see the connection close; tools get a status.
 
 use phalanx_spec::Status;
+use phalanx_wire::InfoList;
 use phalanx_wire::ProcId;
 use phalanx_wire::credential::Credential;
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, ToolWelcome};
+use phalanx_wire::hello::{
+    Answer, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
+};
 use tracing::{debug, warn};
 
 use super::host::{Then, as_failure};
@@ -24,7 +27,8 @@ use crate::machine::{ConnId, Output, PeerCred};
 /// A connection without identity.
 #[derive(Debug)]
 pub(super) struct Shaking {
-    cred: PeerCred,
+    /// None: the kernel here does not know it, so it may be on another node.
+    cred: Option<PeerCred>,
     pub(super) timer: TimerId,
     state: State,
 }
@@ -54,10 +58,10 @@ struct Refusal {
 
 impl Server {
     pub(super) fn on_opened(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: Option<PeerCred>) {
-        let Some(cred) = cred else {
+        if cred.is_none() && self.config.remote_secret.is_none() {
             warn!(conn = conn.0, "connection refused: the kernel does not say who is at its other end");
             return cx.out.push(Output::Close { conn });
-        };
+        }
         if self.conns.strangers().count() >= MAX_STRANGERS
             && let Some((oldest, _)) = self.conns.strangers().min_by_key(|(_, stranger)| stranger.timer)
         {
@@ -99,17 +103,51 @@ impl Server {
         }
     }
 
-    fn on_hello(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: PeerCred, hello: Hello, early: Vec<u8>) {
+    fn on_hello(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        cred: Option<PeerCred>,
+        mut hello: Hello,
+        early: Vec<u8>,
+    ) {
+        let cred = cred.or_else(|| self.known_by_secret(&hello));
+        hello.info.retain(|info| info.key != *SECRET);
         debug!(
-            conn = conn.0, uid = cred.uid, pid = cred.pid, flavor = ?hello.flavor, proc = ?hello.proc,
+            conn = conn.0, ?cred, flavor = ?hello.flavor, proc = ?hello.proc,
             version = hello.version, format = ?hello.format, store = hello.store, "hello"
         );
-        let verdict = match hello.flavor {
-            Flavor::Client | Flavor::Singleton => self.examine_client(cred, &hello),
-            Flavor::Tool | Flavor::NamedTool | Flavor::ClientTool => self.examine_tool(cred, &hello),
-            Flavor::Launcher | Flavor::NamedLauncher | Flavor::ClientLauncher => {
-                self.examine_tool(cred, &hello)
-            }
+        let verdict = cred.ok_or(denied("a peer on another node without the secret of this server"));
+        let verdict = verdict.and_then(|cred| self.examine(cred, &hello));
+        let is_client = is_welcomed_as_client(hello.flavor);
+        if let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) {
+            shaking.cred = cred;
+            shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
+        }
+        match verdict {
+            Ok(op) if is_client => self.call_host(cx, None, op, Then::AdmitClient(conn)),
+            Ok(op) => self.call_host(cx, None, op, Then::AdmitTool(conn)),
+            Err(refusal) => self.turn_away(cx, conn, refusal),
+        }
+    }
+
+    /// Whoever can read our files acts for us. Only tools come from other nodes.
+    fn known_by_secret(&self, hello: &Hello) -> Option<PeerCred> {
+        let wanted = self.config.remote_secret.as_deref()?;
+        let shown = hello.info.find(SECRET)?.as_str()?;
+        let owner = PeerCred { uid: self.config.owner_uid, gid: hello.gid, pid: None };
+        (!is_welcomed_as_client(hello.flavor) && is_same(shown, wanted)).then_some(owner)
+    }
+
+    fn examine(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+        match hello.flavor {
+            Flavor::Client | Flavor::Singleton => self.examine_client(cred, hello),
+            Flavor::Tool
+            | Flavor::NamedTool
+            | Flavor::ClientTool
+            | Flavor::Launcher
+            | Flavor::NamedLauncher
+            | Flavor::ClientLauncher => self.examine_tool(cred, hello),
             Flavor::LegacyTool | Flavor::LegacyLauncher => Err(Refusal {
                 status: Status::ERR_NOT_SUPPORTED,
                 why: "tools of releases before 3.0 are not served",
@@ -117,15 +155,6 @@ impl Server {
             Flavor::Scheduler => {
                 Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "schedulers are not served" })
             }
-        };
-        let is_client = is_welcomed_as_client(hello.flavor);
-        if let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) {
-            shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
-        }
-        match verdict {
-            Ok(op) if is_client => self.call_host(cx, None, op, Then::AdmitClient(conn)),
-            Ok(op) => self.call_host(cx, None, op, Then::AdmitTool(conn)),
-            Err(refusal) => self.turn_away(cx, conn, refusal),
         }
     }
 
@@ -240,15 +269,17 @@ impl Server {
     fn admit(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId, role: Role, welcome: Vec<u8>) {
         let Some(Conn::Shaking(shaking)) = self.conns.remove(conn) else { return };
         self.timers.cancel(Some(shaking.timer));
-        let State::ExpectAdmission { hello, early } = shaking.state else { return };
+        let (State::ExpectAdmission { hello, early }, Some(cred)) = (shaking.state, shaking.cred) else {
+            return;
+        };
         // The kernel vouches for the user; which of his groups counts, the host has said.
-        let mut gid = shaking.cred.gid;
+        let mut gid = cred.gid;
         if let Some(client) = self.client_mut(&proc) {
             client.conn = Some(conn);
             client.stage = Stage::Connected;
             gid = client.gid;
         }
-        let peer = Peer::new(proc, shaking.cred.uid, gid, role, hello.dialect());
+        let peer = Peer::new(proc, cred.uid, gid, role, hello.dialect());
         self.conns.insert(conn, Conn::Up(Box::new(peer)));
         cx.out.push(Output::Send { conn, frame: welcome });
         if role == Role::Tool {
@@ -282,6 +313,12 @@ fn check_credential(hello: &Hello) -> Result<(), Refusal> {
         Credential::None | Credential::Native { .. } | Credential::Munge(_) => Ok(()),
         Credential::Other { .. } => Err(denied("its kind of credential is not known")),
     }
+}
+
+/// In a time that does not tell how much of it was right.
+fn is_same(shown: &str, wanted: &str) -> bool {
+    let differing = shown.bytes().zip(wanted.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    shown.len() == wanted.len() && differing == 0
 }
 
 /// We answer as servers of OpenPMIx 5 do: a singleton is a client.

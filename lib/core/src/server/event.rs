@@ -79,6 +79,8 @@ struct Cached {
     since: Time,
     bytes: usize,
     told: BTreeSet<ConnId>,
+    /// Processes that were told and have left: one that comes back is not told again.
+    told_before: BTreeSet<ProcId>,
 }
 
 impl Server {
@@ -146,10 +148,12 @@ impl Server {
         }
     }
 
-    pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let gone = self.events.registrations.remove(&conn).unwrap_or_default();
         for cached in &mut self.events.cache {
-            cached.told.remove(&conn);
+            if cached.told.remove(&conn) {
+                cached.told_before.insert(proc.clone());
+            }
         }
         self.unwant(cx, gone);
     }
@@ -210,8 +214,10 @@ impl Server {
 
     /// Tells the local processes that want the event, and keeps it for those who will.
     fn tell(&mut self, cx: &mut Cx<'_>, event: &Event) {
-        if event.code == Status::GROUP_CONSTRUCT_COMPLETE {
-            self.learn_group(event);
+        match event.code {
+            Status::GROUP_CONSTRUCT_COMPLETE => self.learn_group(event),
+            Status::GROUP_LEFT => self.learn_who_left(event),
+            _ => {}
         }
         let told: BTreeSet<ConnId> = self
             .conns
@@ -245,7 +251,8 @@ impl Server {
         let mut cache = std::mem::take(&mut self.events.cache);
         for cached in &mut cache {
             let may_see = may_see(peer, &cached.event) || wants_its_own_again(peer, &cached.event);
-            if may_see && self.events.is_wanted(conn, &cached.event) && cached.told.insert(conn) {
+            let is_news = !cached.told_before.contains(&peer.proc);
+            if may_see && is_news && self.events.is_wanted(conn, &cached.event) && cached.told.insert(conn) {
                 due.push(cached.event.clone());
             }
         }
@@ -310,7 +317,13 @@ impl Events {
             self.cached_bytes -= oldest.bytes;
         }
         self.cached_bytes += bytes;
-        self.cache.push_back(Cached { event: event.clone(), since: now, bytes, told });
+        self.cache.push_back(Cached {
+            event: event.clone(),
+            since: now,
+            bytes,
+            told,
+            told_before: BTreeSet::new(),
+        });
     }
 
     fn drop_old(&mut self, now: Time) {

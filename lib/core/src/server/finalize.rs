@@ -26,7 +26,7 @@ impl Server {
         if let Some(client) = self.client_mut(&proc) {
             client.stage = Stage::Finalized;
         }
-        self.forget_doings_of(cx, from.conn);
+        self.forget_doings_of(cx, from.conn, &proc);
         let op = HostOp::ClientFinalized { proc: proc.clone() };
         self.call_host(cx, Some(&proc), op, Then::Finalize(from));
         self.retry_gets_of(cx, &proc);
@@ -38,7 +38,7 @@ impl Server {
 
     pub(super) fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
         let proc = peer.proc;
-        self.forget_doings_of(cx, conn);
+        self.forget_doings_of(cx, conn, &proc);
         let mut lost = !peer.finalized;
         if let Some(client) = self.client_mut(&proc).filter(|client| client.conn == Some(conn)) {
             client.conn = None;
@@ -70,9 +70,9 @@ impl Server {
     }
 
     /// Ends what a connection had under way.
-    fn forget_doings_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    fn forget_doings_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         self.forget_gets_by(conn);
-        self.forget_registrations_of(cx, conn);
+        self.forget_registrations_of(cx, conn, proc);
         self.forget_pulls_of(cx, conn);
         self.forget_monitors_of(conn);
     }

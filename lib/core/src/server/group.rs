@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::{Range, Status, keys};
+use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::cmd::job_data::JobData;
@@ -115,14 +115,11 @@ impl Server {
 
     /// The others are told by an event; they need not agree.
     pub(super) fn on_group_leave(&mut self, cx: &mut Cx<'_>, from: &Asker, leave: &Leave) {
-        let known =
-            name(&leave.id).and_then(|id| self.groups.members.get_mut(&id).map(|members| (id, members)));
-        let Some((id, members)) = known else { return self.answer(cx, from, Status::ERR_NOT_FOUND) };
-        if !members.iter().any(|member| member.covers(&from.proc)) {
+        let Some(id) = name(&leave.id) else { return self.answer(cx, from, Status::ERR_BAD_PARAM) };
+        if !self.take_out_of_group(&id, &from.proc) {
             return self.answer(cx, from, Status::ERR_NOT_FOUND);
         }
-        members.retain(|member| *member != from.proc);
-        let rest = members.iter().cloned().map(Value::Proc).collect();
+        let rest = self.groups.members(&id).unwrap_or_default().iter().cloned().map(Value::Proc).collect();
         let others = DataArray { of: phalanx_spec::DataType::PROC, items: rest };
         let info = vec![
             Info::new(keys::GROUP_ID, id.as_str()),
@@ -132,6 +129,28 @@ impl Server {
         let event = Event { code: Status::GROUP_LEFT, source: from.proc.clone(), range: Range::CUSTOM, info };
         self.answer(cx, from, Status::SUCCESS);
         self.raise(cx, &event, Then::Nothing);
+    }
+
+    /// A member elsewhere has left, or one of a library that says so by an event alone. Each speaks for itself only.
+    pub(super) fn learn_who_left(&mut self, event: &Event) {
+        if let Some(id) = event.info.find(keys::GROUP_ID).and_then(Value::as_text).and_then(name) {
+            self.take_out_of_group(&id, &event.source);
+        }
+    }
+
+    /// False if it is no member.
+    fn take_out_of_group(&mut self, id: &str, proc: &ProcId) -> bool {
+        let Some(members) = self.groups.members.get_mut(id) else { return false };
+        let Some(at) = members.iter().position(|member| member.covers(proc)) else { return false };
+        let member = members.swap_remove(at);
+        // Who was a member as one of a whole job leaves all the others of it.
+        if member != *proc {
+            let size = self.jobs.get(&proc.nspace).map_or(0, |job| job.size());
+            let ranks = (0u32..).take(size).map(Rank).filter(|rank| *rank != proc.rank);
+            members.extend(ranks.map(|rank| ProcId::new(&proc.nspace, rank)));
+        }
+        members.sort();
+        true
     }
 
     /// A leader says who has followed its invitation. Nobody but a member can say so of a group that is there.

@@ -42,9 +42,11 @@ pub(super) enum Then {
     AnswerInfos(Asker),
     AnswerCredential(Asker),
     AnswerLookup(Asker),
+    /// `wishes`: how the reader wants to have what it gets.
     AnswerPull {
         to: Asker,
         handle: u64,
+        wishes: Vec<Info>,
     },
     AnswerStop {
         to: Asker,
@@ -128,7 +130,9 @@ impl Server {
                 };
                 self.reply(cx, &to, |dialect| reply.encode(dialect));
             }
-            Then::AnswerPull { to, handle } => self.on_pull_answered(cx, &to, handle, status),
+            Then::AnswerPull { to, handle, wishes } => {
+                self.on_pull_answered(cx, &to, handle, &wishes, reply);
+            }
             Then::AnswerStop { to, handle } => self.on_stop_answered(cx, &to, handle, status),
             Then::AnswerQuery { to, order, known, spare } => {
                 self.on_query_answered(cx, &to, &order, (known, spare), reply);
@@ -194,6 +198,7 @@ fn describe(op: &HostOp) -> (&'static str, String) {
         HostOp::ToolConnected { .. } => ("connection of a tool", String::new()),
         HostOp::Log { .. } => ("log", String::new()),
         HostOp::Allocate { .. } => ("allocation request", String::new()),
+        HostOp::ResourceBlock { block, .. } => ("resource block", block.clone()),
         HostOp::JobControl { .. } => ("job control", String::new()),
         HostOp::SessionControl { .. } => ("session control", String::new()),
         HostOp::Monitor { .. } => ("monitor", String::new()),

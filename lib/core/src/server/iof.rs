@@ -4,6 +4,7 @@
 //! one is served by what the host sends already; any other becomes a registration of its own with the host. Bytes on their
 //! way to a peer are in `lane.rs`.
 
+mod dress;
 mod lane;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,10 @@ use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
 use super::peer::Asker;
 use super::{Cx, Server};
-use crate::host::HostOp;
+use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
+use dress::Dress;
+pub use dress::OUTPUT_DEFAULTS;
 use lane::{Drops, Lanes};
 
 #[derive(Debug, Default)]
@@ -56,6 +59,8 @@ struct Pulled {
     drops: Option<Drops>,
     /// It was told to stop; what was sent before still arrives.
     stopping: bool,
+    /// How it wants to have what it gets, if it does not take it as it comes.
+    dress: Option<Box<Dress>>,
 }
 
 /// A registration with the host.
@@ -68,6 +73,8 @@ struct Feed {
     accepted: bool,
     /// How many pulls it serves.
     users: usize,
+    /// What was said of the output when its job was started.
+    style: Vec<Info>,
 }
 
 impl Server {
@@ -84,7 +91,7 @@ impl Server {
             !backlog && feed.accepted && feed.copy == copy && feed.covers(&sources, channels)
         });
         let feed = serving.map(|(number, _)| *number);
-        let drops = Drops::from_directives(&directives);
+        let drops = Drops::from_levels(&[&self.config.output, &directives]);
         let number = self.streams.enter(Pulled {
             conn: from.conn,
             by: by.clone(),
@@ -94,21 +101,32 @@ impl Server {
             feed,
             drops,
             stopping: false,
+            dress: None,
         });
         if let Some(feed) = feed.and_then(|number| self.streams.feeds.get_mut(&number)) {
             feed.users += 1;
+            let of_job = feed.style.clone();
+            self.dress(number, &of_job, &directives);
             let reply = PullReply { status: Status::SUCCESS, handle: number };
             return self.reply(cx, &from, |dialect| reply.encode(dialect));
         }
-        let feed =
-            Feed { by: by.clone(), sources: sources.clone(), channels, copy, accepted: false, users: 1 };
+        let feed = Feed {
+            by: by.clone(),
+            sources: sources.clone(),
+            channels,
+            copy,
+            accepted: false,
+            users: 1,
+            style: Vec::new(),
+        };
         self.streams.feeds.insert(number, feed);
         if let Some(pulled) = self.streams.pulls.get_mut(&number) {
             pulled.feed = Some(number);
         }
+        let wishes = directives.clone();
         directives.extend(from.identity());
         let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
-        self.call_host(cx, Some(&by), op, Then::AnswerPull { to: from, handle: number });
+        self.call_host(cx, Some(&by), op, Then::AnswerPull { to: from, handle: number, wishes });
     }
 
     fn may_pull(&self, from: &Asker, pull: &Pull) -> Result<(), Status> {
@@ -127,13 +145,27 @@ impl Server {
         Ok(())
     }
 
-    pub(super) fn on_pull_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+    pub(super) fn on_pull_answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Asker,
+        handle: u64,
+        wishes: &[Info],
+        reply: HostReply,
+    ) {
+        let status = reply.status();
         // The host need not say more than that it has done it already.
         let accepted = status.is_success() || status == Status::OPERATION_SUCCEEDED;
         let status = if accepted { Status::SUCCESS } else { status };
         if accepted {
+            let of_job = match reply {
+                HostReply::Infos(_, info) => info,
+                _ => Vec::new(),
+            };
+            self.dress(handle, &of_job, wishes);
             if let Some(feed) = self.streams.feeds.get_mut(&handle) {
                 feed.accepted = true;
+                feed.style = of_job;
             }
         } else {
             self.streams.pulls.remove(&handle);
@@ -163,6 +195,7 @@ impl Server {
             feed: None,
             drops: None,
             stopping: false,
+            dress: None,
         };
         self.streams.enter(pulled);
     }
@@ -207,6 +240,7 @@ impl Server {
 
     /// Nothing is entered for the pull any more; its end is answered behind what was.
     fn end_pull(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
+        self.undress(cx, handle);
         if let Some(pulled) = self.streams.pulls.get_mut(&handle) {
             pulled.stopping = true;
             pulled.feed = None;
@@ -235,6 +269,7 @@ impl Server {
             self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
         self.drop_lane(cx, conn);
         for pulled in gone {
+            self.timers.cancel(pulled.dress.as_ref().and_then(|dress| dress.timer));
             let Some(handle) = pulled.feed else { continue };
             let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());
             // One that is being stopped was ended with the host before.
@@ -283,11 +318,12 @@ impl Feed {
 }
 
 impl Drops {
-    /// A reader that may lose bytes says so; the size alone drops nothing.
-    fn from_directives(directives: &[Info]) -> Option<Drops> {
-        let (oldest, newest) =
-            (directives.is_set(keys::IOF_DROP_OLDEST), directives.is_set(keys::IOF_DROP_NEWEST));
-        let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
+    /// A reader that may lose bytes says so; the size alone drops nothing. The last level wins.
+    fn from_levels(levels: &[&[Info]]) -> Option<Drops> {
+        let find = |key| levels.iter().rev().find_map(|level| level.find(key));
+        let is_set = |key| find(key).is_some_and(Value::is_true);
+        let (oldest, newest) = (is_set(keys::IOF_DROP_OLDEST), is_set(keys::IOF_DROP_NEWEST));
+        let size = find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
         (oldest || newest).then(|| Drops::new(oldest, size))
     }
 }

@@ -16,6 +16,8 @@ use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
 use super::Server;
 use super::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use super::registry::{Job, index};
+use super::resources::NodeName;
+use crate::job::JobNode;
 
 /// The keys that occur once per rank, so that a million of them are one allocation each.
 #[derive(Debug)]
@@ -99,6 +101,7 @@ impl Server {
             Kval::new(keys::MAX_PROCS, 1u32),
         ];
         values.extend(self.server_values());
+        overlay(&mut values, self.resources.values());
         JobData { nspace: nspace.clone(), values, procs: Vec::new() }
     }
 
@@ -172,6 +175,7 @@ impl Server {
             Kval::new(keys::NPROC_OFFSET, Rank(0)),
         ];
         values.extend(self.server_values());
+        overlay(&mut values, self.resources.values());
         overlay(&mut values, &info.job);
         values
     }
@@ -205,6 +209,7 @@ impl Server {
             values.push(Kval::new(keys::LOCAL_PROCS, array));
             values.extend(own_directories(job));
         }
+        overlay(&mut values, self.resources.of_node(&name_of(described)));
         overlay(&mut values, &described.values);
         Some(Kval::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
     }
@@ -248,6 +253,10 @@ impl Server {
 
 fn is_own(kval: &Kval) -> bool {
     OWN.iter().any(|key| kval.key == *key)
+}
+
+pub(super) fn name_of(node: &JobNode) -> NodeName {
+    NodeName { host: Some(node.name.to_string()), id: Some(node.id) }
 }
 
 /// Where the job's files are on this node, on whichever level the host has said so.

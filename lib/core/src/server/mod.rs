@@ -7,6 +7,7 @@
 mod abort;
 mod accept;
 mod allocate;
+mod attributes;
 mod collective;
 mod commit;
 mod connect_procs;
@@ -33,6 +34,7 @@ mod publish;
 mod query;
 mod registry;
 mod resolve;
+mod resources;
 mod setup;
 mod spawn;
 mod timers;
@@ -43,10 +45,11 @@ mod tests;
 pub use setup::VERSION;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use phalanx_spec::{Command, IofChannel, Status};
 use phalanx_wire::cmd::Request;
-use phalanx_wire::codec::{DecodeError, Reader};
+use phalanx_wire::codec::{DecodeError, Format, Reader};
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT};
 use phalanx_wire::{Blob, Info, Key, Nspace, ProcId};
 use tracing::{debug, warn};
@@ -55,7 +58,7 @@ use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
-pub use iof::OutputTo;
+pub use iof::{OUTPUT_DEFAULTS, OutputTo};
 pub use modex::ModexForm;
 pub use own::OWN;
 use peer::{Asker, Conn};
@@ -74,8 +77,14 @@ pub struct ServerConfig {
     /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
     pub tool_support: bool,
+    /// What tools must show whom the kernel here cannot name, because they are on other nodes. None: they are refused.
+    pub remote_secret: Option<String>,
     /// How it tells other servers of the same jobs what was committed here.
     pub modex: ModexForm,
+    /// What time it was at time zero, since the beginning of 1970.
+    pub clock: Duration,
+    /// How output looks for those who say nothing else.
+    pub output: Vec<Info>,
     /// Random bytes for what must not be guessed.
     pub seed: [u8; 32],
 }
@@ -102,6 +111,18 @@ pub enum ServerCall {
     /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`, when
     /// every reader that must not lose anything has taken it from our transport; `PMIX_ERR_NOT_FOUND` if nobody has, nor will.
     Output { to: OutputTo, source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
+    /// Values of the machine that all jobs are told. Answer: `Done`.
+    RegisterResources(Vec<Info>),
+    /// Takes values back by their keys. Answer: `Done`.
+    DeregisterResources(Vec<Info>),
+    /// What nodes have, for who asks. Answer: `Done`.
+    DeliverInventory { info: Vec<Info>, directives: Vec<Info> },
+    /// What is known of these nodes. Answer: `Infos`, an array for each of which something is.
+    Inventory { hosts: Vec<String> },
+    /// Which attributes the host honours in one of its functions. Answer: `Done`.
+    RegisterAttributes { function: String, attributes: Vec<String> },
+    /// What is known of these jobs and their ranks, packed for another server. Answer: `JobInfo`.
+    CollectJobInfo { nspaces: Vec<Nspace>, format: Format },
     /// Answer: `Done`.
     DefineProcessSet { name: String, members: Vec<ProcId> },
     /// What does the server wait for? Answer: `Waiting`.
@@ -116,6 +137,9 @@ pub enum ServerReturn {
     Environment(Vec<(String, String)>),
     Waiting(Vec<Waiting>),
     Modex(Result<Blob, Status>),
+    Infos(Vec<Info>),
+    /// One per job that is known.
+    JobInfo(Vec<Blob>),
 }
 
 /// The server machine.
@@ -128,6 +152,8 @@ pub struct Server {
     upcalls: host::Upcalls,
     jobs: BTreeMap<Nspace, registry::Job>,
     early_clients: registry::EarlyClients,
+    resources: resources::Resources,
+    host_attributes: attributes::HostAttributes,
     modex: modex::Modex,
     gets: get::Gets,
     collectives: collective::Collectives,
@@ -154,6 +180,8 @@ impl Server {
             upcalls: host::Upcalls::default(),
             jobs: BTreeMap::new(),
             early_clients: registry::EarlyClients::default(),
+            resources: resources::Resources::default(),
+            host_attributes: attributes::HostAttributes::default(),
             modex: modex::Modex::default(),
             gets: get::Gets::default(),
             collectives: collective::Collectives::default(),
@@ -192,6 +220,20 @@ impl Server {
             ServerCall::Notify(event) => self.on_event_from_host(cx, event),
             ServerCall::Output { to, source, channel, data, info } => {
                 return self.on_output(cx, id, &to, &source, channel, &data, &info);
+            }
+            ServerCall::RegisterResources(info) => self.register_resources(info),
+            ServerCall::DeregisterResources(info) => self.deregister_resources(&info),
+            ServerCall::DeliverInventory { info, directives } => self.deliver_inventory(info, &directives),
+            ServerCall::Inventory { hosts } => {
+                let result = ServerReturn::Infos(self.inventory_of(hosts));
+                return cx.out.push(Output::Return { id, result });
+            }
+            ServerCall::RegisterAttributes { function, attributes } => {
+                self.register_attributes(&function, attributes)
+            }
+            ServerCall::CollectJobInfo { nspaces, format } => {
+                let result = ServerReturn::JobInfo(self.collect_job_info(&nspaces, format));
+                return cx.out.push(Output::Return { id, result });
             }
             ServerCall::DefineProcessSet { name, members } => self.define_process_set(cx, name, members),
             ServerCall::DeleteProcessSet { name } => self.delete_process_set(cx, &name),
@@ -283,6 +325,7 @@ impl Server {
             Request::Query(r) => self.on_query(cx, from, r),
             Request::Log(r) => self.on_log(cx, from, r),
             Request::Allocate(r) => self.on_allocate(cx, from, r),
+            Request::ResourceBlock(r) => self.on_resource_block(cx, from, r),
             Request::JobControl(r) => self.on_job_control(cx, from, r),
             Request::SessionControl(r) => self.on_session_control(cx, from, r),
             Request::Monitor(r) => self.on_monitor(cx, from, r),
@@ -298,10 +341,8 @@ impl Server {
             Request::FabricUpdate(r) => self.on_fabric_update(cx, from, &r),
             Request::ResolvePeers(r) => self.on_resolve_peers(cx, &from, &r),
             Request::ResolveNode(r) => self.on_resolve_node(cx, &from, &r),
-            // Distances need the topology, which only the host has; and nobody can change blocks of resources yet.
-            Request::DeviceDistances(_) | Request::ResourceBlock(_) => {
-                self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
-            }
+            // Distances need the topology, which only the host has.
+            Request::DeviceDistances(_) => self.answer(cx, &from, Status::ERR_NOT_SUPPORTED),
             // Handled before, since they are legal in states in which nothing else is.
             Request::Finalize | Request::DeregisterEvents(_) => {}
         }
@@ -321,6 +362,7 @@ impl Server {
             Timer::Get(id) => self.on_get_overdue(cx, id),
             Timer::Collective(id) => self.on_collective_overdue(cx, id),
             Timer::Heartbeat(id) => self.on_heartbeat_overdue(cx, id),
+            Timer::Dress(pull) => self.on_dress_due(cx, pull),
         }
     }
 }

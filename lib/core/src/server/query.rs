@@ -1,7 +1,7 @@
 //! Queries: what the server knows it answers, the rest it asks the host.
 //!
-//! The server knows its jobs, its process sets and groups, and which attributes its verbs honour: that answer is made from
-//! the tables of the verb files, so it cannot say what is not so.
+//! The server knows its jobs, its process sets and groups, the nodes that its host has described, and which attributes its
+//! verbs honour: that answer is made from the tables of the verb files, so it cannot say what is not so.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::query::QueryRequest;
@@ -10,7 +10,7 @@ use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Query, Text, Value};
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::{Cx, Server};
-use super::{connect_procs, directive, event, fence, get, group, monitor, publish};
+use super::{connect_procs, directive, event, fence, get, group, iof, monitor, publish};
 use crate::host::{HostOp, HostReply};
 use crate::support::{self, Honoured, Layer};
 
@@ -22,6 +22,7 @@ const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Get", &[get::ATTRIBUTES]),
     ("PMIx_Group_construct", &[group::CONSTRUCT_ATTRIBUTES]),
     ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
+    ("PMIx_IOF_pull", &[iof::OUTPUT_DEFAULTS]),
     ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
     ("PMIx_Notify_event", &[event::NOTIFY_ATTRIBUTES]),
     ("PMIx_Process_monitor", &[monitor::ATTRIBUTES]),
@@ -44,6 +45,9 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     keys::QUERY_GROUP_MEMBERSHIP,
     keys::GROUP_ID,
     keys::NSPACE,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::NODE_INFO_ARRAY,
 ];
 
 impl Server {
@@ -62,9 +66,10 @@ impl Server {
                 match key.as_str().and_then(|key| self.answer_to(&from, key, &query.qualifiers)) {
                     Some(answer) => known.push(answer),
                     None if key == keys::QUERY_ATTRIBUTE_SUPPORT => {
-                        let ours = Layer::Server.answer(FUNCTIONS, &query.qualifiers);
+                        let mut ours = Layer::Server.answer(FUNCTIONS, &query.qualifiers);
+                        ours.extend(self.host_attributes.answer(&query.qualifiers));
                         known.push(Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(ours)));
-                        if Layer::Host.is_asked(&query.qualifiers) {
+                        if self.host_attributes.is_empty() && Layer::Host.is_asked(&query.qualifiers) {
                             unknown.push(key);
                         }
                     }
@@ -129,6 +134,9 @@ impl Server {
         let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
         Some(match key {
             keys::SERVER_FUNCTIONS => Info::new(keys::SERVER_FUNCTIONS, support::names(FUNCTIONS)),
+            keys::HOST_FUNCTIONS if !self.host_attributes.is_empty() => {
+                Info::new(keys::HOST_FUNCTIONS, self.host_attributes.names())
+            }
             keys::QUERY_NUM_PSETS => {
                 Info::new(keys::QUERY_NUM_PSETS, u64::try_from(self.psets.len()).map(Value::Size).ok()?)
             }
@@ -148,6 +156,9 @@ impl Server {
                 Info::new(keys::QUERY_GROUP_MEMBERSHIP, super::pset::as_array(members))
             }
             _ => {
+                if let Some(answer) = self.answer_of_node(key, qualifiers) {
+                    return Some(answer);
+                }
                 let nspace = match qualifiers.find(keys::NSPACE) {
                     Some(Value::ProcNspace(nspace)) => nspace.as_str(),
                     Some(value) => value.as_str()?,

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::cmd::job_data::EncodedJob;
 use phalanx_wire::codec::Format;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Blob, Nspace, ProcId};
 use tracing::warn;
 
 use super::commit::Committed;
@@ -184,6 +184,14 @@ impl Server {
     }
 
     pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) -> Status {
+        if proc.rank == Rank::WILDCARD {
+            let Some(job) = self.jobs.get(&proc.nspace) else { return Status::ERR_NOT_FOUND };
+            let all: Vec<Rank> = job.clients.keys().copied().collect();
+            for rank in all {
+                self.deregister_client(cx, &ProcId::new(&proc.nspace, rank));
+            }
+            return Status::SUCCESS;
+        }
         let Some(client) = self.client_mut(proc) else { return Status::ERR_NOT_FOUND };
         client.stage = Stage::Gone;
         if let Some(conn) = client.conn.take() {
@@ -231,6 +239,20 @@ impl Server {
         let encoded = self.shared_data(job).encoded(format);
         self.jobs.get_mut(nspace)?.shared.push(encoded.clone());
         Some(encoded)
+    }
+
+    /// What processes were told of jobs is to be made anew for those who come.
+    pub(super) fn forget_encodings(&mut self) {
+        for job in self.jobs.values_mut() {
+            job.encoded.clear();
+            job.shared.clear();
+        }
+    }
+
+    /// The job data of each of these jobs that is known, with the name of the job in front.
+    pub(super) fn collect_job_info(&mut self, nspaces: &[Nspace], format: Format) -> Vec<Blob> {
+        let known = nspaces.iter().filter_map(|nspace| self.encoded_job(nspace, format));
+        known.map(|job| Blob::from(job.body())).collect()
     }
 
     /// The job data of a registered job, packed.

@@ -11,6 +11,8 @@ pub(super) enum Timer {
     Get(u64),
     Collective(u64),
     Heartbeat(u64),
+    /// Output that a reader is to have by now.
+    Dress(u64),
 }
 
 /// One timer that was set.

@@ -1,12 +1,37 @@
-//! Takes job data and peers' values into the store.
+//! Takes job data and peers' values into the store. What a server says of each process of a job is taken one by one: there may
+//! be thousands, and all of it at once would be many times what is kept.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
-use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::cmd::job_data::{JobData, JobItem, JobItems};
+use phalanx_wire::codec::DecodeError;
+use phalanx_wire::{Kval, Nspace};
 
-use super::{Store, write};
+use super::{Store, lock, write};
 
 impl Store {
+    /// The answer to REQ, while it is read.
+    pub fn load_items(&self, nspace: &Nspace, items: JobItems<'_>) -> Result<(), DecodeError> {
+        for item in items {
+            match item? {
+                JobItem::OfJob(kval) => {
+                    let space = self.space_or_new(nspace);
+                    let mut realms = write(&space.job);
+                    self.pooled([kval]).into_iter().for_each(|(key, value)| realms.take(key, value));
+                }
+                JobItem::OfProc(rank, values) => {
+                    let mut pool = lock(&self.pool);
+                    let values =
+                        values.into_iter().map(|kval| Kval { value: pool.shared_text(kval.value), ..kval });
+                    let values: Vec<Kval> = values.collect();
+                    drop(pool);
+                    self.insert_rank(nspace, rank, values);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The answer to REQ, or the job data that comes with a get, a spawn or a connect.
     pub fn load_job(&self, data: JobData) {
         let values = self.pooled(data.values);

@@ -6,7 +6,8 @@
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
 
-use super::space::{JobRealms, NodeRealm, Values};
+use super::space::{JobRealms, NodeRealm};
+use super::values::Values;
 use super::{Store, read};
 
 /// What is asked, in the terms of `PMIx_Get`.
@@ -105,9 +106,9 @@ impl Store {
     }
 
     /// What a get without directives finds here. Allocates nothing, unless the value does.
-    pub fn value(&self, proc: &ProcId, key: &str) -> Option<Value> {
-        let space = self.space(&proc.nspace)?;
-        match proc.rank {
+    pub fn value(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
+        let space = self.space(nspace)?;
+        match rank {
             Rank::WILDCARD => self.in_realms(&read(&space.job), key),
             Rank::UNDEF => {
                 let of_some_rank = read(&space.ranks).values().find_map(|values| values.get(key).cloned());
@@ -121,10 +122,10 @@ impl Store {
     }
 
     fn known_key(&self, request: &LookupRequest, key: &Key) -> Option<Value> {
-        let space = self.space(&request.proc.nspace)?;
+        let space = self.space(request.proc.nspace.as_str())?;
         let name = key.as_str();
         match &request.realm {
-            Realm::Unsaid => self.value(&request.proc, name),
+            Realm::Unsaid => self.value(request.proc.nspace.as_str(), request.proc.rank, name),
             Realm::Session => in_session(&read(&space.job), name),
             Realm::Job => read(&space.job).job.get(name).cloned(),
             Realm::Node { name: host, id } => {
@@ -145,11 +146,11 @@ impl Store {
 
     /// The hosts of a job, as far as they are known.
     pub fn node_names(&self, nspace: &Nspace) -> Vec<String> {
-        self.space(nspace).map(|space| read(&space.job).node_names()).unwrap_or_default()
+        self.space(nspace.as_str()).map(|space| read(&space.job).node_names()).unwrap_or_default()
     }
 
     fn known_whole(&self, proc: &ProcId) -> Option<Value> {
-        let space = self.space(&proc.nspace)?;
+        let space = self.space(proc.nspace.as_str())?;
         if proc.rank == Rank::WILDCARD {
             return as_infos(&read(&space.job).job);
         }
@@ -179,7 +180,7 @@ impl Store {
     }
 
     fn my_value(&self, key: &str) -> Option<Value> {
-        self.space(&self.me.nspace)?.rank_value(self.me.rank, key)
+        self.space(self.me.nspace.as_str())?.rank_value(self.me.rank, key)
     }
 }
 

@@ -8,6 +8,7 @@ mod load;
 mod lookup;
 mod space;
 mod stage;
+mod values;
 
 pub use lookup::{Lookup, LookupRequest, Realm};
 
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Value};
 
-use space::{KeyPool, Space};
+use space::{Pool, Space};
 use stage::Stage;
 
 /// Everything one client knows of all namespaces.
@@ -26,7 +27,7 @@ pub struct Store {
     me: ProcId,
     spaces: RwLock<BTreeMap<Nspace, Arc<Space>>>,
     stage: Mutex<Stage>,
-    pool: Mutex<KeyPool>,
+    pool: Mutex<Pool>,
 }
 
 impl Store {
@@ -52,12 +53,12 @@ impl Store {
         &self.me
     }
 
-    fn space(&self, nspace: &Nspace) -> Option<Arc<Space>> {
+    fn space(&self, nspace: &str) -> Option<Arc<Space>> {
         read(&self.spaces).get(nspace).cloned()
     }
 
     fn space_or_new(&self, nspace: &Nspace) -> Arc<Space> {
-        if let Some(space) = self.space(nspace) {
+        if let Some(space) = self.space(nspace.as_str()) {
             return space;
         }
         write(&self.spaces).entry(nspace.clone()).or_default().clone()

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::RwLock;
 
 use phalanx_spec::{Rank, keys};
-use phalanx_wire::{DataArray, Key, Value};
+use phalanx_wire::{DataArray, Key, Text, Value};
 
-/// Values of one owner.
-pub(super) type Values = BTreeMap<Key, Value>;
+use super::values::Values;
 
 #[derive(Debug, Default)]
 pub(super) struct Space {
@@ -90,16 +89,30 @@ fn values_of(array: &DataArray) -> Values {
     array.infos().map(|info| (info.key.clone(), info.value.clone())).collect()
 }
 
-/// One allocation for each distinct key.
+/// One allocation for each distinct key, and for each distinct text that a host says of processes.
 #[derive(Debug, Default)]
-pub(super) struct KeyPool(BTreeSet<Key>);
+pub(super) struct Pool {
+    keys: BTreeSet<Key>,
+    texts: BTreeSet<Text>,
+}
 
-impl KeyPool {
+impl Pool {
     pub(super) fn shared(&mut self, key: Key) -> Key {
-        if let Some(known) = self.0.get(&key) {
-            return known.clone();
-        }
-        self.0.insert(key.clone());
-        key
+        shared(&mut self.keys, key)
     }
+
+    pub(super) fn shared_text(&mut self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(shared(&mut self.texts, text)),
+            other => other,
+        }
+    }
+}
+
+fn shared<T: Ord + Clone>(known: &mut BTreeSet<T>, one: T) -> T {
+    if let Some(known) = known.get(&one) {
+        return known.clone();
+    }
+    known.insert(one.clone());
+    one
 }

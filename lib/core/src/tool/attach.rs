@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
-use phalanx_wire::hello::Flavor;
+use phalanx_wire::hello::{Flavor, SECRET};
 use phalanx_wire::uri::ServerUri;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::{Attached, AttachedServer, Out, Own, Session, Tool, ToolReturn};
 use crate::client::{Client, ClientCall, ClientConfig, ClientReturn, InitError, Introduction};
@@ -22,6 +22,7 @@ impl Tool {
         dialect: Dialect,
         patience: Duration,
         primary: bool,
+        secret: Option<String>,
         out: &mut Out,
     ) {
         if self.sessions.len() >= MOST_SESSIONS {
@@ -32,11 +33,9 @@ impl Tool {
             return out.push(Output::Return { id, result: ToolReturn::Attached(full) });
         }
         let config = self.client_config(Some(uri.clone()), dialect, patience);
-        let tool = Introduction::Tool {
-            flavor: self.flavor(),
-            gid: self.config.gid,
-            info: self.config.info.clone(),
-        };
+        let mut info = self.config.info.clone();
+        info.extend(secret.map(|secret| Info::new(SECRET, secret)));
+        let tool = Introduction::Tool { flavor: self.flavor(), gid: self.config.gid, info };
         let client = Client::of_tool(config, tool, self.store.clone());
         let session = self.open(client, Some(uri));
         self.make_call(now, session, ClientCall::Init, Own::Attach { session, call: id, primary }, out);

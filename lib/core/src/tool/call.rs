@@ -23,6 +23,8 @@ pub enum ToolCall {
         patience: Duration,
         /// Make it the primary one.
         primary: bool,
+        /// What the server wants to be shown if it is on another node.
+        secret: Option<String>,
     },
     /// Leaves a server. Answer: `Done`.
     Detach(ProcId),

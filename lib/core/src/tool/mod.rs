@@ -126,8 +126,8 @@ impl Tool {
     fn on_call(&mut self, now: Time, id: CallId, call: ToolCall, out: &mut Out) {
         match call {
             ToolCall::Alone => self.on_alone(now, id, out),
-            ToolCall::Attach { uri, dialect, patience, primary } => {
-                self.on_attach(now, id, uri, dialect, patience, primary, out);
+            ToolCall::Attach { uri, dialect, patience, primary, secret } => {
+                self.on_attach(now, id, uri, dialect, patience, primary, secret, out);
             }
             ToolCall::Detach(server) => self.on_detach(now, id, &server, out),
             ToolCall::SetServer { server, wait, timeout } => {

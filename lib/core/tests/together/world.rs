@@ -385,7 +385,10 @@ impl TestServer {
             system_tmpdir: "/tmp".into(),
             owner_uid: UID,
             tool_support: false,
+            remote_secret: None,
             modex: ModexForm::Compact,
+            clock: Duration::ZERO,
+            output: Vec::new(),
             seed: [7; 32],
         });
         TestServer { machine, calls: 0, modex_for: BTreeMap::new() }

@@ -3,7 +3,7 @@
 use phalanx_core::ClientCall;
 use phalanx_wire::{Info, ProcId};
 
-use super::Client;
+use super::{Client, done};
 use crate::error::Error;
 
 impl Client {
@@ -17,5 +17,17 @@ impl Client {
             _ => format!("fence of {} participants", procs.len()),
         };
         self.done(ClientCall::Fence { procs: procs.to_vec(), info: info.to_vec() }, operation)
+    }
+
+    /// The same without waiting (`PMIx_Fence_nb`): `then` runs where progress is made, where nothing may block. It is not run
+    /// if this fails.
+    pub fn fence_then(
+        &self,
+        procs: &[ProcId],
+        info: &[Info],
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let call = ClientCall::Fence { procs: procs.to_vec(), info: info.to_vec() };
+        self.submit(call, move |result| then(result.and_then(|result| done(result, || "fence".into()))))
     }
 }

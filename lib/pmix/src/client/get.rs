@@ -16,11 +16,40 @@ impl Client {
     pub fn get(&self, proc: &ProcId, name: &str, info: &[Info]) -> Result<Value, Error> {
         self.check_pid()?;
         if info.is_empty()
-            && let Some(value) = self.store.value(proc, name)
+            && let Some(value) = self.store.value(proc.nspace.as_str(), proc.rank, name)
         {
             return Ok(value);
         }
         self.look_up(LookupRequest::new(proc.clone(), Some(key(name)?), info), info)
+    }
+
+    /// The same without waiting (`PMIx_Get_nb`): `then` runs at once if the value is known here, else where progress is made,
+    /// where nothing may block. It is not run if this fails.
+    pub fn get_then(
+        &self,
+        proc: &ProcId,
+        name: &str,
+        info: &[Info],
+        then: impl FnOnce(Result<Value, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let operation = format!("get of {name} of {proc}");
+        let request = LookupRequest::new(proc.clone(), Some(key(name)?), info);
+        match self.known(&request)? {
+            Lookup::Hit(value) => then(Ok(value)),
+            Lookup::Absent => then(Err(Error::Failed { operation, status: Status::ERR_NOT_FOUND })),
+            Lookup::AskServer => {
+                let call = ClientCall::Get { request, info: info.to_vec() };
+                return self.submit(call, move |result| {
+                    then(result.and_then(|result| match result {
+                        ClientReturn::Value(value) => {
+                            value.map_err(|status| Error::Failed { operation, status })
+                        }
+                        other => Err(unexpected(&operation, &other)),
+                    }));
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Everything that a process has put and committed, and what its host says of it.

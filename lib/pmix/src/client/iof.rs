@@ -1,12 +1,14 @@
 //! Forwarded streams: what other processes write and read (RFC0025).
 
-use phalanx_core::{ClientCall, HandlerId};
+use phalanx_core::{ClientCall, HandlerId, UNASKED};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::Client;
 use crate::engine::Callback;
 use crate::error::Error;
+use crate::screen::Screen;
+use crate::stdin::Collection;
 
 impl Client {
     /// Calls `handler` on the progress thread with what these processes write (`PMIx_IOF_pull`): who, on which channel,
@@ -32,6 +34,21 @@ impl Client {
         pulled.map(|()| id)
     }
 
+    /// Shows what these processes write on this process's own standard output and standard error (`PMIx_IOF_pull` without a
+    /// callback), in the form, and in the files, that the directives ask for.
+    pub fn iof_show(
+        &self,
+        sources: &[ProcId],
+        channels: IofChannel,
+        directives: &[Info],
+    ) -> Result<HandlerId, Error> {
+        let mut directives = directives.to_vec();
+        let screen = Screen::open(&mut directives)?;
+        let id = self.iof_pull(sources, channels, &directives, screen.handler())?;
+        self.screens().insert(id, screen);
+        Ok(id)
+    }
+
     /// Keeps a handler for a pull by [`submit`](Client::submit).
     pub fn keep_output_handler(
         &self,
@@ -41,6 +58,16 @@ impl Client {
         let id = self.next_handler();
         self.engine.keep(id, Callback::Output(Box::new(handler)))?;
         Ok(id)
+    }
+
+    /// Calls `handler` with what a tool gets without a pull: the output of jobs that it spawns, from the first byte, and what
+    /// its server itself has to say. To be called before the spawn.
+    pub fn on_unasked_output(
+        &self,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.check_pid()?;
+        self.engine.keep(UNASKED, Callback::Output(Box::new(handler)))
     }
 
     /// Drops a handler that was kept.
@@ -53,7 +80,25 @@ impl Client {
         let call = ClientCall::IofDeregister { handler: id, directives: directives.to_vec() };
         let ended = self.done(call, || "end of a pull".into());
         self.engine.forget(id)?;
+        // What it was given before is written before this returns.
+        let screen = self.screens().remove(&id);
+        drop(screen);
         ended
+    }
+
+    /// Hands this process's standard input to these processes, each piece when they have taken the one before, and its end
+    /// (`PMIX_IOF_PUSH_STDIN`). Returns then, or when nobody wants more, or when `collection` is stopped.
+    pub fn iof_push_stdin(
+        &self,
+        targets: &[ProcId],
+        directives: &[Info],
+        collection: &Collection,
+    ) -> Result<(), Error> {
+        let pushed = collection.run(|data| match self.iof_push(targets, data, directives) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.status()),
+        });
+        pushed.map_err(|status| Error::Failed { operation: "push of standard input".into(), status })
     }
 
     /// Writes to the standard input of these processes (`PMIx_IOF_push`). No data: its end.

@@ -24,9 +24,9 @@ mod session;
 mod spawn;
 mod way;
 
-use std::process;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use phalanx_core::{
     self as core, ClientCall, ClientConfig, ClientReturn, DeliveryId, HandlerId, Store, Verdict, Waiting,
@@ -37,6 +37,9 @@ use phalanx_wire::{Info, Key, ProcId};
 use crate::engine::{Drive, Engine, Explanation, Role, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
+use crate::forked::process_id;
+use crate::screen::Screen;
+use crate::shown::Shown;
 use way::Way;
 
 /// This process as a client of the PMIx server that started it. Shared between threads by reference.
@@ -49,6 +52,9 @@ pub struct Client {
     singleton: bool,
     pid: u32,
     handlers: AtomicU64,
+    /// Where output is shown that no callback takes.
+    screens: Mutex<BTreeMap<HandlerId, Screen>>,
+    shown: Shown,
 }
 
 impl Client {
@@ -72,17 +78,20 @@ impl Client {
         let me = config.proc.clone();
         let machine = core::Client::new(config);
         let store = machine.store();
-        let engine = Engine::start(Setup { machine, drive, listener: None, upcalls: None })
+        let setup = Setup { machine, drive, listener: None, upcalls: None };
+        let (engine, begun) = Engine::start_with(setup, ClientCall::Init)
             .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
         let client = Client {
             engine: Way::Client(engine),
             store,
             me,
             singleton: server.is_none(),
-            pid: process::id(),
+            pid: process_id(),
             handlers: AtomicU64::new(0),
+            screens: Mutex::default(),
+            shown: Shown::default(),
         };
-        match client.call(ClientCall::Init)? {
+        match begun? {
             ClientReturn::Init(Ok(())) => Ok(client),
             ClientReturn::Init(Err(reason)) => Err(Error::Init {
                 server: server.unwrap_or_default(),
@@ -100,8 +109,10 @@ impl Client {
             store: attached.store,
             me: attached.me,
             singleton: attached.server.is_none(),
-            pid: process::id(),
+            pid: process_id(),
             handlers: AtomicU64::new(0),
+            screens: Mutex::default(),
+            shown: Shown::default(),
         }
     }
 
@@ -144,15 +155,21 @@ impl Client {
     }
 
     fn done(&self, call: ClientCall, operation: impl FnOnce() -> String) -> Result<(), Error> {
-        match self.call(call)? {
-            ClientReturn::Done(status) if status.is_success() => Ok(()),
-            ClientReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
-            other => Err(unexpected(&operation(), &other)),
-        }
+        done(self.call(call)?, operation)
     }
 
     fn infos(&self, call: ClientCall, operation: impl FnOnce() -> String) -> Result<Vec<Info>, Error> {
         infos(self.call(call)?, operation)
+    }
+
+    /// What is to be shown is written when this returns.
+    fn close_screens(&self) {
+        self.screens().clear();
+        self.shown.close();
+    }
+
+    fn screens(&self) -> MutexGuard<'_, BTreeMap<HandlerId, Screen>> {
+        self.screens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next_handler(&self) -> HandlerId {
@@ -161,7 +178,7 @@ impl Client {
 
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
     pub(crate) fn check_pid(&self) -> Result<(), Error> {
-        if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+        if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
     }
 }
 
@@ -188,11 +205,15 @@ impl Role for core::Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if self.check_pid().is_err() {
+            // Locks and threads are the parent's.
+            std::mem::forget(std::mem::take(&mut self.screens));
+            std::mem::forget(std::mem::take(&mut self.shown));
             return self.engine.abandon();
         }
         // Finalized before: this is refused, and nothing is said to the server.
         let _ = self.engine.call(ClientCall::Finalize { info: Vec::new() });
         self.engine.stop();
+        self.close_screens();
     }
 }
 
@@ -208,6 +229,14 @@ fn key(name: &str) -> Result<Key, Error> {
 
 fn keys_of(names: &[&str]) -> Result<Vec<Key>, Error> {
     names.iter().map(|name| key(name)).collect()
+}
+
+fn done(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<(), Error> {
+    match result {
+        ClientReturn::Done(status) if status.is_success() => Ok(()),
+        ClientReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
+        other => Err(unexpected(&operation(), &other)),
+    }
 }
 
 fn infos(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<Vec<Info>, Error> {

@@ -1,8 +1,8 @@
 //! Calls in their raw form, for bindings to other languages: any call, waited for or not.
 
 use phalanx_core::{ClientCall, ClientReturn, Lookup, LookupRequest};
-use phalanx_spec::Scope;
-use phalanx_wire::Kval;
+use phalanx_spec::{Rank, Scope};
+use phalanx_wire::{Kval, Value};
 
 use super::Client;
 use crate::error::Error;
@@ -28,6 +28,11 @@ impl Client {
     pub fn known(&self, request: &LookupRequest) -> Result<Lookup, Error> {
         self.check_pid()?;
         Ok(self.store.lookup(request))
+    }
+
+    /// What [`known`](Client::known) finds without directives, named as it is: nothing is made but the value.
+    pub fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
+        self.check_pid().ok().and_then(|()| self.store.value(nspace, rank, key))
     }
 
     /// Takes what was put since the last commit, for a commit by [`submit`](Client::submit).

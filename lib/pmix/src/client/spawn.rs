@@ -1,24 +1,44 @@
 //! Spawn: starts another job.
 
 use phalanx_core::{ClientCall, ClientReturn};
-use phalanx_wire::{App, Info, Nspace};
+use phalanx_spec::IofChannel;
+use phalanx_wire::{App, Info, Nspace, ProcId};
 
 use super::{Client, unexpected};
 use crate::error::Error;
+use crate::shown::Showing;
 
 impl Client {
     /// Starts another job (`PMIx_Spawn`) and returns its namespace; its data are known here from then on. `job` holds
-    /// directives for the whole of it.
+    /// directives for the whole of it. With `pmix.iof.local` a tool writes the job's output itself, as it comes.
     pub fn spawn(&self, job: &[Info], apps: &[App]) -> Result<Nspace, Error> {
         let operation = || {
             let programs = apps.iter().filter_map(|app| app.cmd.as_ref()).map(ToString::to_string);
             format!("spawn of {}", programs.collect::<Vec<_>>().join(", "))
         };
-        match self.call(ClientCall::Spawn { job: job.to_vec(), apps: apps.to_vec() })? {
+        let mut job = job.to_vec();
+        let showing = self.show_spawned(&mut job)?;
+        match self.call(ClientCall::Spawn { job, apps: apps.to_vec() })? {
             ClientReturn::Spawned(result) => {
+                if let (Some(showing), Ok(nspace)) = (showing, &result) {
+                    showing.begin(nspace);
+                }
                 result.map_err(|status| Error::Failed { operation: operation(), status })
             }
             other => Err(unexpected(&operation(), &other)),
         }
+    }
+
+    /// What a spawn by [`submit`](Client::submit) says of showing the job's output here: it begins when the job has a name.
+    pub fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
+        let showing = self.shown.prepare(job)?;
+        if showing.is_some() {
+            let shown = self.shown.clone();
+            let take = move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]| {
+                shown.take(source, channel, data, info);
+            };
+            self.on_unasked_output(take)?;
+        }
+        Ok(showing)
     }
 }

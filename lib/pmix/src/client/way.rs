@@ -30,6 +30,20 @@ impl Way {
         }
     }
 
+    /// The last call of this process, which ends what is its own.
+    pub(super) fn call_last(&self, call: ClientCall) -> Result<ClientReturn, Error> {
+        match self {
+            Way::Client(engine) => engine.call_last(call),
+            Way::Tool(_) => {
+                let result = self.call(call);
+                if !matches!(result, Err(Error::OnProgressThread)) {
+                    self.stop();
+                }
+                result
+            }
+        }
+    }
+
     pub(super) fn call_then(
         &self,
         call: ClientCall,

@@ -12,12 +12,12 @@ use std::time::Duration;
 use phalanx_core::{CloseReason, ConnId, PeerCred, Time};
 use phalanx_wire::uri;
 
-use super::epoll::{Interest, Poller};
+use super::epoll::{Interest, Poller, Ready};
 use super::listen::Listener;
 use super::net::Link;
 
 pub(super) struct Links {
-    poller: Poller,
+    poller: Arc<Poller>,
     listener: Option<Listener>,
     /// Whether the poller watches the listener, and until when it does not.
     listens: bool,
@@ -44,10 +44,14 @@ pub(super) enum Token {
     Link(ConnId),
 }
 
-pub(super) struct Ready {
-    pub(super) token: Token,
-    pub(super) read: bool,
-    pub(super) write: bool,
+impl Token {
+    pub(super) fn of(ready: &Ready) -> Token {
+        match ready.token {
+            BELL => Token::Bell,
+            LISTENER => Token::Listener,
+            other => Token::Link(ConnId(other - FIRST_LINK)),
+        }
+    }
 }
 
 /// What a read has brought.
@@ -70,7 +74,7 @@ impl Links {
             poller.add(listener, LISTENER, Interest::READ)?;
         }
         Ok(Links {
-            poller,
+            poller: Arc::new(poller),
             listens: listener.is_some(),
             listener,
             pause: None,
@@ -82,18 +86,9 @@ impl Links {
         })
     }
 
-    pub(super) fn wait(&self, longest: Option<Duration>) -> io::Result<Vec<Ready>> {
-        let ready = self.poller.wait(longest)?;
-        let named = ready.into_iter().map(|ready| Ready {
-            token: match ready.token {
-                BELL => Token::Bell,
-                LISTENER => Token::Listener,
-                other => Token::Link(ConnId(other - FIRST_LINK)),
-            },
-            read: ready.read,
-            write: ready.write,
-        });
-        Ok(named.collect())
+    /// What waits for the links, and may do so while others use them.
+    pub(super) fn poller(&self) -> Arc<Poller> {
+        self.poller.clone()
     }
 
     /// When `on_time` is wanted next.

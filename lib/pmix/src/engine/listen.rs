@@ -1,4 +1,4 @@
-//! The door for a server's peers: a listener on the loopback interface, which asks the kernel who has knocked.
+//! The door for a server's peers: a listener, on the loopback interface or wider, which asks the kernel who has knocked.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -18,11 +18,11 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Opens the door at a port of the kernel's choice.
-    pub(crate) fn open() -> io::Result<Listener> {
+    /// Opens the door at this address and a port of the kernel's choice.
+    pub(crate) fn open(at: Ipv4Addr) -> io::Result<Listener> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+        bind(&socket, &SocketAddrV4::new(at, 0))?;
         listen(&socket, BACKLOG)?;
         let address = SocketAddr::try_from(getsockname(&socket)?)?;
         Ok(Listener { socket, address, identity: Identity::default() })

@@ -2,8 +2,9 @@
 //!
 //! [`Engine`] is the program's end: an order goes through the queue, and a call waits in its slot. The other end
 //! (`progress.rs`) turns orders, bytes and time into inputs and carries outputs out, on a thread of ours or, if the program
-//! drives progress itself, on whichever of its threads is here. When it ends, for whatever reason, everybody who waits is
-//! told; a panic of ours ends the role, never the process. Any role runs here: see [`Role`].
+//! drives progress itself, on whichever of its threads is here. A call that finds that end idle is made by its own thread,
+//! which leaves to ours what follows. When it ends, for whatever reason, everybody who waits is told; a panic of ours ends
+//! the role, never the process. Any role runs here: see [`Role`].
 
 mod epoll;
 mod links;
@@ -28,11 +29,12 @@ use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
-use progress::Progress;
+use progress::{Progress, Shared};
 use queue::Queue;
 use slot::{Reply, Wait, callback, slot};
 
 pub(crate) use listen::Listener;
+pub(crate) use thread::spawn as spawn_thread;
 
 /// A machine that an engine can run.
 pub(crate) trait Role:
@@ -169,37 +171,89 @@ enum Order<M: Role> {
     Stop,
 }
 
+/// An engine, and what its first call has come to.
+type Begun<M> = (Engine<M>, Result<<M as Machine>::Return, Error>);
+
 /// The way to a machine that makes progress.
 pub(crate) struct Engine<M: Role> {
     queue: Arc<Queue<Order<M>>>,
-    driver: Driver<M>,
+    progress: Arc<Shared<M>>,
+    driver: Driver,
     trouble: Arc<Mutex<Option<io::Error>>>,
 }
 
-enum Driver<M: Role> {
+enum Driver {
     Thread(Mutex<Option<JoinHandle<()>>>),
-    Host(Mutex<Option<Box<Progress<M>>>>),
+    Host,
 }
 
 impl<M: Role> Engine<M> {
     pub(crate) fn start(setup: Setup<M>) -> io::Result<Engine<M>> {
+        let drive = setup.drive;
+        Engine::at_rest(setup)?.driven(drive)
+    }
+
+    /// The same with a first call, which is made before our thread begins, and so without it.
+    pub(crate) fn start_with(setup: Setup<M>, call: M::Call) -> io::Result<Begun<M>> {
+        let drive = setup.drive;
+        let engine = Engine::at_rest(setup)?;
+        let result = engine.call(call);
+        Ok((engine.driven(drive)?, result))
+    }
+
+    fn at_rest(setup: Setup<M>) -> io::Result<Engine<M>> {
         let queue = Arc::new(Queue::new()?);
         let trouble = Arc::new(Mutex::new(None));
-        let drive = setup.drive;
         let progress = Box::new(Progress::new(setup, queue.clone(), trouble.clone())?);
-        let driver = match drive {
-            Drive::Thread => {
-                let thread = thread::spawn("pmix-progress", move || progress.run())?;
-                Driver::Thread(Mutex::new(Some(thread)))
-            }
-            Drive::Host => Driver::Host(Mutex::new(Some(progress))),
-        };
-        Ok(Engine { queue, driver, trouble })
+        Ok(Engine { queue, progress: Arc::new(Mutex::new(Some(progress))), driver: Driver::Host, trouble })
+    }
+
+    fn driven(self, drive: Drive) -> io::Result<Engine<M>> {
+        if drive == Drive::Host {
+            return Ok(self);
+        }
+        let (progress, identity) = (self.progress.clone(), self.queue.identity());
+        let thread = thread::spawn("pmix-progress", move || Progress::run(&progress, identity))?;
+        Ok(Engine { driver: Driver::Thread(Mutex::new(Some(thread))), ..self })
     }
 
     /// Makes a call and waits for its end.
     pub(crate) fn call(&self, call: M::Call) -> Result<M::Return, Error> {
-        self.ask(|reply| Order::Call { call, reply: Some(reply) })
+        if self.is_progress_thread() {
+            return Err(Error::OnProgressThread);
+        }
+        let (reply, wait) = slot();
+        self.make(call, reply)?;
+        self.wait(wait).ok_or(Error::Ended)
+    }
+
+    /// Makes the last call and ends the engine. Our thread leaves while the answer is on its way to the caller's.
+    pub(crate) fn call_last(&self, call: M::Call) -> Result<M::Return, Error> {
+        if self.is_progress_thread() {
+            return Err(Error::OnProgressThread);
+        }
+        let (reply, wait) = slot();
+        let mut held = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut progress) = held.take() else { return Err(Error::Ended) };
+        let queued = progress.visit(call, Some(reply)).err();
+        drop(held);
+        if let Driver::Thread(thread) = &self.driver {
+            self.queue.ring();
+            let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            thread.map(JoinHandle::join);
+        }
+        if let Some((call, reply)) = queued {
+            self.order(Order::Call { call, reply })?;
+        }
+        let mut wait = wait;
+        let mut progress = Some(progress);
+        loop {
+            wait = match wait.try_take() {
+                Ok(answer) => return answer.ok_or(Error::Ended),
+                Err(wait) => wait,
+            };
+            progress = progress.and_then(|progress| progress.turn_once(None));
+        }
     }
 
     /// Makes a call; its end is told to `then` where progress is made. `then` must not block.
@@ -214,7 +268,23 @@ impl<M: Role> Engine<M> {
                 tracing::error!("a callback of the program has panicked");
             }
         });
-        self.order(Order::Call { call, reply: Some(reply) })
+        self.make(call, reply)
+    }
+
+    /// Makes the call here if nobody is at work and nothing comes before it; else it takes its place in the queue.
+    fn make(&self, call: M::Call, reply: Reply<M::Return>) -> Result<(), Error> {
+        let (mut call, mut reply) = (call, Some(reply));
+        if let Driver::Thread(_) = self.driver
+            && !self.is_progress_thread()
+            && let Ok(mut held) = self.progress.try_lock()
+            && let Some(progress) = held.as_mut()
+        {
+            match progress.visit(call, reply) {
+                Ok(()) => return Ok(()),
+                Err(back) => (call, reply) = back,
+            }
+        }
+        self.order(Order::Call { call, reply })
     }
 
     /// Keeps a callback, to be run when the machine delivers to that handler.
@@ -233,8 +303,8 @@ impl<M: Role> Engine<M> {
 
     /// Makes what progress can be made without waiting. A thread of ours needs no help.
     pub(crate) fn progress(&self) {
-        if let Driver::Host(progress) = &self.driver {
-            turn(progress, Duration::ZERO);
+        if let Driver::Host = self.driver {
+            self.turn(Duration::ZERO);
         }
     }
 
@@ -248,9 +318,9 @@ impl<M: Role> Engine<M> {
                 // Panics of the thread have been caught and reported inside.
                 thread.map(JoinHandle::join);
             }
-            Driver::Host(progress) => {
+            Driver::Host => {
                 while !self.queue.is_closed() {
-                    if !turn(progress, SLICE) {
+                    if !self.turn(SLICE) {
                         std::thread::yield_now();
                     }
                 }
@@ -264,10 +334,9 @@ impl<M: Role> Engine<M> {
             Driver::Thread(thread) => {
                 std::mem::forget(thread.try_lock().ok().and_then(|mut thread| thread.take()));
             }
-            Driver::Host(progress) => {
-                std::mem::forget(progress.try_lock().ok().and_then(|mut progress| progress.take()));
-            }
+            Driver::Host => {}
         }
+        std::mem::forget(self.progress.clone());
     }
 
     /// What the operating system last said about a connection.
@@ -290,7 +359,7 @@ impl<M: Role> Engine<M> {
     }
 
     fn wait<T>(&self, wait: Wait<T>) -> Option<T> {
-        let Driver::Host(progress) = &self.driver else { return wait.wait() };
+        let Driver::Host = self.driver else { return wait.wait() };
         let mut wait = wait;
         loop {
             wait = match wait.try_take() {
@@ -298,7 +367,7 @@ impl<M: Role> Engine<M> {
                 Err(wait) => wait,
             };
             // Whoever of those who wait gets here first makes progress for all of them.
-            if !turn(progress, SLICE) {
+            if !self.turn(SLICE) {
                 wait.pause(SLICE);
             }
         }
@@ -306,9 +375,9 @@ impl<M: Role> Engine<M> {
 
     fn order(&self, order: Order<M>) -> Result<(), Error> {
         let pushed = match &self.driver {
-            Driver::Host(progress) if !self.is_progress_thread() => {
+            Driver::Host if !self.is_progress_thread() => {
                 while self.queue.is_full() {
-                    turn(progress, SLICE);
+                    self.turn(SLICE);
                 }
                 self.queue.push_now(order)
             }
@@ -323,19 +392,19 @@ impl<M: Role> Engine<M> {
             Error::Ended
         })
     }
-}
 
-/// One turn on this thread. False: another thread is at it.
-fn turn<M: Role>(progress: &Mutex<Option<Box<Progress<M>>>>, longest: Duration) -> bool {
-    let mut running = match progress.try_lock() {
-        Ok(running) => running,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return false,
-    };
-    if let Some(progress) = running.take() {
-        *running = progress.turn_once(longest);
+    /// One turn on this thread. False: another thread is at it.
+    fn turn(&self, longest: Duration) -> bool {
+        let mut running = match self.progress.try_lock() {
+            Ok(running) => running,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        if let Some(progress) = running.take() {
+            *running = progress.turn_once(Some(longest));
+        }
+        true
     }
-    true
 }
 
 /// How long a thread that makes progress for itself and others waits before it looks whether it has its answer.

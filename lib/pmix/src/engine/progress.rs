@@ -2,24 +2,31 @@
 //!
 //! Nothing in here waits but for descriptors, and nothing calls the machine while the machine is at work: what a callback of
 //! the program answers comes back through the queue.
+//!
+//! Our thread waits without holding the rest, so that a thread of the program can come in and make a call itself: most calls
+//! send one message, and to wake another thread takes longer than to send it. Callbacks never run there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use phalanx_core::{
-    CallId, ClientDelivery, ConnId, DeliveryId, Event, HandlerId, HostCallId, HostOp, Input, Outbox, Output,
-    Time,
+    CallId, ClientDelivery, ConnId, DeliveryId, Event, HandlerId, HostCallId, HostOp, Input, Machine, Outbox,
+    Output, Time,
 };
 use phalanx_wire::Info;
 
+use super::epoll::{Poller, Ready};
 use super::links::{Arrival, Links, Token};
 use super::queue::Queue;
 use super::slot::Reply;
 use super::thread;
-use super::{Answer, Callback, EventDone, Explanation, Order, Role, Setup, Upcalls};
+use super::{Answer as HostAnswer, Callback, EventDone, Explanation, Order, Role, Setup, Upcalls};
+
+/// Where it is when nobody is at work; nothing when the engine has ended.
+pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
 
 pub(super) struct Progress<M: Role> {
     machine: M,
@@ -32,6 +39,14 @@ pub(super) struct Progress<M: Role> {
     handlers: BTreeMap<HandlerId, Callback>,
     buffer: Vec<u8>,
     next: Next,
+    /// A thread of the program is making a call.
+    visited: bool,
+    /// What such a call has brought for callbacks.
+    put_off: VecDeque<Output<M::Return, ClientDelivery>>,
+    /// For callers that wait. They are woken when this is free again, so that their next calls find it so.
+    answers: Vec<Answer<M>>,
+    /// When our thread comes back at the latest, if not for ever.
+    back: Option<Time>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,32 +71,87 @@ impl<M: Role> Progress<M> {
             calls: 0,
             waiting: BTreeMap::new(),
             handlers: BTreeMap::new(),
-            buffer: vec![0; READ_AT_ONCE],
+            buffer: vec![0; READ_AT_FIRST],
             next: Next::Turn,
+            visited: false,
+            put_off: VecDeque::new(),
+            answers: Vec::new(),
+            back: None,
         })
     }
 
     /// Makes progress until the engine ends.
-    pub(super) fn run(mut self: Box<Self>) {
-        let inside = thread::enter(self.queue.identity());
-        while self.guarded_turn(None) {}
-        drop(self);
+    pub(super) fn run(shared: &Shared<M>, identity: usize) {
+        let inside = thread::enter(identity);
+        let mut ready = Vec::new();
+        loop {
+            let mut held = lock(shared);
+            let Some(progress) = held.as_mut() else { break };
+            let goes_on = progress.turn(&ready);
+            let answers = std::mem::take(&mut progress.answers);
+            let (poller, wait) = progress.rest();
+            drop(held);
+            give(answers);
+            if !goes_on {
+                break;
+            }
+            let Some(now) = ready_of(&poller, wait) else { break };
+            ready = now;
+        }
+        let ended = lock(shared).take();
+        drop(ended);
         drop(inside);
     }
 
-    /// One turn. None: the engine has ended.
-    pub(super) fn turn_once(mut self: Box<Self>, longest: Duration) -> Option<Box<Self>> {
+    /// One turn of a program that makes progress itself. None: the engine has ended.
+    pub(super) fn turn_once(mut self: Box<Self>, longest: Option<Duration>) -> Option<Box<Self>> {
         let _inside = thread::enter(self.queue.identity());
-        if self.guarded_turn(Some(longest)) { Some(self) } else { None }
+        let (poller, wait) = self.rest();
+        let wait = wait.into_iter().chain(longest).min();
+        let ready = ready_of(&poller, wait)?;
+        let goes_on = self.turn(&ready);
+        give(std::mem::take(&mut self.answers));
+        goes_on.then_some(self)
     }
 
-    fn guarded_turn(&mut self, longest: Option<Duration>) -> bool {
-        match catch_unwind(AssertUnwindSafe(|| self.turn(longest))) {
-            Ok(Ok(())) => self.next == Next::Turn,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the progress engine cannot wait for input and ends");
-                false
-            }
+    /// Makes a call on the thread of its caller. It is given back if something else comes first.
+    pub(super) fn visit(&mut self, call: M::Call, reply: WantedBy<M>) -> Result<(), (M::Call, WantedBy<M>)> {
+        if self.next == Next::Stop || !self.put_off.is_empty() || !self.queue.is_empty() {
+            return Err((call, reply));
+        }
+        self.visited = true;
+        if catch_unwind(AssertUnwindSafe(|| self.make(call, reply))).is_err() {
+            tracing::error!("the progress engine has panicked and ends");
+            self.next = Next::Stop;
+        }
+        self.visited = false;
+        give(std::mem::take(&mut self.answers));
+        let is_late = match (self.deadline(), self.back) {
+            (Some(deadline), Some(back)) => deadline < back,
+            (deadline, None) => deadline.is_some(),
+            (None, Some(_)) => false,
+        };
+        if is_late || self.next == Next::Stop || !self.put_off.is_empty() {
+            self.queue.ring();
+        }
+        Ok(())
+    }
+
+    /// What to wait for, and for how long.
+    fn rest(&mut self) -> (Arc<Poller>, Option<Duration>) {
+        self.back = self.deadline();
+        let wait = self.back.map(|deadline| deadline.since(self.now()));
+        (self.links.poller(), wait)
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.machine.deadline().into_iter().chain(self.links.deadline()).min()
+    }
+
+    /// Whether another turn may follow.
+    fn turn(&mut self, ready: &[Ready]) -> bool {
+        match catch_unwind(AssertUnwindSafe(|| self.work(ready))) {
+            Ok(()) => self.next == Next::Turn,
             Err(_) => {
                 tracing::error!("the progress engine has panicked and ends");
                 false
@@ -89,12 +159,12 @@ impl<M: Role> Progress<M> {
         }
     }
 
-    fn turn(&mut self, longest: Option<Duration>) -> io::Result<()> {
-        let now = self.now();
-        let deadline = self.machine.deadline().into_iter().chain(self.links.deadline()).min();
-        let wait = deadline.map(|deadline| deadline.since(now)).into_iter().chain(longest).min();
-        for ready in self.links.wait(wait)? {
-            match ready.token {
+    fn work(&mut self, ready: &[Ready]) {
+        while let Some(output) = self.put_off.pop_front() {
+            self.carry_out(output);
+        }
+        for ready in ready {
+            match Token::of(ready) {
                 Token::Bell => self.obey_all(),
                 Token::Listener => self.accept(),
                 Token::Link(conn) => {
@@ -107,25 +177,19 @@ impl<M: Role> Progress<M> {
                 }
             }
             if self.next == Next::Stop {
-                return Ok(());
+                return;
             }
         }
         self.links.on_time(self.now());
         if self.machine.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.feed(Input::Tick);
         }
-        Ok(())
     }
 
     fn obey_all(&mut self) {
         for order in self.queue.take() {
             match order {
-                Order::Call { call, reply } => {
-                    self.calls += 1;
-                    let id = CallId(self.calls);
-                    self.waiting.extend(reply.map(|reply| (id, reply)));
-                    self.feed(Input::Call { id, call });
-                }
+                Order::Call { call, reply } => self.make(call, reply),
                 Order::Answer { id, reply, after } => {
                     self.feed(Input::Host { id, reply });
                     drop(after);
@@ -145,6 +209,13 @@ impl<M: Role> Progress<M> {
                 return;
             }
         }
+    }
+
+    fn make(&mut self, call: M::Call, reply: WantedBy<M>) {
+        self.calls += 1;
+        let id = CallId(self.calls);
+        self.waiting.extend(reply.map(|reply| (id, reply)));
+        self.feed(Input::Call { id, call });
     }
 
     fn accept(&mut self) {
@@ -173,6 +244,8 @@ impl<M: Role> Progress<M> {
                     if count < room {
                         break;
                     }
+                    // Most processes never get a long message, and there are many of them.
+                    buffer.resize((2 * room).min(READ_AT_ONCE), 0);
                 }
                 Arrival::Discarded => {}
                 Arrival::Nothing => break,
@@ -206,7 +279,19 @@ impl<M: Role> Progress<M> {
         let mut out = Outbox::default();
         self.machine.handle(self.now(), input, &mut out);
         while let Some(output) = out.pop() {
-            self.carry_out(output);
+            if self.visited && self.runs_callback(&output) {
+                self.put_off.push_back(output);
+            } else {
+                self.carry_out(output);
+            }
+        }
+    }
+
+    fn runs_callback(&self, output: &Output<M::Return, ClientDelivery>) -> bool {
+        match output {
+            Output::Return { id, .. } => self.waiting.get(id).is_some_and(Reply::is_callback),
+            Output::Deliver { .. } | Output::CallHost { .. } => true,
+            Output::Connect { .. } | Output::Send { .. } | Output::Close { .. } => false,
         }
     }
 
@@ -215,11 +300,11 @@ impl<M: Role> Progress<M> {
             Output::Connect { conn, address } => self.links.connect(conn, &address),
             Output::Send { conn, frame } => self.links.push(conn, frame),
             Output::Close { conn } => self.links.close(conn, self.now()),
-            Output::Return { id, result } => {
-                if let Some(reply) = self.waiting.remove(&id) {
-                    reply.send(result);
-                }
-            }
+            Output::Return { id, result } => match self.waiting.remove(&id) {
+                Some(reply) if reply.is_callback() => reply.send(result),
+                Some(reply) => self.answers.push((reply, result)),
+                None => {}
+            },
             Output::CallHost { id, op } => self.call_host(id, op),
             Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
                 self.run_event_handler(to, &event, &results, id);
@@ -244,7 +329,7 @@ impl<M: Role> Progress<M> {
         if self.next == Next::Stop {
             return;
         }
-        let answer = Answer { to: self.queue.clone(), id };
+        let answer = HostAnswer { to: self.queue.clone(), id };
         if catch_unwind(AssertUnwindSafe(|| upcalls(op, answer))).is_err() {
             tracing::error!("the host has panicked: its server ends");
             self.next = Next::Stop;
@@ -270,6 +355,29 @@ impl<M: Role> Drop for Progress<M> {
     }
 }
 
+/// Where the answer to a call goes.
+type WantedBy<M> = Option<Reply<<M as Machine>::Return>>;
+
+type Answer<M> = (Reply<<M as Machine>::Return>, <M as Machine>::Return);
+
+fn give<T>(answers: Vec<(Reply<T>, T)>) {
+    answers.into_iter().for_each(|(reply, answer)| reply.send(answer));
+}
+
+/// None: it cannot be waited.
+fn ready_of(poller: &Poller, wait: Option<Duration>) -> Option<Vec<Ready>> {
+    let ready = poller.wait(wait);
+    ready
+        .inspect_err(|error| tracing::error!(%error, "the progress engine cannot wait for input and ends"))
+        .ok()
+}
+
+/// A panic with it in hands has been caught, and ends the engine.
+pub(super) fn lock<M: Role>(shared: &Shared<M>) -> MutexGuard<'_, Option<Box<Progress<M>>>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const READ_AT_FIRST: usize = 4 << 10;
 const READ_AT_ONCE: usize = 64 << 10;
 /// Then others get their turn; what is left makes the link ready again.
 const READS_AT_ONCE: usize = 16;

@@ -51,10 +51,15 @@ impl<T> Queue<T> {
         let was_empty = state.items.len() == 1;
         drop(state);
         if was_empty {
-            // It fails only when the counter is full: then the bell rings anyway.
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+            self.ring();
         }
         Ok(())
+    }
+
+    /// Wakes whoever waits for the bell.
+    pub(super) fn ring(&self) {
+        // It fails only when the counter is full: then the bell rings anyway.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
     /// Takes all that is there, and silences the bell.
@@ -69,6 +74,10 @@ impl<T> Queue<T> {
     pub(super) fn is_full(&self) -> bool {
         let state = self.lock();
         state.items.len() >= CAPACITY && !state.closed
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().items.is_empty()
     }
 
     pub(super) fn is_closed(&self) -> bool {

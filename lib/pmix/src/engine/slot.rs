@@ -48,6 +48,11 @@ impl<T> Reply<T> {
         self.end(Some(answer));
     }
 
+    /// Whether to answer is to run something.
+    pub(super) fn is_callback(&self) -> bool {
+        matches!(self.to, Some(Answered::Callback(_)))
+    }
+
     /// Ends without telling anybody.
     pub(super) fn forget(mut self) {
         self.to = None;

@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use phalanx_core::calendar::date;
 use phalanx_wire::rendezvous::{self, Rendezvous};
 use phalanx_wire::uri::ServerUri;
 use rustix::fs::{FlockOperation, Gid, Mode as Bits, OFlags, fchmod, fchown, flock, fstat, open};
@@ -39,13 +40,15 @@ pub struct Notice {
     /// The release of OpenPMIx as which the server presents itself.
     pub version: String,
     pub hostname: String,
+    /// What tools on other nodes must show.
+    pub secret: Option<String>,
     pub mode: Mode,
     /// `pmix.sys.HOST` goes here, if this is the system server.
     pub system_dir: Option<PathBuf>,
     /// `pmix.HOST.tool.PID` and `pmix.HOST.tool.NSPACE` go here, if tools may search for this server.
     pub server_dir: Option<PathBuf>,
-    /// A further file, wherever somebody wants it (`pmix.tool.lncrnd`).
-    pub file: Option<PathBuf>,
+    /// Further files, wherever somebody wants them (`pmix.tool.lncrnd`).
+    pub files: Vec<PathBuf>,
 }
 
 /// The files of a server. They go when this is dropped by the process that has made it.
@@ -75,7 +78,7 @@ impl Announcement {
                 tracing::debug!(%error, "tools must look for this server by its pid or namespace");
             }
         }
-        if let Some(file) = &notice.file {
+        for file in &notice.files {
             made.add(file.clone(), notice.mode)?;
         }
         Ok(made)
@@ -117,6 +120,7 @@ fn text(notice: &Notice, pid: u32) -> String {
         pid: Some(pid),
         owner: Some((geteuid().as_raw(), getegid().as_raw())),
         written: Some(as_ctime(since_epoch.as_secs())),
+        secret: notice.secret.clone(),
     };
     file.to_string()
 }
@@ -201,17 +205,9 @@ fn replace(draft: &Path, path: &Path) -> Result<bool, String> {
 fn as_ctime(seconds: u64) -> String {
     let (days, time) = (seconds / 86_400, seconds % 86_400);
     let weekday = WEEKDAYS[(days + 4) as usize % 7];
-    // Years that begin in March have their odd day at the end.
-    let since = days + 719_468;
-    let (era, day_of_era) = (since / 146_097, since % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 2 } else { from_march - 10 };
-    let year = year_of_era + era * 400 + u64::from(month < 2);
+    let (year, month, day) = date(days);
     let (hours, minutes, seconds) = (time / 3600, time / 60 % 60, time % 60);
-    let month = MONTHS[month as usize % 12];
+    let month = MONTHS[(month as usize - 1) % 12];
     format!("{weekday} {month} {day:2} {hours:02}:{minutes:02}:{seconds:02} {year}")
 }
 

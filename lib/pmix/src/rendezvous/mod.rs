@@ -34,6 +34,11 @@ pub(crate) fn read_file(path: &Path) -> Result<Rendezvous, String> {
     text
 }
 
+/// Whether a file is that of a server that is there.
+pub fn names_living_server(path: &Path) -> bool {
+    read(path).is_ok_and(|of| !is_dead(&of))
+}
+
 /// What stands in a rendezvous file, or why nothing can be read from it.
 fn read(path: &Path) -> Result<Rendezvous, String> {
     parse(&mut open_file(path).map_err(|e| e.to_string())?)

@@ -64,19 +64,21 @@ impl Search {
         };
         let mut search =
             Search { wanted, name, directories, found: Vec::new(), passed: Vec::new(), cut_short: false };
-        let mut files = match search.wanted {
-            Wanted::System => search.directories.iter().map(|dir| dir.join(&search.name)).collect(),
-            _ => search.walk(),
-        };
-        if search.wanted == Wanted::System {
-            files.retain(|file| fs::symlink_metadata(file).is_ok());
-        }
         let mut dated: Vec<(SystemTime, Found)> = Vec::new();
-        for path in files {
-            match search.examine(&path) {
-                Ok(rendezvous) if dated.iter().any(|(_, known)| known.rendezvous.uri == rendezvous.uri) => {}
-                Ok(rendezvous) => dated.push((age(&path), Found { path, rendezvous })),
-                Err(why) => search.passed.push(Passed { path, why }),
+        match search.wanted {
+            Wanted::System => {
+                let all = search.directories.iter().map(|dir| dir.join(&search.name));
+                let files = all.filter(|file| fs::symlink_metadata(file).is_ok()).collect();
+                search.examine_all(files, &mut dated);
+            }
+            Wanted::Any => search.walk(search.directories.clone(), &mut dated),
+            // Who is named is sought where it is likeliest first, and no further than where it is found.
+            Wanted::Pid(_) | Wanted::Nspace(_) => {
+                for dir in search.directories.clone() {
+                    if dated.is_empty() {
+                        search.walk(vec![dir], &mut dated);
+                    }
+                }
             }
         }
         // The newest is the likeliest to be meant; names decide between those of one moment.
@@ -85,33 +87,46 @@ impl Search {
         search
     }
 
-    /// The files of the wanted name, those of the upper levels first.
-    fn walk(&mut self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut level: Vec<PathBuf> = self.directories.clone();
+    /// Looks at the files of the wanted name, those of the upper levels first.
+    fn walk(&mut self, roots: Vec<PathBuf>, dated: &mut Vec<(SystemTime, Found)>) {
+        let mut level = roots;
         let mut seen = 0;
         for _ in 0..DEEPEST {
-            let mut next = Vec::new();
+            let (mut files, mut next) = (Vec::new(), Vec::new());
             for dir in level {
                 // What we may not read cannot be meant for us.
                 for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
                     seen += 1;
-                    if seen > MOST_NAMES {
-                        self.cut_short = true;
-                        return files;
-                    }
                     match entry.file_type() {
                         Ok(kind) if kind.is_dir() => next.push(entry.path()),
                         Ok(_) if self.is_wanted(&entry) => files.push(entry.path()),
                         _ => {}
                     }
+                    self.cut_short |= seen > MOST_NAMES;
+                    if self.cut_short {
+                        break;
+                    }
                 }
+            }
+            files.sort();
+            self.examine_all(files, dated);
+            let found = self.wanted != Wanted::Any && !dated.is_empty();
+            if found || self.cut_short {
+                return;
             }
             next.sort();
             level = next;
         }
-        files.sort();
-        files
+    }
+
+    fn examine_all(&mut self, files: Vec<PathBuf>, dated: &mut Vec<(SystemTime, Found)>) {
+        for path in files {
+            match self.examine(&path) {
+                Ok(rendezvous) if dated.iter().any(|(_, known)| known.rendezvous.uri == rendezvous.uri) => {}
+                Ok(rendezvous) => dated.push((age(&path), Found { path, rendezvous })),
+                Err(why) => self.passed.push(Passed { path, why }),
+            }
+        }
     }
 
     fn is_wanted(&self, entry: &DirEntry) -> bool {

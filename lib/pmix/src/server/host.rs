@@ -13,7 +13,8 @@ use super::request::{
     AbortRequest, AllocateRequest, ConnectRequest, CredentialRequest, DirectModexRequest, EventsRequest,
     FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest, LogRequest,
     LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest, ValidationRequest,
+    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+    ValidationRequest,
 };
 use crate::engine::Answer;
 
@@ -105,6 +106,10 @@ pub trait Host: Send {
     }
 
     fn allocate(&mut self, request: AllocateRequest, done: Done<Vec<Info>>) {
+        refuse(done);
+    }
+
+    fn resource_block(&mut self, request: ResourceBlockRequest, done: Done<()>) {
         refuse(done);
     }
 
@@ -220,6 +225,10 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
         }
         HostOp::Allocate { from, directive, info } => {
             host.allocate(AllocateRequest { from, directive, info }, Done::new(to, "allocation request"));
+        }
+        HostOp::ResourceBlock { from, directive, block, units, info } => {
+            let request = ResourceBlockRequest { from, directive, block, units, info };
+            host.resource_block(request, Done::new(to, "resource block"));
         }
         HostOp::JobControl { from, targets, directives } => {
             host.job_control(JobControlRequest { from, targets, directives }, Done::new(to, "job control"));

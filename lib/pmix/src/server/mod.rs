@@ -6,39 +6,45 @@ mod done;
 mod event;
 mod get;
 mod host;
+mod inventory;
 mod iof;
+mod job;
 mod options;
 mod own;
 mod pset;
 mod registry;
 mod request;
+mod resources;
 mod setup;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use phalanx_core::{
     ClientCall, DeliveryId, HandlerId, ModexForm, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
     ServerProcessReturn, ServerReturn, Store, Verdict, Waiting,
 };
 use phalanx_spec::Status;
-use phalanx_wire::ProcId;
 use phalanx_wire::uri::ServerUri;
+use phalanx_wire::{Nspace, ProcId};
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::engine::{Engine, Explanation, Listener, Role, Setup};
 use crate::error::Error;
+use crate::forked::process_id;
 use crate::rendezvous::{Announcement, Mode, Notice};
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
 pub use options::{ATTRIBUTES, ServerOptions};
 pub use request::*;
-pub use setup::ForkSetup;
+use setup::Changes;
+pub use setup::{EnvChange, ForkSetup, SETUP_ATTRIBUTES};
 
 /// This process as the PMIx server of processes that it starts. Shared between threads by reference.
 ///
@@ -46,6 +52,10 @@ pub use setup::ForkSetup;
 pub struct Server {
     engine: Engine<ServerProcess>,
     config: Arc<ServerConfig>,
+    node_id: Option<u32>,
+    /// What the host has told of its jobs: it may tell more later.
+    jobs: Mutex<BTreeMap<Nspace, registry::Told>>,
+    changes: Mutex<Changes>,
     store: Arc<Store>,
     pid: u32,
     handlers: AtomicU64,
@@ -57,23 +67,27 @@ impl Server {
     /// Opens a port on the loopback interface and serves whom `host` announces (`PMIx_server_init`).
     pub fn start(options: ServerOptions, host: impl Host + 'static) -> Result<Server, Error> {
         let system = |doing| move |source| Error::System { doing, source };
-        let listener = Listener::open().map_err(system("opening a port for PMIx clients on 127.0.0.1"))?;
+        let door = options.reach.door().map_err(system("finding an address for tools on other nodes"))?;
+        let listener = Listener::open(door.listen).map_err(system("opening a port for PMIx clients"))?;
         let mut seed = [0; 32];
         getrandom(&mut seed, GetRandomFlags::empty())
             .map_err(|errno| system("getting random bytes")(errno.into()))?;
         let config = ServerConfig {
             identity: options.identity()?,
             hostname: options.hostname(),
-            address: format!("tcp4://{}", listener.address()),
+            address: format!("tcp4://{}", door.inside(listener.address())),
             server_tmpdir: options.server_tmpdir(),
             system_tmpdir: options.system_tmpdir(),
             owner_uid: geteuid().as_raw(),
             tool_support: options.tool_support,
+            remote_secret: door.secret.clone(),
             modex: ModexForm::OpenPmix,
+            clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            output: options.output.clone(),
             seed,
         };
         // Before anything is started that would have to be ended again.
-        let announcement = announce(&options, &config, listener.address())?;
+        let announcement = announce(&options, &config, door.outside(listener.address()))?;
         let machine = ServerProcess::new(config.clone(), getegid().as_raw());
         let store = machine.store();
         let mut host = host;
@@ -87,8 +101,11 @@ impl Server {
         Ok(Server {
             engine,
             config: Arc::new(config),
+            node_id: options.node_id,
+            jobs: Mutex::default(),
+            changes: Mutex::default(),
             store,
-            pid: process::id(),
+            pid: process_id(),
             handlers: AtomicU64::new(0),
             announcement: Mutex::new(announcement),
         })
@@ -177,7 +194,7 @@ impl Server {
 
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
     fn check_pid(&self) -> Result<(), Error> {
-        if process::id() == self.pid { Ok(()) } else { Err(Error::Forked) }
+        if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
     }
 }
 
@@ -192,12 +209,13 @@ fn announce(
         uri: ServerUri { server: config.identity.clone(), address },
         version: phalanx_core::server::VERSION.to_owned(),
         hostname: config.hostname.clone(),
+        secret: config.remote_secret.clone(),
         mode: Mode { bits: options.mode.unwrap_or(Mode::default().bits), gid: None },
         system_dir: dir(options.system_support, &config.system_tmpdir),
         server_dir: dir(options.tool_support && !options.system_support, &config.server_tmpdir),
-        file: options.rendezvous_file.clone(),
+        files: options.rendezvous_file.iter().cloned().collect(),
     };
-    if notice.system_dir.is_none() && notice.server_dir.is_none() && notice.file.is_none() {
+    if notice.system_dir.is_none() && notice.server_dir.is_none() && notice.files.is_empty() {
         return Ok(None);
     }
     if let Some(dir) = &notice.server_dir {

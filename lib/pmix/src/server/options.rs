@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use phalanx_core::server::OUTPUT_DEFAULTS;
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Value};
 
 use crate::engine::Drive;
 use crate::error::Error;
+use crate::reach::Reach;
 
 /// What a server can be told when it starts. Everything has a default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,18 +17,24 @@ pub struct ServerOptions {
     pub identity: Option<ProcId>,
     /// The name of this node (`pmix.hname`); by default what the kernel says.
     pub hostname: Option<String>,
+    /// The number of this node (`pmix.nodeid`), by which jobs may name it.
+    pub node_id: Option<u32>,
     /// A directory for the files of this server (`pmix.srvr.tmpdir`); by default that of the system.
     pub server_tmpdir: Option<String>,
     /// The top directory for files of the whole node (`pmix.sys.tmpdir`); by default `TMPDIR`, or `/tmp`.
     pub system_tmpdir: Option<String>,
     /// Whether tools may connect (`pmix.srvr.tool`); they find the server by files in `server_tmpdir`.
     pub tool_support: bool,
+    /// Whether tools on other nodes may connect as well (`pmix.srvr.remote`): those that show the secret in the files.
+    pub reach: Reach,
     /// Whether this is the one system server of the machine (`pmix.srvr.sys`), with a file in `system_tmpdir`.
     pub system_support: bool,
     /// Where somebody waits for this server's address (`pmix.tool.lncrnd`, or what the environment says).
     pub rendezvous_file: Option<PathBuf>,
     /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only.
     pub mode: Option<u32>,
+    /// How forwarded output looks for readers here who say nothing else.
+    pub output: Vec<Info>,
     pub drive: Drive,
 }
 
@@ -43,15 +51,20 @@ impl ServerOptions {
                 }
                 keys::SERVER_RANK => rank = Some(number(&info.value).ok_or_else(|| unfit(info))?),
                 keys::HOSTNAME => options.hostname = Some(text()?),
+                keys::NODEID => options.node_id = Some(info.value.as_u32().ok_or_else(|| unfit(info))?),
                 keys::SERVER_TMPDIR => options.server_tmpdir = Some(text()?),
                 keys::SYSTEM_TMPDIR => options.system_tmpdir = Some(text()?),
                 keys::SERVER_TOOL_SUPPORT => options.tool_support = info.value.is_true(),
+                keys::SERVER_REMOTE_CONNECTIONS if info.value.is_true() => {
+                    options.reach = Reach::Network(None)
+                }
                 keys::SERVER_SYSTEM_SUPPORT => options.system_support = info.value.is_true(),
                 keys::LAUNCHER_RENDEZVOUS_FILE => options.rendezvous_file = Some(text()?.into()),
                 keys::SOCKET_MODE => {
                     let bits = info.value.as_u32().filter(|bits| *bits <= 0o777);
                     options.mode = Some(bits.ok_or_else(|| unfit(info))?);
                 }
+                key if OUTPUT_DEFAULTS.contains(&key) => options.output.push(info.clone()),
                 keys::EXTERNAL_PROGRESS if info.value.is_true() => options.drive = Drive::Host,
                 _ if info.flags.contains(InfoFlags::REQUIRED) && !ATTRIBUTES.contains(&info.key.as_str()) => {
                     return Err(Error::Failed {
@@ -128,11 +141,26 @@ pub const ATTRIBUTES: &[&str] = &[
     keys::SERVER_NSPACE,
     keys::SERVER_RANK,
     keys::HOSTNAME,
+    keys::NODEID,
     keys::SERVER_TMPDIR,
     keys::SYSTEM_TMPDIR,
     keys::SERVER_TOOL_SUPPORT,
     keys::SERVER_SYSTEM_SUPPORT,
+    keys::SERVER_REMOTE_CONNECTIONS,
     keys::LAUNCHER_RENDEZVOUS_FILE,
     keys::SOCKET_MODE,
     keys::EXTERNAL_PROGRESS,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_come_from_other_nodes_only_if_that_is_asked_for() {
+        let reach = |info: &[Info]| ServerOptions::from_infos(info).unwrap().reach;
+        assert_eq!(reach(&[Info::new(keys::SERVER_TOOL_SUPPORT, true)]), Reach::Node);
+        assert_eq!(reach(&[Info::new(keys::SERVER_REMOTE_CONNECTIONS, false)]), Reach::Node);
+        assert_eq!(reach(&[Info::new(keys::SERVER_REMOTE_CONNECTIONS, true)]), Reach::Network(None));
+    }
+}

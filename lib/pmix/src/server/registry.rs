@@ -1,16 +1,47 @@
 //! Registration of jobs and of the local processes that may connect.
 
+use std::collections::BTreeMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use phalanx_core::{JobInfo, ServerCall};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::Server;
+use super::job::{Place, job};
 use crate::error::Error;
 
+/// What the host has told of a job.
+#[derive(Default)]
+pub(super) struct Told {
+    job: Option<JobInfo>,
+    /// What its setup has brought before it was registered.
+    early: Vec<Info>,
+}
+
 impl Server {
-    /// Makes a job known (`PMIx_server_register_nspace`), before any of its processes is started here. A job that is
-    /// registered again has new data; its clients stay.
+    /// Makes a job known as the standard's attributes describe it (`PMIx_server_register_nspace`), before any of its processes
+    /// is started here. `local`: how many of them are here, if that is known. What is told later of a job adds to the first.
+    pub fn register_nspace(&self, nspace: &Nspace, local: Option<u32>, info: &[Info]) -> Result<(), Error> {
+        let job = self.draft(nspace, local, info)?;
+        self.register_job(job)
+    }
+
+    /// The same without waiting. `then` is not run if this fails.
+    pub fn register_nspace_then(
+        &self,
+        nspace: &Nspace,
+        local: Option<u32>,
+        info: &[Info],
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let job = self.draft(nspace, local, info)?;
+        self.register_job_then(job, then)
+    }
+
+    /// Makes a job known whose table the host has made itself. A job that is registered again has new data; its clients stay.
     pub fn register_job(&self, job: JobInfo) -> Result<(), Error> {
         let operation = registration(&job.nspace);
+        self.remember(&job)?;
         self.done(ServerCall::RegisterNspace(Box::new(job)), operation)
     }
 
@@ -21,11 +52,13 @@ impl Server {
         then: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let operation = registration(&job.nspace);
+        self.remember(&job)?;
         self.done_then(ServerCall::RegisterNspace(Box::new(job)), operation, then)
     }
 
     /// Forgets a job and everything that is stored for it (`PMIx_server_deregister_nspace`). Its processes are disconnected.
     pub fn deregister_nspace(&self, nspace: &Nspace) -> Result<(), Error> {
+        self.forget(nspace)?;
         self.done(ServerCall::DeregisterNspace(nspace.clone()), || format!("deregistration of {nspace}"))
     }
 
@@ -36,6 +69,7 @@ impl Server {
         then: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let operation = format!("deregistration of {nspace}");
+        self.forget(nspace)?;
         self.done_then(ServerCall::DeregisterNspace(nspace.clone()), || operation, then)
     }
 
@@ -58,7 +92,8 @@ impl Server {
         self.done_then(ServerCall::RegisterClient { proc: proc.clone(), uid, gid }, || operation, then)
     }
 
-    /// Says that a process has ended (`PMIx_server_deregister_client`): whoever waits for it is told. What it committed stays
+    /// Says that a process has ended (`PMIx_server_deregister_client`), with rank WILDCARD all of its job here: whoever waits for
+    /// it is told. What it committed stays
     /// until its job is deregistered.
     pub fn deregister_client(&self, proc: &ProcId) -> Result<(), Error> {
         self.done(ServerCall::DeregisterClient(proc.clone()), || format!("deregistration of {proc}"))
@@ -72,6 +107,47 @@ impl Server {
     ) -> Result<(), Error> {
         let operation = format!("deregistration of {proc}");
         self.done_then(ServerCall::DeregisterClient(proc.clone()), || operation, then)
+    }
+
+    /// Has the processes of a job told this as well: at once if it is known, else when it is.
+    pub(super) fn tell_job(&self, nspace: &Nspace, info: Vec<Info>) -> Result<Option<JobInfo>, Error> {
+        if info.is_empty() {
+            return Ok(None);
+        }
+        if self.jobs().get(nspace).is_some_and(|told| told.job.is_some()) {
+            return self.draft(nspace, None, &info).map(Some);
+        }
+        self.jobs().entry(nspace.clone()).or_default().early.extend(info);
+        Ok(None)
+    }
+
+    fn draft(&self, nspace: &Nspace, local: Option<u32>, info: &[Info]) -> Result<JobInfo, Error> {
+        self.check_pid()?;
+        let place = Place { hostname: self.hostname(), node_id: self.node_id };
+        let jobs = self.jobs();
+        let told = jobs.get(nspace);
+        let early = told.map(|told| &*told.early).unwrap_or_default();
+        let all: Vec<Info> = early.iter().chain(info).cloned().collect();
+        let drafted = job(nspace, local, &all, &place, told.and_then(|told| told.job.as_ref()));
+        drafted.map_err(|status| Error::Failed { operation: registration(nspace)(), status })
+    }
+
+    fn remember(&self, job: &JobInfo) -> Result<(), Error> {
+        self.check_pid()?;
+        let told = Told { job: Some(job.clone()), early: Vec::new() };
+        self.jobs().insert(job.nspace.clone(), told);
+        Ok(())
+    }
+
+    fn forget(&self, nspace: &Nspace) -> Result<(), Error> {
+        self.check_pid()?;
+        self.jobs().remove(nspace);
+        self.forget_changes(nspace);
+        Ok(())
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, BTreeMap<Nspace, Told>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

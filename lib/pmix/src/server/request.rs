@@ -1,7 +1,7 @@
 //! What a host is asked, one struct per request. They own their data: a host may keep them for as long as it likes.
 
-use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Status};
-use phalanx_wire::{App, Blob, Info, Key, ProcId, Query};
+use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, ResourceBlockDirective, Status};
+use phalanx_wire::{App, Blob, Info, Key, ProcId, Query, ResourceUnit};
 
 /// `procs` empty: the caller's whole job.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +109,16 @@ pub struct LogRequest {
 pub struct AllocateRequest {
     pub from: ProcId,
     pub directive: AllocDirective,
+    pub info: Vec<Info>,
+}
+
+/// A named block of resources is to be made, changed or ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResourceBlockRequest {
+    pub from: ProcId,
+    pub directive: ResourceBlockDirective,
+    pub block: String,
+    pub units: Vec<ResourceUnit>,
     pub info: Vec<Info>,
 }
 

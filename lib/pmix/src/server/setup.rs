@@ -1,35 +1,315 @@
-//! Setup: what a process must find in its environment.
+//! Setup: what all nodes of a job are to be told before it starts, what a node does with that, and what a process must then
+//! find in its environment.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use phalanx_core::ServerConfig;
-use phalanx_wire::ProcId;
+use phalanx_core::{ServerCall, ServerConfig, ServerReturn};
+use phalanx_spec::{Status, keys};
+use phalanx_wire::regex::regex_to_nodes;
+use phalanx_wire::{Blob, DataArray, Envar, Info, InfoList, Nspace, ProcId, Text, Value};
+use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::Server;
+use super::{Server, unexpected};
 use crate::error::Error;
+
+/// What the environments of processes are given, by job.
+pub(super) type Changes = Arc<BTreeMap<Nspace, Vec<EnvChange>>>;
 
 /// How processes find a server, apart from the server: it may be used in a forked child, where the server may not, and after
 /// the server has ended.
 #[derive(Clone, Debug)]
-pub struct ForkSetup(Arc<ServerConfig>);
+pub struct ForkSetup {
+    config: Arc<ServerConfig>,
+    changes: Changes,
+}
 
 impl ForkSetup {
     /// The variables by which this process finds the server and knows who it is.
     pub fn environment(&self, proc: &ProcId) -> Vec<(String, String)> {
-        self.0.environment(proc)
+        self.config.environment(proc)
+    }
+
+    /// What the setup of its job wants changed in its environment besides, in this order.
+    pub fn changes(&self, nspace: &Nspace) -> &[EnvChange] {
+        self.changes.get(nspace).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
+/// One variable, and what is to become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvChange {
+    name: Text,
+    value: Text,
+    separator: u8,
+    how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Set,
+    Add,
+    Unset,
+    Prepend,
+    Append,
+}
+
+impl EnvChange {
+    pub fn name(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+
+    /// The new value of a variable that has this one; `None`: there is none.
+    pub fn over(&self, old: Option<&[u8]>) -> Option<Vec<u8>> {
+        let new = self.value.as_bytes();
+        let joined = |parts: [&[u8]; 2]| Some(parts.join(&self.separator));
+        match (self.how, old) {
+            (How::Unset, _) => None,
+            (How::Add, Some(old)) => Some(old.to_vec()),
+            (How::Prepend, Some(old)) => joined([new, old]),
+            (How::Append, Some(old)) => joined([old, new]),
+            (How::Set, _) | (How::Add | How::Prepend | How::Append, None) => Some(new.to_vec()),
+        }
+    }
+
+    fn of(info: &Info) -> Option<EnvChange> {
+        let how = match info.key.as_str() {
+            keys::SET_ENVAR => How::Set,
+            keys::ADD_ENVAR => How::Add,
+            keys::UNSET_ENVAR => How::Unset,
+            keys::PREPEND_ENVAR => How::Prepend,
+            keys::APPEND_ENVAR => How::Append,
+            _ => return None,
+        };
+        match &info.value {
+            Value::Envar(envar) => {
+                let value = envar.value.clone().unwrap_or_else(|| Text::from_bytes(b""));
+                Some(EnvChange { name: envar.name.clone()?, value, separator: envar.separator, how })
+            }
+            value if how == How::Unset => {
+                let name = value.as_text()?.clone();
+                Some(EnvChange { name, value: Text::from_bytes(b""), separator: b':', how })
+            }
+            _ => None,
+        }
     }
 }
 
 impl Server {
-    /// The variables by which a process finds this server and knows who it is (`PMIx_server_setup_fork`). Nobody's
-    /// environment is changed. Answered on the calling thread, whichever that is.
-    pub fn setup_fork(&self, proc: &ProcId) -> Result<Vec<(String, String)>, Error> {
-        self.check_pid()?;
-        Ok(self.config.environment(proc))
+    /// What all nodes of a job should be told before it starts (`PMIx_server_setup_application`), each by
+    /// [`setup_local_support`](Server::setup_local_support). `info` says what is wanted: with `pmix.setup.env` the variables of
+    /// this process's environment by which libraries for parallel programs are set, those of `pmix.pgm.model`,
+    /// `pmix.mdl.name` or `pmix.pers` if one is named; with `pmix.setup.nenv` what inventories hold of the nodes of
+    /// `pmix.nmap`; with `pmix.setup.all` both; with `pmix.alloc.net` and `pmix.alloc.nsec` in it a key that the job's
+    /// processes share and nobody else knows.
+    pub fn setup_application(&self, nspace: &Nspace, info: &[Info]) -> Result<Vec<Info>, Error> {
+        let (answer, hosts) = application(nspace, info)?;
+        completed(answer, self.call(ServerCall::Inventory { hosts })?)
     }
 
-    /// The same for hosts that set a process up when it has been forked already, as Slurm does.
+    /// The same without waiting. `then` is not run if this fails.
+    pub fn setup_application_then(
+        &self,
+        nspace: &Nspace,
+        info: &[Info],
+        then: impl FnOnce(Result<Vec<Info>, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let (answer, hosts) = application(nspace, info)?;
+        let call = ServerCall::Inventory { hosts };
+        self.call_then(call, move |result| then(result.and_then(|result| completed(answer, result))))
+    }
+
+    /// Prepares this node for processes of a job (`PMIx_server_setup_local_support`) with what
+    /// [`setup_application`](Server::setup_application) of some server has said: variables are for their environments, all else
+    /// they find as values of their job.
+    pub fn setup_local_support(&self, nspace: &Nspace, info: &[Info]) -> Result<(), Error> {
+        match self.take_setup(nspace, info)? {
+            Some(job) => self.register_job(job),
+            None => Ok(()),
+        }
+    }
+
+    /// The same without waiting. `then` is not run if this fails.
+    pub fn setup_local_support_then(
+        &self,
+        nspace: &Nspace,
+        info: &[Info],
+        then: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        match self.take_setup(nspace, info)? {
+            Some(job) => self.register_job_then(job, then),
+            // Where progress is made, as always.
+            None => self.call_then(ServerCall::Explain, move |result| then(result.map(drop))),
+        }
+    }
+
+    /// The variables by which a process finds this server and knows who it is (`PMIx_server_setup_fork`), and those that the
+    /// setup of its job wants to have changed, for a child that inherits the environment of this process; what is to be unset
+    /// is empty. Nobody's environment is changed. Answered on the calling thread, whichever that is.
+    pub fn setup_fork(&self, proc: &ProcId) -> Result<Vec<(String, String)>, Error> {
+        self.check_pid()?;
+        let setup = self.fork_setup();
+        let mut changed: BTreeMap<String, String> = BTreeMap::new();
+        for change in setup.changes(&proc.nspace) {
+            let name = String::from_utf8_lossy(change.name()).into_owned();
+            let inherited = || std::env::var_os(&name).map(OsStringExt::into_vec);
+            let old = changed.get(&name).map(|value| value.as_bytes().to_vec()).or_else(inherited);
+            let new = change.over(old.as_deref()).unwrap_or_default();
+            changed.insert(name, String::from_utf8_lossy(&new).into_owned());
+        }
+        Ok(changed.into_iter().chain(setup.environment(proc)).collect())
+    }
+
+    /// The same for hosts that set a process up when it has been forked already, as Slurm does, and for those that make
+    /// environments from nothing.
     pub fn fork_setup(&self) -> ForkSetup {
-        ForkSetup(self.config.clone())
+        ForkSetup { config: self.config.clone(), changes: self.changes().clone() }
+    }
+
+    /// The job as it is to be registered then, if there is more for it.
+    fn take_setup(&self, nspace: &Nspace, info: &[Info]) -> Result<Option<phalanx_core::JobInfo>, Error> {
+        self.check_pid()?;
+        let is_change = |info: &&Info| CHANGES.contains(&info.key.as_str());
+        let changes: Vec<EnvChange> = info.iter().filter_map(EnvChange::of).collect();
+        if !changes.is_empty() {
+            Arc::make_mut(&mut *self.changes()).entry(nspace.clone()).or_default().extend(changes);
+        }
+        self.tell_job(nspace, info.iter().filter(|info| !is_change(info)).cloned().collect())
+    }
+
+    pub(super) fn forget_changes(&self, nspace: &Nspace) {
+        let mut changes = self.changes();
+        if changes.contains_key(nspace) {
+            Arc::make_mut(&mut *changes).remove(nspace);
+        }
+    }
+
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What can be said at once, and the nodes whose inventories are wanted besides.
+fn application(nspace: &Nspace, info: &[Info]) -> Result<(Vec<Info>, Vec<String>), Error> {
+    let refused =
+        |why: String, status| Error::Failed { operation: format!("setup of {nspace}{why}"), status };
+    let known = |key: &str| SETUP_ATTRIBUTES.contains(&key);
+    if let Some(unknown) = info.iter().find(|one| one.is_required() && !known(one.key.as_str())) {
+        let why = format!(" with the required attribute {}", unknown.key);
+        return Err(refused(why, Status::ERR_NOT_SUPPORTED));
+    }
+    let all = info.is_set(keys::SETUP_APP_ALL);
+    let mut answer = Vec::new();
+    if all || info.is_set(keys::SETUP_APP_ENVARS) {
+        answer.extend(harvest(info));
+    }
+    answer.extend(fabric(info)?);
+    let mut hosts = Vec::new();
+    if all || info.is_set(keys::SETUP_APP_NONENVARS) {
+        let map = match info.find(keys::NODE_MAP) {
+            Some(Value::Regex(blob) | Value::ByteObject(blob)) => blob.as_bytes(),
+            Some(value) => value.as_text().map(Text::as_bytes).unwrap_or_default(),
+            None => &[],
+        };
+        if !map.is_empty() {
+            let unreadable = |error| refused(format!(": {error}"), Status::ERR_BAD_PARAM);
+            hosts = regex_to_nodes(map, MOST_NODES).map_err(unreadable)?;
+        }
+    }
+    Ok((answer, hosts))
+}
+
+fn completed(mut answer: Vec<Info>, inventories: ServerReturn) -> Result<Vec<Info>, Error> {
+    match inventories {
+        ServerReturn::Infos(arrays) => answer.extend(arrays.into_iter().filter_map(without_topology)),
+        other => return Err(unexpected("setup of a job", &other)),
+    }
+    Ok(answer)
+}
+
+/// Every node knows its own, and it is large.
+fn without_topology(array: Info) -> Option<Info> {
+    let members: Vec<Info> = array.value.as_array()?.infos().cloned().collect();
+    let rest = members.into_iter().filter(|one| one.key != keys::TOPOLOGY_XML);
+    Some(Info { value: DataArray::of_infos(rest).into(), ..array })
+}
+
+/// Variables of this process's environment, for processes that do not have them.
+fn harvest(info: &[Info]) -> Vec<Info> {
+    let named = [keys::PROGRAMMING_MODEL, keys::MODEL_LIBRARY_NAME, keys::PERSONALITY];
+    let named: Vec<String> = named
+        .into_iter()
+        .filter_map(|key| info.find(key).and_then(Value::as_str))
+        .flat_map(|names| names.split(',').map(|name| name.trim().to_lowercase()))
+        .collect();
+    let wanted = |models: &[&str]| {
+        named.is_empty() || models.is_empty() || models.iter().any(|model| named.iter().any(|n| n == model))
+    };
+    let begins = |name: &[u8]| {
+        let mut all =
+            PREFIXES.iter().filter(|(models, _)| wanted(models)).flat_map(|(_, prefixes)| *prefixes);
+        all.any(|prefix| name.starts_with(prefix.as_bytes()))
+    };
+    let mut found: Vec<_> = std::env::vars_os().filter(|(name, _)| begins(name.as_bytes())).collect();
+    found.sort();
+    let envar = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Envar {
+        name: Some(Text::from_bytes(name.as_bytes())),
+        value: Some(Text::from_bytes(value.as_bytes())),
+        separator: b':',
+    };
+    let added = |one| Info::new(keys::ADD_ENVAR, Value::Envar(Box::new(envar(one))));
+    found.into_iter().map(added).collect()
+}
+
+/// What was asked for of a fabric: of all that fabrics have to give, a secret that the processes share.
+fn fabric(info: &[Info]) -> Result<Option<Info>, Error> {
+    let Some(asked) = info.find(keys::ALLOC_FABRIC).and_then(Value::as_array) else { return Ok(None) };
+    let asked: Vec<Info> = asked.infos().cloned().collect();
+    if let Some(unknown) = asked.iter().find(|one| one.is_required() && !GIVEN.contains(&one.key.as_str())) {
+        return Err(Error::Failed {
+            operation: format!("allocation of a fabric with the required attribute {}", unknown.key),
+            status: Status::ERR_NOT_SUPPORTED,
+        });
+    }
+    if !asked.as_slice().is_set(keys::ALLOC_FABRIC_SEC_KEY) {
+        return Ok(None);
+    }
+    let mut secret = [0; 16];
+    getrandom(&mut secret, GetRandomFlags::empty())
+        .map_err(|errno| Error::System { doing: "getting random bytes", source: errno.into() })?;
+    let mut given: Vec<Info> = asked.into_iter().filter(|one| one.key == keys::ALLOC_FABRIC_ID).collect();
+    given.push(Info::new(keys::ALLOC_FABRIC_SEC_KEY, Blob::from(secret.to_vec())));
+    Ok(Some(Info::new(keys::ALLOC_FABRIC, DataArray::of_infos(given))))
+}
+
+/// The attributes of `PMIx_server_setup_application` that are honoured.
+pub const SETUP_ATTRIBUTES: &[&str] = &[
+    keys::SETUP_APP_ENVARS,
+    keys::SETUP_APP_NONENVARS,
+    keys::SETUP_APP_ALL,
+    keys::NODE_MAP,
+    keys::PROC_MAP,
+    keys::ALLOC_FABRIC,
+    keys::ALLOC_FABRIC_ID,
+    keys::ALLOC_FABRIC_SEC_KEY,
+    keys::PROGRAMMING_MODEL,
+    keys::MODEL_LIBRARY_NAME,
+    keys::PERSONALITY,
+];
+
+const GIVEN: &[&str] = &[keys::ALLOC_FABRIC_ID, keys::ALLOC_FABRIC_SEC_KEY];
+
+const CHANGES: &[&str] =
+    &[keys::SET_ENVAR, keys::ADD_ENVAR, keys::UNSET_ENVAR, keys::PREPEND_ENVAR, keys::APPEND_ENVAR];
+
+/// Programming models, and how the variables begin that set their libraries. None of them says who a process is.
+const PREFIXES: &[(&[&str], &[&str])] = &[
+    (&["mpi", "ompi", "openmpi", "open mpi"], &["OMPI_MCA_", "PMIX_MCA_", "OPAL_", "PRTE_MCA_"]),
+    (&["mpi", "mpich"], &["MPICH_", "MPIR_CVAR_"]),
+    (&["openmp"], &["OMP_"]),
+    (&["shmem", "oshmem", "openshmem"], &["SHMEM_", "OSHMEM_MCA_"]),
+    (&[], &["UCX_", "FI_", "PSM2_", "PSM3_", "NCCL_"]),
+];
+
+const MOST_NODES: usize = 1 << 24;

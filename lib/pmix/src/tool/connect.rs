@@ -24,6 +24,8 @@ struct Candidate {
     release: Release,
     /// Where its address comes from.
     origin: String,
+    /// What it wants to be shown by tools on other nodes.
+    secret: Option<String>,
 }
 
 /// One way through the chain.
@@ -76,7 +78,7 @@ impl<'a> Pursuit<'a> {
         }
         if matches!(target, Target::Any | Target::SystemFirst) {
             if let Some((uri, dialect)) = self.own.clone()
-                && let Some(attached) = self.try_one(&uri, dialect, "the environment")?
+                && let Some(attached) = self.try_one(&uri, dialect, "the environment", None)?
             {
                 return Ok(attached);
             }
@@ -136,7 +138,8 @@ impl<'a> Pursuit<'a> {
         }
         for candidate in candidates {
             let dialect = dialect(candidate.release);
-            if let Some(attached) = self.try_one(&candidate.uri, dialect, &candidate.origin)? {
+            let Candidate { uri, origin, secret, .. } = candidate;
+            if let Some(attached) = self.try_one(&uri, dialect, &origin, secret)? {
                 return Ok(Some(attached));
             }
         }
@@ -147,7 +150,8 @@ impl<'a> Pursuit<'a> {
         let origin = file.display().to_string();
         match rendezvous::read_file(file) {
             Ok(rendezvous) => {
-                vec![Candidate { release: rendezvous.release(), uri: rendezvous.uri, origin }]
+                let release = rendezvous.release();
+                vec![Candidate { release, uri: rendezvous.uri, origin, secret: rendezvous.secret }]
             }
             Err(problem) => {
                 self.tried.push(format!("the file {origin}: {problem}"));
@@ -164,7 +168,8 @@ impl<'a> Pursuit<'a> {
         match ServerUri::parse_with_variables(uri) {
             Ok(uri) => {
                 let release = self.release_of(&uri);
-                vec![Candidate { origin: format!("the address {uri}"), uri, release }]
+                let secret = variable(SECRET_VARIABLE);
+                vec![Candidate { origin: format!("the address {uri}"), uri, release, secret }]
             }
             Err(error) => {
                 self.tried.push(format!("{attribute}: {error}"));
@@ -198,6 +203,7 @@ impl<'a> Pursuit<'a> {
             release: found.rendezvous.release(),
             uri: found.rendezvous.uri,
             origin: found.path.display().to_string(),
+            secret: found.rendezvous.secret,
         });
         candidates.collect()
     }
@@ -216,6 +222,7 @@ impl<'a> Pursuit<'a> {
         uri: &ServerUri,
         dialect: Dialect,
         origin: &str,
+        secret: Option<String>,
     ) -> Result<Option<Attached>, Error> {
         if self.connected.iter().any(|known| known.uri == *uri) {
             self.tried.push(format!("  {origin}: the tool is connected to it already"));
@@ -223,7 +230,10 @@ impl<'a> Pursuit<'a> {
         }
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         let patience = left.map_or(PATIENCE, |left| left.min(PATIENCE));
-        let call = ToolCall::Attach { uri: uri.clone(), dialect, patience, primary: self.directives.primary };
+        // Here the kernel vouches for us.
+        let secret = secret.filter(|_| !uri.address.ip().is_loopback());
+        let primary = self.directives.primary;
+        let call = ToolCall::Attach { uri: uri.clone(), dialect, patience, primary, secret };
         let result = match self.engine.call(call)? {
             ToolReturn::Attached(result) => result,
             other => {
@@ -245,6 +255,9 @@ impl<'a> Pursuit<'a> {
     fn explain(&self, reason: &InitError, address: SocketAddr) -> String {
         let hint = match reason {
             InitError::Refused(Status::ERR_NOT_SUPPORTED) => " (it serves no tools)",
+            InitError::Refused(Status::ERR_NO_PERMISSIONS) if !address.ip().is_loopback() => {
+                " (a server on another node wants the secret in its rendezvous file, or in PHALANX_TOOL_SECRET)"
+            }
             InitError::Refused(Status::ERR_NO_PERMISSIONS) => {
                 " (it serves its own user and root, and each tool must have a name of its own)"
             }
@@ -279,6 +292,8 @@ pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The secret of a server on another node whose address was given without its file.
+const SECRET_VARIABLE: &str = "PHALANX_TOOL_SECRET";
 /// Of a server that we know nothing else of.
 const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
 /// How long a server may take to let us in.

@@ -147,6 +147,7 @@ pub(crate) fn every_upcall() {
     client.log(&[Info::new(keys::LOG_STDERR, "a line\n")], &[]).unwrap();
     let directives = [Info::new("example.directive", 3_u32)];
     assert_eq!(client.allocate(AllocDirective::EXTEND, &directives).unwrap(), directives);
+    client.resource_block(1, "block", &[], &[]).unwrap();
     assert_eq!(client.job_control(&[], &directives).unwrap(), directives);
     assert_eq!(client.session_control(4, &directives).unwrap(), directives);
     let what = Info::new(keys::MONITOR_FILE, "/tmp/file");

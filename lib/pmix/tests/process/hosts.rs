@@ -15,7 +15,8 @@ use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
     LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    SessionControlRequest, SpawnRequest, StdinRequest, UnpublishRequest, ValidationRequest,
+    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, UnpublishRequest,
+    ValidationRequest,
 };
 use pmix::{Done, Drive, Event, Host, JobInfo, Server, ServerOptions, Verdict};
 
@@ -245,7 +246,7 @@ pub(crate) fn every_upcall(stage: Stage) {
     assert_eq!(asked, expected);
 }
 
-const EXPECTED: [&str; 28] = [
+const EXPECTED: [&str; 29] = [
     "abort",
     "allocation request",
     "connect",
@@ -270,6 +271,7 @@ const EXPECTED: [&str; 28] = [
     "pull of output",
     "push of input",
     "query",
+    "resource block",
     "event registration",
     "session control",
     "spawn",
@@ -341,6 +343,9 @@ impl Host for Records {
     }
     fn allocate(&mut self, request: AllocateRequest, done: Done<Vec<Info>>) {
         self.note(done, own_infos(request.info));
+    }
+    fn resource_block(&mut self, _: ResourceBlockRequest, done: Done<()>) {
+        self.note(done, ());
     }
     fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
         self.note(done, own_infos(request.directives));

@@ -7,6 +7,7 @@
 
 mod hosted;
 mod hosts;
+mod machine;
 mod ranks;
 mod server;
 
@@ -45,6 +46,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("host_driven", 2, hosts::host_driven),
     ("own_process", 1, hosts::own_process),
     ("every_upcall", 1, hosts::every_upcall),
+    ("machine", 2, machine::host),
 ];
 
 type Part = fn(Stage);

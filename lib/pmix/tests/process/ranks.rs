@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix::{Client, Error, Info, InitError, Query, Range, Scope, Status, Value, Verdict, keys};
 
-use crate::{PATIENCE, hosted};
+use crate::{PATIENCE, hosted, machine};
 
 const CODE: Status = Status(-3000);
 
@@ -35,6 +35,7 @@ pub(crate) fn run(scenario: &str) {
         "host_driven" => hosted::host_driven(),
         "own_process" => hosted::own_process(),
         "every_upcall" => hosted::every_upcall(),
+        "machine" => machine::rank(),
         other => panic!("no scenario {other}"),
     }
 }
@@ -265,8 +266,13 @@ fn fork() {
 fn surroundings() {
     let (threads, fds) = (names_of_threads(), open_fds());
     let client = Client::init().unwrap();
+    let is_ours = |(_, name): &&(String, String)| name == "pmix-progress";
+    // It gives itself its name when it runs.
+    while names_of_threads().iter().filter(is_ours).count() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let during = names_of_threads();
-    assert_eq!(during.iter().filter(|(_, name)| name == "pmix-progress").count(), 1);
+    assert_eq!(during.iter().filter(is_ours).count(), 1);
     assert_eq!(during.len(), threads.len() + 1);
     let (task, _) = during.iter().find(|(_, name)| name == "pmix-progress").unwrap();
     let status = fs::read_to_string(format!("/proc/self/task/{task}/status")).unwrap();

@@ -52,6 +52,9 @@ pub struct Output {
 /// what they do not know.
 pub const DROPPED: &str = "phalanx.iof.dropped";
 
+/// Says with a pull that the reader gives the output its form itself (BOOL). Ours alone.
+pub const DRESSED: &str = "phalanx.iof.dressed";
+
 impl Body for Pull {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put_list(&self.sources).put_list(&self.directives).put(&self.channels).put(&Size(self.handle));

@@ -26,16 +26,19 @@ impl JobData {
     pub fn from_values(nspace: Nspace, all: Vec<Kval>, format: Format) -> Result<JobData, DecodeError> {
         let mut job = JobData { nspace, values: Vec::new(), procs: Vec::new() };
         for kval in all {
-            match kval.value {
-                Value::ByteObject(blob) if kval.key == keys::PROC_BLOB => {
-                    let mut reader = Reader::new(format, blob.as_bytes());
-                    job.procs.push((reader.get()?, reader.get_rest()?));
-                }
-                Value::DataArray(array) if kval.key == keys::PROC_DATA => job.procs.push(proc_data(&array)?),
-                value => job.values.push(Kval { key: kval.key, value }),
+            match JobItem::of(kval, format)? {
+                JobItem::OfJob(kval) => job.values.push(kval),
+                JobItem::OfProc(rank, values) => job.procs.push((rank, values)),
             }
         }
         Ok(job)
+    }
+
+    /// The same as decoding it, one item at a time.
+    pub fn items(bytes: &[u8], dialect: Dialect) -> Result<(Nspace, JobItems<'_>), DecodeError> {
+        let mut from = Reader::new(dialect.format, bytes);
+        let nspace = from.get()?;
+        Ok((nspace, JobItems { from }))
     }
 
     /// Packed once, to be sent many times.
@@ -63,6 +66,51 @@ impl Body for JobData {
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
         let nspace = from.get()?;
         JobData::from_values(nspace, from.get_rest()?, from.format())
+    }
+}
+
+/// What job data consist of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobItem {
+    OfJob(Kval),
+    OfProc(Rank, Vec<Kval>),
+}
+
+impl JobItem {
+    fn of(kval: Kval, format: Format) -> Result<JobItem, DecodeError> {
+        Ok(match kval.value {
+            Value::ByteObject(blob) if kval.key == keys::PROC_BLOB => {
+                let mut reader = Reader::new(format, blob.as_bytes());
+                JobItem::OfProc(reader.get()?, reader.get_rest()?)
+            }
+            Value::DataArray(array) if kval.key == keys::PROC_DATA => {
+                let (rank, values) = proc_data(&array)?;
+                JobItem::OfProc(rank, values)
+            }
+            value => JobItem::OfJob(Kval { key: kval.key, value }),
+        })
+    }
+}
+
+/// Job data that are read as they are wanted. The first error is the end.
+#[derive(Clone, Debug)]
+pub struct JobItems<'a> {
+    from: Reader<'a>,
+}
+
+impl Iterator for JobItems<'_> {
+    type Item = Result<JobItem, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.from.is_at_end() {
+            return None;
+        }
+        let format = self.from.format();
+        let item = self.from.get().and_then(|kval| JobItem::of(kval, format));
+        if item.is_err() {
+            self.from = Reader::new(format, &[]);
+        }
+        Some(item)
     }
 }
 

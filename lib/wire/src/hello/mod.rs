@@ -140,5 +140,8 @@ impl fmt::Display for HelloError {
 
 impl std::error::Error for HelloError {}
 
+/// Among the attributes of a tool that comes from another node: the server's secret, from its rendezvous file.
+pub const SECRET: &str = "phalanx.tool.secret";
+
 #[cfg(test)]
 mod tests;

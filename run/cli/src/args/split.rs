@@ -126,7 +126,9 @@ fn one_dash(arg: OsString) -> OsString {
 /// Whether the option in `arg` takes the next argument as its value.
 fn wants_value(arg: &OsStr, table: &clap::Command) -> bool {
     let Some(arg) = arg.to_str() else { return false };
-    let takes_values = |found: Option<&clap::Arg>| found.is_some_and(|a| a.get_action().takes_values());
+    let takes_values = |found: Option<&clap::Arg>| {
+        found.is_some_and(|a| a.get_action().takes_values() && !a.is_require_equals_set())
+    };
     if let Some(long) = arg.strip_prefix("--") {
         return !long.contains('=')
             && takes_values(table.get_arguments().find(|a| a.get_long() == Some(long)));

@@ -69,6 +69,10 @@ fn in_our_words(error: &clap::Error) -> Failure {
         ErrorKind::InvalidSubcommand => {
             let name = strings(error, ContextKind::InvalidSubcommand).join(" ");
             let failure = Failure::usage(format!("there is no command '{name}'"));
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+            if usage.contains("px dvm") {
+                return failure.hint("'px dvm' has start and stop");
+            }
             match nearest(&name, &COMMANDS) {
                 Some(nearest) => return failure.hint(format!("the nearest command is '{nearest}'")),
                 None => return failure.hint(format!("to run a program: px run {name} ...")),
@@ -114,8 +118,9 @@ fn in_our_words(error: &clap::Error) -> Failure {
     failure.hint("'--help' lists what there is")
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
+    "dvm",
     "ps",
     "attach",
     "query",
@@ -132,8 +137,12 @@ const COMMANDS: [&str; 12] = [
 /// The options that an error is about, without the names of their values.
 fn options(error: &clap::Error, kind: ContextKind) -> String {
     let shown = strings(error, kind);
-    let names =
-        shown.iter().map(|shown| shown.split([' ', '=']).next().unwrap_or(shown).trim_end_matches("..."));
+    let name = |shown: &'_ String| match shown.starts_with('-') {
+        true => shown.split([' ', '=', '[']).next().unwrap_or_default().trim_end_matches("...").to_owned(),
+        // What stands without a dash has no value, and brackets of clap's own around it.
+        false => shown.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).to_owned(),
+    };
+    let names = shown.iter().map(name);
     names.collect::<Vec<_>>().join("', '")
 }
 

@@ -6,13 +6,16 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::sync::mpsc;
+use std::thread;
 
 use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
 
-use crate::args::tools::AttachArgs;
+use crate::args::tools::{AttachArgs, ServerArgs};
+use crate::detached::{self, Kept};
 use crate::failure::Failure;
+use crate::render::hint;
 use crate::tool;
 
 /// Why there is nothing more to do.
@@ -25,6 +28,13 @@ enum End {
 
 pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     let (nspace, wanted) = target(&args.job)?;
+    if wanted.is_none()
+        && !args.redirect
+        && !tool::names_any(&args.server)
+        && let Some(kept) = detached::find(nspace.as_str())
+    {
+        return show_kept(args, &nspace, &kept);
+    }
     let tool = tool::attach(&args.server)?;
     let size = size(&tool, &nspace)?;
     let wanted = wanted.unwrap_or_else(|| (0..size).collect());
@@ -52,6 +62,22 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
         push_input(&tool, &procs)?;
     }
     wait(&ends, &wanted)
+}
+
+/// A job that was started without a terminal: its launcher keeps what is to be shown.
+fn show_kept(args: &AttachArgs, nspace: &Nspace, kept: &Kept) -> Result<u8, Failure> {
+    if args.stdin {
+        let tool = tool::attach(&ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() })?;
+        let procs = [ProcId::all(nspace)];
+        let as_json = args.json;
+        // Ends with the process, if the terminal holds it.
+        thread::spawn(move || {
+            if let Err(failure) = push_input(&tool, &procs) {
+                hint::say(&hint::failure(&failure, as_json));
+            }
+        });
+    }
+    kept.show(args.since_start)
 }
 
 /// Until every stream has ended, the server is gone, or nobody reads what we write.

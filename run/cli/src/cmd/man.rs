@@ -17,6 +17,8 @@ pub(crate) fn run(args: &ManArgs) -> Result<u8, Failure> {
             write(dir, &px)?;
             px.get_subcommands()
                 .filter(|command| !command.is_hide_set())
+                .flat_map(|command| std::iter::once(command).chain(command.get_subcommands()))
+                .filter(|command| command.get_name() != "help")
                 .try_for_each(|command| write(dir, command))?;
             Ok(0)
         }

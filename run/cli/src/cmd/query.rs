@@ -73,7 +73,7 @@ fn question(word: &str) -> Result<Query, Failure> {
 fn key_of(word: &str) -> Result<&str, Failure> {
     value::key_of(word).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no attribute '{word}'"));
-        let names: Vec<&str> = attributes().iter().map(|attribute| attribute.name).collect();
+        let names: Vec<&str> = attributes().map(|attribute| attribute.name).collect();
         let full = if word.starts_with("PMIX_") { word.to_owned() } else { format!("PMIX_{word}") };
         nearest(&full, &names)
             .into_iter()

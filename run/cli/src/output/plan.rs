@@ -1,83 +1,64 @@
 //! `--output`: the words of the user, resolved.
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use phalanx_core::output::{Files, Form, Style, Tag};
 
 use crate::failure::Failure;
-use crate::output::files::Files;
 
-/// How ranks' output is shown and where it goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OutputPlan {
-    pub(crate) form: Form,
-    pub(crate) tag: Tag,
-    pub(crate) timestamp: bool,
-    /// Standard error goes where standard output goes.
-    pub(crate) merge: bool,
-    /// Chunks as they come; lines of different ranks may mix.
-    pub(crate) raw: bool,
-    pub(crate) files: Option<Files>,
-    /// Nothing is shown besides the files.
-    pub(crate) file_only: bool,
+/// How ranks' output is shown and where it goes. `given`: the values of all `--output` options, each a comma-separated list.
+pub(crate) fn parse(given: &[String]) -> Result<Plan, Failure> {
+    let mut words = Words::default();
+    words.read(given)?;
+    Ok(Plan { diag: words.diag, style: words.check()? })
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Form {
-    #[default]
-    Text,
-    Json,
-    Xml,
+/// What `--output` says.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) style: Style,
+    /// The ranks have a stream for diagnostics.
+    pub(crate) diag: bool,
 }
 
-/// What stands before each line of text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tag {
-    #[default]
-    None,
-    /// `3: `
-    Rank,
-    /// `[JOB,3]<stdout>: `, JOB being the part of the namespace behind its last `@`, or all of it.
-    Job,
-    /// `[NSPACE,3]<stdout>: `
-    Fullname,
-    /// `[NSPACE,3][HOST]<stdout>: `
-    Detailed,
+/// What words have said so far.
+#[derive(Debug, Default)]
+struct Words {
+    style: Style,
+    files: Option<(Naming, String)>,
+    as_pattern: bool,
+    diag: bool,
 }
 
-impl OutputPlan {
-    /// `given`: the values of all `--output` options, each a comma-separated list.
-    pub(crate) fn parse(given: &[String]) -> Result<OutputPlan, Failure> {
-        let mut plan = OutputPlan::default();
-        let mut as_pattern = false;
+/// How a path becomes names of files.
+#[derive(Clone, Copy, Debug)]
+enum Naming {
+    PerStream,
+    Directory,
+    Pattern,
+}
+
+impl Words {
+    fn read(&mut self, given: &[String]) -> Result<(), Failure> {
         for word in given.iter().flat_map(|list| list.split(',')).filter(|word| !word.is_empty()) {
             let (name, value) = match word.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (word, None),
             };
             match (name, value) {
-                ("tag", None) => plan.set_tag(Tag::Job)?,
-                ("tag-detailed", None) => plan.set_tag(Tag::Detailed)?,
-                ("tag-fullname", None) => plan.set_tag(Tag::Fullname)?,
-                ("rank", None) => plan.set_tag(Tag::Rank)?,
-                ("timestamp", None) => plan.timestamp = true,
-                ("merge" | "merge-stderr-to-stdout", None) => plan.merge = true,
-                ("raw", None) => plan.raw = true,
-                ("json", None) => plan.set_form(Form::Json)?,
-                ("xml", None) => plan.set_form(Form::Xml)?,
-                ("file-only" | "nocopy" | "no-copy", None) => plan.file_only = true,
-                ("pattern", None) => as_pattern = true,
-                ("file", Some(path)) => {
-                    let path = plan.qualified(path, &mut as_pattern)?;
-                    plan.set_files(Files::PerStream(path))?;
-                }
-                ("directory" | "dir", Some(path)) => {
-                    let path = plan.qualified(path, &mut as_pattern)?;
-                    plan.set_files(Files::Directory(path))?;
-                }
-                ("pattern", Some(path)) => {
-                    let path = plan.qualified(path, &mut as_pattern)?;
-                    plan.set_files(Files::pattern(&path)?)?;
-                }
+                ("tag", None) => self.set_tag(Tag::Job)?,
+                ("tag-detailed", None) => self.set_tag(Tag::Detailed)?,
+                ("tag-fullname", None) => self.set_tag(Tag::Fullname)?,
+                ("rank", None) => self.set_tag(Tag::Rank)?,
+                ("timestamp", None) => self.style.timestamp = true,
+                ("merge" | "merge-stderr-to-stdout", None) => self.style.merge = true,
+                ("diag", None) => self.diag = true,
+                ("raw", None) => self.style.raw = true,
+                ("json", None) => self.set_form(Form::Json)?,
+                ("xml", None) => self.set_form(Form::Xml)?,
+                ("file-only" | "nocopy" | "no-copy", None) => self.style.file_only = true,
+                ("pattern", None) => self.as_pattern = true,
+                ("file", Some(path)) => self.set_files(Naming::PerStream, path)?,
+                ("directory" | "dir", Some(path)) => self.set_files(Naming::Directory, path)?,
+                ("pattern", Some(path)) => self.set_files(Naming::Pattern, path)?,
                 ("file" | "directory" | "dir", None) => {
                     return Err(Failure::usage(format!("'--output {name}' needs a path: {name}=PATH")));
                 }
@@ -87,86 +68,81 @@ impl OutputPlan {
                 _ => return Err(unknown(name)),
             }
         }
-        if as_pattern {
-            plan.files = match plan.files.take() {
-                Some(Files::PerStream(path) | Files::Directory(path)) => Some(Files::pattern(&path)?),
-                Some(pattern) => Some(pattern),
-                None => return Err(Failure::usage("'--output pattern' needs a path: pattern=PATH")),
-            };
-        }
-        plan.check()
-    }
-
-    /// Whether standard output is one document, which nothing else may be written into.
-    pub(crate) fn is_document(&self) -> bool {
-        self.form != Form::Text
+        Ok(())
     }
 
     fn set_tag(&mut self, tag: Tag) -> Result<(), Failure> {
-        if self.tag != Tag::None && self.tag != tag {
-            return Err(contradiction(tag.word(), self.tag.word()));
+        if self.style.tag != Tag::None && self.style.tag != tag {
+            return Err(contradiction(word(tag), word(self.style.tag)));
         }
-        self.tag = tag;
+        self.style.tag = tag;
         Ok(())
     }
 
     fn set_form(&mut self, form: Form) -> Result<(), Failure> {
-        if self.form != Form::Text && self.form != form {
+        if self.style.form != Form::Text && self.style.form != form {
             return Err(contradiction("json", "xml"));
         }
-        self.form = form;
+        self.style.form = form;
         Ok(())
     }
 
-    fn set_files(&mut self, files: Files) -> Result<(), Failure> {
-        match self.files.replace(files) {
+    /// The path may have prterun's qualifiers behind it: `NAME:nocopy`, `NAME:pattern`, `NAME:raw`.
+    fn set_files(&mut self, naming: Naming, given: &str) -> Result<(), Failure> {
+        let mut path = given;
+        while let Some((head, qualifier)) = path.rsplit_once(':') {
+            match qualifier.to_ascii_lowercase().as_str() {
+                "nocopy" => self.style.file_only = true,
+                "copy" => self.style.file_only = false,
+                "pattern" => self.as_pattern = true,
+                "raw" => self.style.raw = true,
+                _ => break,
+            }
+            path = head;
+        }
+        if path.is_empty() {
+            return Err(Failure::usage("'--output' names an empty path"));
+        }
+        match self.files.replace((naming, path.to_owned())) {
             None => Ok(()),
             Some(_) => Err(Failure::usage("'--output' names files twice")
                 .hint("give one of file=, directory=, pattern=")),
         }
     }
 
-    /// Takes prterun's qualifiers off a path: `NAME:nocopy`, `NAME:pattern`, `NAME:raw`.
-    fn qualified(&mut self, path: &str, as_pattern: &mut bool) -> Result<PathBuf, Failure> {
-        let mut path = path;
-        while let Some((head, qualifier)) = path.rsplit_once(':') {
-            match qualifier.to_ascii_lowercase().as_str() {
-                "nocopy" => self.file_only = true,
-                "copy" => self.file_only = false,
-                "pattern" => *as_pattern = true,
-                "raw" => self.raw = true,
-                _ => break,
-            }
-            path = head;
+    fn check(self) -> Result<Style, Failure> {
+        let Words { mut style, files, as_pattern, diag: _ } = self;
+        if as_pattern && files.is_none() {
+            return Err(Failure::usage("'--output pattern' needs a path: pattern=PATH"));
         }
-        match path {
-            "" => Err(Failure::usage("'--output' names an empty path")),
-            path => Ok(Path::new(OsStr::new(path)).to_path_buf()),
-        }
-    }
-
-    fn check(self) -> Result<OutputPlan, Failure> {
-        if self.file_only && self.files.is_none() {
+        style.files = match &files {
+            None => None,
+            Some((naming, path)) => Some(match if as_pattern { Naming::Pattern } else { *naming } {
+                Naming::PerStream => Files::per_stream(path.as_bytes()),
+                Naming::Directory => Files::directory(path.as_bytes()),
+                Naming::Pattern => Files::pattern(path.as_bytes())
+                    .map_err(|bad| Failure::usage(bad.to_string()).hint(LETTERS))?,
+            }),
+        };
+        if style.file_only && style.files.is_none() {
             return Err(Failure::usage("'--output file-only' names no file")
                 .hint("add file=NAME, directory=DIR or pattern=PATH"));
         }
-        if self.raw && self.form == Form::Text && (self.tag != Tag::None || self.timestamp) {
-            let other = if self.tag == Tag::None { "timestamp" } else { self.tag.word() };
+        if style.raw && style.form == Form::Text && style.marks_lines() {
+            let other = if style.tag == Tag::None { "timestamp" } else { word(style.tag) };
             return Err(contradiction("raw", other).hint("a chunk is no line: nothing can stand before it"));
         }
-        Ok(self)
+        Ok(style)
     }
 }
 
-impl Tag {
-    fn word(self) -> &'static str {
-        match self {
-            Tag::None => "no tag",
-            Tag::Rank => "rank",
-            Tag::Job => "tag",
-            Tag::Fullname => "tag-fullname",
-            Tag::Detailed => "tag-detailed",
-        }
+fn word(tag: Tag) -> &'static str {
+    match tag {
+        Tag::None => "no tag",
+        Tag::Rank => "rank",
+        Tag::Job => "tag",
+        Tag::Fullname => "tag-fullname",
+        Tag::Detailed => "tag-detailed",
     }
 }
 
@@ -182,6 +158,8 @@ fn unknown(name: &str) -> Failure {
     }
 }
 
+const LETTERS: &str =
+    "known are %n (job), %r (rank), %R (rank, padded), %h (host), %s (stdout or stderr), %%";
 const NAMES: &[&str] = &[
     "tag",
     "tag-detailed",
@@ -189,6 +167,7 @@ const NAMES: &[&str] = &[
     "rank",
     "timestamp",
     "merge",
+    "diag",
     "raw",
     "json",
     "xml",
@@ -202,15 +181,15 @@ const NAMES: &[&str] = &[
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<OutputPlan, Failure> {
-        OutputPlan::parse(&[words.to_owned()])
+    fn parse(words: &str) -> Result<Style, Failure> {
+        super::parse(&[words.to_owned()]).map(|plan| plan.style)
     }
 
     #[test]
     fn words_may_be_in_any_order_and_in_many_options() {
-        let plan = OutputPlan::parse(&["json,tag".into(), "merge".into()]).expect("good words");
+        let plan = super::parse(&["json,tag".into(), "merge".into()]).expect("good words").style;
         assert_eq!((plan.form, plan.tag, plan.merge), (Form::Json, Tag::Job, true));
-        assert_eq!(parse("").expect("nothing"), OutputPlan::default());
+        assert_eq!(parse("").expect("nothing"), Style::default());
     }
 
     #[test]

@@ -31,6 +31,8 @@ struct Kept {
     cost: usize,
     /// Bytes of each process that are missing: before its first piece if the oldest go, else behind its last.
     lost: BTreeMap<ProcId, u64>,
+    /// Whose streams have ended: that is kept even where bytes are not.
+    ended: Vec<ProcId>,
 }
 
 /// What is kept for one reader, and what it misses right behind.
@@ -73,6 +75,9 @@ impl Cache {
 
     fn add(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>, spare: usize) {
         let kept = self.channels.entry(channel).or_default();
+        if data.is_empty() {
+            return kept.ended.push(proc.clone());
+        }
         let size = self.plan.size.min(kept.cost + spare);
         match self.plan.oldest_goes {
             true => kept.add_newest(proc, data, size),
@@ -86,21 +91,30 @@ impl Cache {
         nspace: &Nspace,
         channels: IofChannel,
         wanted: impl Fn(&ProcId) -> bool,
+        pid: impl Fn(&ProcId) -> Option<u32>,
         into: &mut Backlog,
     ) {
         for (channel, kept) in self.channels.iter().filter(|(channel, _)| channels.intersects(**channel)) {
             let mut lost = kept.lost.clone();
-            for (proc, data) in kept.pieces.iter().filter(|(proc, _)| proc.nspace == *nspace && wanted(proc))
-            {
-                let before = if self.plan.oldest_goes { lost.remove(proc).unwrap_or(0) } else { 0 };
+            let mut push = |proc: &ProcId, data: Arc<[u8]>, lost: u64| {
                 into.pieces.push(Piece {
                     proc: proc.clone(),
+                    pid: pid(proc),
                     channel: *channel,
-                    data: data.clone(),
-                    lost: before,
+                    data,
+                    lost,
                     number: None,
                     instead: false,
                 });
+            };
+            let wants = |proc: &ProcId| proc.nspace == *nspace && wanted(proc);
+            for (proc, data) in kept.pieces.iter().filter(|(proc, _)| wants(proc)) {
+                let before = if self.plan.oldest_goes { lost.remove(proc).unwrap_or(0) } else { 0 };
+                push(proc, data.clone(), before);
+            }
+            // What is missing and has not been told is missing right before the end.
+            for proc in kept.ended.iter().filter(|proc| wants(proc)) {
+                push(proc, Arc::default(), lost.remove(proc).unwrap_or(0));
             }
             let behind = lost.into_iter().filter(|(proc, _)| wanted(proc));
             into.lost.extend(behind.map(|(proc, bytes)| ((proc, *channel), bytes)));
@@ -121,8 +135,7 @@ impl Kept {
         if kept.len() < data.len() {
             *self.lost.entry(proc.clone()).or_default() += (data.len() - kept.len()) as u64;
         }
-        // The end of a stream is kept even where bytes are not.
-        if !kept.is_empty() || data.is_empty() {
+        if !kept.is_empty() {
             self.cost += cost(kept.len());
             self.pieces.push_back((proc.clone(), kept));
         }
@@ -180,7 +193,7 @@ mod tests {
             assert!(cache.cost() <= size);
         }
         let mut backlog = Backlog::default();
-        cache.replay(&nspace, IofChannel::STDOUT, |_| true, &mut backlog);
+        cache.replay(&nspace, IofChannel::STDOUT, |_| true, |_| None, &mut backlog);
         let pieces = backlog.pieces.iter().map(|p| (p.proc.rank.0, p.data.to_vec(), p.lost)).collect();
         (pieces, backlog.lost.iter().map(|((proc, _), lost)| (proc.rank.0, *lost)).collect())
     }

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use phalanx_core::HostReply;
 use phalanx_core::server::{OutputTo, ServerCall};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, Nspace, ProcId, cmd::iof::DROPPED};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value, cmd::iof::DROPPED};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::iof::cache::Backlog;
@@ -60,8 +61,12 @@ impl Daemon {
         backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
         tap.lost = backlog.lost;
         let name = (origin, TapName::Pull(handle));
+        // Of several jobs the first one's.
+        let job = sources.first().and_then(|source| self.root_job(&source.nspace));
+        let style: Vec<Info> = job.map(|job| job.style.clone()).unwrap_or_default();
+        tap.names_places = names_places(&style) || names_places(directives);
         self.iof.readers.taps.insert(name.clone(), tap);
-        self.refuse(cx, origin, request, Status::SUCCESS);
+        self.answer(cx, origin, request, HostReply::Infos(Status::SUCCESS, style));
         self.pump_tap(cx, &name);
     }
 
@@ -91,7 +96,8 @@ impl Daemon {
         for (nspace, job) in &root.jobs {
             let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
             if size.unwrap_or_else(|| u64::from(job.desc.parent.as_ref() == Some(by))) > 0 {
-                job.cache.replay(nspace, channels, wanted, &mut backlog);
+                let pid = |proc: &ProcId| job.pid(proc.rank);
+                job.cache.replay(nspace, channels, wanted, pid, &mut backlog);
             }
         }
         backlog
@@ -104,8 +110,9 @@ impl Daemon {
         parent: &ProcId,
         child: &Nspace,
         channels: IofChannel,
+        copy: bool,
     ) {
-        let mut tap = Tap::new(vec![ProcId::all(child)], channels, false);
+        let mut tap = Tap::new(vec![ProcId::all(child)], channels, copy);
         tap.ready = false;
         self.iof.readers.taps.insert((origin, TapName::Parent(parent.clone(), child.clone())), tap);
     }
@@ -148,7 +155,7 @@ impl Daemon {
 
     /// Output for somebody here.
     pub(crate) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
-        let Forward { to, piece, proc, channel, data, lost } = output;
+        let Forward { to, piece, proc, pid, names_place, channel, data, lost } = output;
         self.iof.delivering.0.entry(to.clone()).or_default().pieces += 1;
         let mut info = Vec::new();
         if *lost > 0 {
@@ -156,6 +163,12 @@ impl Daemon {
         }
         if data.is_empty() {
             info.push(Info::new(keys::IOF_COMPLETE, true));
+        }
+        if *names_place {
+            let desc = self.jobs.get(&proc.nspace).map(|job| job.desc.clone());
+            let node = desc.and_then(|desc| desc.node_of(proc.rank));
+            info.extend(node.map(|node| Info::new(keys::HOSTNAME, &*self.node_name(node))));
+            info.extend(pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
         }
         let purpose = Call::Output { to: to.clone(), piece: *piece, bytes: data.len() };
         let to = match to {
@@ -193,6 +206,11 @@ impl Daemon {
         }
         self.post(cx, Up::OutputLeft { to, pieces, gone });
     }
+}
+
+/// Whether output is to say where its process is.
+fn names_places(style: &[Info]) -> bool {
+    style.is_set(keys::IOF_TAG_DETAILED_OUTPUT) || style.is_set(keys::IOF_XML_OUTPUT)
 }
 
 /// What can be pulled.

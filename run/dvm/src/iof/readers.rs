@@ -7,14 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use phalanx_spec::IofChannel;
+use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Cx, Daemon};
+use crate::desc::JobDesc;
 use crate::effect::Report;
 use crate::iof::cache::Cache;
 use crate::iof::charge;
-use crate::iof::pull::TapName;
+use crate::iof::pull::{OUTPUTS, TapName};
 use crate::msg::{Chunk, ChunkAck, Down, Forward, Msg, NodeId};
 use crate::ranges::Ranges;
 
@@ -67,6 +68,8 @@ pub(super) struct Tap {
     pub(super) channels: IofChannel,
     /// The user reads on, too.
     pub(super) copy: bool,
+    /// It is told where the processes are.
+    pub(super) names_places: bool,
     /// It may be sent what it gets.
     pub(super) ready: bool,
     /// It gets nothing new; the request that waits for the rest.
@@ -83,6 +86,7 @@ pub(super) struct Tap {
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     pub(super) proc: ProcId,
+    pub(super) pid: Option<u32>,
     pub(super) channel: IofChannel,
     pub(super) data: Arc<[u8]>,
     /// Bytes dropped right before.
@@ -106,6 +110,7 @@ impl Tap {
             sources,
             channels,
             copy,
+            names_places: false,
             ready: true,
             stopping: None,
             queue: VecDeque::new(),
@@ -137,7 +142,7 @@ impl Tap {
 impl Daemon {
     /// Hands a chunk to everybody who reads it, once.
     pub(super) fn show(&mut self, cx: &mut Cx<'_>, via: Option<NodeId>, chunk: Chunk) {
-        let Chunk { origin, seq, proc, channel, data } = chunk;
+        let Chunk { origin, seq, proc, pid, channel, data } = chunk;
         let readers = &mut self.iof.readers;
         let last = readers.last.entry(origin).or_default();
         if seq != *last + 1 || self.tree.is_lost(origin) {
@@ -155,7 +160,7 @@ impl Daemon {
         for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| !abandoned && tap.wants(&proc, channel))
         {
             let (proc, data) = (proc.clone(), data.clone());
-            tap.push(Piece { proc, channel, data, lost: 0, number: Some(number), instead: !tap.copy });
+            tap.push(Piece { proc, pid, channel, data, lost: 0, number: Some(number), instead: !tap.copy });
             instead += usize::from(!tap.copy);
             served.push(name.clone());
         }
@@ -166,14 +171,38 @@ impl Daemon {
             Held { origin, seq, bytes, via, lent: false, readers: waiting, instead, replaced: to_user, end };
         readers.held.insert(number, held);
         self.cache_output(&proc, channel, &data);
+        if data.is_empty() {
+            self.on_stream_over(cx, &proc, channel);
+        }
         if to_user {
             self.iof.readers.user.push_back((number, bytes));
-            report(cx, proc, channel, &data);
+            report(cx, proc, pid, channel, data);
         }
         for name in served {
             self.pump_tap(cx, &name);
         }
         self.on_output_taken(cx, 0);
+    }
+
+    fn on_stream_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
+        if let Some(job) = self.root_job(&proc.nspace) {
+            let over = job.streams_over.entry(proc.rank).or_default();
+            *over |= channel.0;
+        }
+        self.tell_stream_event(cx, Status::ERR_IOF_COMPLETE, proc.clone(), channel);
+    }
+
+    /// What these processes have written and was not shown went with their node.
+    pub(crate) fn lose_streams(&mut self, cx: &mut Cx<'_>, desc: &JobDesc, ranks: &Ranges) {
+        let all = if desc.diag { OUTPUTS.0 } else { OUTPUTS.0 & !IofChannel::STDDIAG.0 };
+        for rank in ranks.iter().map(Rank) {
+            let job = self.root_job(&desc.nspace);
+            let over = job.and_then(|job| job.streams_over.get(&rank).copied()).unwrap_or_default();
+            if all & !over != 0 {
+                let proc = ProcId::new(&desc.nspace, rank);
+                self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, proc, IofChannel(all & !over));
+            }
+        }
     }
 
     /// The user has taken so many more bytes.
@@ -271,6 +300,8 @@ impl Daemon {
                 to: name.1.clone(),
                 piece: tap.last,
                 proc: piece.proc.clone(),
+                pid: piece.pid.filter(|_| tap.names_places),
+                names_place: tap.names_places,
                 channel: piece.channel,
                 data: piece.data.clone(),
                 lost: piece.lost,
@@ -330,13 +361,13 @@ impl Daemon {
                 held.replaced = true;
                 held.end = None;
                 readers.user.push_back((number, piece.data.len()));
-                report(cx, piece.proc, piece.channel, &piece.data);
+                report(cx, piece.proc, piece.pid, piece.channel, piece.data);
             } else {
                 self.taken_by_one(cx, number);
             }
         }
         if let Some(request) = tap.stopping {
-            self.refuse(cx, name.0, request, phalanx_spec::Status::SUCCESS);
+            self.refuse(cx, name.0, request, Status::SUCCESS);
         }
         self.feed_starved(cx);
         self.tell_taken(cx);
@@ -381,11 +412,11 @@ impl Daemon {
     }
 }
 
-fn report(cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: &[u8]) {
+fn report(cx: &mut Cx<'_>, proc: ProcId, pid: Option<u32>, channel: IofChannel, data: Arc<[u8]>) {
     if data.is_empty() {
         cx.report(Report::OutputEnd { proc, channel });
     } else {
-        cx.report(Report::Output { proc, channel, data: data.to_vec() });
+        cx.report(Report::Output { proc, pid, channel, data });
     }
 }
 

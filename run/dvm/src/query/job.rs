@@ -155,6 +155,11 @@ impl Daemon {
         ];
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
         about.extend(view.verdict().map(|verdict| Info::new(names::VERDICT, verdict.word())));
+        about.extend(
+            view.verdict().and_then(|verdict| verdict.reason()).map(|why| Info::new(names::REASON, why)),
+        );
+        let culprit = view.verdict().and_then(|verdict| verdict.culprit());
+        about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
         let age = match view {
             View::Live(job, _) => now.since(job.since),
             View::Over(past) => {

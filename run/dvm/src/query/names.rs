@@ -13,7 +13,9 @@ pub const WAIT: &str = "phalanx.wait";
 pub const STATE: &str = "phalanx.state";
 /// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
-/// Milliseconds that a job runs, has run, or that something is waited for.
+/// What is to be said beside the verdict: why it did not start, the message of the abort, the node.
+pub const REASON: &str = "phalanx.reason";
+/// Milliseconds that a job or a process runs, has run, or that something is waited for.
 pub const AGE: &str = "phalanx.age";
 /// Milliseconds since a job has ended.
 pub const ENDED: &str = "phalanx.ended";

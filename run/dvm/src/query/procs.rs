@@ -1,6 +1,7 @@
 //! What is answered about the processes of a job: tables, one process, memory.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use phalanx_spec::{DataType, ProcState, Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
@@ -20,6 +21,8 @@ struct ProcView {
     pid: Option<u32>,
     status: Option<ExitStatus>,
     memory: Option<u64>,
+    /// How long after the job's start it has ended.
+    after: Option<Duration>,
 }
 
 impl Daemon {
@@ -50,6 +53,7 @@ impl Daemon {
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
             about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
             about.extend(proc.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
+            about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));
             if let Some(ExitStatus::Signal { number, .. }) = proc.status {
                 about.push(Info::new(names::SIGNAL, number));
             }
@@ -165,12 +169,13 @@ fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             pid: None,
             status: None,
             memory: None,
+            after: None,
         };
         match view {
             View::Over(past) => {
                 if let Some(end) = past.end.procs.get(rank as usize) {
                     proc.state = ended_state(end.status, end.killed_by_us, end.lost_connection);
-                    (proc.pid, proc.status) = (end.pid, end.status);
+                    (proc.pid, proc.status, proc.after) = (end.pid, end.status, Some(end.after));
                 }
             }
             View::Live(job, _) => match found.get(&rank) {

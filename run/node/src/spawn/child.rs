@@ -35,6 +35,8 @@ pub(super) struct Orders {
     pub(super) mask_bytes: usize,
     /// What becomes descriptors 0, 1 and 2. Above 2 themselves.
     pub(super) stdio: [c_int; 3],
+    /// Stays open under its own number; below 0: none.
+    pub(super) diag: c_int,
     /// Signals to set to their default, bit 0 being signal 1.
     pub(super) reset: u64,
     /// Soft and hard limit of open files.
@@ -188,6 +190,11 @@ unsafe fn prepare(orders: &Orders) -> (u64, u64) {
             if let Err(errno) = call(libc::SYS_dup3, [from as usize, to, 0, 0, 0]) {
                 return (PIPE, errno);
             }
+        }
+        if orders.diag >= 0
+            && let Err(errno) = call(libc::SYS_fcntl, [orders.diag as usize, libc::F_SETFD as usize, 0, 0, 0])
+        {
+            return (PIPE, errno);
         }
         if let Some(limits) = &orders.open_files {
             let _ = call(

@@ -57,6 +57,7 @@ pub(crate) struct Started {
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
+    pub(crate) diag: Option<OwnedFd>,
 }
 
 /// Processes that were started together.
@@ -125,10 +126,13 @@ impl Spawner {
             subject: find::shown(file.as_bytes()),
             errno: errno.raw_os_error(),
         };
-        let streams = Streams::new(start.stdin).map_err(|errno| failure(SpawnStep::Pipe, errno))?;
+        let streams =
+            Streams::new(start.stdin, start.diag).map_err(|errno| failure(SpawnStep::Pipe, errno))?;
 
         let argv = Strings::new(start.argv.iter().map(Text::as_bytes));
-        let envp = Strings::new(start.env.iter().chain([&self.marker]).map(Text::as_bytes));
+        let diag = streams.diag.as_ref().map(|pipe| pipe.1.as_raw_fd());
+        let variable = diag.map(|fd| Text::from(format!("{DIAG_VARIABLE}={fd}")));
+        let envp = Strings::new(start.env.iter().chain([&self.marker]).chain(&variable).map(Text::as_bytes));
         let cwd = start.cwd.as_ref().and_then(|cwd| CString::new(cwd.as_bytes()).ok());
         let mask = start.cpus.as_ref().map(bind::mask).unwrap_or_default();
         let orders = Box::new(Orders {
@@ -138,6 +142,7 @@ impl Spawner {
             cwd: cwd.as_ref().map_or(std::ptr::null(), |cwd| cwd.as_ptr()),
             mask: mask.as_ptr(),
             mask_bytes: mask.len(),
+            diag: diag.unwrap_or(-1),
             stdio: streams.theirs(self.null.as_fd()).map(|fd| fd.as_raw_fd()),
             reset,
             open_files: self.inherited.open_files(),
@@ -237,19 +242,25 @@ struct Streams {
     stdin: Option<(OwnedFd, OwnedFd)>,
     stdout: (OwnedFd, OwnedFd),
     stderr: (OwnedFd, OwnedFd),
+    diag: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Streams {
-    fn new(stdin: StdinPlan) -> Result<Streams, Errno> {
+    fn new(stdin: StdinPlan, diag: bool) -> Result<Streams, Errno> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC);
         let stdin = match stdin {
             StdinPlan::Null => None,
             StdinPlan::Pipe => Some(pipe()?),
         };
-        let streams = Streams { stdin, stdout: pipe()?, stderr: pipe()? };
+        let diag = if diag { Some(pipe()?) } else { None };
+        let streams = Streams { stdin, stdout: pipe()?, stderr: pipe()?, diag };
         // Only our ends: the flag belongs to one end of a pipe, and the child shall find its own as any program would.
-        let ours =
-            [Some(&streams.stdout.0), Some(&streams.stderr.0), streams.stdin.as_ref().map(|pipe| &pipe.1)];
+        let ours = [
+            Some(&streams.stdout.0),
+            Some(&streams.stderr.0),
+            streams.stdin.as_ref().map(|pipe| &pipe.1),
+            streams.diag.as_ref().map(|pipe| &pipe.0),
+        ];
         for fd in ours.into_iter().flatten() {
             rustix::io::ioctl_fionbio(fd, true)?;
         }
@@ -262,7 +273,8 @@ impl Streams {
     }
 
     fn ours(self, pid: Pid) -> Started {
-        Started { pid, stdin: self.stdin.map(|pipe| pipe.1), stdout: self.stdout.0, stderr: self.stderr.0 }
+        let (stdin, diag) = (self.stdin.map(|pipe| pipe.1), self.diag.map(|pipe| pipe.0));
+        Started { pid, stdin, stdout: self.stdout.0, stderr: self.stderr.0, diag }
     }
 }
 
@@ -276,4 +288,6 @@ fn signal_bit(signal: i32) -> u64 {
 
 /// How many processes are started before the loop looks at anything else. A batch takes some milliseconds at most.
 pub(crate) const BATCH: usize = 32;
+/// Says which descriptor is a process's stream for diagnostics.
+const DIAG_VARIABLE: &str = "PHALANX_STDDIAG_FD";
 const SPARE_STACKS: usize = 4;

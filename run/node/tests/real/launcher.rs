@@ -92,7 +92,7 @@ impl Decide for Script {
                 let cost = charge(data.len());
                 known.credit = known.credit.checked_sub(cost).expect("no more than the credit");
                 self.owed.push_back((proc.clone(), channel, data.len(), cost));
-                effects.push_back(Effect::Report(Report::Output { proc, channel, data: data.to_vec() }));
+                effects.push_back(Effect::Report(Report::Output { proc, pid: None, channel, data }));
             }
             Input::OutputClosed { proc, .. } => {
                 let known = self.procs.get_mut(&proc).expect("known");
@@ -113,7 +113,7 @@ impl Decide for Script {
                 }
             }
             Input::Stdin { nspace, data } => {
-                effects.push_back(Effect::Stdin { proc: ProcId::new(&nspace, Rank(0)), data: data.to_vec() });
+                effects.push_back(Effect::Stdin { proc: ProcId::new(&nspace, Rank(0)), data });
             }
             Input::StdinEnd { nspace } => {
                 effects.push_back(Effect::StdinEnd { proc: ProcId::new(&nspace, Rank(0)) });
@@ -176,6 +176,7 @@ impl Script {
                 env,
                 cwd: app.cwd.clone(),
                 cpus: self.cpus.clone(),
+                diag: false,
                 stdin: if with_input { StdinPlan::Pipe } else { StdinPlan::Null },
                 scratch: self.scratch.as_ref().map(|dir| format!("{dir}/{rank}").into()),
             })));
@@ -262,7 +263,14 @@ pub(crate) fn with_node_in<T>(
             address = Some(site.address);
             script
         };
-        let mut running = Running::start(inherited, session, |_| None, decide).expect("a node");
+        let mut running = Running::start(
+            inherited,
+            session,
+            &pmix::reach::Reach::Node.door().expect("loopback"),
+            |_| None,
+            decide,
+        )
+        .expect("a node");
         let result = program(&mut running, address.expect("an address")).await;
         running.handle.shutdown().await.expect("to be there");
         while running.reports.recv().await.is_some() {}
@@ -278,10 +286,10 @@ pub(crate) async fn run(running: &mut Running, job: JobRequest, stdin: StdinSour
     let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
     loop {
         match running.reports.recv().await.expect("the end of the job first") {
-            Report::Output { proc, channel, data } => {
+            Report::Output { proc, channel, data, .. } => {
                 let seen = seen.entry(proc.rank.0).or_default();
                 let stream = if channel == IofChannel::STDOUT { &mut seen.stdout } else { &mut seen.stderr };
-                stream.extend(data);
+                stream.extend_from_slice(&data);
             }
             Report::Ended(end) => {
                 for proc in end.procs {

@@ -5,9 +5,10 @@ use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Info, InfoList, Key, Kval, ProcId, Value};
 
 use super::super::Server;
-use super::super::job_data::{app_array, ranks, session_array};
+use super::super::job_data::{app_array, name_of, ranks, session_array};
 use super::super::peer::Asker;
 use super::super::registry::{Job, index};
+use super::super::resources::NodeName;
 use super::Look;
 
 impl Server {
@@ -28,10 +29,12 @@ impl Server {
             _ => Look::Never(Status::ERR_NOT_FOUND),
         };
         if info.is_set(keys::NODE_INFO) {
-            let node = self.node_meant(job, target.rank, info);
-            return Some(answer(
-                node.and_then(|node| self.node_array(job, node, &job.ranks_on(node).collect::<Vec<_>>())),
-            ));
+            let array = match self.node_meant(job, target.rank, info) {
+                Some(node) => self.complete_node(job, node),
+                // The job has nothing there, and the host may have described it.
+                None => NodeName::named(info).and_then(|node| self.resources.node_array(&node)),
+            };
+            return Some(answer(array));
         }
         if info.is_set(keys::APP_INFO) {
             let app = info.find(keys::APPNUM).and_then(Value::as_u32).or_else(|| {
@@ -62,15 +65,20 @@ impl Server {
             return Look::Found(vec![of_job(job, vec![kval])]);
         }
         let session = session_array(job);
-        let own_node = || {
-            let here = job.info.here?;
-            self.node_array(job, here, &job.ranks_on(here).collect::<Vec<_>>())
-        };
+        let own_node = || self.complete_node(job, job.info.here?);
         let arrays = std::iter::once(session).chain(std::iter::once_with(own_node).flatten());
         match arrays.into_iter().find(|array| holds(array, key)) {
             Some(array) => Look::Found(vec![of_job(job, vec![array])]),
             None => Look::Never(Status::ERR_NOT_FOUND),
         }
+    }
+
+    /// A node of the job with all that is known of it.
+    fn complete_node(&self, job: &Job, node: u32) -> Option<Kval> {
+        let mut array = self.node_array(job, node, &job.ranks_on(node).collect::<Vec<_>>())?;
+        let described = job.info.nodes.get(usize::try_from(node).ok()?)?;
+        self.resources.complete(&mut array, &name_of(described));
+        Some(array)
     }
 
     /// The node that was named by number or by name, else the one that the rank is on, else our own.

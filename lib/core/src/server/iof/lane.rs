@@ -40,6 +40,8 @@ struct Lane {
 #[derive(Debug)]
 enum Parcel {
     Piece(Piece),
+    /// What this call brought is held, and counts as delivered when all before it has left.
+    Held(CallId),
     /// The end of a pull, said behind what the pull brought.
     Farewell {
         to: Asker,
@@ -49,15 +51,15 @@ enum Parcel {
 }
 
 #[derive(Debug)]
-struct Piece {
-    pull: u64,
-    source: ProcId,
-    channel: IofChannel,
-    data: Blob,
-    info: Vec<Info>,
+pub(super) struct Piece {
+    pub(super) pull: u64,
+    pub(super) source: ProcId,
+    pub(super) channel: IofChannel,
+    pub(super) data: Blob,
+    pub(super) info: Vec<Info>,
     /// Bytes of this stream that were lost right before.
-    lost: u64,
-    delivery: Option<CallId>,
+    pub(super) lost: u64,
+    pub(super) delivery: Option<CallId>,
 }
 
 /// How a reader that may lose bytes loses them.
@@ -102,25 +104,43 @@ impl Server {
         let reached = waiting <= readers.len();
         self.streams.lanes.deliveries.insert(id, Delivery { waiting, reached });
         for pull in readers {
-            let Some(pulled) = self.streams.pulls.get_mut(&pull) else { continue };
-            let conn = pulled.conn;
-            let lane = self.streams.lanes.by_conn.entry(conn).or_default();
-            let piece = Piece {
-                pull,
-                source: source.clone(),
-                channel,
-                data: data.clone(),
-                info: info.to_vec(),
-                lost: 0,
-                delivery: pulled.drops.is_none().then_some(id),
-            };
-            match &mut pulled.drops {
-                None => lane.queue.push_back(Parcel::Piece(piece)),
-                Some(drops) => lane.push_or_drop(drops, piece),
+            if self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.dress.is_some()) {
+                self.hand_to_dress(cx, (id, pull), (source, channel), data, info);
+                continue;
             }
-            self.pump(cx, conn);
+            let (source, data, info) = (source.clone(), data.clone(), info.to_vec());
+            self.enter_piece(cx, Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) });
         }
         self.delivered(cx, id, false);
+    }
+
+    /// Queues a piece for its reader, or drops it, or others in its stead.
+    pub(super) fn enter_piece(&mut self, cx: &mut Cx<'_>, mut piece: Piece) {
+        let Some(pulled) = self.streams.pulls.get_mut(&piece.pull) else { return };
+        let conn = pulled.conn;
+        let lane = self.streams.lanes.by_conn.entry(conn).or_default();
+        match &mut pulled.drops {
+            None => lane.queue.push_back(Parcel::Piece(piece)),
+            Some(drops) => {
+                piece.delivery = None;
+                lane.push_or_drop(drops, piece);
+            }
+        }
+        self.pump(cx, conn);
+    }
+
+    /// Pieces that come of one call, which is delivered when all of them are; without any, when what is before them is.
+    pub(super) fn enter_ready(&mut self, cx: &mut Cx<'_>, id: CallId, pull: u64, pieces: Vec<Piece>) {
+        let Some(pulled) = self.streams.pulls.get(&pull) else { return self.delivered(cx, id, false) };
+        let (conn, waits) = (pulled.conn, pulled.drops.is_none());
+        if waits && let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) {
+            delivery.waiting += pieces.len();
+        }
+        pieces.into_iter().for_each(|piece| self.enter_piece(cx, piece));
+        if waits {
+            self.streams.lanes.by_conn.entry(conn).or_default().queue.push_back(Parcel::Held(id));
+            self.pump(cx, conn);
+        }
     }
 
     /// Answers the end of a pull behind what is on its way for it.
@@ -138,6 +158,10 @@ impl Server {
             let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) else { return };
             let piece = match lane.queue.pop_front() {
                 Some(Parcel::Piece(piece)) => piece,
+                Some(Parcel::Held(id)) => {
+                    self.delivered(cx, id, true);
+                    continue;
+                }
                 Some(Parcel::Farewell { to, pull, status }) => {
                     self.streams.pulls.remove(&pull);
                     self.answer(cx, &to, status);
@@ -188,6 +212,7 @@ impl Server {
         let Some(lane) = self.streams.lanes.by_conn.remove(&conn) else { return };
         let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
             Parcel::Piece(piece) => piece.delivery,
+            Parcel::Held(id) => Some(id),
             Parcel::Farewell { .. } => None,
         });
         let waiting: Vec<CallId> = lane.flying.into_iter().map(|(_, id)| id).chain(queued).collect();
@@ -232,7 +257,7 @@ impl Lane {
             return;
         }
         *waiting += cost(bytes);
-        piece.lost = drops.lost.remove(&stream).unwrap_or(0);
+        piece.lost += drops.lost.remove(&stream).unwrap_or(0);
         self.queue.push_back(Parcel::Piece(piece));
     }
 

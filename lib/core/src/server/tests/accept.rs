@@ -1,14 +1,14 @@
 use std::time::Duration;
 
-use phalanx_spec::Status;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::codec::{Dialect, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::encode_frame;
-use phalanx_wire::hello::{Answer, Flavor, ToolWelcome};
-use phalanx_wire::{Blob, ProcId};
+use phalanx_wire::hello::{Answer, Flavor, SECRET, ToolWelcome};
+use phalanx_wire::{Blob, Info, ProcId};
 
-use super::world::{UID, World, hello, proc, v41};
+use super::world::{UID, World, hello, ns, proc, v41};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
@@ -39,6 +39,36 @@ fn the_user_is_the_kernels_word_and_never_the_messages() {
     let unknown = world.open(None);
     assert!(world.closed.contains(&unknown), "nobody is let in whom the kernel cannot name");
     world.connect(0);
+}
+
+#[test]
+fn whom_the_kernel_does_not_know_must_show_the_secret_and_be_a_tool() {
+    let mut world = World::new();
+    world.server.config.remote_secret = Some("open sesame".into());
+    let tool = |secret: Option<&str>| {
+        let mut hello = hello(&proc("visitor", 0));
+        hello.flavor = Flavor::NamedTool;
+        hello.info = secret.into_iter().map(|secret| Info::new(SECRET, secret)).collect();
+        hello
+    };
+    for wrong in [None, Some(""), Some("open sesam"), Some("open sesamE")] {
+        let conn = world.open(None);
+        world.bytes(conn, &tool(wrong).encode());
+        assert!(world.closed.contains(&conn), "{wrong:?}");
+    }
+    let mut client = tool(Some("open sesame"));
+    client.flavor = Flavor::Client;
+    let conn = world.open(None);
+    world.bytes(conn, &client.encode());
+    assert!(world.closed.contains(&conn), "clients are always here");
+    let conn = world.open(None);
+    world.bytes(conn, &tool(Some("open sesame")).encode());
+    assert!(!world.closed.contains(&conn));
+    // The host hears of the owner, and not of the secret.
+    let (_, op) = world.take_upcall();
+    let claims = Some(proc("visitor", 0));
+    let HostOp::ToolConnected { uid, claims: claimed, info, .. } = op else { panic!("{op:?}") };
+    assert_eq!((uid, claimed, info), (UID, claims, Vec::new()));
 }
 
 #[test]
@@ -222,4 +252,33 @@ fn a_connection_that_closes_while_it_shakes_hands_is_forgotten() {
     world.obliging = true;
     let again = world.connect(0);
     assert_eq!(world.client(again).dialect, Dialect { release: Release::new(4, 2, 2), ..v41() });
+}
+
+#[test]
+fn a_host_that_does_not_decide_costs_the_client_its_connection_alone() {
+    let mut world = World::with_job(1, 2);
+    world.obliging = false;
+    let conn = world.open_as(UID);
+    world.bytes(conn, &hello(&proc("job", 0)).encode());
+    let (id, _) = world.take_upcall();
+    world.advance(Duration::from_secs(29));
+    assert!(!world.closed.contains(&conn));
+    world.advance(Duration::from_secs(2));
+    assert!(world.closed.contains(&conn));
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    world.obliging = true;
+    world.connect(0);
+    world.connect(1);
+}
+
+#[test]
+fn all_processes_of_a_job_can_end_in_one_call() {
+    let mut world = World::with_job(1, 2);
+    let conns = [world.connect(0), world.connect(1)];
+    let all = ProcId::new(&ns("job"), Rank::WILDCARD);
+    assert_eq!(world.call(ServerCall::DeregisterClient(all)), ServerReturn::Done(Status::SUCCESS));
+    assert!(conns.iter().all(|conn| world.closed.contains(conn)));
+    let unknown = ProcId::new(&ns("unknown"), Rank::WILDCARD);
+    let status = ServerReturn::Done(Status::ERR_NOT_FOUND);
+    assert_eq!(world.call(ServerCall::DeregisterClient(unknown)), status);
 }

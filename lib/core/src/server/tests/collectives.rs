@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
@@ -17,6 +17,18 @@ fn all() -> Vec<ProcId> {
 
 fn everybody(world: &mut World, n: u32) -> Vec<ConnId> {
     (0..n).map(|rank| world.connect(rank)).collect()
+}
+
+/// The group `g` of all ranks, of whom the host says that they are these members.
+fn formed_group(world: &mut World, n: u32, members: Vec<ProcId>) -> Vec<ConnId> {
+    let ranks = everybody(world, n);
+    let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
+    for conn in &ranks {
+        world.send(*conn, &construct);
+    }
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
+    ranks
 }
 
 fn collect() -> Vec<Info> {
@@ -318,14 +330,7 @@ fn groups_of_one_set_but_different_names_do_not_meet() {
 #[test]
 fn one_who_leaves_a_group_is_announced_to_the_rest() {
     let mut world = World::with_job(1, 2);
-    let ranks = everybody(&mut world, 2);
-    let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
-    for conn in &ranks {
-        world.send(*conn, &construct);
-    }
-    let (id, _) = world.take_upcall();
-    let members = vec![proc("job", 0), proc("job", 1)];
-    world.answer(id, HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
+    let ranks = formed_group(&mut world, 2, vec![proc("job", 0), proc("job", 1)]);
     let registration =
         phalanx_wire::cmd::event::RegisterEvents { codes: vec![Status::GROUP_LEFT], info: Vec::new() };
     world.ask_status(ranks[0], &Request::RegisterEvents(registration));
@@ -334,6 +339,38 @@ fn one_who_leaves_a_group_is_announced_to_the_rest() {
     let event = &world.client(ranks[0]).events[0];
     assert_eq!((event.code, &event.source), (Status::GROUP_LEFT, &proc("job", 1)));
     assert_eq!(world.ask_status(ranks[1], &leave), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn one_of_a_whole_job_that_leaves_its_group_leaves_the_others_in() {
+    let mut world = World::with_job(1, 3);
+    let ranks = formed_group(&mut world, 3, all());
+    let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::SUCCESS);
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::ERR_NOT_FOUND);
+    // 4.2 names the group alone: who is left ends it.
+    let destruct = Destruct { id: "g".into(), procs: Vec::new(), info: Vec::new() };
+    for conn in [ranks[0], ranks[2]] {
+        world.send(conn, &Request::GroupDestruct(destruct.clone()));
+    }
+    let (_, op) = world.take_upcall();
+    let HostOp::GroupDestruct { procs, .. } = op else { panic!("{op:?}") };
+    assert_eq!(procs, [proc("job", 0), proc("job", 2)]);
+}
+
+#[test]
+fn one_who_leaves_by_an_event_alone_has_left() {
+    let mut world = World::with_job(1, 2);
+    let ranks = formed_group(&mut world, 2, all());
+    let left = phalanx_wire::cmd::event::Notify {
+        code: Status::GROUP_LEFT,
+        range: Range::LOCAL,
+        info: vec![Info::new(keys::GROUP_ID, "g")],
+    };
+    assert_eq!(world.ask_status(ranks[1], &Request::Notify(left)), Status::SUCCESS);
+    let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::ERR_NOT_FOUND);
+    assert_eq!(world.ask_status(ranks[0], &leave), Status::SUCCESS);
 }
 
 #[test]

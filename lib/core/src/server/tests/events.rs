@@ -206,6 +206,21 @@ fn recent_events_are_told_to_those_who_register_later_behind_their_answer() {
 }
 
 #[test]
+fn a_process_that_comes_back_is_told_only_what_it_missed() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    world.ask_status(a, &notify(Range::NAMESPACE, Vec::new()));
+    assert_eq!(heard(&world, b), 1);
+    world.ask_status(b, &Request::Finalize);
+    world.close(b);
+    world.ask_status(a, &notify(Range::NAMESPACE, Vec::new()));
+    let b = world.connect(1);
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, b), 1, "the second event, not the first");
+}
+
+#[test]
 fn what_is_kept_for_later_is_bounded() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));

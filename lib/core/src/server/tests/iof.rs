@@ -1,15 +1,17 @@
 //! Pulled output: to whom it goes, when the host may send more, and what is lost where losing is allowed.
 
+use std::time::Duration;
+
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::cmd::iof::{DROPPED, Deregister, Output, Pull, PullReply, Push};
+use phalanx_wire::cmd::iof::{DRESSED, DROPPED, Deregister, Output, Pull, PullReply, Push};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::frame::TAG_IOF;
 use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
-use super::world::{World, proc, v41};
+use super::world::{World, config, proc, v41};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CallId, ConnId, Input};
-use crate::server::{OutputTo, ServerCall, ServerReturn};
+use crate::server::{OutputTo, ServerCall, ServerConfig, ServerReturn};
 
 fn pull_of(sources: Vec<ProcId>, directives: Vec<Info>, handle: u64) -> Request {
     Request::IofPull(Pull { sources, directives, channels: IofChannel::STDOUT, handle })
@@ -194,6 +196,104 @@ fn who_may_lose_bytes_keeps_nobody_waiting_and_learns_what_was_lost() {
         };
         assert_eq!(got, expected, "oldest: {oldest}");
     }
+}
+
+fn text(outputs: &[Output]) -> Vec<String> {
+    outputs.iter().map(|output| String::from_utf8_lossy(output.data.as_bytes()).into_owned()).collect()
+}
+
+#[test]
+fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let handle = accepted(&mut world, a, &pull_of(vec![proc("child", 0)], vec![tag()], 1));
+    let _plain: PullReply = world.ask(b, &pull(2));
+    let (id, early) = world.try_call(to_all(b"one\ntw"));
+    assert_eq!(early, None);
+    drained(&mut world, a);
+    drained(&mut world, b);
+    assert!(is_done(&mut world, id));
+    assert_eq!(text(&received(&world, a)), ["[child,0]<stdout>: one\n"]);
+    assert_eq!(text(&received(&world, b)), ["one\ntw"], "who asks for nothing gets it as it came");
+
+    // What is held for a moment keeps nobody waiting, and leaves when it has been quiet.
+    world.advance(Duration::from_secs(1));
+    drained(&mut world, a);
+    assert_eq!(text(&received(&world, a))[1..], ["[child,0]<stdout>: tw"]);
+    let (id, early) = world.try_call(to_all(b"o\nend"));
+    assert_eq!(early, None);
+    drained(&mut world, a);
+    drained(&mut world, b);
+    assert!(is_done(&mut world, id));
+
+    // The end of the pull lets go of the rest, before it is answered.
+    let end = world.send(a, &stop(handle));
+    drained(&mut world, a);
+    assert_eq!(world.status(a, end), Status::SUCCESS);
+    assert_eq!(text(&received(&world, a))[2..], ["o\n", "[child,0]<stdout>: end"]);
+}
+
+#[test]
+fn what_is_held_for_a_reader_that_does_not_read_is_bounded() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], vec![tag()], 1));
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        let (id, early) = world.try_call(to_all(&[b'x'; 50_000]));
+        open.extend(early.is_none().then_some(id));
+        // It becomes a prompt, and is queued without anybody's having waited for it.
+        world.advance(Duration::from_secs(1));
+    }
+    let waiting = open.iter().filter(|id| !world.returns.contains_key(id)).count();
+    assert!(waiting >= 15, "only {waiting} of 20 pieces wait for the reader");
+    for _ in 0..20 {
+        drained(&mut world, a);
+    }
+    assert!(open.into_iter().all(|id| is_done(&mut world, id)));
+    let bytes: usize = received(&world, a).iter().map(|output| output.data.len()).sum();
+    assert_eq!(bytes, 20 * 50_000 + "[child,0]<stdout>: ".len());
+}
+
+#[test]
+fn the_form_of_the_server_is_changed_by_that_of_the_job_and_that_by_the_reader() {
+    let defaults = vec![tag(), Info::new(keys::IOF_BUFFERING_SIZE, 1_000u32)];
+    let mut world = World::configured(ServerConfig { output: defaults, ..config() });
+    let a = world.connect(0);
+    let own = vec![Info::new(keys::IOF_BUFFERING_SIZE, 0u32)];
+    let sent = world.send(a, &pull_of(vec![proc("child", 0)], own, 1));
+    let (id, _) = world.take_upcall();
+    let of_job = vec![Info::new(keys::IOF_TAG_OUTPUT, false), Info::new(keys::IOF_RANK_OUTPUT, true)];
+    world.answer(id, HostReply::Infos(Status::SUCCESS, of_job));
+    let PullReply { status, .. } = world.reply(a, sent);
+    assert_eq!(status, Status::SUCCESS);
+    world.try_call(to_all(b"line\n"));
+    assert_eq!(text(&received(&world, a)), ["0: line\n"]);
+
+    // Whoever does it itself is not helped.
+    let itself = vec![tag(), Info::new(DRESSED, true), Info::new(keys::IOF_COPY, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], itself, 2));
+    drained(&mut world, a);
+    world.try_call(to_all(b"piece"));
+    let plain: Vec<Output> = received(&world, a).into_iter().filter(|output| output.handle == 2).collect();
+    assert_eq!(text(&plain), ["piece"]);
+}
+
+#[test]
+fn the_end_of_a_stream_comes_behind_what_was_held_of_it() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let directives = vec![Info::new(keys::IOF_BUFFERING_SIZE, 100u32)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], directives, 1));
+    assert_eq!(world.call(to_all(b"few")), DONE, "nobody waits for what is collected");
+    let (id, _) = world.try_call(to_all(b""));
+    drained(&mut world, a);
+    assert!(is_done(&mut world, id));
+    assert_eq!(text(&received(&world, a)), ["few", ""]);
+}
+
+fn tag() -> Info {
+    Info::new(keys::IOF_TAG_OUTPUT, true)
 }
 
 #[test]

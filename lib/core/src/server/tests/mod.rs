@@ -8,5 +8,6 @@ mod gets;
 mod hostile;
 mod iof;
 mod jobs;
+mod resources;
 mod upcalls;
 mod world;

@@ -1,6 +1,6 @@
-use phalanx_spec::{AllocDirective, DataType, Persistence, Range, Status, keys};
+use phalanx_spec::{AllocDirective, DataType, Persistence, Range, ResourceBlockDirective, Status, keys};
 use phalanx_wire::cmd::abort::Abort;
-use phalanx_wire::cmd::allocate::Allocate;
+use phalanx_wire::cmd::allocate::{Allocate, ResourceBlock};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::{self, GetCredential, ValidateCredential};
 use phalanx_wire::cmd::job_data::JobData;
@@ -143,6 +143,22 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
     assert_eq!(directives[0], Info::new(keys::LOG_TIMESTAMP, Value::Time(42)));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
+
+    let request = ResourceBlock {
+        directive: ResourceBlockDirective::DEFINE.0,
+        block: Some("mine".into()),
+        units: Vec::new(),
+        info: Vec::new(),
+    };
+    let tag = world.send(a, &Request::ResourceBlock(request.clone()));
+    let (id, op) = world.take_upcall();
+    let HostOp::ResourceBlock { directive, block, info, .. } = op else { panic!("{op:?}") };
+    assert_eq!((directive, &*block), (ResourceBlockDirective::DEFINE, "mine"));
+    assert_eq!(info, identity());
+    world.answer(id, HostReply::Done(Status::ERR_EXISTS));
+    assert_eq!(world.status(a, tag), Status::ERR_EXISTS);
+    let nameless = Request::ResourceBlock(ResourceBlock { block: None, ..request });
+    assert_eq!(world.ask_status(a, &nameless), Status::ERR_BAD_PARAM);
 
     let abort = Abort { status: Status(5), message: Some("went wrong".into()), procs: Vec::new() };
     let tag = world.send(a, &Request::Abort(abort));

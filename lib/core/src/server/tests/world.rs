@@ -88,7 +88,10 @@ pub(super) fn config() -> ServerConfig {
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
         tool_support: true,
+        remote_secret: None,
         modex: ModexForm::Compact,
+        clock: Duration::ZERO,
+        output: Vec::new(),
         seed: [7; 32],
     }
 }
@@ -155,8 +158,19 @@ pub(super) fn fence(procs: Vec<ProcId>, info: Vec<Info>) -> Request {
 
 impl World {
     pub(super) fn new() -> World {
+        World::of(config())
+    }
+
+    /// A world with one job, and a server of one's own choice.
+    pub(super) fn configured(config: ServerConfig) -> World {
+        let mut world = World::of(config);
+        world.register(job("job", 1, 1));
+        world
+    }
+
+    fn of(config: ServerConfig) -> World {
         World {
-            server: Server::new(config()),
+            server: Server::new(config),
             now: Time(0),
             out: Outbox::default(),
             clients: BTreeMap::new(),

@@ -9,10 +9,11 @@ fn notice(dir: &Path, address: &str) -> Notice {
         uri: ServerUri::parse(&format!("srv-1.0;tcp4://{address}")).unwrap(),
         version: "5.0.11".into(),
         hostname: "host".into(),
+        secret: None,
         mode: Mode::default(),
         system_dir: Some(dir.to_owned()),
         server_dir: Some(dir.to_owned()),
-        file: Some(dir.join("extra")),
+        files: vec![dir.join("extra")],
     }
 }
 
@@ -119,7 +120,7 @@ fn what_has_taken_a_files_place_is_not_removed() {
 fn of_servers_that_share_a_directory_the_first_has_the_common_name() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("pmix.host.tool"), of_pid(std::process::id(), "127.0.0.1:9")).unwrap();
-    let notice = Notice { system_dir: None, file: None, ..notice(dir.path(), "127.0.0.1:7") };
+    let notice = Notice { system_dir: None, files: Vec::new(), ..notice(dir.path(), "127.0.0.1:7") };
     let made = Announcement::make(&notice).unwrap();
     assert_eq!(made.files().count(), 2);
     assert_eq!(read(&dir.path().join("pmix.host.tool")).unwrap().uri.server.nspace.as_str(), "old");

@@ -1,27 +1,41 @@
 //! `px run`: starts a node in this process, asks it for the job, and is the user's side of it until the job has ended.
 
+mod far;
 mod foreign;
 mod plan;
+mod side;
 mod status;
-mod user;
-
-use std::path::PathBuf;
+pub(crate) mod user;
 
 use phalanx_dvm::Limits;
 use phalanx_dvm::hosts::Slots;
 use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
 
+use std::rc::Rc;
+
 use crate::args::split::RunLine;
+use crate::background;
+use crate::detached::Keep;
 use crate::failure::Failure;
 use crate::render::hint;
 use crate::resolve::{self, Here, Run, Voice};
+use side::{Hand, News};
 use user::User;
 
 /// Runs a job, or shows what would be run. The result is px's exit code.
 pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
+    if background::is_here() {
+        background::enter()?;
+    }
     let inherited = Inherited::take()?;
     let here = Here::find()?;
     let run = resolve::run(line, &here)?;
+    if run.detach && !run.dry_run && !background::is_here() {
+        return match background::start(std::env::args_os().skip(1))? {
+            Ok(line) => super::print(line.as_bytes()),
+            Err(code) => Ok(code),
+        };
+    }
     if !run.voice.quiet {
         run.notes.iter().for_each(|note| hint::say(&hint::note(note, run.voice.json)));
     }
@@ -33,8 +47,20 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         hint::say(&hint::note(&remark, run.voice.json));
     }
     start_log(run.voice);
-    let session = Session::begin(&SessionOptions::default())?;
-    block_on(job(&run, inherited, session))?
+    let keep = if run.detach { Some(Keep::open(&run)?) } else { None };
+    let mut keep = keep.map(Rc::new);
+    let code = match &run.far {
+        Some((server, directives)) => block_on(far::job(&run, server, directives, keep.clone())),
+        None => {
+            let session = Session::begin(&SessionOptions::default())?;
+            block_on(job(&run, inherited, session, keep.clone()))
+        }
+    };
+    let code = code.map_err(Failure::from).and_then(|code| code);
+    if let Some(keep) = keep.take().and_then(Rc::into_inner) {
+        keep.finish(&code, run.voice.json);
+    }
+    code
 }
 
 /// What the runtime says of itself, for those who ask twice.
@@ -48,7 +74,12 @@ fn start_log(voice: Voice) {
 }
 
 /// One node, one job, and the end of both.
-async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Failure> {
+async fn job(
+    run: &Run,
+    inherited: Inherited,
+    session: Session,
+    keep: Option<Rc<Keep>>,
+) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let note = session.note().map(str::to_owned);
     let defaults = Limits::default();
@@ -58,7 +89,9 @@ async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Fa
         machine: Machine::read()?,
         slots: Slots::Unstated,
         max_slots: None,
-        rendezvous_file: RENDEZVOUS_FILE.iter().find_map(std::env::var_os).map(PathBuf::from),
+        reach: run.serve.reach,
+        rendezvous_files: run.serve.files.clone(),
+        system_dir: None,
         env: run.request.env.clone(),
         limits: Limits { kill_grace: run.kill_after.unwrap_or(defaults.kill_grace), ..defaults },
     })?;
@@ -66,9 +99,9 @@ async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Fa
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
-    let mut user = User::new(run, handle.clone());
+    let mut user = User::new(run, Hand::Node(handle.clone()), keep);
     note.iter().for_each(|note| user.note(note));
-    let end = user.follow(&mut running.reports, &mut signals).await;
+    let end = user.follow(&mut News::Node(&mut running.reports), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
 
     // Whatever is left of the job is to be gone when px is.
@@ -78,7 +111,3 @@ async fn job(run: &Run, inherited: Inherited, session: Session) -> Result<u8, Fa
     running.finish().await?;
     code
 }
-
-/// Whoever starts px as the launcher of others says with this where it waits for px's address: as the standard names the
-/// variable, and as OpenPMIx does.
-const RENDEZVOUS_FILE: [&str; 2] = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];

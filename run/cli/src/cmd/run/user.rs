@@ -4,25 +4,33 @@
 //! their output.
 
 use std::io::ErrorKind;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
+use phalanx_core::output::{Channel, Stream};
 use phalanx_dvm::map::{NodeResources, Placement};
 use phalanx_dvm::{Control, JobEnd, Placed, Report};
-use phalanx_node::{Handle, Reports, SignalEvent, Signals, stop_self};
-use phalanx_spec::IofChannel;
+use phalanx_node::{SignalEvent, Signals, stop_self};
 use phalanx_wire::Nspace;
 
 use crate::cmd::run::plan;
+use crate::cmd::run::side::{Hand, News};
 use crate::cmd::run::status::Status;
+use crate::detached::Keep;
 use crate::failure::{EXIT_FAILURE, Failure};
-use crate::output::{Channel, Output, Stream};
+use crate::keepalive::Keepalive;
+use crate::output::Output;
 use crate::render::{ending, hint, words};
 use crate::resolve::Run;
 
 /// The user's side of one job.
 pub(crate) struct User<'a> {
     run: &'a Run,
-    handle: Handle,
+    hand: Hand,
+    /// Where the output is kept, if the terminal does not wait for it.
+    keep: Option<Rc<Keep>>,
+    keepalive: Keepalive,
     output: Output,
     status: Status,
     nspace: Option<Nspace>,
@@ -37,14 +45,16 @@ pub(crate) struct User<'a> {
 }
 
 impl<'a> User<'a> {
-    pub(crate) fn new(run: &'a Run, handle: Handle) -> User<'a> {
+    pub(crate) fn new(run: &'a Run, hand: Hand, keep: Option<Rc<Keep>>) -> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
         let output = Output::new(run.output.clone(), ranks);
         let status = Status::new(output.has_person() && !voice.quiet && !voice.json);
         User {
             run,
-            handle,
+            hand,
+            keep,
+            keepalive: Keepalive::of_environment(),
             output,
             status,
             nspace: None,
@@ -58,7 +68,7 @@ impl<'a> User<'a> {
     /// Until the job has ended, or the node is gone.
     pub(crate) async fn follow(
         &mut self,
-        reports: &mut Reports,
+        reports: &mut News<'_>,
         signals: &mut Signals,
     ) -> Result<JobEnd, Failure> {
         loop {
@@ -67,6 +77,7 @@ impl<'a> User<'a> {
             tokio::select! {
                 biased;
                 signal = signals.next() => self.on_signal(signal).await,
+                () = self.keepalive.lost() => self.end_job(SIGTERM).await,
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
@@ -78,7 +89,7 @@ impl<'a> User<'a> {
                             self.control(action).await;
                         }
                     }
-                    None => return Err(Failure::new("the node stopped before the job had ended")),
+                    None => return Err(Failure::new(reports.loss())),
                 },
                 () = sleep_until(deadline) => {
                     let now = Instant::now();
@@ -91,39 +102,63 @@ impl<'a> User<'a> {
 
     fn on_report(&mut self, report: Report) -> Result<Option<JobEnd>, Failure> {
         let now = Instant::now();
+        self.let_go(&report);
         match report {
             Report::Refused { error, .. } => return Err(refused(&error)),
             Report::Accepted { nspace, placed, .. } => self.on_accepted(nspace, &placed),
             Report::Progress { phase, done, of, .. } => {
                 self.status.progress(now, phase, done, of, &mut self.output);
             }
-            Report::Output { proc, channel, data } => {
+            Report::Output { proc, pid, channel, data } => {
                 self.status.make_way(now, &mut self.output);
-                self.output.data(now, &Stream { proc, channel: which(channel) }, &data);
+                self.output.data(now, (&Stream { proc, channel: Channel::of(channel) }, pid), &data);
                 self.file_trouble();
             }
             Report::OutputEnd { proc, channel } => {
-                self.output.end(now, &Stream { proc, channel: which(channel) });
+                self.output.end(now, &Stream { proc, channel: Channel::of(channel) });
                 self.file_trouble();
             }
             Report::Logged { proc, channel, text } => {
                 self.status.make_way(now, &mut self.output);
-                self.output.aside(now, &Stream { proc, channel: which(channel) }, &text);
+                self.output.aside(now, &Stream { proc, channel: Channel::of(channel) }, &text);
                 self.file_trouble();
             }
             Report::Note { text, .. } => self.note(&text),
-            // Jobs that processes or tools have started come and go.
+            Report::Spawned { nspace, placed, info, elsewhere } => {
+                let hosts = hosts(&placed);
+                if let Err(failure) = self.output.add_job(&nspace, hosts, &info, elsewhere) {
+                    self.say(&hint::failure(&failure, self.run.voice.json));
+                }
+            }
             Report::Ended(end) if self.nspace.as_ref() == Some(&end.nspace) => return Ok(Some(*end)),
-            Report::Ended(_) => {}
+            Report::Ended(end) => {
+                self.output.forget_job(&end.nspace);
+                self.file_trouble();
+            }
         }
         Ok(None)
     }
 
+    /// The job runs: the terminal need not wait any longer.
+    fn let_go(&mut self, report: &Report) {
+        let Some(keep) = &self.keep else { return };
+        let (runs, name) = match report {
+            Report::Progress { phase: "starting", done, of, .. } => (done == of, self.nspace.as_ref()),
+            Report::Output { .. } | Report::OutputEnd { .. } => (true, self.nspace.as_ref()),
+            Report::Accepted { nspace, .. } => (matches!(self.hand, Hand::Server(_)), Some(nspace)),
+            _ => return,
+        };
+        if let (true, Some(nspace)) = (runs, name)
+            && let Err(error) = keep.let_go(nspace, self.run.voice.json)
+        {
+            self.trouble = true;
+            self.say(&hint::failure(&error, self.run.voice.json));
+        }
+    }
+
     fn on_accepted(&mut self, nspace: Nspace, placed: &Placed) {
         let Run { voice, display, request, .. } = self.run;
-        let node = |placement: &Placement| placed.nodes.get(placement.node as usize);
-        let host = |placement| node(placement).map_or("", |node: &NodeResources| &node.name).into();
-        self.output.set_job(&nspace, placed.map.procs.iter().map(host).collect());
+        self.output.set_job(&nspace, hosts(placed));
         if voice.verbose > 0 && !voice.json {
             let (ranks, nodes) = (placed.map.procs.len(), placed.map.nodes.len());
             self.note(&format!(
@@ -167,7 +202,7 @@ impl<'a> User<'a> {
             SignalEvent::Suspend => {
                 self.control(Control::Suspend).await;
                 // Its answer comes after the ranks have been stopped: requests are carried out in order.
-                let _ = self.handle.explain().await;
+                self.hand.settle().await;
                 if let Err(error) = stop_self() {
                     self.note(&format!("cannot stop: {error}"));
                 }
@@ -193,8 +228,7 @@ impl<'a> User<'a> {
 
     async fn control(&mut self, action: Control) {
         match &self.nspace {
-            // A node that is gone has no job.
-            Some(nspace) => drop(self.handle.control(nspace, action).await),
+            Some(nspace) => self.hand.control(nspace, action).await,
             None => self.postponed = Some(action),
         }
     }
@@ -288,8 +322,11 @@ fn is_wish_to_end(signal: SignalEvent) -> bool {
     matches!(signal, Interrupt | Terminate | Hangup | Quit)
 }
 
-fn which(channel: IofChannel) -> Channel {
-    if channel == IofChannel::STDOUT { Channel::Stdout } else { Channel::Stderr }
+/// Where each rank runs.
+pub(crate) fn hosts(placed: &Placed) -> Vec<Arc<str>> {
+    let node = |placement: &Placement| placed.nodes.get(placement.node as usize);
+    let host = |placement| node(placement).map_or("", |node: &NodeResources| &node.name).into();
+    placed.map.procs.iter().map(host).collect()
 }
 
 /// The node's text may end in lines of hints.

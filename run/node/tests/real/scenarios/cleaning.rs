@@ -49,7 +49,7 @@ fn launcher_that_waits() {
         let mut output = Vec::new();
         loop {
             if let Report::Output { data, .. } = node.reports.recv().await.unwrap() {
-                output.extend(data);
+                output.extend_from_slice(&data);
                 if output.iter().filter(|b| **b == b'\n').count() == 8 {
                     break;
                 }
@@ -211,6 +211,8 @@ fn the_next_launcher_finishes_what_is_left() {
     kill_process(warden, Signal::KILL).unwrap();
     kill_process(waiting.pid(), Signal::KILL).unwrap();
     waiting.child.wait().unwrap();
+    // The lock is the warden's, too, and whoever was killed may need a moment to die. A launcher looks for leftovers once.
+    until(|| is_gone(warden.as_raw_pid()));
     // Those that were not the launcher's own children are still there.
     assert!(waiting.dir.join("a file").exists() && waiting.pids.iter().any(|pid| !is_gone(*pid)));
 
@@ -252,7 +254,14 @@ fn a_node_that_fails_leaves_nothing() {
     let dir = session.dir().to_owned();
     let script = Script { fails_at_control: true, ..Script::default() };
     phalanx_node::block_on(async {
-        let mut node = phalanx_node::Running::start(inherited, session, |_| None, |_| script).unwrap();
+        let mut node = phalanx_node::Running::start(
+            inherited,
+            session,
+            &pmix::reach::Reach::Node.door().expect("loopback"),
+            |_| None,
+            |_| script,
+        )
+        .unwrap();
         node.handle.submit(shell(2, "echo $$; exec sleep 1000"), StdinSource::Empty).await.unwrap();
         let mut pids: Vec<i32> = Vec::new();
         while pids.len() < 2 {

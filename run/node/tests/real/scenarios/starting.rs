@@ -162,7 +162,7 @@ fn signals_reach_the_whole_group() {
         loop {
             match node.reports.recv().await.unwrap() {
                 Report::Output { proc, data, .. } => {
-                    assert_eq!(data, b"ready\n");
+                    assert_eq!(&*data, b"ready\n");
                     ready += 1;
                     if ready == 4 {
                         let signal = Control::Signal(libc::SIGUSR1);

@@ -123,7 +123,7 @@ fn input_from_our_own_stdin() {
         loop {
             match node.reports.recv().await.unwrap() {
                 Report::Output { data, .. } => {
-                    output.extend(data);
+                    output.extend_from_slice(&data);
                     if output.ends_with(b"got one\n") {
                         writer.as_mut().unwrap().write_all(b"two\n").unwrap();
                     } else if output.ends_with(b"two\n") {

@@ -1,24 +1,26 @@
 //! What a line of a rank looks like: as text with tags, as a JSON object, as an XML element.
 
 use std::io::Write;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use crate::output::plan::{Form, OutputPlan, Tag};
-use crate::output::{Channel, Source};
+use super::Source;
+use super::style::{Form, Style, Tag};
+use crate::calendar::date;
 
-/// Appends `bytes`, which are lines, pieces of lines or (raw) chunks of `source`. `starts`: they begin a line.
-pub(crate) fn append(
+/// Appends `bytes`, which are lines, pieces of lines or (raw) chunks of `source`. `starts`: they begin a line. `now`: since the
+/// beginning of 1970.
+pub fn append(
     out: &mut Vec<u8>,
-    plan: &OutputPlan,
+    style: &Style,
     source: &Source<'_>,
     bytes: &[u8],
     starts: bool,
-    now: SystemTime,
+    now: Duration,
 ) {
-    match plan.form {
-        Form::Text if plan.tag == Tag::None && !plan.timestamp => out.extend_from_slice(bytes),
+    match style.form {
+        Form::Text if style.tag == Tag::None && !style.timestamp => out.extend_from_slice(bytes),
         Form::Text => {
-            let prefix = prefix(plan, source, now);
+            let prefix = prefix(style, source, now);
             for (index, line) in bytes.split_inclusive(|b| *b == b'\n').enumerate() {
                 if starts || index > 0 {
                     out.extend_from_slice(prefix.as_bytes());
@@ -26,17 +28,17 @@ pub(crate) fn append(
                 out.extend_from_slice(line);
             }
         }
-        Form::Json => json(out, plan, source, bytes, now),
-        Form::Xml if plan.raw => xml(out, plan, source, bytes, true, now),
+        Form::Json => json(out, style, source, bytes, now),
+        Form::Xml if style.raw => xml(out, style, source, bytes, true, now),
         Form::Xml => bytes.split_inclusive(|b| *b == b'\n').for_each(|line| match line.split_last() {
-            Some((b'\n', line)) => xml(out, plan, source, line, true, now),
-            _ => xml(out, plan, source, line, false, now),
+            Some((b'\n', line)) => xml(out, style, source, line, true, now),
+            _ => xml(out, style, source, line, false, now),
         }),
     }
 }
 
 /// What stands before the first line.
-pub(crate) fn opening(form: Form) -> &'static str {
+pub fn opening(form: Form) -> &'static str {
     match form {
         Form::Text | Form::Json => "",
         Form::Xml => "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<output>\n",
@@ -44,77 +46,94 @@ pub(crate) fn opening(form: Form) -> &'static str {
 }
 
 /// What stands after the last line.
-pub(crate) fn closing(form: Form) -> &'static str {
+pub fn closing(form: Form) -> &'static str {
     match form {
         Form::Text | Form::Json => "",
         Form::Xml => "</output>\n",
     }
 }
 
-fn prefix(plan: &OutputPlan, source: &Source<'_>, now: SystemTime) -> String {
+fn prefix(style: &Style, source: &Source<'_>, now: Duration) -> String {
     let mut prefix = String::new();
-    if plan.timestamp {
+    if style.timestamp {
         prefix.push_str(&timestamp(now));
         prefix.push(' ');
     }
     let proc = &source.stream.proc;
     let (rank, name) = (proc.rank.0, source.stream.channel.name());
-    match plan.tag {
+    match style.tag {
         Tag::None => {}
         Tag::Rank => prefix.push_str(&format!("{rank}: ")),
         Tag::Job => {
-            prefix.push_str(&format!("[{},{rank}]<{name}>: ", source.job));
+            prefix.push_str(&format!("[{},{rank}]<{name}>: ", job(source)));
         }
         Tag::Fullname => prefix.push_str(&format!("[{},{rank}]<{name}>: ", proc.nspace)),
         Tag::Detailed => {
-            let host = source.host.unwrap_or("?");
-            prefix.push_str(&format!("[{},{rank}][{host}]<{name}>: ", proc.nspace));
+            let host = source.host.unwrap_or("unknown");
+            let pid = source.pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
+            prefix.push_str(&format!("[{},{rank}][{host}:{pid}]<{name}>: ", proc.nspace));
         }
     }
     prefix
 }
 
+/// The job's number, or what stands for it in the namespace.
+fn job(source: &Source<'_>) -> String {
+    let name = source.stream.proc.nspace.as_str();
+    source
+        .job
+        .map_or_else(|| name.rsplit_once('@').map_or(name, |(_, job)| job).to_owned(), |job| job.to_string())
+}
+
 /// `{"type":"output","nspace":"...","rank":0,"stream":"stdout","data":"..."}`, an object for each line, or for the whole
 /// chunk.
-fn json(out: &mut Vec<u8>, plan: &OutputPlan, source: &Source<'_>, bytes: &[u8], now: SystemTime) {
+fn json(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], now: Duration) {
     let proc = &source.stream.proc;
-    let quoted = |text: &str| serde_json::Value::from(text);
     let nspace = quoted(proc.nspace.as_str());
     let mut head = format!("{{\"type\":\"output\",\"nspace\":{nspace},\"rank\":{}", proc.rank.0);
     if let Some(host) = source.host {
         head.push_str(&format!(",\"host\":{}", quoted(host)));
     }
     head.push_str(&format!(",\"stream\":\"{}\"", source.stream.channel.name()));
-    if plan.timestamp {
+    if style.timestamp {
         head.push_str(&format!(",\"time\":\"{}\"", timestamp(now)));
     }
     let mut object = |bytes: &[u8]| {
         out.extend_from_slice(head.as_bytes());
-        match std::str::from_utf8(bytes) {
-            Ok(text) => {
-                out.extend_from_slice(b",\"data\":");
-                // Writing to memory does not fail.
-                let _ = serde_json::to_writer(&mut *out, text);
-            }
-            Err(_) => out.extend_from_slice(format!(",\"base64\":\"{}\"", base64(bytes)).as_bytes()),
-        }
+        let content = match std::str::from_utf8(bytes) {
+            Ok(text) => format!(",\"data\":{}", quoted(text)),
+            Err(_) => format!(",\"base64\":\"{}\"", base64(bytes)),
+        };
+        out.extend_from_slice(content.as_bytes());
         out.extend_from_slice(b"}\n");
     };
-    match plan.raw {
+    match style.raw {
         true => object(bytes),
         false => bytes.split_inclusive(|b| *b == b'\n').for_each(object),
     }
 }
 
+/// A string as JSON has it.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\0'..='\x1f' => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 /// `<stdout nspace="..." rank="0">...</stdout>`
-fn xml(
-    out: &mut Vec<u8>,
-    plan: &OutputPlan,
-    source: &Source<'_>,
-    bytes: &[u8],
-    newline: bool,
-    now: SystemTime,
-) {
+fn xml(out: &mut Vec<u8>, style: &Style, source: &Source<'_>, bytes: &[u8], newline: bool, now: Duration) {
     let proc = &source.stream.proc;
     let element = source.stream.channel.name();
     let mut text =
@@ -122,7 +141,10 @@ fn xml(
     if let Some(host) = source.host {
         text.push_str(&format!(" host=\"{}\"", escaped(host)));
     }
-    if plan.timestamp {
+    if let Some(pid) = source.pid.filter(|_| style.tag == Tag::Detailed) {
+        text.push_str(&format!(" pid=\"{pid}\""));
+    }
+    if style.timestamp {
         text.push_str(&format!(" time=\"{}\"", timestamp(now)));
     }
     if !newline {
@@ -172,30 +194,11 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 /// `2026-11-20T16:39:01.123456Z`
-pub(crate) fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+fn timestamp(since: Duration) -> String {
     let (days, second) = (since.as_secs() / 86400, since.as_secs() % 86400);
-    // Days since the epoch to a date of the Gregorian calendar, whose cycle of 400 years has 146,097 days. Years are
-    // counted from March, so that the leap day is a year's last.
-    let days = days + 719_468;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = cycle * 400 + year + later;
+    let (year, month, day) = date(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:06}Z", since.subsec_micros())
-}
-
-impl Channel {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Channel::Stdout => "stdout",
-            Channel::Stderr => "stderr",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use super::*;
 
 const HERE: Place<'_> = Place { hostname: "a.example", node_id: None };
 
-fn told(local: i32, infos: &[Info]) -> JobInfo {
-    job(&nspace(), local, infos, &HERE, None).unwrap()
+fn told(local: u32, infos: &[Info]) -> JobInfo {
+    job(&nspace(), Some(local), infos, &HERE, None).unwrap()
 }
 
 fn nspace() -> Nspace {
@@ -155,7 +155,7 @@ fn a_second_registration_adds() {
         Info::new(keys::MAPBY, "node"),
         array(keys::PROC_INFO_ARRAY, vec![Info::new(keys::RANK, Rank(3)), Info::new(keys::CPUSET, "4")]),
     ];
-    let job = job(&nspace(), -1, &more, &HERE, Some(&first)).unwrap();
+    let job = job(&nspace(), None, &more, &HERE, Some(&first)).unwrap();
     assert_eq!((job.procs.len(), job.here), (4, Some(1)));
     assert_eq!(job.procs[3].cpuset.as_deref(), Some("4"));
     assert_eq!(job.procs[..3], first.procs[..3]);
@@ -164,7 +164,7 @@ fn a_second_registration_adds() {
 
 #[test]
 fn nonsense_is_refused_or_left_out() {
-    let of = |infos: &[Info]| job(&nspace(), 1, infos, &HERE, None).map(|job| job.procs.len());
+    let of = |infos: &[Info]| job(&nspace(), Some(1), infos, &HERE, None).map(|job| job.procs.len());
     assert_eq!(of(&[Info::new(keys::NODE_MAP, "nothing known")]), Err(Status::ERR_BAD_PARAM));
     assert_eq!(of(&[Info::new(keys::PROC_MAP, 7u32)]), Err(Status::ERR_BAD_PARAM));
     assert_eq!(of(&[Info::new(keys::JOB_SIZE, u32::MAX)]), Err(Status::ERR_BAD_PARAM));

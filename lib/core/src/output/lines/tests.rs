@@ -9,14 +9,14 @@ const MS: Duration = Duration::from_millis(1);
 /// A sink whose bytes are text: what a reader of it sees.
 struct Sink {
     lines: Lines,
-    now: Instant,
+    now: Time,
     seen: String,
 }
 
 impl Sink {
     fn new(prompt_after: Option<Duration>) -> Sink {
         let rules = Rules { solo: false, opens: true, prompt_after, patience: 100 * MS };
-        Sink { lines: Lines::new(rules), now: Instant::now(), seen: String::new() }
+        Sink { lines: Lines::new(rules), now: Time::default(), seen: String::new() }
     }
 
     fn pipe() -> Sink {
@@ -40,7 +40,7 @@ impl Sink {
     }
 
     fn waits(&mut self, time: Duration) -> &mut Sink {
-        let until = self.now + time;
+        let until = self.now.after(time);
         while let Some(at) = self.lines.deadline().filter(|at| *at <= until) {
             assert!(at > self.now || self.now == until || at == self.now, "time runs forward");
             self.now = at.max(self.now);
@@ -77,7 +77,7 @@ fn show(seen: &mut String, piece: Piece<'_>) {
             }
             seen.push_str(std::str::from_utf8(bytes).expect("text"));
         }
-        Piece::Break => seen.push('\n'),
+        Piece::Break { .. } => seen.push('\n'),
     }
 }
 
@@ -230,4 +230,15 @@ fn nothing_is_lost_and_nothing_mixes() {
             assert_eq!(count(&text), count(sent));
         }
     }
+}
+
+#[test]
+fn beginnings_of_lines_are_not_held_without_bound() {
+    let mut sink = Sink::pipe();
+    for rank in 0..100 {
+        sink.says(rank, &"x".repeat(LONGEST_HELD));
+    }
+    assert!(sink.lines.held_bytes <= MOST_HELD, "{} bytes are held", sink.lines.held_bytes);
+    sink.finish();
+    assert_eq!(sink.seen.matches('x').count(), 100 * LONGEST_HELD);
 }

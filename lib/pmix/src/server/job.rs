@@ -18,10 +18,10 @@ pub(crate) struct Place<'a> {
     pub(crate) node_id: Option<u32>,
 }
 
-/// The table of a job. `local`: how many of its processes are here, negative when the host does not say.
+/// The table of a job. `local`: how many of its processes are here, if the host says so.
 pub(crate) fn job(
     nspace: &Nspace,
-    local: i32,
+    local: Option<u32>,
     infos: &[Info],
     place: &Place<'_>,
     earlier: Option<&JobInfo>,
@@ -247,9 +247,9 @@ impl Draft {
         }
     }
 
-    fn finish(mut self, nspace: &Nspace, local: i32, place: &Place<'_>) -> Result<JobInfo, Status> {
+    fn finish(mut self, nspace: &Nspace, local: Option<u32>, place: &Place<'_>) -> Result<JobInfo, Status> {
         let told = self.procs.keys().next_back().map_or(0, |last| last + 1);
-        let here = u32::try_from(local).unwrap_or(0);
+        let here = local.unwrap_or(0);
         let size = self.size.unwrap_or(told.max(here)).max(told);
         if usize::try_from(size).is_ok_and(|size| size > MOST) {
             return Err(Status::ERR_BAD_PARAM);
@@ -309,7 +309,7 @@ impl Draft {
     }
 
     /// Which node the server stands on.
-    fn own_node(&self, local: i32, place: &Place<'_>) -> Option<u32> {
+    fn own_node(&self, local: Option<u32>, place: &Place<'_>) -> Option<u32> {
         let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
         let index = |wanted: &dyn Fn(&Node) -> bool| {
             (0..).zip(&self.nodes).find(|(_, node)| wanted(node)).map(|(index, _)| index)
@@ -322,7 +322,7 @@ impl Draft {
             .or_else(|| index(&|node| short(&node.name) == short(place.hostname)))
             .or_else(|| place.node_id.and_then(|id| self.node_numbered(id)))
             .or_else(|| loose.and_then(|id| self.node_numbered(id)))
-            .or_else(|| index(&|node| local > 0 && self.nodes.len() == 1 && node.name != UNKNOWN))
+            .or_else(|| index(&|node| local > Some(0) && self.nodes.len() == 1 && node.name != UNKNOWN))
     }
 
     /// The numbers of the nodes: what hosts state, where they state one per node; else their places in the map.

@@ -6,57 +6,58 @@
 //! much waits, the open line is broken off with a line end that its rank did not write.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::output::Stream;
+use super::Stream;
+use crate::machine::Time;
 
 /// What a sink is, and hence what may be done on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// Only one rank writes here: everything passes as it comes.
-    pub(crate) solo: bool,
+    pub solo: bool,
     /// A piece of a line leaves the sink in the middle of a line (text). Otherwise each piece stands for itself (JSON).
-    pub(crate) opens: bool,
+    pub opens: bool,
     /// A piece that was quiet for so long is a prompt and is shown.
-    pub(crate) prompt_after: Option<Duration>,
+    pub prompt_after: Option<Duration>,
     /// For so long an open line may keep others waiting.
-    pub(crate) patience: Duration,
+    pub patience: Duration,
 }
 
 /// What is to be written next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub enum Piece<'a> {
     /// Lines and pieces of lines of one stream. `starts`: the first byte begins a line.
     Text { stream: &'a Stream, bytes: &'a [u8], starts: bool },
-    /// End the line that is open, although its rank did not.
-    Break,
+    /// End the line of this stream that is open, although its rank did not.
+    Break { stream: &'a Stream },
 }
 
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     rules: Rules,
     held: BTreeMap<Stream, Held>,
     held_bytes: usize,
     /// Streams that have something to write while the sink belongs to another one, in the order in which they came.
     waiting: VecDeque<Stream>,
-    waiting_since: Option<Instant>,
+    waiting_since: Option<Time>,
     open: Option<Stream>,
     /// The open line's stream has ended: nobody will end the line.
     open_ended: bool,
-    next_prompt: Option<Instant>,
+    next_prompt: Option<Time>,
 }
 
 #[derive(Debug)]
 struct Held {
     bytes: Vec<u8>,
-    last: Instant,
+    last: Time,
     ended: bool,
     /// It is in the queue of those who wait.
     waiting: bool,
 }
 
 impl Lines {
-    pub(crate) fn new(rules: Rules) -> Lines {
+    pub fn new(rules: Rules) -> Lines {
         Lines {
             rules,
             held: BTreeMap::new(),
@@ -70,22 +71,21 @@ impl Lines {
     }
 
     /// A second rank writes here after all.
-    pub(crate) fn no_longer_solo(&mut self) {
+    pub fn no_longer_solo(&mut self) {
         self.rules.solo = false;
     }
 
     /// Whether the sink is in the middle of a line.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    pub(crate) fn data(
-        &mut self,
-        now: Instant,
-        stream: &Stream,
-        bytes: &[u8],
-        emit: &mut dyn FnMut(Piece<'_>),
-    ) {
+    /// Whether bytes of this stream wait.
+    pub fn is_held(&self, stream: &Stream) -> bool {
+        self.held.contains_key(stream)
+    }
+
+    pub fn data(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
         if bytes.is_empty() {
             return;
         }
@@ -112,7 +112,7 @@ impl Lines {
     }
 
     /// Nothing more of `stream` comes.
-    pub(crate) fn end(&mut self, now: Instant, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn end(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
         if self.open.as_ref() == Some(stream) {
             self.open_ended = true;
         } else if let Some(held) = self.held.get_mut(stream) {
@@ -129,14 +129,14 @@ impl Lines {
     }
 
     /// Time has passed.
-    pub(crate) fn tick(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn tick(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
         if let Some(quiet) = self.rules.prompt_after
             && self.next_prompt.is_some_and(|at| at <= now)
         {
             let due: Vec<Stream> = self
                 .held
                 .iter()
-                .filter(|(_, held)| held.last + quiet <= now)
+                .filter(|(_, held)| held.last.after(quiet) <= now)
                 .map(|(s, _)| s.clone())
                 .collect();
             for stream in due {
@@ -145,30 +145,30 @@ impl Lines {
                     None => self.show(&stream, emit),
                 }
             }
-            self.next_prompt = self.held.values().map(|h| h.last + quiet).filter(|at| *at > now).min();
+            self.next_prompt = self.held.values().map(|h| h.last.after(quiet)).filter(|at| *at > now).min();
         }
         self.after(now, emit);
     }
 
     /// When [`Lines::tick`] is wanted.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        let patience = self.waiting_since.map(|since| since + self.rules.patience);
+    pub fn deadline(&self) -> Option<Time> {
+        let patience = self.waiting_since.map(|since| since.after(self.rules.patience));
         [patience, self.next_prompt].into_iter().flatten().min()
     }
 
     /// Somebody else is about to write here: ends an open line.
-    pub(crate) fn interrupt(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn interrupt(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
         self.break_off(emit);
     }
 
     /// Whole lines beside what the streams write: an open line is ended for them.
-    pub(crate) fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
         self.break_off(emit);
         emit(Piece::Text { stream, bytes, starts: true });
     }
 
     /// Nothing more comes of any stream.
-    pub(crate) fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
         while let Some(stream) = self.held.keys().next().cloned() {
             if self.open.as_ref() != Some(&stream) {
                 self.break_off(emit);
@@ -178,9 +178,9 @@ impl Lines {
     }
 
     /// Breaks an open line off when others have waited enough.
-    fn after(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn after(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
         while self.open.is_some() && !self.waiting.is_empty() {
-            let patient = self.waiting_since.is_some_and(|since| now < since + self.rules.patience);
+            let patient = self.waiting_since.is_some_and(|since| now < since.after(self.rules.patience));
             if patient && !self.open_ended && self.held_bytes <= MOST_HELD {
                 return;
             }
@@ -190,21 +190,31 @@ impl Lines {
         if self.open.is_none() {
             self.drain(now, emit);
         }
+        // Many who have each begun a line: somebody has to pass on what is none yet.
+        while self.held_bytes > MOST_HELD
+            && let Some(stream) = self.held.keys().next().cloned()
+        {
+            self.break_off(emit);
+            self.show(&stream, emit);
+        }
     }
 
     fn break_off(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
-        if self.open.take().is_some() {
-            emit(Piece::Break);
+        if let Some(stream) = self.open.take() {
+            emit(Piece::Break { stream: &stream });
         }
         self.open_ended = false;
     }
 
     /// Lets those who wait write, until one of them leaves its line open.
-    fn drain(&mut self, now: Instant, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn drain(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
         while self.open.is_none() {
             let Some(stream) = self.waiting.pop_front() else { break };
-            let quiet =
-                self.rules.prompt_after.zip(self.held.get(&stream)).is_some_and(|(q, h)| h.last + q <= now);
+            let quiet = self
+                .rules
+                .prompt_after
+                .zip(self.held.get(&stream))
+                .is_some_and(|(q, h)| h.last.after(q) <= now);
             self.release(now, &stream, emit);
             if quiet && self.open.is_none() && self.held.contains_key(&stream) {
                 self.show(&stream, emit);
@@ -214,7 +224,7 @@ impl Lines {
     }
 
     /// Writes the whole lines among what is held of `stream`, and the rest if it cannot be held.
-    fn release(&mut self, now: Instant, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn release(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
             self.pass_lines(now, stream, &held.bytes, emit);
@@ -226,7 +236,7 @@ impl Lines {
     }
 
     /// Writes whole lines; of the last, unfinished one whatever may not be held.
-    fn pass_lines(&mut self, now: Instant, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    fn pass_lines(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
         if !lines.is_empty() {
@@ -255,7 +265,7 @@ impl Lines {
         }
     }
 
-    fn hold(&mut self, now: Instant, stream: &Stream, bytes: &[u8]) {
+    fn hold(&mut self, now: Time, stream: &Stream, bytes: &[u8]) {
         let held = self.held.entry(stream.clone()).or_insert_with(|| Held {
             bytes: Vec::new(),
             last: now,
@@ -269,11 +279,11 @@ impl Lines {
             self.wait(now, stream);
         }
         if let Some(quiet) = self.rules.prompt_after {
-            self.next_prompt.get_or_insert(now + quiet);
+            self.next_prompt.get_or_insert(now.after(quiet));
         }
     }
 
-    fn wait(&mut self, now: Instant, stream: &Stream) {
+    fn wait(&mut self, now: Time, stream: &Stream) {
         if let Some(held) = self.held.get_mut(stream)
             && !std::mem::replace(&mut held.waiting, true)
         {

@@ -1,0 +1,243 @@
+//! All that one reader's output goes through: lines of different processes kept apart, dressed, collected.
+//!
+//! What it holds is bounded whatever is written, and none of it is held for ever: [`Dresser::deadline`] says when
+//! [`Dresser::tick`] lets go of what has waited long enough.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use phalanx_spec::keys;
+use phalanx_wire::cmd::iof::DROPPED;
+use phalanx_wire::{Info, InfoList, ProcId, Value};
+
+use super::{Channel, Form, Lines, Piece, Rules, Source, Stream, Style, append};
+use crate::machine::Time;
+
+#[derive(Debug)]
+pub struct Dresser {
+    style: Style,
+    /// None: pieces pass as they come.
+    lines: Option<Lines>,
+    dressed: Dressed,
+}
+
+/// Bytes as the reader is to have them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    pub stream: Stream,
+    pub data: Vec<u8>,
+    /// Bytes that were dropped right before.
+    pub lost: u64,
+}
+
+/// What lines have become, until it leaves.
+#[derive(Debug, Default)]
+struct Dressed {
+    /// Where processes are, as far as they said.
+    places: BTreeMap<ProcId, (Option<String>, Option<u32>)>,
+    /// Streams in the middle of a line.
+    open: BTreeSet<Stream>,
+    collected: BTreeMap<Stream, Collected>,
+    collected_bytes: usize,
+    lost: BTreeMap<Stream, u64>,
+    ready: Vec<Ready>,
+}
+
+#[derive(Debug)]
+struct Collected {
+    data: Vec<u8>,
+    since: Time,
+}
+
+/// Now: for what waits, and, since the beginning of 1970, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    pub time: Time,
+    pub wall: Duration,
+}
+
+impl Dresser {
+    /// For a reader that is told whose each piece is. None: it gets everything as it comes.
+    pub fn for_reader(style: Style) -> Option<Dresser> {
+        let plain = !style.marks_lines() && !style.merge && style.buffer == 0 && style.buffer_for.is_none();
+        (!plain).then(|| Dresser::new(style.clone(), style.marks_lines()))
+    }
+
+    /// For a place where everybody's output is seen together.
+    pub fn for_screen(style: Style) -> Dresser {
+        Dresser::new(style, true)
+    }
+
+    fn new(style: Style, apart: bool) -> Dresser {
+        let rules = Rules {
+            solo: false,
+            opens: style.form == Form::Text,
+            prompt_after: Some(PROMPT_AFTER),
+            patience: PATIENCE,
+        };
+        let lines = (apart && !style.raw).then(|| Lines::new(rules));
+        Dresser { style, lines, dressed: Dressed::default() }
+    }
+
+    pub fn style(&self) -> &Style {
+        &self.style
+    }
+
+    /// Bytes of a stream, with what was said about them; no bytes: it has ended. Returns what is to leave now.
+    pub fn data(&mut self, now: Moment, stream: &Stream, data: &[u8], info: &[Info]) -> Vec<Ready> {
+        self.dressed.learn(stream, info);
+        if let Some(lost) = info.find(DROPPED).and_then(Value::as_u64) {
+            // What is missing is missing here.
+            self.release(now, stream);
+            *self.dressed.lost.entry(stream.clone()).or_default() += lost;
+        }
+        let (style, dressed) = (&self.style, &mut self.dressed);
+        match &mut self.lines {
+            _ if data.is_empty() => self.release(now, stream),
+            Some(lines) => lines.data(now.time, stream, data, &mut |piece| dressed.take(now, style, piece)),
+            None => {
+                let starts = !dressed.open.contains(stream);
+                dressed.take(now, style, Piece::Text { stream, bytes: data, starts });
+                match data.last() {
+                    Some(b'\n') => dressed.open.remove(stream),
+                    _ => dressed.open.insert(stream.clone()),
+                };
+            }
+        }
+        if data.is_empty() {
+            self.dressed.forget(stream);
+        }
+        std::mem::take(&mut self.dressed.ready)
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Moment) -> Vec<Ready> {
+        let (style, dressed) = (&self.style, &mut self.dressed);
+        if let Some(lines) = &mut self.lines {
+            lines.tick(now.time, &mut |piece| dressed.take(now, style, piece));
+        }
+        if let Some(longest) = style.buffer_for {
+            let due = |held: &Collected| held.since.after(longest) <= now.time;
+            let due: Vec<Stream> =
+                dressed.collected.iter().filter(|(_, held)| due(held)).map(|(s, _)| s.clone()).collect();
+            due.iter().for_each(|stream| dressed.pass_on(stream));
+        }
+        std::mem::take(&mut dressed.ready)
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        let lines = self.lines.as_ref().and_then(Lines::deadline);
+        let held = self.dressed.collected.values().map(|held| held.since).min();
+        let collected = self.style.buffer_for.zip(held).map(|(longest, since)| since.after(longest));
+        lines.into_iter().chain(collected).min()
+    }
+
+    /// Nothing more comes: everything that is held leaves.
+    pub fn finish(&mut self, now: Moment) -> Vec<Ready> {
+        let (style, dressed) = (&self.style, &mut self.dressed);
+        if let Some(lines) = &mut self.lines {
+            lines.finish(&mut |piece| dressed.take(now, style, piece));
+        }
+        dressed.pass_all_on();
+        std::mem::take(&mut dressed.ready)
+    }
+
+    /// Lets go of all that is held of a stream, whoever else is in the middle of a line.
+    fn release(&mut self, now: Moment, stream: &Stream) {
+        let (style, dressed) = (&self.style, &mut self.dressed);
+        if let Some(lines) = &mut self.lines {
+            let emit = &mut |piece: Piece<'_>| dressed.take(now, style, piece);
+            if lines.is_held(stream) {
+                lines.interrupt(emit);
+            }
+            lines.end(now.time, stream, emit);
+        }
+        dressed.pass_on(&dressed.leaving(style, stream));
+    }
+}
+
+impl Dressed {
+    fn learn(&mut self, stream: &Stream, info: &[Info]) {
+        let host = info.find(keys::HOSTNAME).and_then(Value::as_str);
+        let pid = info.find(keys::PROC_PID).and_then(|value| match value {
+            Value::Pid(pid) => Some(*pid),
+            other => other.as_u32(),
+        });
+        if host.is_some() || pid.is_some() {
+            self.places.insert(stream.proc.clone(), (host.map(str::to_owned), pid));
+        }
+    }
+
+    fn forget(&mut self, stream: &Stream) {
+        self.open.remove(stream);
+        self.lost.remove(stream);
+    }
+
+    fn take(&mut self, now: Moment, style: &Style, piece: Piece<'_>) {
+        let (stream, bytes, starts) = match piece {
+            Piece::Text { stream, bytes, starts } => (stream, bytes, starts),
+            Piece::Break { stream } => {
+                let leaving = self.leaving(style, stream);
+                return self.collect(now, style, leaving, b"\n".to_vec());
+            }
+        };
+        let mut data = Vec::with_capacity(bytes.len());
+        let place = self.places.get(&stream.proc);
+        let host = place.and_then(|(host, _)| host.as_deref());
+        let pid = place.and_then(|(_, pid)| *pid);
+        let source = Source { stream, host, pid, job: None, rank_width: 0 };
+        append(&mut data, style, &source, bytes, starts, now.wall);
+        let leaving = self.leaving(style, stream);
+        self.collect(now, style, leaving, data);
+    }
+
+    /// As which stream it reaches the reader.
+    fn leaving(&self, style: &Style, stream: &Stream) -> Stream {
+        let channel = if style.merge { Channel::Stdout } else { stream.channel };
+        Stream { proc: stream.proc.clone(), channel }
+    }
+
+    fn collect(&mut self, now: Moment, style: &Style, stream: Stream, data: Vec<u8>) {
+        if style.buffer == 0 && style.buffer_for.is_none() {
+            return self.leave(stream, data);
+        }
+        self.collected_bytes += data.len();
+        let held = self
+            .collected
+            .entry(stream.clone())
+            .or_insert_with(|| Collected { data: Vec::new(), since: now.time });
+        held.data.extend(data);
+        if style.buffer > 0 && held.data.len() >= style.buffer {
+            self.pass_on(&stream);
+        } else if self.collected_bytes > MOST_COLLECTED {
+            self.pass_all_on();
+        }
+    }
+
+    fn pass_on(&mut self, stream: &Stream) {
+        if let Some(held) = self.collected.remove(stream) {
+            self.collected_bytes -= held.data.len();
+            self.leave(stream.clone(), held.data);
+        }
+    }
+
+    fn pass_all_on(&mut self) {
+        let all: Vec<Stream> = self.collected.keys().cloned().collect();
+        all.iter().for_each(|stream| self.pass_on(stream));
+    }
+
+    fn leave(&mut self, stream: Stream, data: Vec<u8>) {
+        let lost = self.lost.remove(&stream).unwrap_or(0);
+        self.ready.push(Ready { stream, data, lost });
+    }
+}
+
+/// Longer than a program needs between two pieces of one line.
+const PROMPT_AFTER: Duration = Duration::from_millis(200);
+/// For so long an open line may keep others waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// More than this is not collected for one reader.
+const MOST_COLLECTED: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

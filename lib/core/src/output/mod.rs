@@ -1,0 +1,76 @@
+//! What becomes of forwarded output on its way to a reader: lines of different processes kept apart, tagged, named after files.
+//!
+//! One formatter for all who show output: the launcher, the server for readers whose library cannot, and the library for its own
+//! program. It is pure: bytes and time go in, bytes come out; whoever uses it writes them.
+
+mod dresser;
+mod format;
+mod lines;
+mod names;
+mod style;
+
+pub use dresser::{Dresser, Moment, Ready};
+pub use format::{append, closing, opening};
+pub use lines::{Lines, Piece, Rules};
+pub use names::{BadPattern, Files};
+pub use style::{BUFFER_ATTRIBUTES, Form, STYLE_ATTRIBUTES, Style, Tag};
+
+use phalanx_spec::IofChannel;
+use phalanx_wire::ProcId;
+
+/// One output stream of one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stream {
+    pub proc: ProcId,
+    pub channel: Channel,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Channel {
+    Stdout,
+    Stderr,
+    Stddiag,
+}
+
+/// A stream and what is known about where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    pub stream: &'a Stream,
+    pub host: Option<&'a str>,
+    pub pid: Option<u32>,
+    /// The job's number where jobs are counted; otherwise it is taken from the namespace.
+    pub job: Option<u32>,
+    /// Digits of the job's highest rank.
+    pub rank_width: usize,
+}
+
+impl Channel {
+    /// Of several channels the first; what is none of ours counts as standard error.
+    pub fn of(channel: IofChannel) -> Channel {
+        if channel.intersects(IofChannel::STDOUT) {
+            Channel::Stdout
+        } else if channel.intersects(IofChannel::STDDIAG) && !channel.intersects(IofChannel::STDERR) {
+            Channel::Stddiag
+        } else {
+            Channel::Stderr
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Channel::Stdout => "stdout",
+            Channel::Stderr => "stderr",
+            Channel::Stddiag => "stddiag",
+        }
+    }
+}
+
+impl From<Channel> for IofChannel {
+    fn from(channel: Channel) -> IofChannel {
+        match channel {
+            Channel::Stdout => IofChannel::STDOUT,
+            Channel::Stderr => IofChannel::STDERR,
+            Channel::Stddiag => IofChannel::STDDIAG,
+        }
+    }
+}

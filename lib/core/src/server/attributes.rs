@@ -1,0 +1,94 @@
+//! Which attributes the host honours, as it has told us itself (`PMIx_Register_attributes`).
+//!
+//! A host names the entries of its table of upcalls; queries name the functions that users call.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{Status, attribute, attribute_by_name};
+use phalanx_wire::Info;
+
+use super::Server;
+use crate::support::Layer;
+
+/// Keys by function.
+#[derive(Debug, Default)]
+pub(super) struct HostAttributes(BTreeMap<String, Vec<String>>);
+
+impl HostAttributes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The host's part of an answer about attributes; nothing if it has told us nothing: then it is asked.
+    pub(super) fn answer(&self, qualifiers: &[Info]) -> Vec<Info> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let table =
+            self.0.iter().map(|(function, keys)| (&**function, keys.iter().map(String::as_str).collect()));
+        Layer::Host.answer_of(table, qualifiers)
+    }
+
+    pub(super) fn names(&self) -> String {
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Server {
+    /// Once per function. Attributes are given by name or by key.
+    pub(super) fn register_attributes(&mut self, function: &str, attributes: Vec<String>) -> Status {
+        if function.is_empty() {
+            return Status::ERR_BAD_PARAM;
+        }
+        let known = ENTRIES.iter().find(|(entry, _)| *entry == function);
+        let functions: &[&str] = known.map_or(&[], |(_, functions)| functions);
+        let functions = if functions.is_empty() { &[function][..] } else { functions };
+        if functions.iter().any(|function| self.host_attributes.0.contains_key(*function)) {
+            return Status::ERR_REPEAT_ATTR_REGISTRATION;
+        }
+        let key = |name: String| match attribute_by_name(&name).or_else(|| attribute(&name)) {
+            Some(attribute) => attribute.key.to_owned(),
+            None => name,
+        };
+        let keys: Vec<String> = attributes.into_iter().map(key).collect();
+        for function in functions {
+            self.host_attributes.0.insert((*function).to_owned(), keys.clone());
+        }
+        Status::SUCCESS
+    }
+}
+
+/// The entries of the standard's table of upcalls whose users' functions have other names.
+const ENTRIES: &[(&str, &[&str])] = &[
+    ("abort", &["PMIx_Abort"]),
+    ("allocate", &["PMIx_Allocation_request"]),
+    ("client_connected", &["PMIx_Init"]),
+    ("client_connected2", &["PMIx_Init"]),
+    ("client_finalized", &["PMIx_Finalize"]),
+    ("connect", &["PMIx_Connect"]),
+    ("deregister_events", &["PMIx_Deregister_event_handler"]),
+    ("direct_modex", &["PMIx_Get"]),
+    ("disconnect", &["PMIx_Disconnect"]),
+    ("fabric", &["PMIx_Fabric_register", "PMIx_Fabric_update"]),
+    ("fence_nb", &["PMIx_Fence"]),
+    ("get_credential", &["PMIx_Get_credential"]),
+    ("group", &["PMIx_Group_construct", "PMIx_Group_destruct"]),
+    ("iof_pull", &["PMIx_IOF_pull"]),
+    ("job_control", &["PMIx_Job_control"]),
+    ("log", &["PMIx_Log"]),
+    ("log2", &["PMIx_Log"]),
+    ("lookup", &["PMIx_Lookup"]),
+    ("monitor", &["PMIx_Process_monitor"]),
+    ("notify_event", &["PMIx_Notify_event"]),
+    ("publish", &["PMIx_Publish"]),
+    ("push_stdin", &["PMIx_IOF_push"]),
+    ("query", &["PMIx_Query_info"]),
+    ("register_events", &["PMIx_Register_event_handler"]),
+    ("resource_block", &["PMIx_Resource_block"]),
+    ("session_control", &["PMIx_Session_control"]),
+    ("spawn", &["PMIx_Spawn"]),
+    ("tool_connected", &["PMIx_tool_init"]),
+    ("tool_connected2", &["PMIx_tool_init"]),
+    ("unpublish", &["PMIx_Unpublish"]),
+    ("validate_credential", &["PMIx_Validate_credential"]),
+];

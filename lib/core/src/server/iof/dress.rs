@@ -1,0 +1,129 @@
+//! Output in the form that its reader has asked for, where the reader's library does not give it that form itself.
+//!
+//! What was said when the server was started holds, then what was said of the job, then what the reader says.
+
+use phalanx_spec::{IofChannel, keys};
+use phalanx_wire::cmd::iof::{DRESSED, DROPPED};
+use phalanx_wire::{Blob, Info, InfoList, ProcId};
+use tracing::warn;
+
+use super::super::timers::{Timer, TimerId};
+use super::super::{Cx, Server};
+use super::lane::Piece;
+use crate::machine::CallId;
+use crate::output::{Channel, Dresser, Moment, Ready, Stream, Style};
+
+/// What is honoured of a pull, and of what was said when the server was started.
+pub const OUTPUT_DEFAULTS: &[&str] = &[
+    keys::IOF_TAG_OUTPUT,
+    keys::IOF_TAG_DETAILED_OUTPUT,
+    keys::IOF_TAG_FULLNAME_OUTPUT,
+    keys::IOF_RANK_OUTPUT,
+    keys::IOF_TIMESTAMP_OUTPUT,
+    keys::IOF_XML_OUTPUT,
+    keys::IOF_MERGE_STDERR_STDOUT,
+    keys::IOF_OUTPUT_RAW,
+    keys::IOF_BUFFERING_SIZE,
+    keys::IOF_BUFFERING_TIME,
+    keys::IOF_CACHE_SIZE,
+    keys::IOF_DROP_OLDEST,
+    keys::IOF_DROP_NEWEST,
+];
+
+#[derive(Debug)]
+pub(super) struct Dress {
+    dresser: Dresser,
+    pub(super) timer: Option<TimerId>,
+}
+
+impl Server {
+    /// Settles how a pull is to have its output.
+    pub(super) fn dress(&mut self, pull: u64, of_job: &[Info], wishes: &[Info]) {
+        if wishes.is_set(DRESSED) {
+            return;
+        }
+        let levels = [&self.config.output, of_job, wishes];
+        // Files are for those who can write them.
+        let no_files = |level: &[Info]| -> Vec<Info> {
+            let honoured = |info: &&Info| OUTPUT_DEFAULTS.contains(&info.key.as_str());
+            level.iter().filter(honoured).cloned().collect()
+        };
+        let style =
+            levels.into_iter().try_fold(Style::default(), |style, level| style.overlaid(&no_files(level)));
+        let dresser = match style {
+            Ok(style) => Dresser::for_reader(style),
+            Err(error) => return warn!(%error, "output cannot be given its form"),
+        };
+        if let Some(pulled) = self.streams.pulls.get_mut(&pull) {
+            pulled.dress = dresser.map(|dresser| Box::new(Dress { dresser, timer: None }));
+        }
+    }
+
+    /// Output for a reader that has it dressed.
+    pub(super) fn hand_to_dress(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (id, pull): (CallId, u64),
+        (source, channel): (&ProcId, IofChannel),
+        data: &Blob,
+        info: &[Info],
+    ) {
+        let now = self.moment(cx);
+        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+            return;
+        };
+        let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
+        let ready = dress.dresser.data(now, &stream, data.as_bytes(), info);
+        let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready, Some(id))).collect();
+        if data.is_empty() {
+            let info = info.iter().filter(|info| info.key != *DROPPED).cloned().collect();
+            let (source, data) = (source.clone(), Blob::default());
+            pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) });
+        }
+        self.wake_dress(pull);
+        self.enter_ready(cx, id, pull, pieces);
+    }
+
+    pub(in crate::server) fn on_dress_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let now = self.moment(cx);
+        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+            return;
+        };
+        dress.timer = None;
+        let ready = dress.dresser.tick(now);
+        self.wake_dress(pull);
+        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
+    }
+
+    /// The pull ends: it gets what was held.
+    pub(super) fn undress(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let now = self.moment(cx);
+        let Some(mut dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.take()) else {
+            return;
+        };
+        self.timers.cancel(dress.timer);
+        let ready = dress.dresser.finish(now);
+        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
+    }
+
+    fn wake_dress(&mut self, pull: u64) {
+        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+            return;
+        };
+        let deadline = dress.dresser.deadline();
+        if dress.timer.map(TimerId::at) != deadline {
+            self.timers.cancel(dress.timer);
+            dress.timer = deadline.map(|at| self.timers.set(at, Timer::Dress(pull)));
+        }
+    }
+
+    fn moment(&self, cx: &Cx<'_>) -> Moment {
+        Moment { time: cx.now, wall: self.config.clock.saturating_add(cx.now.since(Default::default())) }
+    }
+}
+
+fn piece(pull: u64, ready: Ready, delivery: Option<CallId>) -> Piece {
+    let Ready { stream, data, lost } = ready;
+    let channel = stream.channel.into();
+    Piece { pull, source: stream.proc, channel, data: data.into(), info: Vec::new(), lost, delivery }
+}

@@ -1,0 +1,214 @@
+//! What the host tells of the machine rather than of a job: resources, which every job is told of, and inventories, which
+//! are kept for who asks.
+//!
+//! Both are values of nodes, named by hostname or by number; resources may also be values of no node in particular. What a
+//! job states itself wins over both.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, Key, Kval, Value};
+use tracing::warn;
+
+use super::Server;
+
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    values: Vec<Kval>,
+    nodes: Nodes,
+    inventory: Nodes,
+}
+
+#[derive(Debug, Default)]
+struct Nodes(Vec<(NodeName, Vec<Kval>)>);
+
+/// How a node is called: by one of the two, or both.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct NodeName {
+    pub(super) host: Option<String>,
+    pub(super) id: Option<u32>,
+}
+
+impl Resources {
+    /// Values of no node in particular.
+    pub(super) fn values(&self) -> &[Kval] {
+        &self.values
+    }
+
+    /// What every job that has this node is told of it.
+    pub(super) fn of_node(&self, node: &NodeName) -> &[Kval] {
+        self.nodes.of(node)
+    }
+
+    /// All that is known of a node, as an array with its name; `None` for a node of which nothing is.
+    pub(super) fn node_array(&self, node: &NodeName) -> Option<Kval> {
+        let (resources, inventory) = (self.nodes.of(node), self.inventory.of(node));
+        if resources.is_empty() && inventory.is_empty() {
+            return None;
+        }
+        let known = [&self.nodes, &self.inventory].into_iter().find_map(|nodes| nodes.find(node));
+        let mut values = known.map(|(name, _)| name.values()).unwrap_or_default();
+        inventory.iter().chain(resources).for_each(|kval| put(&mut values, kval.clone()));
+        Some(array_of(values))
+    }
+
+    /// Adds to the array of a node what its inventory holds besides.
+    pub(super) fn complete(&self, array: &mut Kval, node: &NodeName) {
+        let Value::DataArray(told) = &mut array.value else { return };
+        for kval in self.inventory.of(node) {
+            if !told.infos().any(|info| info.key == kval.key) {
+                told.items.push(Value::Info(Box::new(as_info(kval.clone()))));
+            }
+        }
+    }
+}
+
+impl Nodes {
+    fn find(&self, node: &NodeName) -> Option<&(NodeName, Vec<Kval>)> {
+        self.0.iter().find(|(known, _)| known.means(node))
+    }
+
+    fn of(&self, node: &NodeName) -> &[Kval] {
+        self.find(node).map_or(&[], |(_, values)| values)
+    }
+
+    fn add(&mut self, node: NodeName, values: Vec<Kval>) {
+        let known = self.0.iter().position(|(known, _)| known.means(&node));
+        let at = known.unwrap_or(self.0.len());
+        if known.is_none() {
+            self.0.push((node.clone(), Vec::new()));
+        }
+        let Some((name, kept)) = self.0.get_mut(at) else { return };
+        name.host = name.host.take().or(node.host);
+        name.id = name.id.or(node.id);
+        values.into_iter().for_each(|kval| put(kept, kval));
+    }
+
+    /// Takes these keys back; without any the whole node.
+    fn remove(&mut self, node: &NodeName, gone: &[Kval]) {
+        if let Some((_, kept)) = self.0.iter_mut().find(|(known, _)| known.means(node)) {
+            kept.retain(|kval| !gone.is_empty() && !gone.iter().any(|gone| gone.key == kval.key));
+        }
+        self.0.retain(|(_, values)| !values.is_empty());
+    }
+}
+
+impl NodeName {
+    /// The node that directives name.
+    pub(super) fn named(info: &[Info]) -> Option<NodeName> {
+        let host = info.find(keys::HOSTNAME).and_then(Value::as_str).map(str::to_owned);
+        let id = info.find(keys::NODEID).and_then(Value::as_u32);
+        (host.is_some() || id.is_some()).then_some(NodeName { host, id })
+    }
+
+    fn means(&self, other: &NodeName) -> bool {
+        match (&self.host, &other.host) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.id.is_some() && self.id == other.id,
+        }
+    }
+
+    fn values(&self) -> Vec<Kval> {
+        let host = self.host.iter().map(|host| Kval::new(keys::HOSTNAME, host.as_str()));
+        host.chain(self.id.map(|id| Kval::new(keys::NODEID, id))).collect()
+    }
+}
+
+impl Server {
+    pub(super) fn register_resources(&mut self, info: Vec<Info>) -> Status {
+        if let Some(unfit) = info.iter().find(|info| OF_GROUPS.contains(&info.key.as_str())) {
+            warn!(key = %unfit.key, "resources of a group cannot be registered without that group: refused");
+            return Status::ERR_NOT_SUPPORTED;
+        }
+        for info in info {
+            match node_in(&info) {
+                Some((node, values)) => self.resources.nodes.add(node, values),
+                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
+                // Who may do what is asked of the kernel.
+                None if info.key == keys::USERID || info.key == keys::GRPID => {}
+                None => put(&mut self.resources.values, Kval { key: info.key, value: info.value }),
+            }
+        }
+        self.forget_encodings();
+        Status::SUCCESS
+    }
+
+    /// The keys tell what; values count for the names of nodes alone.
+    pub(super) fn deregister_resources(&mut self, info: &[Info]) -> Status {
+        for info in info {
+            match node_in(info) {
+                Some((node, gone)) => self.resources.nodes.remove(&node, &gone),
+                None => self.resources.values.retain(|kval| kval.key != info.key),
+            }
+        }
+        self.forget_encodings();
+        Status::SUCCESS
+    }
+
+    /// `directives` may name the node of the values that stand in no node's array; else it is our own.
+    pub(super) fn deliver_inventory(&mut self, info: Vec<Info>, directives: &[Info]) -> Status {
+        let meant = NodeName::named(directives).unwrap_or_else(|| self.own_node());
+        for info in info {
+            match node_in(&info) {
+                Some((node, values)) => self.resources.inventory.add(node, values),
+                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
+                None => {
+                    let value = Kval { key: info.key, value: info.value };
+                    self.resources.inventory.add(meant.clone(), vec![value]);
+                }
+            }
+        }
+        Status::SUCCESS
+    }
+
+    /// What is known of these nodes, one array each.
+    pub(super) fn inventory_of(&self, hosts: Vec<String>) -> Vec<Info> {
+        let nodes = hosts.into_iter().map(|host| NodeName { host: Some(host), id: None });
+        nodes.filter_map(|node| self.resources.node_array(&node)).map(as_info).collect()
+    }
+
+    pub(super) fn own_node(&self) -> NodeName {
+        NodeName { host: Some(self.config.hostname.clone()), id: None }
+    }
+
+    /// The answer to a query about a node that is named.
+    pub(super) fn answer_of_node(&self, key: &str, qualifiers: &[Info]) -> Option<Info> {
+        let array = self.resources.node_array(&NodeName::named(qualifiers)?)?;
+        if key == keys::NODE_INFO_ARRAY {
+            return Some(as_info(array));
+        }
+        array.value.as_array()?.infos().find(|info| info.key == *key).cloned()
+    }
+}
+
+/// The node that an array is about, with its other values.
+fn node_in(info: &Info) -> Option<(NodeName, Vec<Kval>)> {
+    let array = info.value.as_array().filter(|_| info.key == keys::NODE_INFO_ARRAY)?;
+    let members: Vec<Info> = array.infos().cloned().collect();
+    let node = NodeName::named(&members)?;
+    let rest = members.into_iter().filter(|one| one.key != keys::HOSTNAME && one.key != keys::NODEID);
+    Some((node, rest.map(|one| Kval { key: one.key, value: one.value }).collect()))
+}
+
+fn nameless() -> Status {
+    warn!("values of a node that they do not name: refused");
+    Status::ERR_BAD_PARAM
+}
+
+fn array_of(values: Vec<Kval>) -> Kval {
+    let key = Key::of(keys::NODE_INFO_ARRAY);
+    Kval { key, value: DataArray::of_infos(values.into_iter().map(as_info)).into() }
+}
+
+fn put(values: &mut Vec<Kval>, kval: Kval) {
+    match values.iter_mut().find(|old| old.key == kval.key) {
+        Some(old) => old.value = kval.value,
+        None => values.push(kval),
+    }
+}
+
+fn as_info(kval: Kval) -> Info {
+    Info { key: kval.key, flags: Default::default(), value: kval.value }
+}
+
+/// What hosts of other implementations hand back after a group has been formed.
+const OF_GROUPS: &[&str] =
+    &[keys::GROUP_INFO, keys::GROUP_INFO_ARRAY, keys::GROUP_ENDPT_DATA, keys::GROUP_JOB_INFO];

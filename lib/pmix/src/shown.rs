@@ -1,0 +1,87 @@
+//! Output that arrives without having been asked for: that of jobs which this process has started and whose output it is to
+//! write itself (`PMIX_IOF_LOCAL_OUTPUT`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use phalanx_spec::{IofChannel, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+
+use crate::error::Error;
+use crate::screen::Screen;
+
+/// The screens of such jobs. All clones are the same one.
+#[derive(Clone, Default)]
+pub(crate) struct Shown(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    screens: BTreeMap<Nspace, (Screen, Take)>,
+    /// From before the answer to the spawn, which some servers give later.
+    early: VecDeque<(ProcId, IofChannel, Vec<u8>, Vec<Info>)>,
+}
+
+type Take = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
+
+/// A job that is about to be started, whose output is to be shown.
+#[derive(Debug)]
+pub struct Showing {
+    shown: Shown,
+    screen: Screen,
+}
+
+impl Shown {
+    /// As the directives of a spawn say; None: it is not to be shown here.
+    pub(crate) fn prepare(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
+        if !job.is_set(keys::IOF_LOCAL_OUTPUT) {
+            return Ok(None);
+        }
+        Ok(Some(Showing { shown: self.clone(), screen: Screen::open(job)? }))
+    }
+
+    pub(crate) fn take(&self, source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]) {
+        let mut table = self.lock();
+        match table.screens.get_mut(&source.nspace) {
+            Some((_, take)) => take(source, channel, data, info),
+            None => {
+                table.early.push_back((source.clone(), channel, data.to_vec(), info.to_vec()));
+                if table.early.len() > MOST_EARLY {
+                    table.early.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Writes all that has come.
+    pub(crate) fn close(&self) {
+        let screens = std::mem::take(&mut self.lock().screens);
+        drop(screens);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Showing {
+    /// The job has this name.
+    pub fn begin(self, nspace: &Nspace) {
+        let mut take: Take = Box::new(self.screen.handler());
+        let mut table = self.shown.lock();
+        let (own, others) =
+            std::mem::take(&mut table.early).into_iter().partition(|(source, ..)| source.nspace == *nspace);
+        table.early = others;
+        let own: VecDeque<_> = own;
+        own.iter().for_each(|(source, channel, data, info)| take(source, *channel, data, info));
+        table.screens.insert(nspace.clone(), (self.screen, take));
+    }
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shown").finish_non_exhaustive()
+    }
+}
+
+/// Pieces of output of jobs that have no screen.
+const MOST_EARLY: usize = 64;

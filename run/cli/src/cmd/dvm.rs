@@ -1,0 +1,142 @@
+//! `px dvm`: a DVM that lasts. `start` is a launcher without a job: tools connect to it and have it run theirs.
+//!
+//! A DVM has no terminal: output that nobody reads, because the tool that wanted it has left, is dropped here, unless the spawn
+//! wants it in files.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use phalanx_core::output::{Channel, Stream, Style};
+use phalanx_dvm::hosts::Slots;
+use phalanx_dvm::{Limits, Report};
+use phalanx_node::{
+    Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
+};
+use pmix::rendezvous::system_directories;
+use pmix::{Info, keys};
+use serde_json::json;
+
+use crate::args::dvm::{DvmStartArgs, DvmStopArgs};
+use crate::cmd::run::user::hosts;
+use crate::failure::Failure;
+use crate::keepalive::Keepalive;
+use crate::output::Output;
+use crate::render::hint;
+use crate::resolve::{self, Here, Serve};
+use crate::{background, tool};
+
+/// Until somebody wants it to end.
+pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
+    if args.daemonize && !background::is_here() {
+        return match background::start(std::env::args_os().skip(1))? {
+            Ok(line) => super::print(line.as_bytes()),
+            Err(code) => Ok(code),
+        };
+    }
+    if background::is_here() {
+        background::enter()?;
+    }
+    let inherited = Inherited::take()?;
+    let here = Here::find()?;
+    let session = Session::begin(&SessionOptions::default())?;
+    block_on(serve(args, &here, inherited, session))?
+}
+
+async fn serve(
+    args: &DvmStartArgs,
+    here: &Here,
+    inherited: Inherited,
+    session: Session,
+) -> Result<u8, Failure> {
+    let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
+    let mut keepalive = Keepalive::of_environment();
+    let Serve { reach, files } = resolve::serve(&args.serve, here);
+    let mut running = Running::root(RootOptions {
+        inherited,
+        session,
+        machine: Machine::read()?,
+        slots: Slots::Unstated,
+        max_slots: None,
+        reach,
+        rendezvous_files: files,
+        system_dir: args.system_server.then(system_directory),
+        env: resolve::inherited(&here.env),
+        limits: Limits::default(),
+    })
+    .map_err(|error| match args.system_server {
+        true => {
+            Failure::from(error).hint("a machine has one system server, which '--system' of commands finds")
+        }
+        false => error.into(),
+    })?;
+    let handle = running.handle.clone();
+    let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the DVM").because(gone);
+    handle.announce().await.map_err(gone)?;
+    let name = running.name.as_str();
+    let line = match args.json {
+        true => json!({ "type": "ready", "nspace": name, "pid": std::process::id() }).to_string(),
+        false => format!("{name} is ready"),
+    };
+    match background::is_here() {
+        true => background::stand(&line)?,
+        false => drop(super::print(format!("{line}\n").as_bytes())?),
+    }
+    let mut output = Output::new(Style { file_only: true, ..Style::default() }, None);
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+                if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
+                    let _ = handle.shutdown().await;
+                }
+            }
+            () = keepalive.lost() => {
+                let _ = handle.shutdown().await;
+            }
+            report = running.reports.recv() => match report {
+                Some(report) => {
+                    if let Err(failure) = take(report, &mut output, args.json) {
+                        hint::say(&hint::failure(&failure, args.json));
+                    }
+                }
+                None => break,
+            },
+        }
+    }
+    running.finish().await?;
+    Ok(0)
+}
+
+/// Of output, what a spawn wants to have in files.
+fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failure> {
+    let now = Instant::now();
+    match report {
+        Report::Note { text, .. } => hint::say(&hint::note(&text, as_json)),
+        Report::Spawned { nspace, placed, info, .. } => {
+            output.add_job(&nspace, hosts(&placed), &info, true)?;
+        }
+        Report::Output { proc, pid, channel, data } => {
+            output.data(now, (&Stream { proc, channel: Channel::of(channel) }, pid), &data);
+        }
+        Report::OutputEnd { proc, channel } => {
+            output.end(now, &Stream { proc, channel: Channel::of(channel) });
+        }
+        Report::Ended(end) => output.forget_job(&end.nspace),
+        _ => {}
+    }
+    output.take_trouble().map_or(Ok(()), Err)
+}
+
+fn system_directory() -> PathBuf {
+    let variable = |name: &str| std::env::var(name).ok();
+    system_directories(None, variable).into_iter().next().unwrap_or_else(|| "/tmp".into())
+}
+
+/// As tools of OpenPMIx ask for it: an end for nobody in particular.
+pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
+    let tool = tool::attach(&args.server)?;
+    tool.job_control(&[], &[Info::new(keys::JOB_CTRL_TERMINATE, true)])
+        .map_err(|error| tool::failed("the server does not end", &error))?;
+    Ok(0)
+}

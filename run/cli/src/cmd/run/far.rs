@@ -1,0 +1,243 @@
+//! A job in a DVM that somebody else has started: we are a tool of its server, spawn the job, read its output and feed its input.
+//!
+//! The library calls us on its own thread. What it brings waits in a queue of bounded size for the user's side; when that is
+//! full the library waits, its server waits, and so in the end do the ranks. Calls that take their time have a thread each.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use phalanx_dvm::{Control, Placed, Report};
+use phalanx_node::Signals;
+use phalanx_wire::{Nspace, ProcId};
+use pmix::{Event, Info, InfoList, IofChannel, Status, Tool, Value, Verdict, keys};
+use tokio::sync::{Notify, oneshot};
+
+use crate::args::tools::ServerArgs;
+use crate::cmd::run::side::{Hand, News};
+use crate::cmd::run::user::User;
+use crate::detached::Keep;
+use crate::failure::Failure;
+use crate::resolve::Run;
+use crate::tool;
+
+mod ending;
+mod input;
+mod request;
+
+/// A job elsewhere, seen from here.
+pub(crate) struct Far {
+    tool: Arc<Tool>,
+    shared: Arc<Shared>,
+}
+
+/// Between the threads of the library, of calls, and of the user.
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// Room in the queue, or the end of the job.
+    changed: Condvar,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    reports: VecDeque<Report>,
+    bytes: usize,
+    /// Requests are under way that must not wait for the queue to be read.
+    urgent: u32,
+    /// Nothing more comes.
+    over: bool,
+    /// What the server has said before the job ran.
+    said: String,
+    running: bool,
+    /// The ends of jobs, with what was told of them.
+    ends: Vec<(Nspace, Vec<Info>)>,
+    /// The signal by which the user has asked for the end.
+    asked_to_end: Option<i32>,
+}
+
+/// From the connection to the exit code.
+pub(crate) async fn job(
+    run: &Run,
+    server: &ServerArgs,
+    directives: &[Info],
+    keep: Option<Rc<Keep>>,
+) -> Result<u8, Failure> {
+    let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
+    let far = Arc::new(Far::connect(server)?);
+    far.begin(run, directives);
+    let mut user = User::new(run, Hand::Server(far.clone()), keep);
+    let end = user.follow(&mut News::Server(&far), &mut signals).await;
+    let code = user.conclude(end, &mut signals).await;
+    far.shared.close();
+    code
+}
+
+impl Far {
+    fn connect(server: &ServerArgs) -> Result<Far, Failure> {
+        let tool = tool::attach_as(server, &[Info::new(keys::LAUNCHER, true)])?;
+        let servers =
+            tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
+        let server = servers.into_iter().next().map(|attached| attached.server);
+        let shared = Arc::new(Shared::default());
+        let to = shared.clone();
+        let output = move |from: &ProcId, channel: IofChannel, data: &[u8], _: &[Info]| {
+            let is_server = server.as_ref().is_some_and(|server| server.nspace == from.nspace);
+            match (is_server, data.is_empty()) {
+                (true, _) => to.said(&String::from_utf8_lossy(data)),
+                (false, true) => to.push(Report::OutputEnd { proc: from.clone(), channel }),
+                (false, false) => {
+                    to.push(Report::Output { proc: from.clone(), pid: None, channel, data: data.into() });
+                }
+            }
+        };
+        let watched = tool.on_unasked_output(output).and_then(|()| {
+            let to = shared.clone();
+            tool.register_event_handler(&[Status::EVENT_JOB_END], &[], move |event: &Event, _: &[Info]| {
+                to.ended(&event.info);
+                Verdict { status: Status::SUCCESS, results: Vec::new() }
+            })?;
+            let to = shared.clone();
+            tool.register_event_handler(&[Status::ERR_LOST_CONNECTION], &[], move |_: &Event, _: &[Info]| {
+                to.close();
+                Verdict { status: Status::SUCCESS, results: Vec::new() }
+            })
+        });
+        watched.map_err(|error| tool::failed("cannot follow jobs of the server", &error))?;
+        Ok(Far { tool: Arc::new(tool), shared })
+    }
+
+    /// Has the job started, and its end told. Ends with the process at the latest.
+    fn begin(&self, run: &Run, directives: &[Info]) {
+        let (job, apps) = request::of(run, directives);
+        let (tool, shared) = (self.tool.clone(), self.shared.clone());
+        let feed = input::Feed::of(run);
+        let limit = run.request.timeout;
+        thread::spawn(move || {
+            let nspace = match tool.spawn(&job, &apps) {
+                Ok(nspace) => nspace,
+                Err(error) => return ending::not_started(&tool, &shared, &error),
+            };
+            shared.accepted(&nspace);
+            if let Some(feed) = feed {
+                let (tool, nspace) = (tool.clone(), nspace.clone());
+                // It may wait for the terminal for ever, and ends with the process.
+                thread::spawn(move || feed.run(&tool, &nspace));
+            }
+            if let Some(told) = shared.wait_for_end(&nspace) {
+                let end = ending::of(&tool, &nspace, &told, limit, shared.state().asked_to_end);
+                shared.push(Report::Ended(Box::new(end)));
+            }
+        });
+    }
+
+    pub(crate) async fn recv(&self) -> Option<Report> {
+        loop {
+            {
+                let mut state = self.shared.state();
+                if let Some(report) = state.reports.pop_front() {
+                    state.bytes -= size(&report);
+                    self.shared.changed.notify_all();
+                    return Some(report);
+                }
+                if state.over {
+                    return None;
+                }
+            }
+            self.shared.news.notified().await;
+        }
+    }
+
+    pub(crate) async fn control(&self, nspace: &Nspace, action: Control) {
+        let directive = match action {
+            Control::Signal(number) => Info::new(keys::JOB_CTRL_SIGNAL, number),
+            Control::Suspend => Info::new(keys::JOB_CTRL_PAUSE, true),
+            Control::Resume => Info::new(keys::JOB_CTRL_RESUME, true),
+            Control::Terminate { .. } => Info::new(keys::JOB_CTRL_TERMINATE, true),
+            Control::Kill => Info::new(keys::JOB_CTRL_KILL, true),
+        };
+        {
+            let mut state = self.shared.state();
+            state.urgent += 1;
+            if let Control::Terminate { signal } = action {
+                state.asked_to_end.get_or_insert(signal);
+            }
+            self.shared.changed.notify_all();
+        }
+        let (tool, target) = (self.tool.clone(), ProcId::all(nspace));
+        let (done, wait) = oneshot::channel();
+        thread::spawn(move || {
+            // A job that has ended meanwhile needs nothing.
+            if let Err(error) = tool.job_control(&[target], &[directive]) {
+                tracing::debug!(%error, "the server did not act on the job");
+            }
+            let _ = done.send(());
+        });
+        let _ = wait.await;
+        self.shared.state().urgent -= 1;
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room, unless something must get through to the server that this thread serves as well.
+    fn push(&self, report: Report) {
+        let full = |state: &mut State| state.bytes >= MOST_WAITING && state.urgent == 0 && !state.over;
+        let mut state = self.changed.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
+        state.bytes += size(&report);
+        state.reports.push_back(report);
+        drop(state);
+        self.news.notify_one();
+    }
+
+    /// What the server says: before the job runs, it is why it does not.
+    fn said(&self, text: &str) {
+        if self.state().running {
+            return self.push(Report::Note { nspace: None, text: text.trim_end().to_owned() });
+        }
+        let mut state = self.state();
+        if state.said.len() < MOST_SAID {
+            state.said.push_str(text);
+        }
+    }
+
+    fn accepted(&self, nspace: &Nspace) {
+        self.state().running = true;
+        let placed = Arc::new(Placed::default());
+        self.push(Report::Accepted { request: 0, nspace: nspace.clone(), placed });
+    }
+
+    fn ended(&self, info: &[Info]) {
+        let Some(Value::Proc(whole)) = info.find(keys::EVENT_AFFECTED_PROC) else { return };
+        self.state().ends.push((whole.nspace.clone(), info.to_vec()));
+        self.changed.notify_all();
+    }
+
+    /// None: nobody can tell any more.
+    fn wait_for_end(&self, nspace: &Nspace) -> Option<Vec<Info>> {
+        let waits = |state: &mut State| !state.over && !state.ends.iter().any(|(ended, _)| ended == nspace);
+        let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
+        state.ends.iter().find(|(ended, _)| ended == nspace).map(|(_, told)| told.clone())
+    }
+
+    fn close(&self) {
+        self.state().over = true;
+        self.changed.notify_all();
+        self.news.notify_one();
+    }
+}
+
+fn size(report: &Report) -> usize {
+    match report {
+        Report::Output { data, .. } => data.len() + 64,
+        _ => 64,
+    }
+}
+
+const MOST_WAITING: usize = 256 << 10;
+const MOST_SAID: usize = 16 << 10;

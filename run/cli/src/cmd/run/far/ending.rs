@@ -1,0 +1,130 @@
+//! How a job elsewhere has ended: from the event that tells it, and from what the server still knows of it.
+
+use std::time::Duration;
+
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, names};
+use phalanx_spec::{ProcState, Rank};
+use phalanx_wire::{Nspace, ProcId};
+use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
+
+use super::Shared;
+use crate::render::value;
+
+/// The end of a job that has run.
+pub(super) fn of(
+    tool: &Tool,
+    nspace: &Nspace,
+    told: &[Info],
+    limit: Option<Duration>,
+    asked_to_end: Option<i32>,
+) -> JobEnd {
+    let about = jobs(tool).into_iter().find(|about| name(about).as_deref() == Some(nspace.as_str()));
+    let procs = procs(tool, nspace);
+    let known = |key| about.as_ref().and_then(|about| value::find(about, key));
+    let find = |key| known(key).or_else(|| told.find(key));
+    let status = told.find(keys::JOB_TERM_STATUS).and_then(as_status).unwrap_or(Status::SUCCESS);
+    let exit_code = find(keys::EXIT_CODE).and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
+    // PRRTE tells the code of the first rank that failed where the standard has a status.
+    let exit_code =
+        exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
+    let culprit = find(keys::PROCID).and_then(Value::as_proc);
+    let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
+    let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let verdict = match (find(names::VERDICT).and_then(Value::as_str), first, culprit) {
+        (Some("failed"), Some(first), _) => JobVerdict::Failed { first: first.clone() },
+        (Some("aborted"), _, Some(by)) => {
+            JobVerdict::Aborted { by: by.clone(), status: Status(exit_code), message: reason() }
+        }
+        (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
+        (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default() },
+        (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
+        (Some("node lost"), ..) => JobVerdict::NodeLost { node: reason() },
+        _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
+        _ if status.0 > 0 => JobVerdict::NotStarted { error: format!("a rank exited with code {exit_code}") },
+        _ => JobVerdict::NotStarted { error: format!("the job ended with {status}") },
+    };
+    let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
+    let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
+    match asked_to_end.filter(|_| killed && matches!(verdict, JobVerdict::Success)) {
+        // Whoever ends ranks one by one is not told that it was the user's wish.
+        Some(signal) => JobEnd {
+            nspace: nspace.clone(),
+            verdict: JobVerdict::Cancelled { signal },
+            exit_code: 128 + signal,
+            procs,
+            duration,
+        },
+        None => JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration },
+    }
+}
+
+/// Tells why the spawn has failed: of a server of ours we can ask what became of the job.
+pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
+    let me = tool.proc();
+    let is_ours = |about: &DataArray| {
+        value::find(about, keys::PARENT_ID).and_then(Value::as_proc) == Some(me)
+            && value::find(about, names::VERDICT).and_then(Value::as_str) == Some("not started")
+    };
+    let asked = error.status() == Status::ERR_JOB_FAILED_TO_LAUNCH;
+    let found = asked.then(|| jobs(tool).into_iter().find(is_ours)).flatten();
+    let nspace = found.as_ref().and_then(name).and_then(|name| Nspace::new(&name).ok());
+    if let Some(nspace) = nspace {
+        shared.accepted(&nspace);
+        let end = of(tool, &nspace, &[], None, None);
+        return shared.push(phalanx_dvm::Report::Ended(Box::new(end)));
+    }
+    let said = std::mem::take(&mut shared.state().said);
+    let error = match said.trim() {
+        "" => format!("the server does not start the job\n{error}"),
+        said => said.to_owned(),
+    };
+    shared.push(phalanx_dvm::Report::Refused { request: 0, error });
+}
+
+/// What a server of ours tells of its jobs; of others, nothing.
+fn jobs(tool: &Tool) -> Vec<DataArray> {
+    let query = Query { keys: vec![names::JOBS.into()], qualifiers: Vec::new() };
+    tool.query(&[query]).map(|found| value::records(&found, names::JOBS)).unwrap_or_default()
+}
+
+fn name(about: &DataArray) -> Option<String> {
+    value::find(about, keys::NSPACE).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn procs(tool: &Tool, nspace: &Nspace) -> Vec<ProcEnd> {
+    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
+    let query = Query { keys: vec![names::RANKS.into()], qualifiers };
+    let found = tool.query(&[query]).map(|found| value::records(&found, names::RANKS)).unwrap_or_default();
+    found.iter().zip(0..).map(|(about, rank)| proc_end(about, ProcId::new(nspace, Rank(rank)))).collect()
+}
+
+fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
+    let number = |key| value::find(about, key).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
+    let state = value::find(about, keys::PROC_STATE_STATUS);
+    let state = match state {
+        Some(Value::ProcState(state)) => *state,
+        _ => ProcState::UNDEF,
+    };
+    ProcEnd {
+        proc,
+        node: value::find(about, keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
+        pid: value::find(about, keys::PROC_PID).and_then(Value::as_u32),
+        status: match number(names::SIGNAL) {
+            Some(number) => Some(ExitStatus::Signal { number, core_dumped: false }),
+            None => number(keys::EXIT_CODE).map(ExitStatus::Code),
+        },
+        after: value::find(about, names::AGE)
+            .and_then(Value::as_u64)
+            .map(Duration::from_millis)
+            .unwrap_or_default(),
+        killed_by_us: state == ProcState::KILLED_BY_CMD,
+        lost_connection: state == ProcState::TERM_WO_SYNC,
+    }
+}
+
+fn as_status(value: &Value) -> Option<Status> {
+    match value {
+        Value::Status(status) => Some(*status),
+        other => other.as_i64().and_then(|code| i32::try_from(code).ok()).map(Status),
+    }
+}

@@ -1,0 +1,227 @@
+//! Jobs that go on without their terminal: what `px run --detach` writes is kept in files until `px attach` has shown it.
+//!
+//! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
+//! owner can enter. A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
+//! waits for a reader.
+
+use std::cell::RefCell;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use phalanx_wire::Nspace;
+use rustix::process::{Pid, geteuid, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::failure::{EXIT_FAILURE, Failure};
+use crate::resolve::Run;
+
+/// The files of one job, where they are written.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    place: Place,
+    command: String,
+    /// The output and error of whoever has started us, until they are let go.
+    waiting: RefCell<Option<(File, File)>>,
+}
+
+/// The files of one launcher.
+#[derive(Clone, Debug)]
+struct Place {
+    dir: PathBuf,
+    pid: u32,
+}
+
+impl Keep {
+    /// Makes the files, and puts them in the place of our standard output and error.
+    pub(crate) fn open(run: &Run) -> Result<Keep, Failure> {
+        let place = Place { dir: directory(), pid: std::process::id() };
+        let cannot = |e: io::Error| {
+            Failure::new(format!("cannot keep output in '{}'", place.dir.display())).because(e)
+        };
+        private(&place.dir).map_err(cannot)?;
+        let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
+        let waiting = (
+            own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
+            own(rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3).map_err(io::Error::from))?,
+        );
+        let (out, err) = (place.make("out").map_err(cannot)?, place.make("err").map_err(cannot)?);
+        rustix::stdio::dup2_stdout(&out).map_err(|e| cannot(e.into()))?;
+        rustix::stdio::dup2_stderr(&err).map_err(|e| cannot(e.into()))?;
+        let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
+        let command = words.collect::<Vec<_>>().join(" ");
+        Ok(Keep { place, command, waiting: RefCell::new(Some(waiting)) })
+    }
+
+    /// The job runs: says its name to whoever has started us. Only the first time counts.
+    pub(crate) fn let_go(&self, nspace: &Nspace, as_json: bool) -> Result<(), Failure> {
+        let Some((mut stdout, _)) = self.waiting.take() else { return Ok(()) };
+        let record = json!({ "nspace": nspace.as_str(), "pid": self.place.pid, "command": self.command });
+        let cannot = |e: io::Error| Failure::new("cannot let go of the terminal").because(e);
+        self.place.record("job", &record).map_err(cannot)?;
+        let line = match as_json {
+            true => {
+                json!({ "type": "detached", "nspace": nspace.as_str(), "pid": self.place.pid }).to_string()
+            }
+            false => nspace.to_string(),
+        };
+        writeln!(stdout, "{line}").map_err(cannot)
+    }
+
+    /// The job has ended. If it never ran, whoever has started us still waits, and is told why.
+    pub(crate) fn finish(self, code: &Result<u8, Failure>, as_json: bool) {
+        let exit_code = code.as_ref().map_or_else(|failure| failure.exit_code, |code| *code);
+        if let Some((stdout, stderr)) = self.waiting.take() {
+            let _ = rustix::stdio::dup2_stdout(&stdout);
+            let _ = rustix::stdio::dup2_stderr(&stderr);
+            let mut said = stderr;
+            if let Ok(text) = fs::read(self.place.file("err")) {
+                let _ = said.write_all(&text);
+            }
+            return self.place.remove();
+        }
+        if let Err(failure) = code {
+            crate::render::hint::say(&crate::render::hint::failure(failure, as_json));
+        }
+        if let Err(error) = self.place.record("end", &json!({ "exit_code": exit_code })) {
+            tracing::warn!(%error, "cannot tell how the job has ended");
+        }
+    }
+}
+
+/// A job that was detached, where it is read.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    place: Place,
+}
+
+/// The job of this name, if its output is kept here.
+pub(crate) fn find(nspace: &str) -> Option<Kept> {
+    let dir = directory();
+    let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| is_private(&found));
+    let files = fs::read_dir(&dir).ok().filter(|_| is_own)?.flatten().take(MOST_NAMES);
+    let mut jobs =
+        files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".job")?.parse::<u32>().ok());
+    let place = |pid| Place { dir: dir.clone(), pid };
+    let pid = jobs.find(|pid| place(*pid).read("job").is_some_and(|record| record["nspace"] == nspace))?;
+    Some(Kept { place: place(pid) })
+}
+
+impl Kept {
+    /// Shows what is kept, from the start or from now on, until the job has ended. The result is its exit code. What has been
+    /// shown to its end is removed.
+    pub(crate) fn show(&self, since_start: bool) -> Result<u8, Failure> {
+        let cannot = |e: io::Error| Failure::new("cannot read what is kept of the job").because(e);
+        let over = self.place.read("end").is_some();
+        let mut out = File::open(self.place.file("out")).map_err(cannot)?;
+        let mut err = File::open(self.place.file("err")).map_err(cannot)?;
+        if !since_start && !over {
+            out.seek(SeekFrom::End(0)).and_then(|_| err.seek(SeekFrom::End(0))).map_err(cannot)?;
+        }
+        loop {
+            // In this order: whoever has ended has said so before, and what was written before the end is there then.
+            let alive = self.place.is_alive();
+            let end = self.place.read("end");
+            let some = copy(&mut out, &mut io::stdout().lock()).map_err(cannot)?
+                | copy(&mut err, &mut io::stderr().lock()).map_err(cannot)?;
+            match end {
+                _ if some => {}
+                Some(end) => {
+                    self.place.remove();
+                    let code = end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok());
+                    return Ok(code.unwrap_or(EXIT_FAILURE));
+                }
+                None if !alive => {
+                    self.place.remove();
+                    return Err(Failure::new(format!(
+                        "px, pid {}, was killed while it ran the job",
+                        self.place.pid
+                    )));
+                }
+                None => thread::sleep(PAUSE),
+            }
+        }
+    }
+
+    /// The launcher.
+    pub(crate) fn pid(&self) -> u32 {
+        self.place.pid
+    }
+}
+
+impl Place {
+    fn file(&self, end: &str) -> PathBuf {
+        self.dir.join(format!("{}.{end}", self.pid))
+    }
+
+    fn make(&self, end: &str) -> io::Result<File> {
+        let path = self.file(end);
+        // Of a launcher that had our pid.
+        let _ = fs::remove_file(&path);
+        OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+    }
+
+    fn record(&self, end: &str, record: &Value) -> io::Result<()> {
+        let draft = self.file("draft");
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(record.to_string().as_bytes())?;
+        fs::rename(draft, self.file(end))
+    }
+
+    fn read(&self, end: &str) -> Option<Value> {
+        serde_json::from_slice(&fs::read(self.file(end)).ok()?).ok()
+    }
+
+    fn is_alive(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+    }
+
+    fn remove(&self) {
+        for end in ["out", "err", "job", "end"] {
+            let _ = fs::remove_file(self.file(end));
+        }
+        // Only the last one can.
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// `false`: there was nothing.
+fn copy(from: &mut File, to: &mut impl Write) -> io::Result<bool> {
+    let mut piece = vec![0; PIECE];
+    let count = from.read(&mut piece)?;
+    to.write_all(piece.get(..count).unwrap_or_default())?;
+    to.flush()?;
+    Ok(count > 0)
+}
+
+fn directory() -> PathBuf {
+    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+    let tmpdir = tmpdir.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    tmpdir.join(format!("px.{}.detached", geteuid().as_raw()))
+}
+
+/// A directory that nobody else can look into, made if it is not there.
+fn private(dir: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+        _ => {}
+    }
+    match is_private(&fs::symlink_metadata(dir)?) {
+        true => Ok(()),
+        false => Err(io::Error::other("it is no directory that only you can enter")),
+    }
+}
+
+fn is_private(found: &fs::Metadata) -> bool {
+    found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
+}
+
+/// How soon output is seen.
+const PAUSE: Duration = Duration::from_millis(20);
+const PIECE: usize = 256 << 10;
+const MOST_NAMES: usize = 10_000;
