@@ -10,7 +10,7 @@ use phalanx_interop::{Library, bench};
 
 use crate::Plan;
 use crate::launcher::Launcher;
-use crate::measure::{captured, median};
+use crate::measure::{captured, median, metrics_of};
 use crate::table::{self, Row};
 
 pub(crate) fn run(plan: &Plan) {
@@ -38,17 +38,4 @@ pub(crate) fn run(plan: &Plan) {
         }
         table::print(&format!("client calls, n={ranks}"), "us", &metrics.into_iter().collect::<Vec<_>>());
     }
-}
-
-/// What all ranks printed, by metric.
-fn metrics_of(text: &str) -> BTreeMap<String, Vec<f64>> {
-    let mut metrics: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for line in text.lines() {
-        if let Some((metric, value)) = line.split_once(' ')
-            && let Ok(value) = value.parse()
-        {
-            metrics.entry(metric.to_owned()).or_default().push(value);
-        }
-    }
-    metrics
 }

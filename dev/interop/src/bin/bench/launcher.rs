@@ -1,6 +1,6 @@
 //! The launchers that are compared, and how each is told to start N copies of a program.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -28,23 +28,34 @@ impl Launcher {
     }
 
     /// A command that runs `ranks` copies of `program`, without asking for more room than there is.
-    pub(crate) fn command(self, ranks: u32, program: &Path, arguments: &[&str]) -> Command {
+    pub(crate) fn command(self, ranks: u32, program: &Path, arguments: &[&OsStr]) -> Command {
+        self.command_with(&[], ranks, program, arguments)
+    }
+
+    /// The same with options of the launcher's own.
+    pub(crate) fn command_with(
+        self,
+        options: &[&str],
+        ranks: u32,
+        program: &Path,
+        arguments: &[&OsStr],
+    ) -> Command {
         let ranks = ranks.to_string();
         let mut command = match self {
             Self::Px => {
                 let mut command = Command::new(px_binary());
-                command.args(["run", "--quiet", "-n", &ranks]);
+                command.args(["run", "--quiet", "-n", &ranks]).args(options);
                 command
             }
             Self::OpenMpi => {
                 let mut command = Command::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"));
-                command.args(["--host", "localhost:512", "--bind-to", "none", "-n", &ranks]);
+                command.args(["--host", "localhost:512", "--bind-to", "none", "-n", &ranks]).args(options);
                 command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
                 command
             }
             Self::Hydra => {
                 let mut command = Command::new(debian_file("/usr/bin/mpiexec.hydra", "mpich"));
-                command.args(["-n", &ranks]);
+                command.args(["-n", &ranks]).args(options);
                 command
             }
             Self::Bare => {

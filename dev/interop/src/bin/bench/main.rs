@@ -8,48 +8,95 @@
 #![allow(clippy::expect_used)]
 
 mod client;
+mod iof;
 mod launch;
 mod launcher;
+mod library;
 mod measure;
 mod memory;
 mod soak;
 mod table;
+mod tools;
 
 use std::process::ExitCode;
 
 /// What to measure, and how often.
 struct Plan {
-    subjects: Vec<String>,
+    subjects: Vec<&'static Subject>,
     sizes: Vec<u32>,
     runs: usize,
     launches: u32,
+    /// Loads of streams are divided by it.
+    scale: u32,
 }
 
-const USAGE: &str =
-    "usage: bench [launch] [client] [memory] [soak] [--sizes 1,4,16,64,128] [--runs 9] [--launches 1000]";
+/// What can be measured: one file each.
+struct Subject {
+    name: &'static str,
+    summary: &'static str,
+    /// Also when nothing is named.
+    usual: bool,
+    run: fn(&Plan),
+}
+
+const SUBJECTS: &[Subject] = &[
+    Subject { name: "launch", summary: "time of a launch", usual: true, run: launch::run },
+    Subject {
+        name: "client",
+        summary: "calls of libpmix 4.2 under each server",
+        usual: true,
+        run: client::run,
+    },
+    Subject {
+        name: "library",
+        summary: "our libpmix beside Debian's, with ranks and server on each in turn",
+        usual: true,
+        run: library::run,
+    },
+    Subject { name: "iof", summary: "output, standard input, slow readers", usual: true, run: iof::run },
+    Subject { name: "memory", summary: "peak memory of the launcher", usual: true, run: memory::run },
+    Subject {
+        name: "tools",
+        summary: "attach, query and spawn of tools, beside Open MPI 5's launcher",
+        usual: true,
+        run: tools::run,
+    },
+    Subject { name: "soak", summary: "launches in a row, and what they leave", usual: false, run: soak::run },
+];
+
+const OPTIONS: &str = "[--sizes 1,4,16,64,128] [--runs 9] [--launches 1000] [--scale 1]";
 
 fn main() -> ExitCode {
+    if std::env::args().skip(1).any(|argument| argument == "--help" || argument == "-h") {
+        println!("{}", usage());
+        return ExitCode::SUCCESS;
+    }
     let plan = match plan() {
         Ok(plan) => plan,
         Err(problem) => {
-            eprintln!("bench: {problem}\n{USAGE}");
+            eprintln!("bench: {problem}\n{}", usage());
             return ExitCode::from(2);
         }
     };
     println!("{}", measure::machine());
     for subject in &plan.subjects {
-        match subject.as_str() {
-            "launch" => launch::run(&plan),
-            "client" => client::run(&plan),
-            "memory" => memory::run(&plan),
-            _ => soak::run(&plan),
-        }
+        (subject.run)(&plan);
     }
     ExitCode::SUCCESS
 }
 
+fn usage() -> String {
+    let mut text = format!("usage: bench [SUBJECT..] {OPTIONS}\n");
+    for Subject { name, summary, usual, .. } in SUBJECTS {
+        let when = if *usual { "" } else { " (only when named)" };
+        text += &format!("\n  {name:8}  {summary}{when}");
+    }
+    text
+}
+
 fn plan() -> Result<Plan, String> {
-    let mut plan = Plan { subjects: Vec::new(), sizes: vec![1, 4, 16, 64, 128], runs: 9, launches: 1000 };
+    let mut plan =
+        Plan { subjects: Vec::new(), sizes: vec![1, 4, 16, 64, 128], runs: 9, launches: 1000, scale: 1 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -57,13 +104,16 @@ fn plan() -> Result<Plan, String> {
         match argument.as_str() {
             "--sizes" => plan.sizes = value()?.split(',').map(number).collect::<Result<_, _>>()?,
             "--runs" => plan.runs = number(&value()?)? as usize,
+            "--scale" => plan.scale = number(&value()?)?.max(1),
             "--launches" => plan.launches = number(&value()?)?,
-            "launch" | "client" | "memory" | "soak" => plan.subjects.push(argument),
-            _ => return Err(format!("unknown argument {argument:?}")),
+            name => match SUBJECTS.iter().find(|subject| subject.name == name) {
+                Some(subject) => plan.subjects.push(subject),
+                None => return Err(format!("unknown argument {argument:?}")),
+            },
         }
     }
     if plan.subjects.is_empty() {
-        plan.subjects = ["launch", "client", "memory"].map(str::to_owned).into();
+        plan.subjects = SUBJECTS.iter().filter(|subject| subject.usual).collect();
     }
     match plan.runs {
         0 => Err("at least one run".to_owned()),

@@ -1,5 +1,6 @@
 //! One run of one command: how long it took, what it printed, whether it ended at all.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -54,6 +55,19 @@ fn run(mut command: Command, keep: bool) -> Run {
         let _ = pipe.read_to_string(&mut text);
     }
     Run { began, took, code: status.code().filter(|_| ended), stdout: text }
+}
+
+/// What all ranks printed, by metric.
+pub(crate) fn metrics_of(text: &str) -> BTreeMap<String, Vec<f64>> {
+    let mut metrics: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for line in text.lines() {
+        if let Some((metric, value)) = line.split_once(' ')
+            && let Ok(value) = value.parse()
+        {
+            metrics.entry(metric.to_owned()).or_default().push(value);
+        }
+    }
+    metrics
 }
 
 /// The median; `None` of nothing.

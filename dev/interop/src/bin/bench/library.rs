@@ -1,0 +1,192 @@
+//! Our `libpmix.so.2` beside Debian's 4.2, with ranks and server on each in turn.
+//!
+//! The same binary runs in all columns; what differs is the library that its ranks load, and who serves them: `px`, and
+//! Debian's `mpirun` on its own library and on ours. A ratio says how many times less the left one of two takes. The aims
+//! are held against the whole: ranks and server of ours against ranks and server of theirs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use phalanx_interop::{Library, bench, debian_dir, debian_file, libpmix, new_directory};
+
+use crate::Plan;
+use crate::launcher::Launcher;
+use crate::measure::{captured, median, metrics_of};
+
+/// Whose library a process loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Ours,
+    Theirs,
+}
+
+/// Who serves the ranks, and what these load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Server {
+    Px,
+    Mpirun(Side),
+}
+
+type Column = (Server, Side);
+
+const COLUMNS: [Column; 6] = [
+    (Server::Px, Side::Ours),
+    (Server::Px, Side::Theirs),
+    (Server::Mpirun(Side::Theirs), Side::Ours),
+    (Server::Mpirun(Side::Theirs), Side::Theirs),
+    (Server::Mpirun(Side::Ours), Side::Ours),
+    (Server::Mpirun(Side::Ours), Side::Theirs),
+];
+
+/// Ratios: those of the ranks' libraries under one server, then the whole.
+const RATIOS: [(&str, Column, Column); 4] = [
+    ("on px", (Server::Px, Side::Ours), (Server::Px, Side::Theirs)),
+    ("on mpirun", (Server::Mpirun(Side::Theirs), Side::Ours), (Server::Mpirun(Side::Theirs), Side::Theirs)),
+    ("server", (Server::Mpirun(Side::Ours), Side::Theirs), (Server::Mpirun(Side::Theirs), Side::Theirs)),
+    WHOLE,
+];
+
+const WHOLE: (&str, Column, Column) =
+    ("whole", (Server::Px, Side::Ours), (Server::Mpirun(Side::Theirs), Side::Theirs));
+
+struct Metric {
+    name: &'static str,
+    unit: &'static str,
+    /// How many times less than theirs.
+    aim: Option<f64>,
+}
+
+const METRICS: [Metric; 20] = [
+    metric("init", "us", Some(5.0)),
+    metric("init-cpu", "us", None),
+    metric("finalize", "us", Some(5.0)),
+    metric("finalize-cpu", "us", None),
+    metric("get-own-first", "us", None),
+    metric("get-own", "us", Some(50.0)),
+    metric("get-job-first", "us", None),
+    metric("get-job", "us", Some(50.0)),
+    metric("get-peer-first", "us", None),
+    metric("get-peer", "us", Some(50.0)),
+    metric("put-commit", "us", None),
+    metric("fence", "us", Some(2.0)),
+    metric("fence-cpu", "us", None),
+    metric("fence-1KiB", "us", Some(2.0)),
+    metric("publish-lookup", "us", None),
+    metric("event", "us", None),
+    metric("private-init", "KiB", Some(4.0)),
+    metric("private-fence", "KiB", Some(4.0)),
+    metric("anonymous-init", "KiB", None),
+    metric("anonymous-fence", "KiB", None),
+];
+
+const fn metric(name: &'static str, unit: &'static str, aim: Option<f64>) -> Metric {
+    Metric { name, unit, aim }
+}
+
+pub(crate) fn run(plan: &Plan) {
+    let program = bench(Library::Pmix4, "client_calls");
+    sizes_of_files();
+    for &ranks in plan.sizes.iter().filter(|&&ranks| ranks <= MOST_RANKS) {
+        let mut samples: BTreeMap<(&str, Column), Vec<f64>> = BTreeMap::new();
+        for round in 0..=plan.runs {
+            for column in COLUMNS {
+                let run = captured(command(column, ranks, &program));
+                if run.code != Some(0) {
+                    println!("n={ranks}, {}: ended with {:?}", title(column), run.code);
+                    continue;
+                }
+                let mut of_ranks = metrics_of(&run.stdout);
+                for metric in &METRICS {
+                    // One round before those that count: files come into memory.
+                    let values = of_ranks.remove(metric.name).filter(|_| round > 0).unwrap_or_default();
+                    samples.entry((metric.name, column)).or_default().extend(median(values));
+                }
+            }
+        }
+        print(ranks, &samples);
+    }
+}
+
+fn print(ranks: u32, samples: &BTreeMap<(&str, Column), Vec<f64>>) {
+    println!("\nn={ranks}: medians by server + ranks, and how many times less ours take");
+    print!("{:<20}", "");
+    COLUMNS.iter().for_each(|column| print!("{:>20}", title(*column)));
+    RATIOS.iter().for_each(|(name, ..)| print!("{name:>11}"));
+    println!("{:>6}  reached", "aim");
+    for metric in &METRICS {
+        let of = |column: Column| samples.get(&(metric.name, column)).cloned().and_then(median);
+        let ratio = |(_, ours, theirs): (&str, Column, Column)| Some(of(theirs)? / of(ours)?);
+        print!("{:<20}", format!("{} {}", metric.name, metric.unit));
+        COLUMNS.iter().for_each(|column| print!("{:>20}", shown(of(*column))));
+        RATIOS.iter().for_each(|&pair| print!("{:>11}", shown(ratio(pair))));
+        match (metric.aim, ratio(WHOLE)) {
+            (Some(aim), Some(reached)) => {
+                println!("{aim:>6}  {}", if reached >= aim { "yes" } else { "no" });
+            }
+            _ => println!(),
+        }
+    }
+}
+
+/// Without what only debuggers and linkers read.
+fn sizes_of_files() {
+    let directory = new_directory();
+    let size = |name: &str, library: PathBuf| {
+        let stripped = directory.path().join(name);
+        let mut strip = Command::new(debian_file("/usr/bin/strip", "binutils"));
+        let done = strip.args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&library).status();
+        assert!(done.is_ok_and(|status| status.success()), "stripping {} failed", library.display());
+        std::fs::metadata(stripped).expect("the stripped library").len() / 1024
+    };
+    let ours = size("ours", libpmix().join("libpmix.so.2"));
+    let theirs = size("theirs", debian_dir("pmix2", "libpmix-dev").join("lib/libpmix.so.2"));
+    println!("\nsize of the library, stripped: ours {ours} KiB, theirs {theirs} KiB");
+}
+
+fn command((server, ranks): Column, count: u32, program: &Path) -> Command {
+    let library = format!("LD_LIBRARY_PATH={}", directory(ranks).display());
+    match server {
+        Server::Px => {
+            let mut command = Launcher::Px.command(count, program, &[]);
+            command.env("LD_LIBRARY_PATH", directory(ranks));
+            command
+        }
+        Server::Mpirun(side) => {
+            let env = debian_file("/usr/bin/env", "coreutils");
+            let arguments = [library.as_ref(), program.as_os_str()];
+            let mut command = Launcher::OpenMpi.command(count, env, &arguments);
+            command.env("LD_LIBRARY_PATH", directory(side));
+            command
+        }
+    }
+}
+
+fn directory(side: Side) -> PathBuf {
+    match side {
+        Side::Ours => libpmix().to_owned(),
+        Side::Theirs => debian_dir("pmix2", "libpmix-dev").join("lib"),
+    }
+}
+
+fn title((server, ranks): Column) -> String {
+    let server = match server {
+        Server::Px => "px",
+        Server::Mpirun(Side::Theirs) => "mpirun",
+        Server::Mpirun(Side::Ours) => "mpirun@ours",
+    };
+    format!("{server}+{}", if ranks == Side::Ours { "ours" } else { "theirs" })
+}
+
+/// Three digits that count.
+fn shown(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value < 10.0 => format!("{value:.2}"),
+        Some(value) if value < 100.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.0}"),
+    }
+}
+
+/// With more of them than this Debian's launcher hangs more often than not.
+const MOST_RANKS: u32 = 64;

@@ -1,0 +1,104 @@
+//! Jobs that go on without their terminal, and are looked at later.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+
+use phalanx_interop::{Job, Outcome, eventually, new_directory, px_binary};
+use rustix::process::{Pid, Signal, getsid, kill_process};
+
+fn at(tmpdir: &Path, words: &[&str]) -> Job {
+    Job::new(px_binary()).args(words).env("TMPDIR", tmpdir).deadline(60)
+}
+
+/// `px run --detach`, and the name of the job.
+fn detach(tmpdir: &Path, words: &[&str]) -> (String, Outcome) {
+    let outcome = at(tmpdir, &[&["run", "--detach"], words].concat()).run().expect_code(0);
+    (outcome.stdout.trim().to_owned(), outcome)
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The process that runs a job. It leads the session.
+fn launcher(job: &str) -> Pid {
+    let pid = job.split(['-', '@']).rev().nth(1).and_then(|pid| pid.parse().ok());
+    pid.and_then(Pid::from_raw).expect("a pid")
+}
+
+fn number(file: &Path) -> Pid {
+    let text = fs::read_to_string(file).expect("readable");
+    Pid::from_raw(text.trim().parse().expect("a number")).expect("a pid")
+}
+
+#[test]
+fn a_detached_job_goes_on_and_loses_no_byte() {
+    let place = new_directory();
+    let (tmpdir, go, ready) = (place.path().join("tmp"), place.path().join("go"), place.path().join("ready"));
+    fs::create_dir(&tmpdir).expect("a directory");
+    // More than any buffer between the ranks and the reader holds.
+    let script = format!(
+        "seq 1000000; echo aside >&2; echo $$ > {0}.new; mv {0}.new {0}; until [ -e {1} ]; do sleep 0.05; done; echo end; exit 3",
+        ready.display(),
+        go.display(),
+    );
+    let (job, outcome) = detach(&tmpdir, &["-n", "1", "sh", "-c", &script]);
+    assert!(job.starts_with("px-") && outcome.stderr.is_empty(), "{outcome}");
+    // Nobody has read a byte, and the rank has written all.
+    eventually("the rank has written", || ready.exists());
+    let rank = number(&ready);
+    assert_eq!(getsid(Some(rank)), Ok(launcher(&job)), "it is in a session of its own");
+    let watching = at(&tmpdir, &["attach", &job, "--since-start"]).start();
+    let _ = at(&tmpdir, &["ps", &job]).run().expect_code(0).expect_stdout(&["running"]);
+    fs::write(&go, "").expect("writing");
+    let shown = watching.wait().expect_code(3);
+    let expected: String = (1..=1_000_000).map(|n| format!("{n}\n")).chain(["end\n".to_owned()]).collect();
+    assert!(shown.stdout == expected, "{} bytes of {}", shown.stdout.len(), expected.len());
+    let shown = shown.expect_stderr(&["aside", "rank 0 exited with code 3"]);
+    drop(shown);
+    eventually("nothing is left", || names(&tmpdir).is_empty());
+}
+
+#[test]
+fn a_job_that_has_ended_is_shown_whole_and_once() {
+    let place = new_directory();
+    let (job, _) = detach(place.path(), &["-n", "2", "--output", "rank", "sh", "-c", "echo hello"]);
+    let gone = || names(place.path()).iter().all(|name| name.ends_with(".detached"));
+    eventually("the launcher has ended", gone);
+    let _ = at(place.path(), &["attach", &job]).run().expect_code(0).expect_lines(["0: hello", "1: hello"]);
+    let again = at(place.path(), &["attach", &job]).run().expect_failure();
+    assert_eq!(again.stdout, "", "{again}");
+    assert_eq!(names(place.path()), [""; 0]);
+}
+
+#[test]
+fn whoever_detaches_is_told_what_does_not_start() {
+    let place = new_directory();
+    let missing = at(place.path(), &["run", "--detach", "-n", "1", "no-such-program"]).run();
+    let _ = missing.expect_code(127).expect_stderr(&["no-such-program", "No such file"]);
+    let wrong = at(place.path(), &["run", "--detach", "--map-by", "nonsense", "true"]).run();
+    let _ = wrong.expect_code(2).expect_stderr(&["nonsense"]);
+    assert_eq!(names(place.path()), [""; 0]);
+}
+
+#[test]
+fn input_is_sent_to_a_detached_job_by_those_who_attach() {
+    let place = new_directory();
+    let (job, _) = detach(place.path(), &["-n", "1", "--stdin", "0", "sh", "-c", "cat; exit 4"]);
+    let attach = at(place.path(), &["attach", &job, "--stdin", "--since-start"]);
+    let shown = attach.input(b"first\nsecond\n").run().expect_code(4);
+    let _ = shown.expect_lines(["first", "second"]);
+}
+
+#[test]
+fn a_launcher_that_was_killed_is_told_of() {
+    let place = new_directory();
+    let (job, _) = detach(place.path(), &["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]);
+    let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
+    kill_process(launcher(&job), Signal::KILL).expect("killing");
+    let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
+}

@@ -1,0 +1,212 @@
+//! A DVM that lasts, and jobs of `px run` in it.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+
+use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px_binary};
+use rustix::process::Signal;
+
+/// `px dvm start`, ready.
+fn dvm(options: &[&str]) -> Running {
+    let running = Job::new(px_binary()).args(["dvm", "start"]).args(options).start();
+    eventually("the DVM can be found", || has_file(running.tmpdir(), &format!(".tool.{}", running.pid())));
+    running
+}
+
+fn has_file(dir: &Path, end: &str) -> bool {
+    let sessions = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut files = sessions.flat_map(|session| fs::read_dir(session.path()).into_iter().flatten().flatten());
+    files.any(|file| file.file_name().to_string_lossy().ends_with(end))
+}
+
+/// `px COMMAND`, looking where the DVM is.
+fn px_at(dvm: &Running, words: &[&str]) -> Job {
+    Job::new(px_binary()).args(words).env("TMPDIR", dvm.tmpdir()).deadline(60)
+}
+
+fn stop(dvm: Running) {
+    let _ = px_at(&dvm, &["dvm", "stop", "--pid", &dvm.pid().to_string()]).run().expect_code(0);
+    dvm.wait().expect_code(0).expect_nothing_left();
+}
+
+#[test]
+fn the_system_server_runs_jobs_and_a_second_is_refused() {
+    let first = dvm(&["--system-server"]);
+    let file = format!("pmix.sys.{}", host());
+    assert!(first.tmpdir().join(&file).exists());
+    let second = px_at(&first, &["dvm", "start", "--system-server"]).run().expect_failure();
+    let name = format!("px-{}-{}", host(), first.pid());
+    let _ = second.expect_stderr(&[
+        &file,
+        &format!("server {name}:0, pid {} is alive", first.pid()),
+        "a machine has one system server",
+    ]);
+    for way in ["--system", "--system-first"] {
+        let outcome = px_at(&first, &["run", way, "-n", "3", "sh", "-c", "echo rank $PMIX_RANK"]).run();
+        let outcome = outcome.expect_code(0).expect_lines(["rank 0", "rank 1", "rank 2"]);
+        assert_eq!(outcome.stderr, "", "{outcome}");
+    }
+    let shown = px_at(&first, &["ps", "--system", "--all"]).run().expect_code(0);
+    let _ = shown.expect_stdout(&[&format!("{name}@"), "success (0)"]);
+    stop(first);
+}
+
+#[test]
+fn a_launcher_whose_rendezvous_file_is_there_runs_its_job_where_that_leads() {
+    let place = new_directory();
+    let file = place.path().join("here");
+    for variable in ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"] {
+        let dvm = Job::new(px_binary()).args(["dvm", "start"]).env(variable, &file).start();
+        eventually("the file is there", || file.exists());
+        let script = "echo $PMIX_NAMESPACE; env | grep -c PMIX_LAUNCHER_";
+        let outcome = px_at(&dvm, &["run", "-n", "1", "sh", "-c", script]).env(variable, &file).run();
+        outcome.expect_stdout(&[&format!("px-{}-{}@", host(), dvm.pid())]).assert_line("0");
+        assert!(file.exists(), "it is the other's");
+        stop(dvm);
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn without_a_system_server_there_is_none() {
+    let place = new_directory();
+    let words = ["run", "--system", "true"];
+    let outcome = Job::new(px_binary()).args(words).env("TMPDIR", place.path()).deadline(60).run();
+    let looked = format!("looked for pmix.sys.{} in {}", host(), place.path().display());
+    let _ = outcome.expect_code(1).expect_stderr(&[&looked, "there is no such file"]);
+}
+
+#[test]
+fn what_becomes_of_a_job_is_told_as_by_a_launcher_of_its_own() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let run = |words: &[&str]| px_at(&dvm, &[&["run", "--pid", &pid], words].concat());
+    let failed = run(&["-n", "2", "sh", "-c", "[ $PMIX_RANK = 0 ] || exit 3; sleep 1000"]).run();
+    let _ = failed.expect_code(3).expect_stderr(&["rank 1 exited with code 3", "rank 0 was ended by px"]);
+    let killed = run(&["-n", "1", "sh", "-c", "kill -SEGV $$"]).run();
+    let _ = killed.expect_code(139).expect_stderr(&["rank 0 was killed by SIGSEGV"]);
+    let missing = run(&["-n", "1", "no-such-program"]).run();
+    let _ = missing.expect_code(127).expect_stderr(&["no-such-program"]);
+    let unfit = run(&["-n", "1", "--map-by", "nonsense", "true"]).run();
+    let _ = unfit.expect_failure().expect_stderr(&["nonsense"]);
+    let late = run(&["-n", "1", "--timeout", "1", "sleep", "1000"]).run();
+    let _ = late.expect_code(124).expect_stderr(&["its time limit"]);
+    let refused = run(&["-n", "1", "--dry-run", "true"]).run().expect_code(2);
+    let _ = refused.expect_stderr(&["'--dry-run' is for a launcher with a DVM of its own"]);
+    stop(dvm);
+}
+
+#[test]
+fn input_output_and_environment_pass_through_the_dvm() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let place = new_directory();
+    let input: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    let file = place.path().join("copy");
+    let script = format!("cat > {}; pwd; echo $MINE; cksum < {0} >&2", file.display());
+    let outcome = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "sh", "-c"])
+        .arg(format!("[ $PMIX_RANK = 0 ] || exit 0; {script}"))
+        .env("MINE", "passed on")
+        .dir(place.path())
+        .input(&input)
+        .run()
+        .expect_code(0);
+    outcome.assert_line("passed on");
+    outcome.assert_line(&place.path().display().to_string());
+    assert!(fs::read(&file).expect("readable") == input, "{} bytes went in", input.len());
+    let many = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "seq", "200000"]).run().expect_code(0);
+    assert_eq!(many.stdout.lines().count(), 400_000);
+    stop(dvm);
+}
+
+#[test]
+fn the_user_ends_a_job_and_the_dvm_goes_on() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let place = new_directory();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let ready = place.path().join(format!("ready{code}"));
+        let script = format!("touch {}; exec sleep 1000", ready.display());
+        let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
+        eventually("the rank runs", || ready.exists());
+        running.signal(signal);
+        let _ = running.wait().expect_code(code).expect_stderr(&["the job was ended by"]);
+    }
+    // Whose terminal goes takes the job along.
+    let ready = place.path().join("ready");
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
+    let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
+    eventually("the rank runs", || ready.exists());
+    let rank = fs::read_to_string(&ready).expect("readable").trim().to_owned();
+    running.signal(Signal::KILL);
+    let _ = running.wait();
+    eventually("the rank has ended", || !Path::new("/proc").join(&rank).exists());
+    stop(dvm);
+}
+
+#[test]
+fn jobs_of_tools_stay_only_if_they_are_to() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let place = new_directory();
+    let tool = |words: &[&str]| {
+        let tool = Job::new(pmix_tool("attach")).args(["pid", &pid, "--"]).args(words);
+        tool.env("TMPDIR", dvm.tmpdir()).deadline(60).run().expect_code(0)
+    };
+    let script = |name: &str| {
+        let file = place.path().join(name);
+        format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display())
+    };
+    let rank = |name: &str| {
+        let file = place.path().join(name);
+        eventually("the rank runs", || file.exists());
+        Path::new("/proc").join(fs::read_to_string(file).expect("readable").trim())
+    };
+    let begun = place.path().join("goes");
+    let begun = begun.to_str().expect("UTF-8");
+    let _ = tool(&["spawn", &script("goes"), "nohup", &script("stays"), "until", begun]);
+    let (goes, stays) = (rank("goes"), rank("stays"));
+    eventually("the one has ended", || !goes.exists());
+    assert!(stays.exists());
+    stop(dvm);
+    assert!(!stays.exists());
+}
+
+#[test]
+fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
+    let dvm = dvm(&[]);
+    let place = new_directory();
+    let file = place.path().join("out");
+    let tool = Job::new(pmix_tool("attach")).args(["pid", &dvm.pid().to_string(), "--"]);
+    let tool = tool.args(["nohup", "echo into the file"]).env("OUTPUT_FILE", &file);
+    let _ = tool.env("TMPDIR", dvm.tmpdir()).deadline(60).run().expect_code(0);
+    let all = || {
+        let files = fs::read_dir(place.path()).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect::<String>()
+    };
+    eventually("the file has what was written", || all() == "into the file\n");
+    stop(dvm);
+}
+
+#[test]
+fn a_dvm_in_the_background_outlives_its_terminal_and_ends_with_its_keeper() {
+    let place = new_directory();
+    let start = ["dvm", "start", "--daemonize", "--json"];
+    let started =
+        Job::new(px_binary()).args(start).env("TMPDIR", place.path()).deadline(60).run().expect_code(0);
+    let line = started.stdout.clone();
+    let pid = line.split("\"pid\":").nth(1).expect("a pid").split([',', '}']).next().expect("a number");
+    let at =
+        |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", place.path()).deadline(60).run();
+    let _ = at(&["run", "--pid", pid, "echo", "hello"]).expect_code(0).expect_stdout(&["hello"]);
+    let _ = at(&["dvm", "stop", "--pid", pid]).expect_code(0);
+    let proc = Path::new("/proc").join(pid);
+    eventually("it has ended", || !proc.exists());
+    // A launcher goes with the pipe of whoever has started it.
+    let script = "exec 3<&0; PMIX_KEEPALIVE_PIPE=3 exec \"$0\" run --stdin none -n 1 sleep 1000";
+    let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).deadline(60).run();
+    let _ = kept.expect_code(143).expect_nothing_left();
+}

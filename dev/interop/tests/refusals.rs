@@ -1,0 +1,141 @@
+//! Who is not let in, or finds nobody, and what the tool is told; and who waits until there is somebody.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use phalanx_interop::{Job, Outcome, Running, eventually, host, new_directory, px, px_binary, rust_tool};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+/// A launcher that writes its address into a file of this directory.
+fn launcher(place: &Path) -> (Running, PathBuf) {
+    let file = place.join("uri");
+    let running = px(["--report-uri"]).arg(&file).args(["-n", "1", "sleep", "1000"]).start();
+    eventually("the launcher says where it is", || file.exists());
+    (running, file)
+}
+
+fn uri(file: &Path) -> String {
+    fs::read_to_string(file).expect("readable").lines().next().expect("an address").to_owned()
+}
+
+/// A directory that everybody can enter, with copies of these programs.
+fn public(programs: &[&Path]) -> (TempDir, Vec<PathBuf>) {
+    let place = new_directory();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    let copy = |program: &&Path| {
+        let to = place.path().join(program.file_name().expect("a name"));
+        fs::copy(program, &to).expect("copying a program");
+        to
+    };
+    let copies = programs.iter().map(copy).collect();
+    (place, copies)
+}
+
+fn as_nobody(program: &Path) -> Job {
+    let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
+    Job::new("setpriv").args(ids).arg(program).deadline(60)
+}
+
+fn attach(job: Job, words: &[&str]) -> Outcome {
+    job.args(words).args(["pmix.tool.mretries=0", "--", "query"]).run()
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left();
+}
+
+#[test]
+fn tools_of_other_users_are_refused_with_the_reason() {
+    let place = new_directory();
+    let (running, file) = launcher(place.path());
+    let (_public, programs) = public(&[&rust_tool("attach")]);
+    let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.srvr.uri={}", uri(&file))]);
+    let _ = outcome
+        .expect_failure()
+        .expect_stdout(&["the server refused: PMIX_ERR_NO_PERMISSIONS", "it serves its own user and root"]);
+    // Nor can they read where it is.
+    let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.tool.attach={}", file.display())]);
+    let _ = outcome.expect_failure().expect_stdout(&["Permission denied"]);
+    end(running);
+}
+
+#[test]
+fn root_is_served_by_everybody() {
+    let (place, programs) = public(&[px_binary()]);
+    let home = place.path().join("home");
+    fs::create_dir(&home).expect("a directory");
+    chown(&home, Some(NOBODY), Some(NOBODY)).expect("giving it away");
+    let file = home.join("uri");
+    let running = as_nobody(&programs[0])
+        .args(["run", "--report-uri"])
+        .arg(&file)
+        .args(["-n", "1", "sleep", "1000"])
+        .env("TMPDIR", &home)
+        .dir(&home)
+        .start();
+    eventually("the launcher says where it is", || file.exists());
+    let outcome = attach(Job::new(rust_tool("attach")), &[&format!("pmix.tool.attach={}", file.display())]);
+    let _ = outcome.expect_code(0).expect_stdout(&["query SUCCESS", "px-"]);
+    running.signal(Signal::TERM);
+    let _ = running.wait().expect_code(143);
+}
+
+#[test]
+fn searches_do_not_follow_symbolic_links() {
+    let place = new_directory();
+    let (running, _) = launcher(place.path());
+    let elsewhere = new_directory();
+    symlink(running.tmpdir(), elsewhere.path().join("px.here")).expect("a link");
+    let pid = format!("pmix.srvr.pidinfo={}", running.pid());
+    let search = |dir: &Path| {
+        let below = format!("pmix.srvr.tmpdir={}", dir.display());
+        attach(Job::new(rust_tool("attach")).deadline(60), &[&pid, &below])
+    };
+    eventually("it is found where it is", || search(running.tmpdir()).stdout.contains("query SUCCESS"));
+    let _ = search(elsewhere.path()).expect_failure().expect_stdout(&["there is no such file"]);
+    end(running);
+}
+
+#[test]
+fn files_of_the_dead_are_passed_over_and_removed() {
+    let place = new_directory();
+    let mut dead = std::process::Command::new("true").spawn().expect("a process");
+    dead.wait().expect("its end");
+    let name = format!("pmix.{}.tool.{}", host(), dead.id());
+    let text = format!("gone.0;tcp4://127.0.0.1:1\n5.0.11\n{}\n0:0\nFri Nov 20 16:20:01 2026\n\n", dead.id());
+    fs::write(place.path().join(&name), text).expect("writing");
+    let pid = format!("pmix.srvr.pidinfo={}", dead.id());
+    let tool = Job::new(rust_tool("attach")).env("TMPDIR", place.path()).deadline(60);
+    let outcome = attach(tool, &[&pid]).expect_failure();
+    let _ = outcome.expect_stdout(&[&format!("its server, process {}, has ended; removed", dead.id())]);
+    assert!(!place.path().join(name).exists());
+}
+
+#[test]
+fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
+    let place = new_directory();
+    let tool = |words: &[&str]| {
+        let tool = Job::new(rust_tool("attach")).args(words).args(["--", "query"]);
+        tool.env("TMPDIR", place.path()).deadline(120)
+    };
+    let patient = tool(&["pmix.srvr.pidinfo=1", "pmix.timeout=1"]).run().expect_failure();
+    assert!(patient.took >= Duration::from_secs(1), "{patient}");
+    let stubborn = ["pmix.srvr.pidinfo=1", "pmix.tool.mretries=2", "pmix.tool.retry=1"];
+    let stubborn = tool(&stubborn).run().expect_failure();
+    assert!(stubborn.took >= Duration::from_secs(2), "{stubborn}");
+    // A server that comes while the tool waits is found.
+    let file = place.path().join("uri");
+    let waiting = tool(&[&format!("pmix.tool.attach={}", file.display()), "pmix.timeout=100"]).start();
+    let (running, _) = launcher(place.path());
+    let _ = waiting.wait().expect_code(0).expect_stdout(&["query SUCCESS"]);
+    end(running);
+}
+
+const NOBODY: u32 = 65534;

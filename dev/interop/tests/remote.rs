@@ -1,0 +1,135 @@
+//! Tools on another node: two network namespaces of this machine with a cable between them.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use phalanx_interop::{
+    Job, Outcome, Running, debian_file, eventually, new_directory, pmix_tool, px_binary, rust_tool,
+};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+/// A network namespace that lives as long as a process that does nothing in it.
+struct Node(Running);
+
+impl Node {
+    fn new() -> Node {
+        let running = Job::new("unshare").args(["--net", "sleep", "1000"]).deadline(600).start();
+        let own = fs::read_link("/proc/self/ns/net").expect("our own namespace");
+        let other = || fs::read_link(format!("/proc/{}/ns/net", running.pid()));
+        eventually("the namespace is there", || other().is_ok_and(|other| other != own));
+        Node(running)
+    }
+
+    fn job(&self, program: impl AsRef<Path>) -> Job {
+        let pid = self.0.pid().to_string();
+        Job::new("nsenter").args(["--target", &pid, "--net", "--"]).arg(program.as_ref())
+    }
+
+    fn ip(&self, words: &str) {
+        let ip = debian_file("/usr/sbin/ip", "iproute2");
+        let _ = self.job(ip).args(words.split(' ')).run().expect_code(0);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.0.signal(Signal::KILL);
+    }
+}
+
+/// The node of the server, and that of the tools.
+fn two_nodes() -> (Node, Node) {
+    let (here, there) = (Node::new(), Node::new());
+    here.ip(&format!("link add cable type veth peer name cable netns {}", there.0.pid()));
+    for (node, address) in [(&here, HERE), (&there, "10.77.0.2")] {
+        node.ip(&format!("address add {address}/24 dev cable"));
+        node.ip("link set cable up");
+        node.ip("link set lo up");
+    }
+    (here, there)
+}
+
+/// `px run` on a node, with its rendezvous file.
+fn launcher(node: &Node, options: &[&str]) -> (Running, PathBuf, TempDir) {
+    let place = new_directory();
+    let file = place.path().join("uri");
+    let running = node
+        .job(px_binary())
+        .args(["run", "--report-uri"])
+        .arg(&file)
+        .args(options)
+        .args(["-n", "2", "sleep", "1000"])
+        .start();
+    eventually("the launcher says where it is", || file.exists());
+    (running, file, place)
+}
+
+fn uri(file: &Path) -> String {
+    fs::read_to_string(file).expect("readable").lines().next().expect("an address").to_owned()
+}
+
+fn attach(node: &Node, words: &[&str], secret: Option<&str>) -> Outcome {
+    let tool = node.job(rust_tool("attach")).args(words).args(["pmix.tool.mretries=0", "--", "query"]);
+    secret.into_iter().fold(tool, |tool, secret| tool.env("PHALANX_TOOL_SECRET", secret)).deadline(60).run()
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left();
+}
+
+#[test]
+fn a_tool_on_another_node_attaches_with_the_servers_file_or_secret() {
+    let (here, there) = two_nodes();
+    let (running, file, _place) = launcher(&here, &["--remote-connections"]);
+    let text = fs::read_to_string(&file).expect("readable");
+    let address = uri(&file);
+    assert!(address.contains(&format!(";tcp4://{HERE}:")), "{address}");
+    let secret = text.lines().find_map(|line| line.strip_prefix("secret ")).expect("a secret");
+    let by_file = format!("pmix.tool.attach={}", file.display());
+    let by_uri = format!("pmix.srvr.uri={address}");
+    let _ = attach(&there, &[&by_file], None).expect_code(0).expect_stdout(&["query SUCCESS", "px-"]);
+    let _ = attach(&there, &[&by_uri], Some(secret)).expect_code(0).expect_stdout(&["query SUCCESS"]);
+    // Where the server is the kernel vouches for the tool.
+    let _ = attach(&here, &[&by_uri], None).expect_code(0).expect_stdout(&["query SUCCESS"]);
+    for wrong in [None, Some("guess"), Some("")] {
+        let outcome = attach(&there, &[&by_uri], wrong).expect_failure();
+        let _ =
+            outcome.expect_stdout(&["PMIX_ERR_NO_PERMISSIONS", "wants the secret in its rendezvous file"]);
+    }
+    let shown = there.job(px_binary()).args(["ps", "--file"]).arg(&file).run().expect_code(0);
+    let _ = shown.expect_stdout(&["sleep 1000"]);
+    end(running);
+}
+
+/// They read our files, but cannot show our secret.
+#[test]
+fn tools_of_openpmix_are_served_where_the_kernel_knows_them() {
+    let (here, there) = two_nodes();
+    let (running, file, _place) = launcher(&here, &["--remote-connections"]);
+    let words = ["file", file.to_str().expect("UTF-8"), "retries", "0", "--", "query"];
+    let near = here.job(pmix_tool("attach")).args(words).deadline(60).run().expect_code(0);
+    near.assert_line("init SUCCESS");
+    let far = there.job(pmix_tool("attach")).args(words).deadline(60).run();
+    assert!(!far.stdout.contains("init SUCCESS"), "{far}");
+    end(running);
+}
+
+#[test]
+fn nobody_comes_from_another_node_unless_that_was_asked_for() {
+    let (here, there) = two_nodes();
+    let (running, file, _place) = launcher(&here, &[]);
+    let text = fs::read_to_string(&file).expect("readable");
+    assert!(text.contains(";tcp4://127.0.0.1:") && !text.contains("secret"), "{text}");
+    let port = uri(&file).rsplit_once(':').expect("a port").1.to_owned();
+    let guess = uri(&file).replace(&format!("127.0.0.1:{port}"), &format!("{HERE}:{port}"));
+    let outcome = attach(&there, &[&format!("pmix.srvr.uri={guess}")], None).expect_failure();
+    let _ = outcome.expect_stdout(&["nobody accepts connections there", "a firewall is in between"]);
+    end(running);
+}
+
+const HERE: &str = "10.77.0.1";
