@@ -34,6 +34,8 @@ pub struct Job {
     deadline: Duration,
     mark: String,
     tmpdir: TempDir,
+    /// Processes that it starts go on after it, as they shall.
+    is_outlived: bool,
 }
 
 /// `px run` with these arguments.
@@ -51,7 +53,7 @@ impl Job {
         let (name, value) = mark.split_once('=').unwrap_or_default();
         command.env(name, value).env("TMPDIR", tmpdir.path());
         let deadline = Duration::from_secs(120);
-        Self { command, input: Box::new(drop), reader: None, deadline, mark, tmpdir }
+        Self { command, input: Box::new(drop), reader: None, deadline, mark, tmpdir, is_outlived: false }
     }
 
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -105,6 +107,12 @@ impl Job {
 
     pub fn deadline(mut self, seconds: u64) -> Self {
         self.deadline = Duration::from_secs(seconds);
+        self
+    }
+
+    /// What it starts goes on after it: the outcome does not wait for the end of that.
+    pub fn outlived(mut self) -> Self {
+        self.is_outlived = true;
         self
     }
 
@@ -233,7 +241,7 @@ fn left_behind(job: &Job) -> Vec<String> {
     let patience = Instant::now() + Duration::from_secs(10);
     let alive = loop {
         let alive = survivors(&job.mark);
-        if alive.is_empty() || Instant::now() > patience {
+        if alive.is_empty() || job.is_outlived || Instant::now() > patience {
             break alive;
         }
         thread::sleep(Duration::from_millis(5));

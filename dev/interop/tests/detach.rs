@@ -15,7 +15,7 @@ fn at(tmpdir: &Path, words: &[&str]) -> Job {
 
 /// `px run --detach`, and the name of the job.
 fn detach(tmpdir: &Path, words: &[&str]) -> (String, Outcome) {
-    let outcome = at(tmpdir, &[&["run", "--detach"], words].concat()).run().expect_code(0);
+    let outcome = at(tmpdir, &[&["run", "--detach"], words].concat()).outlived().run().expect_code(0);
     (outcome.stdout.trim().to_owned(), outcome)
 }
 
