@@ -68,10 +68,10 @@ exported! {
 }
 
 /// The value of a variable in an array of them.
-pub(crate) fn get(env: Ptr<Argv>, name: &[u8]) -> Result<Option<Vec<u8>>, Status> {
+pub(crate) fn get(env: Ptr<Argv>, name: &[u8]) -> Option<Vec<u8>> {
     let start = [name, b"="].concat();
-    let all = texts(env.read().ok_or(BAD)?);
-    Ok(all.into_iter().find_map(|one| one.strip_prefix(&*start).map(<[u8]>::to_vec)))
+    let all = texts(env.read()?);
+    all.into_iter().find_map(|one| one.strip_prefix(&*start).map(<[u8]>::to_vec))
 }
 
 /// Sets a variable in an array of them; without a value it is taken out.

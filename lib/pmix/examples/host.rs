@@ -61,8 +61,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     for rank in 0..size {
         let proc = ProcId::new(&nspace, Rank(rank));
         server.register_client(&proc, uid, gid)?;
-        let child = Command::new(&program).args(&arguments).envs(server.setup_fork(&proc)?).spawn()?;
-        ranks.push((proc, child));
+        let mut command = Command::new(&program);
+        server.setup_fork(&proc, command.args(&arguments))?;
+        ranks.push((proc, command.spawn()?));
     }
     let mut worst = ExitCode::SUCCESS;
     for (proc, mut child) in ranks {

@@ -1,5 +1,8 @@
 //! What processes find in their environment, and what a host prepares for a job.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
 use phalanx_spec::Status;
 use phalanx_wire::{Info, Nspace};
 
@@ -26,12 +29,9 @@ exported! {
         if env.is_null() || proc.nspace.is_none() {
             return Err(BAD);
         }
-        for change in setup.changes(&proc.nspace) {
-            let old = argv::get(env, change.name())?;
-            argv::set(env, change.name(), change.over(old.as_deref()).as_deref(), true)?;
-        }
-        for (name, value) in setup.environment(&proc) {
-            argv::set(env, name.as_bytes(), Some(value.as_bytes()), true)?;
+        let inherited = |name: &OsStr| argv::get(env, name.as_bytes()).map(OsString::from_vec);
+        for (name, value) in setup.environment(&proc, inherited) {
+            argv::set(env, name.as_bytes(), value.as_deref().map(OsStr::as_bytes), true)?;
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub use host::Host;
 pub use options::{ATTRIBUTES, ServerOptions};
 pub use request::*;
 use setup::Changes;
-pub use setup::{EnvChange, ForkSetup, SETUP_ATTRIBUTES};
+pub use setup::{ForkSetup, SETUP_ATTRIBUTES};
 
 /// This process as the PMIx server of processes that it starts. Shared between threads by reference.
 ///

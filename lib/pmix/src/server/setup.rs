@@ -2,7 +2,9 @@
 //! find in its environment.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::Command;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use phalanx_core::{ServerCall, ServerConfig, ServerReturn};
@@ -26,20 +28,30 @@ pub struct ForkSetup {
 }
 
 impl ForkSetup {
-    /// The variables by which this process finds the server and knows who it is.
-    pub fn environment(&self, proc: &ProcId) -> Vec<(String, String)> {
-        self.config.environment(proc)
-    }
-
-    /// What the setup of its job wants changed in its environment besides, in this order.
-    pub fn changes(&self, nspace: &Nspace) -> &[EnvChange] {
-        self.changes.get(nspace).map(Vec::as_slice).unwrap_or_default()
+    /// What the environment of this process must hold instead of what it holds: the variables by which it finds the server and
+    /// knows who it is, and those that the setup of its job wants changed. Each name is there once; without a value it is to
+    /// be unset. `inherited` tells the values of before.
+    pub fn environment(
+        &self,
+        proc: &ProcId,
+        inherited: impl Fn(&OsStr) -> Option<OsString>,
+    ) -> Vec<(OsString, Option<OsString>)> {
+        let mut all: BTreeMap<OsString, Option<OsString>> = BTreeMap::new();
+        for change in self.changes.get(&proc.nspace).into_iter().flatten() {
+            let name = OsStr::from_bytes(change.name.as_bytes());
+            let old = all.get(name).cloned().unwrap_or_else(|| inherited(name));
+            let new = change.over(old.as_ref().map(|old| old.as_bytes()));
+            all.insert(name.to_owned(), new.map(OsString::from_vec));
+        }
+        let own = self.config.environment(proc).into_iter();
+        all.extend(own.map(|(name, value)| (name.into(), Some(value.into()))));
+        all.into_iter().collect()
     }
 }
 
 /// One variable, and what is to become of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvChange {
+pub(super) struct EnvChange {
     name: Text,
     value: Text,
     separator: u8,
@@ -56,12 +68,8 @@ enum How {
 }
 
 impl EnvChange {
-    pub fn name(&self) -> &[u8] {
-        self.name.as_bytes()
-    }
-
     /// The new value of a variable that has this one; `None`: there is none.
-    pub fn over(&self, old: Option<&[u8]>) -> Option<Vec<u8>> {
+    fn over(&self, old: Option<&[u8]>) -> Option<Vec<u8>> {
         let new = self.value.as_bytes();
         let joined = |parts: [&[u8]; 2]| Some(parts.join(&self.separator));
         match (self.how, old) {
@@ -144,21 +152,25 @@ impl Server {
         }
     }
 
-    /// The variables by which a process finds this server and knows who it is (`PMIx_server_setup_fork`), and those that the
-    /// setup of its job wants to have changed, for a child that inherits the environment of this process; what is to be unset
-    /// is empty. Nobody's environment is changed. Answered on the calling thread, whichever that is.
-    pub fn setup_fork(&self, proc: &ProcId) -> Result<Vec<(String, String)>, Error> {
+    /// Prepares a command to be this process (`PMIx_server_setup_fork`): with the variables by which it finds the server and
+    /// knows who it is, and what the setup of its job wants set, unset or joined to what the command has or inherits from
+    /// this process. A command whose environment was cleared does not say so: [`ForkSetup::environment`] is for those.
+    /// Answered on the calling thread, whichever that is.
+    pub fn setup_fork(&self, proc: &ProcId, command: &mut Command) -> Result<(), Error> {
         self.check_pid()?;
-        let setup = self.fork_setup();
-        let mut changed: BTreeMap<String, String> = BTreeMap::new();
-        for change in setup.changes(&proc.nspace) {
-            let name = String::from_utf8_lossy(change.name()).into_owned();
-            let inherited = || std::env::var_os(&name).map(OsStringExt::into_vec);
-            let old = changed.get(&name).map(|value| value.as_bytes().to_vec()).or_else(inherited);
-            let new = change.over(old.as_deref()).unwrap_or_default();
-            changed.insert(name, String::from_utf8_lossy(&new).into_owned());
+        let before: BTreeMap<OsString, Option<OsString>> =
+            command.get_envs().map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned))).collect();
+        let inherited = |name: &OsStr| match before.get(name) {
+            Some(stated) => stated.clone(),
+            None => std::env::var_os(name),
+        };
+        for (name, value) in self.fork_setup().environment(proc, inherited) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
         }
-        Ok(changed.into_iter().chain(setup.environment(proc)).collect())
+        Ok(())
     }
 
     /// The same for hosts that set a process up when it has been forked already, as Slurm does, and for those that make
@@ -253,7 +265,7 @@ fn harvest(info: &[Info]) -> Vec<Info> {
     };
     let mut found: Vec<_> = std::env::vars_os().filter(|(name, _)| begins(name.as_bytes())).collect();
     found.sort();
-    let envar = |(name, value): (std::ffi::OsString, std::ffi::OsString)| Envar {
+    let envar = |(name, value): (OsString, OsString)| Envar {
         name: Some(Text::from_bytes(name.as_bytes())),
         value: Some(Text::from_bytes(value.as_bytes())),
         separator: b':',

@@ -34,7 +34,7 @@ fn serve(options: ServerOptions, info: JobInfo, local: &[u32], host: impl Host +
 }
 
 fn start(stage: &Stage, server: &Server, rank: u32) -> Child {
-    stage.start_with(server.setup_fork(&proc(rank)).unwrap(), |_| {})
+    stage.start_with(|command| server.setup_fork(&proc(rank), command).unwrap())
 }
 
 fn serve_all(stage: &Stage, host: impl Host + 'static) -> (Server, Vec<Child>) {

@@ -33,8 +33,18 @@ pub(crate) fn host(stage: Stage) {
     let wanted = [Info::new(keys::SETUP_APP_NONENVARS, true), map.clone()];
     let mut setup = server.setup_application(nspace, &wanted).unwrap();
     assert_eq!(setup.len(), 1, "the inventory of the node that has one");
-    let envar = Envar { name: Some("MACHINE".into()), value: Some(Text::from("told")), separator: b':' };
-    setup.push(Info::new(keys::SET_ENVAR, Value::Envar(Box::new(envar))));
+    for (key, name, value) in [
+        (keys::SET_ENVAR, "MACHINE", "told"),
+        (keys::PREPEND_ENVAR, "MACHINE_PATH", "/first"),
+        (keys::APPEND_ENVAR, "MACHINE_PATH", "/third"),
+        (keys::ADD_ENVAR, "MACHINE_NEW", "added"),
+        (keys::UNSET_ENVAR, "MACHINE_GONE", ""),
+        // Inherited from this process.
+        (keys::UNSET_ENVAR, "PATH", ""),
+    ] {
+        let envar = Envar { name: Some(name.into()), value: Some(Text::from(value)), separator: b':' };
+        setup.push(Info::new(key, Value::Envar(Box::new(envar))));
+    }
     server.setup_local_support(nspace, &setup).unwrap();
     let info = [map, Info::new(keys::PROC_MAP, generate_ppn(&[vec![0, 1], vec![2]]))];
     server.register_nspace(nspace, Some(2), &info).unwrap();
@@ -45,7 +55,13 @@ pub(crate) fn host(stage: Stage) {
     let uid = rustix::process::geteuid().as_raw();
     let ranks = [0, 1].map(|rank| {
         server.register_client(&proc(rank), uid, uid).unwrap();
-        stage.start_with(server.setup_fork(&proc(rank)).unwrap(), |_| {})
+        stage.start_with(|command| {
+            command
+                .env("MACHINE_GONE", "of the command")
+                .env("MACHINE_PATH", "/second")
+                .env_remove("MACHINE_NEW");
+            server.setup_fork(&proc(rank), command).unwrap();
+        })
     });
     assert!(!server.dmodex_request(&proc(1), Some(Key::new("card").unwrap())).unwrap().is_empty());
     ranks.into_iter().for_each(|rank| stage.wait(rank));
@@ -56,7 +72,9 @@ pub(crate) fn host(stage: Stage) {
 }
 
 pub(crate) fn rank() {
-    assert_eq!(std::env::var("MACHINE").unwrap(), "told");
+    let variables = ["MACHINE", "MACHINE_PATH", "MACHINE_NEW", "MACHINE_GONE", "PATH"].map(std::env::var_os);
+    let told = [Some("told"), Some("/first:/second:/third"), Some("added"), None, None];
+    assert_eq!(variables, told.map(|value| value.map(Into::into)));
     let client = Client::init().unwrap();
     assert_eq!(client.get_job(keys::CLUSTER_ID).unwrap(), "testbed".into());
     assert_eq!(client.get_job(keys::JOB_SIZE).unwrap(), Value::Uint32(3));

@@ -85,12 +85,15 @@ fn main() -> ExitCode {
 
 impl Stage {
     fn start(&self, rank: u32, change: impl FnOnce(&mut Command)) -> Child {
-        self.start_with(self.server.environment(rank), change)
+        self.start_with(|command| {
+            self.server.setup_fork(rank, command);
+            change(command);
+        })
     }
 
-    fn start_with(&self, environment: Vec<(String, String)>, change: impl FnOnce(&mut Command)) -> Child {
+    fn start_with(&self, change: impl FnOnce(&mut Command)) -> Child {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.env(RANK, self.name).envs(environment).stdin(Stdio::null());
+        command.env(RANK, self.name).stdin(Stdio::null());
         change(&mut command);
         command.spawn().unwrap()
     }

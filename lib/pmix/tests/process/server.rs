@@ -1,6 +1,7 @@
 //! A server of ours with a host that grants what it is asked. One node, one job.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
@@ -48,8 +49,8 @@ impl TestServer {
         TestServer { server, history }
     }
 
-    pub(crate) fn environment(&self, rank: u32) -> Vec<(String, String)> {
-        self.server.setup_fork(&proc(rank)).unwrap()
+    pub(crate) fn setup_fork(&self, rank: u32, command: &mut Command) {
+        self.server.setup_fork(&proc(rank), command).unwrap();
     }
 
     /// Closes all connections and accepts no more.
