@@ -23,7 +23,7 @@ pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, wo
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};
-pub use watch::{children_of, eventually, host, rests, rss_kib, survivors};
+pub use watch::{children_of, eventually, host, lives, rests, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.
 pub const SIZES: [u32; 4] = [1, 2, 4, 16];

@@ -30,9 +30,14 @@ pub fn survivors(assignment: &str) -> Vec<(u32, String)> {
             fs::read(format!("/proc/{pid}/environ"))
                 .is_ok_and(|block| block.split(|&byte| byte == 0).any(|entry| entry == assignment.as_bytes()))
         })
-        .filter(|&pid| !matches!(stat(pid), None | Some(('Z' | 'X', _))))
+        .filter(|&pid| lives(pid))
         .map(|pid| (pid, command_line(pid)))
         .collect()
+}
+
+/// Whether a process runs, also if nobody has waited for it. Not every container has somebody who waits for orphans.
+pub fn lives(pid: u32) -> bool {
+    !matches!(stat(pid), None | Some(('Z' | 'X', _)))
 }
 
 /// The living children of a process.

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px_binary};
+use phalanx_interop::{Job, Running, eventually, host, lives, new_directory, pmix_tool, px_binary};
 use rustix::process::Signal;
 
 /// `px dvm start`, ready.
@@ -14,6 +14,12 @@ fn dvm(options: &[&str]) -> Running {
     let running = Job::new(px_binary()).args(["dvm", "start"]).args(options).start();
     eventually("the DVM can be found", || has_file(running.tmpdir(), &format!(".tool.{}", running.pid())));
     running
+}
+
+/// What a program has written of itself.
+fn number(file: &Path) -> u32 {
+    let text = fs::read_to_string(file).expect("readable");
+    text.trim().parse().expect("a number")
 }
 
 fn has_file(dir: &Path, end: &str) -> bool {
@@ -140,10 +146,10 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
     let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
     eventually("the rank runs", || ready.exists());
-    let rank = fs::read_to_string(&ready).expect("readable").trim().to_owned();
+    let rank = number(&ready);
     running.signal(Signal::KILL);
     let _ = running.wait();
-    eventually("the rank has ended", || !Path::new("/proc").join(&rank).exists());
+    eventually("the rank has ended", || !lives(rank));
     stop(dvm);
 }
 
@@ -163,16 +169,16 @@ fn jobs_of_tools_stay_only_if_they_are_to() {
     let rank = |name: &str| {
         let file = place.path().join(name);
         eventually("the rank runs", || file.exists());
-        Path::new("/proc").join(fs::read_to_string(file).expect("readable").trim())
+        number(&file)
     };
     let begun = place.path().join("goes");
     let begun = begun.to_str().expect("UTF-8");
     let _ = tool(&["spawn", &script("goes"), "nohup", &script("stays"), "until", begun]);
     let (goes, stays) = (rank("goes"), rank("stays"));
-    eventually("the one has ended", || !goes.exists());
-    assert!(stays.exists());
+    eventually("the one has ended", || !lives(goes));
+    assert!(lives(stays));
     stop(dvm);
-    assert!(!stays.exists());
+    assert!(!lives(stays));
 }
 
 #[test]
@@ -203,8 +209,8 @@ fn a_dvm_in_the_background_outlives_its_terminal_and_ends_with_its_keeper() {
         |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", place.path()).deadline(60).run();
     let _ = at(&["run", "--pid", pid, "echo", "hello"]).expect_code(0).expect_stdout(&["hello"]);
     let _ = at(&["dvm", "stop", "--pid", pid]).expect_code(0);
-    let proc = Path::new("/proc").join(pid);
-    eventually("it has ended", || !proc.exists());
+    let dvm = pid.parse().expect("a number");
+    eventually("it has ended", || !lives(dvm));
     // A launcher goes with the pipe of whoever has started it.
     let script = "exec 3<&0; PMIX_KEEPALIVE_PIPE=3 exec \"$0\" run --stdin none -n 1 sleep 1000";
     let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).deadline(60).run();

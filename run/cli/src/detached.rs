@@ -13,7 +13,8 @@ use std::thread;
 use std::time::Duration;
 
 use phalanx_wire::Nspace;
-use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 use crate::failure::{EXIT_FAILURE, Failure};
@@ -24,6 +25,9 @@ use crate::resolve::Run;
 pub(crate) struct Keep {
     place: Place,
     command: String,
+    /// Held as long as this process lives. The kernel lets go of it, also if the process is killed, and even if nobody asks what
+    /// became of it. Ranks do not inherit it.
+    _alive: File,
     /// The output and error of whoever has started us, until they are let go.
     waiting: RefCell<Option<(File, File)>>,
 }
@@ -48,12 +52,13 @@ impl Keep {
             own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
             own(rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3).map_err(io::Error::from))?,
         );
+        let alive = place.hold().map_err(cannot)?;
         let (out, err) = (place.make("out").map_err(cannot)?, place.make("err").map_err(cannot)?);
         rustix::stdio::dup2_stdout(&out).map_err(|e| cannot(e.into()))?;
         rustix::stdio::dup2_stderr(&err).map_err(|e| cannot(e.into()))?;
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
         let command = words.collect::<Vec<_>>().join(" ");
-        Ok(Keep { place, command, waiting: RefCell::new(Some(waiting)) })
+        Ok(Keep { place, command, _alive: alive, waiting: RefCell::new(Some(waiting)) })
     }
 
     /// The job runs: says its name to whoever has started us. Only the first time counts.
@@ -176,13 +181,22 @@ impl Place {
         serde_json::from_slice(&fs::read(self.file(end)).ok()?).ok()
     }
 
+    /// The file that the launcher keeps locked.
+    fn hold(&self) -> io::Result<File> {
+        let file = self.make("alive")?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
+    }
+
     fn is_alive(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-        pid.is_some_and(|pid| test_kill_process(pid).is_ok())
+        let file = File::open(self.file("alive"));
+        file.is_ok_and(|file| {
+            flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+        })
     }
 
     fn remove(&self) {
-        for end in ["out", "err", "job", "end"] {
+        for end in ["out", "err", "job", "end", "alive"] {
             let _ = fs::remove_file(self.file(end));
         }
         // Only the last one can.

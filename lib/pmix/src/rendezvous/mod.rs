@@ -67,8 +67,14 @@ fn open_file(path: &Path) -> io::Result<File> {
 /// process of another container may be alive where we see none.
 fn is_dead(of: &Rendezvous) -> bool {
     let pid = of.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    let gone = pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
-    gone && is_deserted(of.uri.address)
+    pid.is_some_and(is_gone) && is_deserted(of.uri.address)
+}
+
+/// Containers often have nobody who waits for orphans: a process that has ended stays there.
+fn is_gone(pid: Pid) -> bool {
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
+        || stat().rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Whether nobody accepts connections there.

@@ -1,3 +1,4 @@
+use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
@@ -87,6 +88,25 @@ fn a_dead_server_is_replaced_unless_somebody_answers_for_it() {
     assert_eq!(read(&system).unwrap().pid, Some(std::process::id()));
     drop(made);
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn a_server_that_has_ended_is_dead_even_if_nobody_has_waited_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let system = dir.path().join("pmix.sys.host");
+    let mut unseen = std::process::Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // Its streams close when it ends, a moment before it is a zombie.
+    unseen.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+    fs::write(&system, of_pid(unseen.id(), &deserted())).unwrap();
+    let made = loop {
+        match Announcement::make(&notice(dir.path(), "127.0.0.1:7")) {
+            Ok(made) => break made,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    assert_eq!(read(&system).unwrap().pid, Some(std::process::id()));
+    drop(made);
+    unseen.wait().unwrap();
 }
 
 #[test]
