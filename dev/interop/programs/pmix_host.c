@@ -2,6 +2,9 @@
  *
  *     pmix_host COUNT PROGRAM [ARGUMENT ...]
  *
+ * HOST_SERVES in its environment: tools, remote (tools on other nodes as well), unasked (tools, but no upcall lets them in). HOST_FILE: where it
+ * leaves its address.
+ *
  * Answers come inside the upcall, from another thread, or as "done already", whichever the standard allows there. What was
  * right is printed as "ok NAME", once per upcall; at the end "host: all right", if all clients ended with 0. */
 #define _GNU_SOURCE
@@ -159,8 +162,13 @@ static pmix_status_t connected(const pmix_proc_t *proc, void *object, pmix_op_cb
 
 static pmix_status_t finalized(const pmix_proc_t *proc, void *object, pmix_op_cbfunc_t callback, void *cbdata)
 {
-    CHECK("client_finalized", is_client(proc) && object == &objects[proc->rank], "rank %u", proc->rank);
-    ok("client_finalized");
+    if (PMIX_CHECK_NSPACE(proc->nspace, "tool")) {
+        CHECK("tool_finalized", object == NULL, "it has never been registered");
+        ok("tool_finalized");
+    } else {
+        CHECK("client_finalized", is_client(proc) && object == &objects[proc->rank], "rank %u", proc->rank);
+        ok("client_finalized");
+    }
     return later((struct later) {.answer = answer_op, .callback = callback, .cbdata = cbdata});
 }
 
@@ -761,7 +769,10 @@ static void raise_event(void)
 
 int main(int argc, char **argv)
 {
-    pmix_info_t infos[4];
+    pmix_info_t infos[7];
+    size_t ninfos = 4;
+    const char *serves = getenv("HOST_SERVES");
+    bool yes = true;
     pmix_rank_t rank = 3;
     pmix_status_t status;
     pid_t pids[MOST];
@@ -775,8 +786,17 @@ int main(int argc, char **argv)
     PMIX_INFO_LOAD(&infos[1], PMIX_SERVER_RANK, &rank, PMIX_PROC_RANK);
     PMIX_INFO_LOAD(&infos[2], PMIX_SERVER_TMPDIR, getenv("HOST_TMPDIR") ? getenv("HOST_TMPDIR") : "/tmp", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[3], PMIX_HOSTNAME, hostname, PMIX_STRING);
-    status = PMIx_server_init(&module, infos, 4);
-    for (int i = 0; i < 4; i++)
+    if (serves != NULL) {
+        PMIX_INFO_LOAD(&infos[ninfos++], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
+        if (strcmp(serves, "remote") == 0)
+            PMIX_INFO_LOAD(&infos[ninfos++], PMIX_SERVER_REMOTE_CONNECTIONS, &yes, PMIX_BOOL);
+        if (strcmp(serves, "unasked") == 0)
+            module.tool_connected = NULL;
+    }
+    if (getenv("HOST_FILE") != NULL)
+        PMIX_INFO_LOAD(&infos[ninfos++], PMIX_LAUNCHER_RENDEZVOUS_FILE, getenv("HOST_FILE"), PMIX_STRING);
+    status = PMIx_server_init(&module, infos, ninfos);
+    for (size_t i = 0; i < ninfos; i++)
         PMIX_INFO_DESTRUCT(&infos[i]);
     if (status != PMIX_SUCCESS) {
         fprintf(stderr, "host: server_init: %s\n", PMIx_Error_string(status));

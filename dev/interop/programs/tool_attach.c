@@ -1,12 +1,14 @@
 /* A tool: attaches to a server in the way that its arguments say, does what they ask for, and prints what it sees.
  *
  *   tool_attach [pid N | nspace NAME | uri URI | tcp URI | file PATH | system | system-first | self NAME RANK | alone |
- *                optional | launcher | timeout N | retries N]... -- [VERB]...
+ *                optional | launcher | timeout N | retries N | delay N]... -- [VERB]...
  *
- * Verbs: me, servers, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, kill NSPACE, attach KIND VALUE,
- * detach NSPACE, primary NSPACE, lost, wait, until FILE (is there). Each prints one line that begins with its name. */
+ * Verbs: me, servers, available, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, pending KEY (a lookup
+ * that waits), kill NSPACE, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
+ * KIND VALUE (waits while it is attached to), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,9 @@ static int directive(char **args, pmix_info_t *info)
     } else if (strcmp(name, "retries") == 0) {
         number = atoi(value);
         PMIX_INFO_LOAD(info, PMIX_CONNECT_MAX_RETRIES, &number, PMIX_UINT32);
+    } else if (strcmp(name, "delay") == 0) {
+        number = atoi(value);
+        PMIX_INFO_LOAD(info, PMIX_CONNECT_RETRY_DELAY, &number, PMIX_UINT32);
     } else {
         const char *key = strcmp(name, "system") == 0 ? PMIX_CONNECT_TO_SYSTEM
             : strcmp(name, "system-first") == 0       ? PMIX_CONNECT_SYSTEM_FIRST
@@ -104,6 +109,27 @@ static void query(const char *key, const char *nspace)
     printf("\n");
 }
 
+static void available(void)
+{
+    pmix_query_t query;
+    pmix_info_t *results = NULL;
+    size_t count = 0;
+    pmix_status_t status;
+
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, PMIX_QUERY_AVAIL_SERVERS);
+    status = PMIx_Query_info(&query, 1, &results, &count);
+    printf("available %s", word(status));
+    for (size_t n = 0; n < count; n++) {
+        pmix_data_array_t *servers = results[n].value.data.darray;
+        for (size_t s = 0; s < servers->size; s++) {
+            pmix_data_array_t *server = ((pmix_info_t *)servers->array)[s].value.data.darray;
+            printf(" %s", ((pmix_info_t *)server->array)[0].value.data.string);
+        }
+    }
+    printf("\n");
+}
+
 static void spawn(char *program, bool stays)
 {
     pmix_app_t app;
@@ -135,6 +161,20 @@ static void lookup(const char *key)
     pmix_status_t status = PMIx_Lookup(&data, 1, NULL, 0);
     const char *text = data.value.type == PMIX_STRING ? data.value.data.string : "";
     printf("lookup %s %s %s\n", word(status), status == PMIX_SUCCESS ? data.proc.nspace : "", text);
+}
+
+static void pending(const char *key)
+{
+    pmix_pdata_t data;
+    pmix_info_t info;
+    int all = 0;
+
+    PMIX_PDATA_CONSTRUCT(&data);
+    strncpy(data.key, key, PMIX_MAX_KEYLEN);
+    PMIX_INFO_LOAD(&info, PMIX_WAIT, &all, PMIX_INT);
+    printf("pending\n");
+    fflush(stdout);
+    printf("pending ended with %s\n", word(PMIx_Lookup(&data, 1, &info, 1)));
 }
 
 static void publish(const char *key, const char *value)
@@ -181,6 +221,24 @@ static int attach(char **args)
            status == PMIX_SUCCESS && !PMIX_CHECK_NSPACE(self.nspace, me.nspace) ? self.nspace : "");
     fprintf(stderr, "attach took %.2f ms\n", now() - began);
     return words;
+}
+
+static pmix_status_t primary_within(const char *nspace, uint32_t seconds)
+{
+    pmix_proc_t server;
+    pmix_info_t info[2];
+    bool yes = true;
+
+    PMIX_PROC_LOAD(&server, nspace, 0);
+    PMIX_INFO_LOAD(&info[0], PMIX_WAIT_FOR_CONNECTION, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_UINT32);
+    return PMIx_tool_set_server(&server, info, 2);
+}
+
+static void *primary_at_last(void *nspace)
+{
+    printf("primary-coming %s\n", word(primary_within(nspace, 60)));
+    return NULL;
 }
 
 static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
@@ -243,6 +301,20 @@ static int verb(char **args)
     } else if (strcmp(args[0], "primary") == 0) {
         PMIX_PROC_LOAD(&server, args[1], 0);
         printf("primary %s\n", word(PMIx_tool_set_server(&server, NULL, 0)));
+        return 2;
+    } else if (strcmp(args[0], "primary-when") == 0) {
+        printf("primary-when %s\n", word(primary_within(args[1], atoi(args[2]))));
+        return 3;
+    } else if (strcmp(args[0], "primary-coming") == 0) {
+        pthread_t waiting;
+        pthread_create(&waiting, NULL, primary_at_last, args[1]);
+        int words = attach(args + 2);
+        pthread_join(waiting, NULL);
+        return 2 + words;
+    } else if (strcmp(args[0], "available") == 0) {
+        available();
+    } else if (strcmp(args[0], "pending") == 0) {
+        pending(args[1]);
         return 2;
     } else if (strcmp(args[0], "lost") == 0) {
         lost();

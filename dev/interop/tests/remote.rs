@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use phalanx_interop::{
-    Job, Outcome, Running, debian_file, eventually, new_directory, pmix_tool, px_binary, rust_tool,
+    Job, Outcome, Running, debian_file, eventually, libpmix, new_directory, pmix, pmix_tool, px_binary,
+    rust_tool,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -130,6 +131,53 @@ fn nobody_comes_from_another_node_unless_that_was_asked_for() {
     let outcome = attach(&there, &[&format!("pmix.srvr.uri={guess}")], None).expect_failure();
     let _ = outcome.expect_stdout(&["nobody accepts connections there", "a firewall is in between"]);
     end(running);
+}
+
+/// Hosts in Rust and in C, with one rank, that leave their address in the file; and whether they serve other nodes.
+fn hosts(here: &Node, remote: bool, place: &Path) -> Vec<(Running, PathBuf)> {
+    let (native, in_c) = (place.join("native"), place.join("in-c"));
+    let native_file = format!("pmix.tool.lncrnd={}", native.display());
+    let words = ["pmix.srvr.tool", &native_file, "pmix.srvr.remote"];
+    let words = if remote { &words[..] } else { &words[..2] };
+    let jobs = [
+        (here.job(rust_tool("host")).args(words), native),
+        (here.job(pmix("host")).env("HOST_SERVES", if remote { "remote" } else { "tools" }), in_c),
+    ];
+    let start = |(job, file): (Job, PathBuf)| {
+        let job = job.env("HOST_FILE", &file).env("HOST_TMPDIR", place).env("TMPDIR", place);
+        let over = place.join("over");
+        let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+        let running = job.env("LD_LIBRARY_PATH", libpmix()).args(["1", "/bin/sh", "-c", &wait]).start();
+        eventually("the host says where it is", || file.exists());
+        (running, file)
+    };
+    jobs.into_iter().map(start).collect()
+}
+
+#[test]
+fn hosts_in_rust_and_in_c_serve_other_nodes_if_they_say_so() {
+    let (here, there) = two_nodes();
+    for remote in [true, false] {
+        let place = new_directory();
+        let all = hosts(&here, remote, place.path());
+        for (_, file) in &all {
+            let by_file = format!("pmix.tool.attach={}", file.display());
+            let near = here.job(rust_tool("attach")).args([&by_file, "--", "me"]).run().expect_code(0);
+            let _ = near.expect_stdout(&["init SUCCESS", "me tool"]);
+            let words = [&by_file, "pmix.tool.mretries=0", "--", "me"];
+            let far = there.job(rust_tool("attach")).args(words).run();
+            match remote {
+                true => drop(far.expect_code(0).expect_stdout(&["init SUCCESS", "me tool"])),
+                false => drop(far.expect_failure().expect_stdout(&["nobody accepts connections there"])),
+            }
+            assert_eq!(uri(file).contains(&format!(";tcp4://{HERE}:")), remote, "{}", uri(file));
+        }
+        fs::write(place.path().join("over"), "").expect("writing");
+        for (running, file) in all {
+            let _ = running.wait().expect_code(0);
+            assert!(!file.exists(), "it goes with its server");
+        }
+    }
 }
 
 const HERE: &str = "10.77.0.1";

@@ -1,12 +1,14 @@
-//! A launcher in ninety lines: starts copies of a program as one job on this node, and is their PMIx server.
+//! A launcher in a hundred lines: starts copies of a program as one job on this node, and is their PMIx server.
 //!
 //! `cargo run --example host -- 4 target/debug/examples/ring`
+//!
+//! Attributes of the server may stand in front: with `pmix.srvr.tool` it serves tools as well.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Command, ExitCode};
 
-use pmix::server::{AbortRequest, LookupRequested, PublishRequest};
+use pmix::server::{AbortRequest, LookupRequested, PublishRequest, ToolRequest};
 use pmix::{
     Done, Host, Info, Key, Nspace, Pdata, ProcId, Rank, Server, ServerOptions, Status, Value, generate_ppn,
     generate_regex, keys,
@@ -16,6 +18,7 @@ use pmix::{
 #[derive(Default)]
 struct SmallHost {
     published: BTreeMap<Key, (ProcId, Value)>,
+    tools: u32,
 }
 
 impl Host for SmallHost {
@@ -41,16 +44,31 @@ impl Host for SmallHost {
         // An answer may also be given later, from any thread: `done` can be kept.
         if found.is_empty() { done.refuse(Status::ERR_NOT_FOUND) } else { done.complete(found) }
     }
+
+    fn tool_connected(&mut self, request: ToolRequest, done: Done<ProcId>) {
+        self.tools += 1;
+        let given = Nspace::new(&format!("tool.{}.{}", std::process::id(), self.tools));
+        match request.claims.map_or_else(|| given.map(|nspace| ProcId::new(&nspace, Rank(0))), Ok) {
+            Ok(name) => done.complete(name),
+            Err(_) => done.refuse(Status::ERR_BAD_PARAM),
+        }
+    }
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let usage = "usage: host RANKS PROGRAM [ARGUMENT...]";
+    let mut arguments = std::env::args().skip(1).peekable();
+    let usage = "usage: host [KEY | KEY=VALUE]... RANKS PROGRAM [ARGUMENT...]";
+    let mut about = Vec::new();
+    while let Some(word) = arguments.next_if(|word| word.starts_with("pmix.")) {
+        let (key, value) =
+            word.split_once('=').map_or((&*word, true.into()), |(key, text)| (key, text.into()));
+        about.push(Info { key: Key::new(key)?, flags: Default::default(), value });
+    }
     let size: u32 = arguments.next().ok_or(usage)?.parse()?;
     let program = arguments.next().ok_or(usage)?;
     let arguments: Vec<String> = arguments.collect();
 
-    let server = Server::start(ServerOptions::default(), SmallHost::default())?;
+    let server = Server::start(ServerOptions::from_infos(&about)?, SmallHost::default())?;
     let nspace = Nspace::new(&format!("example.{}", std::process::id()))?;
     // What belongs to the machine all jobs are told.
     server.register_resources(&[Info::new(keys::RM_NAME, "small host")])?;

@@ -10,6 +10,7 @@ mod compat;
 mod detached;
 mod failure;
 mod keepalive;
+mod log;
 mod output;
 mod render;
 mod resolve;

@@ -6,6 +6,7 @@ use pmix::{Info, Tool, Value, keys};
 
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
+use crate::log;
 
 /// Attaches to the server that the options name.
 pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
@@ -14,6 +15,7 @@ pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
 
 /// The same, with more to say of ourselves.
 pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Failure> {
+    log::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
     Tool::init(&info).map_err(|error| {

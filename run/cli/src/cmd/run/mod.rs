@@ -17,8 +17,9 @@ use crate::args::split::RunLine;
 use crate::background;
 use crate::detached::Keep;
 use crate::failure::Failure;
+use crate::log;
 use crate::render::hint;
-use crate::resolve::{self, Here, Run, Voice};
+use crate::resolve::{self, Here, Run};
 use side::{Hand, News};
 use user::User;
 
@@ -46,7 +47,9 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
         hint::say(&hint::note(&remark, run.voice.json));
     }
-    start_log(run.voice);
+    if run.voice.verbose >= 2 {
+        log::start(Some("debug"));
+    }
     let keep = if run.detach { Some(Keep::open(&run)?) } else { None };
     let mut keep = keep.map(Rc::new);
     let code = match &run.far {
@@ -61,16 +64,6 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         keep.finish(&code, run.voice.json);
     }
     code
-}
-
-/// What the runtime says of itself, for those who ask twice.
-fn start_log(voice: Voice) {
-    if voice.verbose >= 2 {
-        let filter =
-            tracing_subscriber::EnvFilter::try_from_env("PHALANX_LOG").unwrap_or_else(|_| "debug".into());
-        // A log that exists already has the same reader.
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-    }
 }
 
 /// One node, one job, and the end of both.

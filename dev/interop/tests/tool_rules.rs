@@ -1,0 +1,263 @@
+//! What the standard's chapter on tools promises of connections: which server is taken, as whom, and what becomes of both.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use phalanx_interop::{
+    Job, Running, eventually, host, libpmix, new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
+};
+use rustix::process::Signal;
+
+fn launcher_at(tmpdir: &Path) -> Running {
+    let running = px(["-n", "1", "sleep", "1000"]).env("TMPDIR", tmpdir).start();
+    eventually("the launcher can be found", || !files_of(tmpdir, running.pid()).is_empty());
+    running
+}
+
+/// Where tools find the server of this process.
+fn files_of(tmpdir: &Path, pid: u32) -> Vec<PathBuf> {
+    let names = [
+        format!("pmix.{}.tool", host()),
+        format!("pmix.{}.tool.{pid}", host()),
+        format!("pmix.{}.tool.{}", host(), name(pid)),
+    ];
+    let sessions = fs::read_dir(tmpdir).into_iter().flatten().flatten().map(|session| session.path());
+    let own = sessions.filter(|session| session.join(&names[1]).exists());
+    own.flat_map(|session| names.clone().map(|name| session.join(name))).collect()
+}
+
+fn name(pid: u32) -> String {
+    format!("px-{}-{pid}", host())
+}
+
+/// A tool in C on our library.
+fn tool(tmpdir: &Path, words: &[&str]) -> Job {
+    Job::new(pmix_tool("attach"))
+        .args(words)
+        .env("TMPDIR", tmpdir)
+        .env("LD_LIBRARY_PATH", libpmix())
+        .deadline(100)
+}
+
+fn end(running: Running) {
+    running.signal(Signal::TERM);
+    let _ = running.wait().expect_code(143);
+}
+
+/// Where there is no `/tmp`, and so no servers of other tests.
+fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
+    let hide = "mount -t tmpfs none /tmp && exec \"$@\"";
+    let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
+    job.env("TMPDIR", tmpdir).deadline(60)
+}
+
+#[test]
+fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let (first, second) = (launcher_at(place.path()), launcher_at(place.path()));
+    let long_ago = SystemTime::now() - Duration::from_secs(1000);
+    for (newer, older) in [(&second, &first), (&first, &second)] {
+        let set = |running: &Running, to: SystemTime| {
+            for file in files_of(place.path(), running.pid()) {
+                File::open(file).and_then(|file| file.set_modified(to)).expect("setting its time");
+            }
+        };
+        set(newer, SystemTime::now());
+        set(older, long_ago);
+        for _ in 0..3 {
+            let query = without_tmp(px_binary(), &["query", "QUERY_NAMESPACES"], place.path());
+            let said = query.env("PHALANX_LOG", "warn").run().expect_code(0);
+            let said = said.expect_stdout(&[&name(newer.pid())]).expect_stderr(&["several PMIx servers fit"]);
+            let dir = |running: &Running| {
+                let file = files_of(place.path(), running.pid()).swap_remove(0);
+                file.parent().expect("a directory").display().to_string()
+            };
+            let line =
+                said.stderr.lines().find(|line| line.contains("several PMIx servers")).expect("a line");
+            let at = |what: &str| line.find(what).unwrap_or_else(|| panic!("no {what:?} in {line}"));
+            let (chosen, others) = (at("chosen="), at("others="));
+            assert!(
+                chosen < at(&dir(newer)) && at(&dir(newer)) < others && others < at(&dir(older)),
+                "{line}"
+            );
+            let in_c = without_tmp(pmix_tool("attach"), &["--", "servers"], place.path());
+            let in_c = in_c.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
+            in_c.assert_line(&format!("servers PMIX_SUCCESS {}", name(newer.pid())));
+        }
+    }
+    end(first);
+    end(second);
+}
+
+/// A rank that tells where its server is.
+fn rank_that_tells(file: &Path, until: &Path) -> String {
+    let (file, until) = (file.display(), until.display());
+    format!(
+        "echo $PMIX_SERVER_URI41 > {file}.new; mv {file}.new {file}; until [ -e {until} ]; do sleep 0.05; done"
+    )
+}
+
+#[test]
+fn a_server_that_serves_no_tools_lets_none_in() {
+    let place = new_directory();
+    let native = Job::new(rust_tool("host")).arg("1");
+    let in_c = Job::new(pmix("host")).arg("1").env("LD_LIBRARY_PATH", libpmix());
+    // With support for tools, but nothing that could let them in.
+    let unasked =
+        Job::new(pmix("host")).arg("1").env("LD_LIBRARY_PATH", libpmix()).env("HOST_SERVES", "unasked");
+    for (number, job) in [native, in_c, unasked].into_iter().enumerate() {
+        let (file, over) =
+            (place.path().join(format!("uri{number}")), place.path().join(format!("over{number}")));
+        let job = job.args(["/bin/sh", "-c", &rank_that_tells(&file, &over)]);
+        let running = job.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path()).start();
+        eventually("the rank has told", || file.exists());
+        let uri = fs::read_to_string(&file).expect("readable");
+        let refused = tool(place.path(), &["uri", uri.trim(), "retries", "0", "--"]).run().expect_failure();
+        refused.assert_line("init PMIX_ERR_NOT_SUPPORTED");
+        let native = Job::new(rust_tool("attach")).arg(format!("pmix.srvr.uri={}", uri.trim())).arg("--");
+        let said = native.run().expect_failure();
+        let _ = said.expect_stdout(&["the server refused: PMIX_ERR_NOT_SUPPORTED", "it serves no tools"]);
+        fs::write(&over, "").expect("writing");
+        let _ = running.wait().expect_code(0);
+    }
+}
+
+#[test]
+fn a_server_of_a_program_lets_tools_in_if_its_host_does() {
+    let place = new_directory();
+    let native = Job::new(rust_tool("host")).args(["pmix.srvr.tool", "1"]);
+    let in_c = Job::new(pmix("host")).arg("1").env("LD_LIBRARY_PATH", libpmix()).env("HOST_SERVES", "tools");
+    for (number, job) in [native, in_c].into_iter().enumerate() {
+        let (file, over) =
+            (place.path().join(format!("uri{number}")), place.path().join(format!("over{number}")));
+        let job =
+            job.args(["/bin/sh", "-c", &rank_that_tells(&file, &over)]).env("HOST_TMPDIR", place.path());
+        let running = job.env("TMPDIR", place.path()).start();
+        eventually("the rank has told", || file.exists());
+        let pid = running.pid().to_string();
+        let attached = tool(place.path(), &["pid", &pid, "--", "me"]).run().expect_code(0);
+        let _ = attached.expect_stdout(&["init PMIX_SUCCESS", "me tool"]);
+        fs::write(&over, "").expect("writing");
+        let _ = running.wait().expect_code(0);
+    }
+}
+
+#[test]
+fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
+    let (here, there) = (new_directory(), new_directory());
+    let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
+    let pid = first.pid().to_string();
+    let other = files_of(there.path(), second.pid()).swap_remove(0);
+    let (other, far) = (other.to_str().expect("UTF-8"), name(second.pid()));
+    let given = format!("{}-tool", name(first.pid()));
+    let cases: [(&[&str], String); 3] = [
+        (&["self", "our-tool", "rank", "7"], "our-tool 7".to_owned()),
+        (&["self", "our-tool"], "our-tool 0".to_owned()),
+        (&[], given.clone()),
+    ];
+    for (words, expected) in cases {
+        let at_both = ["--", "me", "attach", "file", other, "primary", &far, "me", "publish", "whose", "x"];
+        let words = [&["pid", &*pid], words, &at_both, &["lookup", "whose"]].concat();
+        let outcome = tool(here.path(), &words).run().expect_code(0);
+        // An attachment that changes the name says the new one, too.
+        outcome.assert_line(&format!("attach PMIX_SUCCESS {far} "));
+        let names: Vec<&str> = outcome.stdout.lines().filter_map(|line| line.strip_prefix("me ")).collect();
+        assert!(names.len() == 2 && names[0] == names[1] && names[0].starts_with(&expected), "{outcome}");
+        let nspace = names[0].split(' ').next().expect("a namespace");
+        outcome.assert_line(&format!("lookup PMIX_SUCCESS {nspace} x"));
+    }
+    // Who is somebody at one server already is not let in at another one where somebody else is.
+    let ready = here.path().join("ready");
+    let show = format!("touch {}", ready.display());
+    let there_pid = second.pid().to_string();
+    let known = tool(there.path(), &["pid", &there_pid, "self", "our-tool", "--", "spawn", &show, "lost"]);
+    let known = known.start();
+    eventually("the other is attached", || ready.exists());
+    let words = ["pid", &*pid, "self", "our-tool", "--", "attach", "file", other, "servers"];
+    let clash = tool(here.path(), &words).run().expect_code(0);
+    let clash = clash.expect_stdout(&["attach PMIX_ERR_NO_PERMISSIONS"]);
+    clash.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
+    end(second);
+    let _ = known.wait();
+    // Without a server it names itself, and asks nobody.
+    for words in [&["alone", "--"][..], &["nspace", "nobody", "optional", "retries", "0", "--"]] {
+        let alone = tool(here.path(), &[words, &["me", "servers", "query", "available"]].concat())
+            .run()
+            .expect_code(0);
+        let alone = alone.expect_stdout(&[&format!("me tool-{}-", host()), "servers PMIX_ERR_UNREACH"]);
+        let alone = alone.expect_stdout(&["query PMIX_ERR_UNREACH"]);
+        let available = alone.stdout.lines().find_map(|line| line.strip_prefix("available PMIX_SUCCESS "));
+        let own = name(first.pid());
+        assert!(available.is_some_and(|servers| servers.split(' ').any(|server| server == own)), "{alone}");
+    }
+    let optional = tool(here.path(), &["pid", &pid, "optional", "--", "servers"]).run().expect_code(0);
+    optional.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
+    end(first);
+}
+
+#[test]
+fn a_server_is_named_once_and_waited_for_as_long_as_was_said() {
+    let place = new_directory();
+    let file = place.path().join("late");
+    let path = file.to_str().expect("UTF-8");
+    let both = tool(place.path(), &["uri", "a.0;tcp4://127.0.0.1:1", "tcp", "a.0;tcp4://127.0.0.1:1", "--"]);
+    both.run().expect_failure().assert_line("init PMIX_ERR_BAD_PARAM");
+    let twice =
+        tool(place.path(), &["file", path, "retries", "2", "delay", "1", "--"]).run().expect_failure();
+    twice.assert_line("init PMIX_ERR_UNREACH");
+    assert!(twice.took >= Duration::from_secs(2), "two more attempts, a second apart: {twice}");
+    // It is there when it is looked for again.
+    let early = tool(place.path(), &["file", path, "retries", "90", "delay", "1", "--", "servers"]).start();
+    let launcher = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
+    let found = early.wait().expect_code(0);
+    found.assert_line(&format!("servers PMIX_SUCCESS {}", name(launcher.pid())));
+    end(launcher);
+}
+
+#[test]
+fn the_primary_server_may_be_one_that_is_still_to_come() {
+    let (here, there) = (new_directory(), new_directory());
+    let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
+    let (pid, far) = (first.pid().to_string(), name(second.pid()));
+    let other = files_of(there.path(), second.pid()).swap_remove(0);
+    let other = other.to_str().expect("UTF-8");
+    let words =
+        ["primary", &far, "primary-when", &far, "1", "primary-coming", &far, "file", other, "servers"];
+    let outcome = tool(here.path(), &[&["pid", &*pid, "--"][..], &words].concat()).run().expect_code(0);
+    outcome.assert_line("primary PMIX_ERR_UNREACH");
+    outcome.assert_line("primary-when PMIX_ERR_TIMEOUT");
+    outcome.assert_line("primary-coming PMIX_SUCCESS");
+    outcome.assert_line(&format!("servers PMIX_SUCCESS {far} {}", name(first.pid())));
+    end(first);
+    end(second);
+}
+
+#[test]
+fn what_waits_for_a_server_ends_with_it() {
+    let place = new_directory();
+    let launcher = launcher_at(place.path());
+    let said = place.path().join("said");
+    let script = format!("\"$@\" | tee {}", said.display());
+    let waiting = Job::new("sh")
+        .args(["-c", &script, "sh"])
+        .arg(pmix_tool("attach"))
+        .args(["pid", &launcher.pid().to_string(), "--", "pending", "nobody.publishes.it", "query"])
+        .env("TMPDIR", place.path())
+        .env("LD_LIBRARY_PATH", libpmix())
+        .deadline(60)
+        .start();
+    let why = || {
+        let why = Job::new(px_binary()).args(["why", "--pid", &launcher.pid().to_string()]);
+        why.env("TMPDIR", place.path()).run().expect_code(0)
+    };
+    eventually("the tool waits", || why().stdout.contains("lookup"));
+    launcher.signal(Signal::KILL);
+    let outcome = waiting.wait().expect_code(0);
+    outcome.assert_line("pending ended with PMIX_ERR_LOST_CONNECTION");
+    outcome.assert_line("query PMIX_ERR_UNREACH");
+    let _ = launcher.wait();
+}
