@@ -209,7 +209,7 @@ impl Server {
             values.push(Kval::new(keys::LOCAL_PROCS, array));
             values.extend(own_directories(job));
         }
-        overlay(&mut values, self.resources.of_node(&name_of(described)));
+        overlay(&mut values, &self.resources.of_node(&name_of(described)));
         overlay(&mut values, &described.values);
         Some(Kval::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
     }

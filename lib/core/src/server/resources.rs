@@ -34,7 +34,7 @@ impl Resources {
     }
 
     /// What every job that has this node is told of it.
-    pub(super) fn of_node(&self, node: &NodeName) -> &[Kval] {
+    pub(super) fn of_node(&self, node: &NodeName) -> Vec<Kval> {
         self.nodes.of(node)
     }
 
@@ -44,9 +44,10 @@ impl Resources {
         if resources.is_empty() && inventory.is_empty() {
             return None;
         }
-        let known = [&self.nodes, &self.inventory].into_iter().find_map(|nodes| nodes.find(node));
-        let mut values = known.map(|(name, _)| name.values()).unwrap_or_default();
-        inventory.iter().chain(resources).for_each(|kval| put(&mut values, kval.clone()));
+        let known = [&self.nodes, &self.inventory].into_iter().flat_map(|nodes| nodes.all(node));
+        let mut values = Vec::new();
+        known.flat_map(|(name, _)| name.values()).for_each(|kval| put(&mut values, kval));
+        inventory.into_iter().chain(resources).for_each(|kval| put(&mut values, kval));
         Some(array_of(values))
     }
 
@@ -55,36 +56,39 @@ impl Resources {
         let Value::DataArray(told) = &mut array.value else { return };
         for kval in self.inventory.of(node) {
             if !told.infos().any(|info| info.key == kval.key) {
-                told.items.push(Value::Info(Box::new(as_info(kval.clone()))));
+                told.items.push(Value::Info(Box::new(as_info(kval))));
             }
         }
     }
 }
 
 impl Nodes {
-    fn find(&self, node: &NodeName) -> Option<&(NodeName, Vec<Kval>)> {
-        self.0.iter().find(|(known, _)| known.means(node))
+    /// Several where one was named by hostname and one by number, before a job said that they are one node; the latest last.
+    fn all<'a>(&'a self, node: &'a NodeName) -> impl Iterator<Item = &'a (NodeName, Vec<Kval>)> {
+        self.0.iter().filter(|(known, _)| known.means(node))
     }
 
-    fn of(&self, node: &NodeName) -> &[Kval] {
-        self.find(node).map_or(&[], |(_, values)| values)
+    fn of(&self, node: &NodeName) -> Vec<Kval> {
+        let mut values = Vec::new();
+        self.all(node).flat_map(|(_, some)| some).for_each(|kval| put(&mut values, kval.clone()));
+        values
     }
 
-    fn add(&mut self, node: NodeName, values: Vec<Kval>) {
-        let known = self.0.iter().position(|(known, _)| known.means(&node));
-        let at = known.unwrap_or(self.0.len());
-        if known.is_none() {
-            self.0.push((node.clone(), Vec::new()));
+    fn add(&mut self, mut node: NodeName, values: Vec<Kval>) {
+        let mut kept = Vec::new();
+        for (name, before) in self.0.extract_if(.., |(known, _)| known.means(&node)).collect::<Vec<_>>() {
+            node.host = node.host.or(name.host);
+            node.id = node.id.or(name.id);
+            kept.extend(before);
         }
-        let Some((name, kept)) = self.0.get_mut(at) else { return };
-        name.host = name.host.take().or(node.host);
-        name.id = name.id.or(node.id);
-        values.into_iter().for_each(|kval| put(kept, kval));
+        let mut merged = Vec::with_capacity(kept.len() + values.len());
+        kept.into_iter().chain(values).for_each(|kval| put(&mut merged, kval));
+        self.0.push((node, merged));
     }
 
     /// Takes these keys back; without any the whole node.
     fn remove(&mut self, node: &NodeName, gone: &[Kval]) {
-        if let Some((_, kept)) = self.0.iter_mut().find(|(known, _)| known.means(node)) {
+        for (_, kept) in self.0.iter_mut().filter(|(known, _)| known.means(node)) {
             kept.retain(|kval| !gone.is_empty() && !gone.iter().any(|gone| gone.key == kval.key));
         }
         self.0.retain(|(_, values)| !values.is_empty());
@@ -120,7 +124,7 @@ impl Server {
         }
         for info in info {
             match node_in(&info) {
-                Some((node, values)) => self.resources.nodes.add(node, values),
+                Some((node, values)) => self.resources.nodes.add(self.as_jobs_say(node), values),
                 None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
                 // Who may do what is asked of the kernel.
                 None if info.key == keys::USERID || info.key == keys::GRPID => {}
@@ -135,7 +139,7 @@ impl Server {
     pub(super) fn deregister_resources(&mut self, info: &[Info]) -> Status {
         for info in info {
             match node_in(info) {
-                Some((node, gone)) => self.resources.nodes.remove(&node, &gone),
+                Some((node, gone)) => self.resources.nodes.remove(&self.as_jobs_say(node), &gone),
                 None => self.resources.values.retain(|kval| kval.key != info.key),
             }
         }
@@ -146,9 +150,10 @@ impl Server {
     /// `directives` may name the node of the values that stand in no node's array; else it is our own.
     pub(super) fn deliver_inventory(&mut self, info: Vec<Info>, directives: &[Info]) -> Status {
         let meant = NodeName::named(directives).unwrap_or_else(|| self.own_node());
+        let meant = self.as_jobs_say(meant);
         for info in info {
             match node_in(&info) {
-                Some((node, values)) => self.resources.inventory.add(node, values),
+                Some((node, values)) => self.resources.inventory.add(self.as_jobs_say(node), values),
                 None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
                 None => {
                     let value = Kval { key: info.key, value: info.value };
@@ -163,6 +168,20 @@ impl Server {
     pub(super) fn inventory_of(&self, hosts: Vec<String>) -> Vec<Info> {
         let nodes = hosts.into_iter().map(|host| NodeName { host: Some(host), id: None });
         nodes.filter_map(|node| self.resources.node_array(&node)).map(as_info).collect()
+    }
+
+    /// With its other name besides, unless jobs disagree about that: some hosts count the nodes of each job.
+    fn as_jobs_say(&self, mut node: NodeName) -> NodeName {
+        let nodes = self.jobs.values().flat_map(|job| job.info.nodes.iter());
+        let mut same =
+            nodes.filter(|one| node.host.as_deref() == Some(&*one.name) || node.id == Some(one.id));
+        if let Some(first) = same.next()
+            && same.all(|other| other.name == first.name && other.id == first.id)
+        {
+            node.host.get_or_insert_with(|| first.name.to_string());
+            node.id.get_or_insert(first.id);
+        }
+        node
     }
 
     pub(super) fn own_node(&self) -> NodeName {

@@ -14,7 +14,7 @@ use super::{Store, read};
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookupRequest {
     pub proc: ProcId,
-    /// None: everything that the process has, as an array of infos.
+    /// None: everything that the process, or the realm, has, as an array of infos.
     pub key: Option<Key>,
     pub realm: Realm,
     /// `pmix.optional`: never ask the server.
@@ -99,9 +99,35 @@ impl Store {
 
     /// What a get finds once the server has answered.
     pub fn known(&self, request: &LookupRequest) -> Option<Value> {
-        match &request.key {
-            Some(key) => self.known_key(request, key),
-            None => self.known_whole(&request.proc),
+        let LookupRequest { proc, key, realm, .. } = request;
+        let space = self.space(proc.nspace.as_str())?;
+        let of = |values: &Values| match key {
+            Some(key) => values.get(key.as_str()).cloned(),
+            None => as_infos(values),
+        };
+        let realms = || read(&space.job);
+        match realm {
+            Realm::Unsaid => match key {
+                Some(key) => self.value(proc.nspace.as_str(), proc.rank, key.as_str()),
+                None if proc.rank == Rank::WILDCARD => of(&realms().job),
+                None => of(read(&space.ranks).get(&proc.rank.0)?),
+            },
+            // Slurm keeps some values of the job (the universe size) in the session only, PRRTE the other way round.
+            Realm::Session => of(&realms().session).or_else(|| of(&realms().job)),
+            Realm::Job => of(&realms().job),
+            Realm::Node { name: host, id } => {
+                let realms = realms();
+                let node = match (host, id) {
+                    (Some(host), _) => realms.node_named(host),
+                    (None, Some(id)) => realms.node_numbered(*id),
+                    (None, None) => self.my_node(&realms),
+                };
+                of(&node?.values)
+            }
+            Realm::App { number } => {
+                let number = number.or_else(|| self.my_number(keys::APPNUM)).unwrap_or(0);
+                of(realms().apps.get(&number)?)
+            }
         }
     }
 
@@ -121,40 +147,9 @@ impl Store {
         }
     }
 
-    fn known_key(&self, request: &LookupRequest, key: &Key) -> Option<Value> {
-        let space = self.space(request.proc.nspace.as_str())?;
-        let name = key.as_str();
-        match &request.realm {
-            Realm::Unsaid => self.value(request.proc.nspace.as_str(), request.proc.rank, name),
-            Realm::Session => in_session(&read(&space.job), name),
-            Realm::Job => read(&space.job).job.get(name).cloned(),
-            Realm::Node { name: host, id } => {
-                let realms = read(&space.job);
-                let node = match (host, id) {
-                    (Some(host), _) => realms.node_named(host),
-                    (None, Some(id)) => realms.node_numbered(*id),
-                    (None, None) => self.my_node(&realms),
-                };
-                node?.values.get(name).cloned()
-            }
-            Realm::App { number } => {
-                let number = number.or_else(|| self.my_number(keys::APPNUM)).unwrap_or(0);
-                read(&space.job).apps.get(&number)?.get(name).cloned()
-            }
-        }
-    }
-
     /// The hosts of a job, as far as they are known.
     pub fn node_names(&self, nspace: &Nspace) -> Vec<String> {
         self.space(nspace.as_str()).map(|space| read(&space.job).node_names()).unwrap_or_default()
-    }
-
-    fn known_whole(&self, proc: &ProcId) -> Option<Value> {
-        let space = self.space(proc.nspace.as_str())?;
-        if proc.rank == Rank::WILDCARD {
-            return as_infos(&read(&space.job).job);
-        }
-        as_infos(read(&space.ranks).get(&proc.rank.0)?)
     }
 
     /// Any realm of the job: the job's own values, then this node's, this app's, the session's.
@@ -182,11 +177,6 @@ impl Store {
     fn my_value(&self, key: &str) -> Option<Value> {
         self.space(self.me.nspace.as_str())?.rank_value(self.me.rank, key)
     }
-}
-
-// Slurm keeps some values of the job (the universe size) in the session only, PRRTE the other way round.
-fn in_session(realms: &JobRealms, key: &str) -> Option<Value> {
-    realms.session.get(key).or_else(|| realms.job.get(key)).cloned()
 }
 
 fn as_infos(values: &Values) -> Option<Value> {

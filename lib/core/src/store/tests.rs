@@ -144,6 +144,21 @@ fn everything_of_a_process_comes_as_infos() {
     let infos = [Info::new(keys::APPNUM, 1_u32), Info::new(keys::HOSTNAME, "b")];
     assert_eq!(whole, Lookup::Hit(array(infos)));
     assert_eq!(store.lookup(&LookupRequest::new(proc(9), None, &[])), Lookup::AskServer);
+    let on = |key| Info::new(key, true);
+    for (realm, key, value) in [
+        (vec![on(keys::NODE_INFO)], keys::LOCAL_PEERS, "1,2".into()),
+        (vec![on(keys::NODE_INFO), Info::new(keys::HOSTNAME, "a")], keys::LOCAL_PEERS, "0".into()),
+        (vec![on(keys::APP_INFO), Info::new(keys::APPNUM, 0_u32)], keys::WDIR, "/zero".into()),
+        (vec![on(keys::SESSION_INFO)], keys::UNIV_SIZE, Value::from(64_u32)),
+        (vec![on(keys::JOB_INFO)], keys::JOB_SIZE, Value::from(3_u32)),
+    ] {
+        let all = ProcId::all(&nspace("job"));
+        let Lookup::Hit(whole) = store.lookup(&LookupRequest::new(all, None, &realm)) else {
+            panic!("nothing of {realm:?}");
+        };
+        let found: Vec<&Info> = whole.as_array().unwrap().infos().filter(|info| info.key == *key).collect();
+        assert_eq!(found, [&Info::new(key, value)], "{realm:?}");
+    }
 }
 
 #[test]

@@ -100,6 +100,42 @@ static void node(pmix_info_t *to, const char *name, uint64_t memory)
     to->value.data.darray = array;
 }
 
+static size_t times(const pmix_info_t *infos, size_t ninfo, const char *key)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < ninfo; i++)
+        found += PMIx_Check_key(infos[i].key, key);
+    return found;
+}
+
+/* What was registered twice is there once, with its last value; what was taken back is not there. */
+static void resources_are_there_once(const pmix_proc_t *job)
+{
+    pmix_value_t *value;
+    pmix_info_t *all;
+    pmix_info_t where[2];
+    bool yes = true;
+    size_t n;
+
+    CHECK(PMIx_Get(job, NULL, NULL, 0, &value) == PMIX_SUCCESS && value->type == PMIX_DATA_ARRAY);
+    all = value->data.darray->array;
+    n = value->data.darray->size;
+    CHECK(times(all, n, PMIX_CLUSTER_ID) == 1 && times(all, n, PMIX_RM_NAME) == 1);
+    CHECK(times(all, n, PMIX_RM_VERSION) == 0);
+    PMIX_VALUE_RELEASE(value);
+    PMIX_INFO_LOAD(&where[0], PMIX_NODE_INFO, &yes, PMIX_BOOL);
+    PMIX_INFO_LOAD(&where[1], PMIX_HOSTNAME, HERE, PMIX_STRING);
+    CHECK(PMIx_Get(job, NULL, where, 2, &value) == PMIX_SUCCESS && value->type == PMIX_DATA_ARRAY);
+    all = value->data.darray->array;
+    n = value->data.darray->size;
+    for (size_t i = 0; i < n; i++)
+        CHECK(times(all, n, all[i].key) == 1);
+    CHECK(find(all, n, PMIX_AVAIL_PHYS_MEMORY)->value.data.uint64 == 5);
+    PMIX_VALUE_RELEASE(value);
+    PMIX_INFO_DESTRUCT(&where[1]);
+}
+
 /* The process of the job. */
 static int process(void)
 {
@@ -123,6 +159,7 @@ static int process(void)
     CHECK(PMIx_Get(&job, PMIX_RM_NAME, NULL, 0, &value) == PMIX_SUCCESS);
     CHECK(strcmp(value->data.string, "of the job") == 0);
     PMIX_VALUE_RELEASE(value);
+    resources_are_there_once(&job);
     /* A secret of this job's processes. */
     CHECK(PMIx_Get(&job, PMIX_ALLOC_FABRIC, NULL, 0, &value) == PMIX_SUCCESS);
     CHECK(member(value, PMIX_ALLOC_FABRIC_SEC_KEY)->value.data.bo.size == 16);
@@ -170,6 +207,11 @@ static void tell_of_the_machine(void)
     pmix_info_t infos[4];
     char *attributes[] = {(char *) "PMIX_ALLOC_NUM_NODES", (char *) "site.flavor", NULL};
 
+    PMIX_INFO_LOAD(&infos[0], PMIX_CLUSTER_ID, "an older name", PMIX_STRING);
+    node(&infos[1], HERE, 4);
+    CHECK(PMIx_server_register_resources(infos, 2, NULL, NULL) == PMIX_OPERATION_SUCCEEDED);
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    PMIX_INFO_DESTRUCT(&infos[1]);
     PMIX_INFO_LOAD(&infos[0], PMIX_CLUSTER_ID, "testbed", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[1], PMIX_RM_NAME, "of the machine", PMIX_STRING);
     PMIX_INFO_LOAD(&infos[2], PMIX_RM_VERSION, "taken back", PMIX_STRING);

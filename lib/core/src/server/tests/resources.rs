@@ -64,6 +64,44 @@ fn every_job_is_told_of_resources_unless_it_says_otherwise_itself() {
     assert!(!format!("{data:?}").contains(keys::AVAIL_PHYS_MEMORY));
 }
 
+/// A host may call a node by its name and by its number.
+#[test]
+fn what_is_registered_again_replaces_what_was() {
+    let memory = |bytes: u64| Info::new(keys::AVAIL_PHYS_MEMORY, bytes);
+    let array = |of: Vec<Info>| Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(of));
+    let by_name = |bytes| array(vec![Info::new(keys::HOSTNAME, "node1"), memory(bytes)]);
+    let by_number = |bytes| array(vec![Info::new(keys::NODEID, 101_u32), memory(bytes)]);
+    let by_both = |bytes| {
+        array(vec![Info::new(keys::HOSTNAME, "node1"), Info::new(keys::NODEID, 101_u32), memory(bytes)])
+    };
+    let orders: [[Info; 3]; 4] = [
+        [by_name(1), by_name(2), by_name(3)],
+        [by_name(1), by_number(2), by_name(3)],
+        [by_number(1), by_name(2), by_number(3)],
+        [by_number(1), by_name(2), by_both(3)],
+    ];
+    for order in orders {
+        for (known_before, gone) in [(false, by_name(0)), (true, by_number(0)), (true, by_name(0))] {
+            let mut world = if known_before { World::with_job(2, 2) } else { World::new() };
+            for info in &order {
+                register(&mut world, vec![info.clone(), Info::new(keys::CLUSTER_ID, "big")]);
+            }
+            if !known_before {
+                world.register(job("job", 2, 2));
+            }
+            let (of_job, of_node) = told(&mut world, 1);
+            let times = |infos: &[Info], key: &str| infos.iter().filter(|info| info.key == *key).count();
+            assert_eq!(times(&of_job, keys::CLUSTER_ID), 1);
+            assert_eq!(times(&of_node, keys::AVAIL_PHYS_MEMORY), 1, "{order:?}");
+            assert_eq!(value(&of_node, keys::AVAIL_PHYS_MEMORY), Some(3_u64.into()), "{order:?}");
+            let gone = ServerCall::DeregisterResources(vec![gone]);
+            assert_eq!(world.call(gone), ServerReturn::Done(Status::SUCCESS));
+            let (_, of_node) = told(&mut world, 0);
+            assert_eq!(value(&of_node, keys::AVAIL_PHYS_MEMORY), None, "{order:?}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_a_resource_is_refused() {
     let mut world = World::new();
@@ -110,7 +148,9 @@ fn inventories_are_for_who_asks() {
         assert_eq!(reply.info, [Info::new(keys::AVAIL_PHYS_MEMORY, bytes)]);
     }
     let hosts = vec!["node0".to_owned(), "nowhere".to_owned()];
-    let known = ServerReturn::Infos(vec![node("node0", [memory])]);
+    // The number is what the job has said.
+    let known = [Info::new(keys::NODEID, 100_u32), memory];
+    let known = ServerReturn::Infos(vec![node("node0", known)]);
     assert_eq!(world.call(ServerCall::Inventory { hosts }), known);
 }
 
