@@ -138,6 +138,13 @@ fn a_query_is_answered_or_says_why_not() {
         "PMIX_CLIENT_AVG_MEMORY: ",
         "phalanx.memory: ",
     ]);
+    let uri = says(&running, "query SERVER_URI").expect_code(0);
+    uri.expect_stdout(&[&format!("PMIX_SERVER_URI: px-{}-{}.0;tcp4://127.0.0.1:", host(), running.pid())]);
+    // Neither is there.
+    for question in ["SERVER_URI:NODEID=7", "QUERY_ALLOC_STATUS:ALLOC_ID=mine", "QUERY_ALLOC_STATUS"] {
+        says(&running, &format!("query {question}")).expect_failure().expect_stderr(&["PMIX_ERR_NOT_"]);
+    }
+    says(&running, "query QUERY_ALLOC_STATUS").expect_failure().expect_stderr(&["PMIX_ERR_NOT_FOUND"]);
     says(&running, "query --list").expect_code(0).expect_stdout(&[
         "PMIX_CLIENT_ATTRIBUTES:",
         "PMIX_SERVER_ATTRIBUTES:",

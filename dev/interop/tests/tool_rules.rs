@@ -237,6 +237,33 @@ fn the_primary_server_may_be_one_that_is_still_to_come() {
 }
 
 #[test]
+fn a_tool_connects_back_to_whoever_has_started_it() {
+    let (here, there) = (new_directory(), new_directory());
+    let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
+    let (pid, one, two) = (first.pid().to_string(), name(first.pid()), name(second.pid()));
+    let file = files_of(there.path(), second.pid()).swap_remove(0);
+    let uri = fs::read_to_string(&file).expect("readable").lines().next().expect("an address").to_owned();
+    let started = |words: &[&str], uri: &str| {
+        tool(here.path(), &[words, &["--", "servers", "query"]].concat()).env("PMIX_LAUNCHER_RNDZ_URI", uri)
+    };
+    let both = started(&["pid", &pid], &uri).run().expect_code(0);
+    both.assert_line(&format!("servers PMIX_SUCCESS {one} {two}"));
+    let _ = both.expect_stdout(&[&format!("query PMIX_SUCCESS {one}@")]);
+    let known = started(&["uri", &uri], &uri).run().expect_code(0);
+    known.assert_line(&format!("servers PMIX_SUCCESS {two}"));
+    let only = started(&[], &uri).run().expect_code(0);
+    only.assert_line(&format!("servers PMIX_SUCCESS {two}"));
+    end(second);
+    let lost = started(&["pid", &pid], &uri).run().expect_failure();
+    lost.assert_line("init PMIX_ERR_UNREACH");
+    end(first);
+    // What px runs is started by px.
+    let told =
+        px(["-n", "1", "sh", "-c", "env | grep -c PMIX_LAUNCHER_"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
+    told.run().expect_code(1).assert_line("0");
+}
+
+#[test]
 fn what_waits_for_a_server_ends_with_it() {
     let place = new_directory();
     let launcher = launcher_at(place.path());

@@ -66,7 +66,7 @@ impl WiredServer {
             system_tmpdir: "/tmp".to_owned(),
             owner_uid: UID,
             tool_support: false,
-            remote_secret: None,
+            remote: None,
             modex: ModexForm::Compact,
             clock: Duration::ZERO,
             output: Vec::new(),

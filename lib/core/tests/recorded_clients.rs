@@ -424,7 +424,7 @@ fn server() -> Server {
         system_tmpdir: "/tmp".into(),
         owner_uid: 0,
         tool_support: true,
-        remote_secret: None,
+        remote: None,
         modex: ModexForm::Compact,
         clock: Default::default(),
         output: Vec::new(),

@@ -64,7 +64,7 @@ impl World {
                 system_tmpdir: "/tmp".into(),
                 owner_uid: UID,
                 tool_support: true,
-                remote_secret: None,
+                remote: None,
                 clock: Duration::ZERO,
                 output: Vec::new(),
                 seed: [0; 32],

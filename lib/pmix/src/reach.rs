@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use phalanx_core::server::Remote;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// Who can connect to a server.
@@ -44,6 +45,12 @@ impl Door {
             true => SocketAddr::from((Ipv4Addr::LOCALHOST, listener.port())),
             false => listener,
         }
+    }
+
+    /// How tools on other nodes come in, if they do.
+    pub fn remote(&self, listener: SocketAddr) -> Option<Remote> {
+        let secret = self.secret.clone()?;
+        Some(Remote { address: format!("tcp4://{}", self.outside(listener)), secret })
     }
 
     /// The address of a listener for tools.

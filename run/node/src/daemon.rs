@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use phalanx_core::server::Remote;
 use pmix::reach::Door;
 use pmix::rendezvous::Notice;
 use tokio::task::{JoinHandle, LocalSet};
@@ -32,6 +33,8 @@ pub struct Site<'a> {
     pub address: SocketAddr,
     /// What tools connect to, who may be on other nodes.
     pub outside: SocketAddr,
+    /// None: tools on other nodes do not.
+    pub remote: Option<Remote>,
     /// The session directory.
     pub dir: &'a Path,
 }
@@ -58,7 +61,12 @@ impl Running {
     ) -> Result<Running> {
         let listener = listen::open(door.listen)?;
         let address = listener.local_addr().context("cannot tell where we listen")?;
-        let site = Site { address: door.inside(address), outside: door.outside(address), dir: session.dir() };
+        let site = Site {
+            address: door.inside(address),
+            outside: door.outside(address),
+            remote: door.remote(address),
+            dir: session.dir(),
+        };
         let notice = notice(&site);
         let name = notice.as_ref().map(|notice| notice.uri.server.nspace.to_string()).unwrap_or_default();
         let announcer = Announcer::new(notice)?;

@@ -72,13 +72,12 @@ impl Running {
         let identity = ProcId::new(&nspace, Rank(0));
         let hostname = machine.hostname.to_string();
         let server = identity.clone();
-        let (secret, remote_secret) = (door.secret.clone(), door.secret.clone());
         let notice = move |site: &Site<'_>| {
             Some(Notice {
                 uri: ServerUri { server, address: site.outside },
                 version: phalanx_core::server::VERSION.to_owned(),
                 hostname,
-                secret,
+                secret: site.remote.as_ref().map(|remote| remote.secret.clone()),
                 mode: Mode::default(),
                 system_dir,
                 server_dir: Some(site.dir.to_owned()),
@@ -94,7 +93,7 @@ impl Running {
                 system_tmpdir,
                 owner_uid: geteuid().as_raw(),
                 tool_support: true,
-                remote_secret,
+                remote: site.remote.clone(),
                 modex: ModexForm::Compact,
                 clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
                 output: Vec::new(),

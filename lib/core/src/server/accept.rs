@@ -58,7 +58,7 @@ struct Refusal {
 
 impl Server {
     pub(super) fn on_opened(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: Option<PeerCred>) {
-        if cred.is_none() && self.config.remote_secret.is_none() {
+        if cred.is_none() && self.config.remote.is_none() {
             warn!(conn = conn.0, "connection refused: the kernel does not say who is at its other end");
             return cx.out.push(Output::Close { conn });
         }
@@ -133,7 +133,7 @@ impl Server {
 
     /// Whoever can read our files acts for us. Only tools come from other nodes.
     fn known_by_secret(&self, hello: &Hello) -> Option<PeerCred> {
-        let wanted = self.config.remote_secret.as_deref()?;
+        let wanted = &self.config.remote.as_ref()?.secret;
         let shown = hello.info.find(SECRET)?.as_str()?;
         let owner = PeerCred { uid: self.config.owner_uid, gid: hello.gid, pid: None };
         (!is_welcomed_as_client(hello.flavor) && is_same(shown, wanted)).then_some(owner)

@@ -77,8 +77,8 @@ pub struct ServerConfig {
     /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
     pub tool_support: bool,
-    /// What tools must show whom the kernel here cannot name, because they are on other nodes. None: they are refused.
-    pub remote_secret: Option<String>,
+    /// None: tools on other nodes are refused.
+    pub remote: Option<Remote>,
     /// How it tells other servers of the same jobs what was committed here.
     pub modex: ModexForm,
     /// What time it was at time zero, since the beginning of 1970.
@@ -87,6 +87,15 @@ pub struct ServerConfig {
     pub output: Vec<Info>,
     /// Random bytes for what must not be guessed.
     pub seed: [u8; 32],
+}
+
+/// How tools on other nodes come in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remote {
+    /// Where they reach the server: `tcp4://ADDRESS:PORT`.
+    pub address: String,
+    /// What they must show, since the kernel here cannot name them.
+    pub secret: String,
 }
 
 /// What the owner of a server (our daemon; a host through the C ABI) asks of it.

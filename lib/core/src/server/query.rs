@@ -5,7 +5,7 @@
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::query::QueryRequest;
-use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Query, Text, Value};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, ProcId, Query, Text, Value};
 
 use super::host::{Then, as_failure};
 use super::peer::Asker;
@@ -48,6 +48,7 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     keys::HOSTNAME,
     keys::NODEID,
     keys::NODE_INFO_ARRAY,
+    keys::SERVER_URI,
 ];
 
 impl Server {
@@ -130,12 +131,24 @@ impl Server {
         Info::new(keys::QUERY_NAMESPACES, names.join(","))
     }
 
+    /// Whether the node that is meant, if any, is certainly the one of this server.
+    fn is_named_by(&self, qualifiers: &[Info]) -> bool {
+        let name = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str);
+        name.is_none_or(|name| name == self.config.hostname) && qualifiers.find(keys::NODEID).is_none()
+    }
+
     fn answer_to(&self, from: &Asker, key: &str, qualifiers: &[Info]) -> Option<Info> {
         let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
         Some(match key {
             keys::SERVER_FUNCTIONS => Info::new(keys::SERVER_FUNCTIONS, support::names(FUNCTIONS)),
             keys::HOST_FUNCTIONS if !self.host_attributes.is_empty() => {
                 Info::new(keys::HOST_FUNCTIONS, self.host_attributes.names())
+            }
+            keys::SERVER_URI if self.is_named_by(qualifiers) => {
+                let remote = self.config.remote.as_ref().map(|remote| &remote.address);
+                let address = remote.unwrap_or(&self.config.address);
+                let ProcId { nspace, rank } = &self.config.identity;
+                Info::new(keys::SERVER_URI, format!("{nspace}.{rank};{address}"))
             }
             keys::QUERY_NUM_PSETS => {
                 Info::new(keys::QUERY_NUM_PSETS, u64::try_from(self.psets.len()).map(Value::Size).ok()?)

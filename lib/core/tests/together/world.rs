@@ -385,7 +385,7 @@ impl TestServer {
             system_tmpdir: "/tmp".into(),
             owner_uid: UID,
             tool_support: false,
-            remote_secret: None,
+            remote: None,
             modex: ModexForm::Compact,
             clock: Duration::ZERO,
             output: Vec::new(),

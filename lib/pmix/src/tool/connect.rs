@@ -68,6 +68,13 @@ impl<'a> Pursuit<'a> {
         })
     }
 
+    /// Whether the tool is connected to the server at the address that it goes after.
+    pub(super) fn is_over(&self) -> bool {
+        let Target::Uri { uri, .. } = &self.directives.target else { return false };
+        let uri = ServerUri::parse_with_variables(uri);
+        uri.is_ok_and(|uri| self.connected.iter().any(|known| known.uri == uri))
+    }
+
     /// The first server of the chain that lets us in.
     pub(super) fn run(mut self) -> Result<Attached, Error> {
         let target = &self.directives.target;

@@ -68,6 +68,20 @@ pub(super) struct Directives {
 }
 
 impl Directives {
+    /// The server at this address, beside the one that the tool has.
+    pub(super) fn of_origin(target: Target) -> Directives {
+        Directives {
+            target,
+            hostname: None,
+            server_tmpdir: None,
+            system_tmpdir: None,
+            retries: None,
+            delay: None,
+            timeout: None,
+            primary: false,
+        }
+    }
+
     pub(super) fn read(info: &[Info]) -> Result<Directives, Error> {
         let path = |key| Ok(text(info, key)?.map(PathBuf::from));
         let seconds = |key| Ok(number(info, key)?.map(|n: u32| Duration::from_secs(n.into())));

@@ -45,6 +45,9 @@ impl Tool {
     /// is an error, which tells what was looked for and where. Without any of them it is the server that has started this process,
     /// or the newest that a search finds.
     ///
+    /// Besides, a tool connects back to whoever has put an address into `PMIX_LAUNCHER_RNDZ_URI` for it; if no other server is meant, that
+    /// is the server.
+    ///
     /// `pmix.tool.nocon` asks for no server at all, `pmix.tool.conopt` for going on without one if none can be reached.
     pub fn init(info: &[Info]) -> Result<Tool, Error> {
         Tool::init_driven(info, Drive::Thread)
@@ -62,6 +65,10 @@ impl Tool {
         let process = Identity::of_this_process();
         let hostname = hostname();
         let own = environ::server(variable)?;
+        let origin = origin();
+        if directives.target == Target::Any && own.is_none() {
+            directives.target = origin.clone().unwrap_or(Target::Any);
+        }
         let config = config(info, &process, own.is_some(), &hostname)?;
         let (named, alone) = (config.proc.is_some(), info.is_set(keys::TOOL_DO_NOT_CONNECT));
         let starter = |config| start(config, drive);
@@ -72,6 +79,10 @@ impl Tool {
         }
         let engine = starter(config.clone())?;
         let found = Pursuit::new(&engine, &directives, &hostname, own).and_then(Pursuit::run);
+        let found = found.and_then(|found| {
+            let origin = origin.filter(|origin| *origin != directives.target);
+            connect_back(&engine, origin, &hostname).map(|()| found)
+        });
         match found {
             Ok(attached) => Ok(Tool::of(engine, attached, hostname)),
             Err(error) if info.is_set(keys::TOOL_CONNECT_OPTIONAL) => {
@@ -115,6 +126,21 @@ impl Deref for Tool {
 /// The name of this machine, as it stands in the names of rendezvous files.
 fn hostname() -> String {
     variable("PMIX_HOSTNAME").unwrap_or_else(|| Identity::of_this_process().hostname)
+}
+
+/// Where whoever has started this process waits for it.
+fn origin() -> Option<Target> {
+    let attribute = "PMIX_LAUNCHER_RNDZ_URI";
+    let uri = variable(attribute).filter(|uri| !uri.is_empty())?;
+    Some(Target::Uri { attribute, uri })
+}
+
+/// The server that the tool has stays its primary one.
+fn connect_back(engine: &Engine<core::Tool>, origin: Option<Target>, hostname: &str) -> Result<(), Error> {
+    let Some(target) = origin else { return Ok(()) };
+    let directives = Directives::of_origin(target);
+    let pursuit = Pursuit::new(engine, &directives, hostname, None)?;
+    if pursuit.is_over() { Ok(()) } else { pursuit.run().map(drop) }
 }
 
 fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {

@@ -32,6 +32,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_SPAWN_SUPPORT,
     keys::QUERY_DEBUG_SUPPORT,
     keys::QUERY_ALLOCATION,
+    keys::QUERY_ALLOC_STATUS,
     keys::QUERY_AVAILABLE_SLOTS,
     names::JOBS,
     names::WAITS,
@@ -84,6 +85,7 @@ pub(crate) const KEYS: &[&str] = &[
 /// What may be said about which.
 pub(crate) const QUALIFIERS: &[&str] = &[
     keys::HOST_ATTRIBUTES,
+    keys::ALLOC_ID,
     keys::NSPACE,
     keys::JOBID,
     keys::RANK,
@@ -163,6 +165,8 @@ impl Daemon {
                 Some(supported).filter(|supported| !supported.is_empty())?.join(",").into()
             }
             keys::QUERY_ALLOCATION => self.allocation().into(),
+            // This runtime allocates nothing, so there is none of whatever name.
+            keys::QUERY_ALLOC_STATUS => return None,
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
             names::JOBS => self.all_jobs(asked.now).into(),
             names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),

@@ -12,7 +12,7 @@ use super::world::{UID, World, hello, ns, proc, v41};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
-use crate::server::{ServerCall, ServerReturn};
+use crate::server::{Remote, ServerCall, ServerReturn};
 
 /// Opens a connection as `uid`, sends `bytes`, and says whether it is still open.
 fn survives(world: &mut World, uid: u32, bytes: &[u8]) -> bool {
@@ -44,7 +44,8 @@ fn the_user_is_the_kernels_word_and_never_the_messages() {
 #[test]
 fn whom_the_kernel_does_not_know_must_show_the_secret_and_be_a_tool() {
     let mut world = World::new();
-    world.server.config.remote_secret = Some("open sesame".into());
+    let (address, secret) = ("tcp4://10.0.0.1:7".to_owned(), "open sesame".to_owned());
+    world.server.config.remote = Some(Remote { address, secret });
     let tool = |secret: Option<&str>| {
         let mut hello = hello(&proc("visitor", 0));
         hello.flavor = Flavor::NamedTool;

@@ -88,7 +88,7 @@ pub(super) fn config() -> ServerConfig {
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
         tool_support: true,
-        remote_secret: None,
+        remote: None,
         modex: ModexForm::Compact,
         clock: Duration::ZERO,
         output: Vec::new(),
