@@ -138,6 +138,9 @@ fn a_query_is_answered_or_says_why_not() {
         "PMIX_CLIENT_AVG_MEMORY: ",
         "phalanx.memory: ",
     ]);
+    says(&running, &format!("query QUERY_PROC_RESOURCE_USAGE:NSPACE={job}:RANK=1 QUERY_NODE_RESOURCE_USAGE"))
+        .expect_code(0)
+        .expect_stdout(&["PMIX_PROC_RSS: ", "PMIX_PROC_OS_STATE: S", "PMIX_NODE_MEM_TOTAL: "]);
     let uri = says(&running, "query SERVER_URI").expect_code(0);
     uri.expect_stdout(&[&format!("PMIX_SERVER_URI: px-{}-{}.0;tcp4://127.0.0.1:", host(), running.pid())]);
     // Neither is there.

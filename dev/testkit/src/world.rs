@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_dvm::{
-    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Msg, Node, NodeConfig, NodeId,
-    ProcStart, Report, SpawnFailure, SpawnStep, Tree,
+    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, Msg, Node, NodeConfig, NodeId,
+    NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
@@ -387,8 +387,11 @@ impl<S: RankServer> World<S> {
                 }
             }
             Effect::Measure { survey, pids } => {
-                let procs = pids.into_iter().map(|(rank, _)| (rank, u64::from(rank + 1) << 20)).collect();
-                self.input(id, Input::Measured { survey, daemon: Some(1 << 24), procs });
+                let usage = |rank| Usage { resident: u64::from(rank + 1) << 20, ..Usage::default() };
+                let procs = pids.into_iter().map(|(rank, _)| (rank, usage(rank))).collect();
+                let node = Some(NodeUsage { load: [id.0 as f32; 3], ..NodeUsage::default() });
+                let measured = Box::new(Measured { daemon: Some(1 << 24), node, procs });
+                self.input(id, Input::Measured { survey, measured });
             }
             Effect::Send { .. } | Effect::Close { .. } => {}
         }

@@ -118,6 +118,51 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
 }
 
 #[test]
+fn what_processes_and_nodes_use_is_told_by_their_nodes() {
+    let mut world = world(5);
+    world.script(|proc| match proc.rank.0 {
+        0 => Script::new(vec![
+            Step::Sleep(Duration::from_secs(5)),
+            ask(proc, keys::QUERY_PROC_RESOURCE_USAGE, Vec::new()),
+            ask(proc, keys::QUERY_PROC_RESOURCE_USAGE, vec![Info::new(keys::RANK, Rank(3))]),
+            ask(proc, keys::QUERY_PROC_RESOURCE_USAGE, vec![of("world@99")]),
+            ask(proc, keys::QUERY_NODE_RESOURCE_USAGE, Vec::new()),
+            ask(proc, keys::QUERY_NODE_RESOURCE_USAGE, vec![Info::new(keys::NODEID, 4_u32)]),
+            ask(proc, keys::QUERY_NODE_RESOURCE_USAGE, vec![Info::new(keys::NODEID, 5_u32)]),
+            ask(proc, keys::QUERY_ALLOC_STATUS, vec![Info::new(keys::ALLOC_ID, "mine")]),
+        ]),
+        1 => Script::new(vec![Step::Exit(0)]),
+        _ => Script::new(vec![Step::Hang]),
+    });
+    world.submit(job(5, FailurePolicy::Continue));
+    world.run_until(Duration::from_secs(600), |world| {
+        world.procs.values().any(|fate| fate.answers.len() >= 7)
+    });
+    let given = answers(&world, "world@1");
+    let figure = |array: &DataArray, key| match find(array, key) {
+        Some(Value::Float(number)) => *number,
+        other => panic!("{key}: {other:?}"),
+    };
+    let procs = infos(given[0].as_ref().unwrap());
+    let megabytes: Vec<f32> = procs.iter().map(|proc| figure(proc, keys::PROC_RSS)).collect();
+    assert_eq!(megabytes, [1.0, 3.0, 4.0, 5.0], "those that live");
+    assert_eq!(procs[1].infos().next().unwrap().key, keys::PROCID, "led by whose they are");
+    let one = infos(given[1].as_ref().unwrap());
+    assert_eq!(one.iter().map(|proc| figure(proc, keys::PROC_RSS)).collect::<Vec<_>>(), [4.0]);
+    assert_eq!(given[2], Err(Status::ERR_NOT_FOUND));
+    let nodes = infos(given[3].as_ref().unwrap());
+    let mut loads: Vec<f32> = nodes.iter().map(|node| figure(node, keys::NODE_LOAD_AVG)).collect();
+    loads.sort_by(f32::total_cmp);
+    assert_eq!(loads, [0.0, 1.0, 2.0, 3.0, 4.0]);
+    let fourth = infos(given[4].as_ref().unwrap());
+    assert_eq!((fourth.len(), figure(&fourth[0], keys::NODE_LOAD_AVG15)), (1, 4.0));
+    assert_eq!(
+        (given[5].clone(), given[6].clone()),
+        (Err(Status::ERR_NOT_FOUND), Err(Status::ERR_NOT_FOUND))
+    );
+}
+
+#[test]
 fn an_ended_job_is_remembered() {
     let mut world = world(3);
     world.script(|proc| match proc.nspace.as_str() {

@@ -205,7 +205,7 @@ impl Daemon {
             Input::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
             Input::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
             Input::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
-            Input::Measured { survey, daemon, procs } => self.on_measured(cx, survey, daemon, procs),
+            Input::Measured { survey, measured } => self.on_measured(cx, survey, *measured),
             // Connections belong to the server; time is looked at after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
             Input::Tick => {}

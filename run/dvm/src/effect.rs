@@ -13,6 +13,7 @@ use crate::job::{ExitStatus, JobEnd, JobRequest};
 use crate::map::{JobMap, NodeResources};
 use crate::msg::{Msg, NodeId};
 use crate::survey::Survey;
+use crate::usage::Measured;
 
 /// What happened at this node.
 #[derive(Debug)]
@@ -107,11 +108,10 @@ pub enum Input<'a> {
         proc: ProcId,
     },
 
-    /// The answer to [`Effect::Measure`]: bytes in memory of this daemon, and of those processes that could be looked at.
+    /// The answer to [`Effect::Measure`].
     Measured {
         survey: Survey,
-        daemon: Option<u64>,
-        procs: Vec<(u32, u64)>,
+        measured: Box<Measured>,
     },
 
     Tick,
@@ -185,7 +185,7 @@ pub enum Effect {
         nspace: Nspace,
         scratch: Option<Text>,
     },
-    /// Look how much memory these processes (rank and pid) have, and this daemon.
+    /// Look what these processes (rank and pid), this daemon and its node use.
     Measure {
         survey: Survey,
         pids: Vec<(u32, u32)>,

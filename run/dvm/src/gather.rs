@@ -170,7 +170,7 @@ impl Daemon {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
             OpId::Survey(survey) => match &survey.of {
                 Subject::Procs { nspace, .. } => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
-                Subject::Waits => Some(Ranges::first(self.tree.size())),
+                Subject::Waits | Subject::Nodes => Some(Ranges::first(self.tree.size())),
             },
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
@@ -357,7 +357,8 @@ impl OpId {
             OpId::Survey(Survey { of: Subject::Procs { nspace, .. }, .. }) => {
                 format!("processes of {nspace}")
             }
-            OpId::Survey(_) => "what is waited for".to_owned(),
+            OpId::Survey(Survey { of: Subject::Nodes, .. }) => "what nodes use".to_owned(),
+            OpId::Survey(Survey { of: Subject::Waits, .. }) => "what is waited for".to_owned(),
             OpId::Collective(collective) => {
                 let members = collective.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
                 let mut subject = members.collect::<Vec<_>>().join(" ");

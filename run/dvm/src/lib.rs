@@ -45,6 +45,7 @@ mod survey;
 mod timers;
 mod tool;
 mod tree;
+mod usage;
 
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use config::{Limits, NodeConfig};
@@ -58,3 +59,4 @@ pub use query::names;
 pub use ranges::Ranges;
 pub use survey::Survey;
 pub use tree::{Hop, Tree};
+pub use usage::{Measured, NodeUsage, Usage};

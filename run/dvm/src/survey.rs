@@ -20,6 +20,7 @@ use crate::msg::{Down, NodeId};
 use crate::procs::{Phase, Pmix, Proc};
 use crate::query;
 use crate::ranges::Ranges;
+use crate::usage::{Measured, NodeUsage, Usage};
 
 /// One survey; its number is the root's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,8 +31,10 @@ pub struct Survey {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// The processes of a job; what memory they use only if that is asked for.
-    Procs { nspace: Nspace, memory: bool },
+    /// The processes of a job; what they use only if that is asked for.
+    Procs { nspace: Nspace, usage: bool },
+    /// What each node uses.
+    Nodes,
     /// What each daemon and its server wait for.
     Waits,
 }
@@ -42,6 +45,7 @@ pub struct Found {
     pub procs: Vec<FoundProc>,
     /// Bytes that the daemons themselves use.
     pub daemons: Vec<(NodeId, u64)>,
+    pub nodes: Vec<(NodeId, NodeUsage)>,
     pub waits: Vec<Wait>,
 }
 
@@ -54,8 +58,7 @@ pub struct FoundProc {
     pub stopped: bool,
     pub pid: Option<u32>,
     pub status: Option<ExitStatus>,
-    /// Bytes in memory.
-    pub memory: Option<u64>,
+    pub usage: Option<Usage>,
 }
 
 /// Something that is waited for, and for how long.
@@ -102,7 +105,7 @@ impl Daemon {
         let mut surveys = Vec::new();
         for of in subjects {
             let to = match &of {
-                Subject::Waits => Ranges::first(size),
+                Subject::Waits | Subject::Nodes => Ranges::first(size),
                 Subject::Procs { nspace, .. } => match root.jobs.get(nspace) {
                     Some(job) => job.desc.nodes.clone(),
                     None => continue,
@@ -137,32 +140,30 @@ impl Daemon {
     pub(crate) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
         match &survey.of {
             Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey.clone())),
-            Subject::Procs { nspace, memory: true } => {
+            Subject::Nodes => cx.effect(Effect::Measure { survey: survey.clone(), pids: Vec::new() }),
+            Subject::Procs { nspace, usage: true } => {
                 let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
                 let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
                 let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
                 cx.effect(Effect::Measure { survey: survey.clone(), pids });
             }
-            Subject::Procs { nspace, memory: false } => {
-                let found = Found { procs: self.found_procs(nspace, &BTreeMap::new()), ..Found::default() };
+            Subject::Procs { nspace, usage: false } => {
+                let found = Found { procs: self.found_procs(nspace, BTreeMap::new()), ..Found::default() };
                 self.contribute(cx, OpId::Survey(survey.clone()), Part::Found(Box::new(found)));
             }
         }
     }
 
-    /// The shell has looked how much memory the processes use.
-    pub(crate) fn on_measured(
-        &mut self,
-        cx: &mut Cx<'_>,
-        survey: Survey,
-        daemon: Option<u64>,
-        procs: Vec<(u32, u64)>,
-    ) {
-        let Subject::Procs { nspace, .. } = &survey.of else { return };
-        let memory: BTreeMap<u32, u64> = procs.into_iter().collect();
+    /// The shell has looked what the processes, the daemon and its node use.
+    pub(crate) fn on_measured(&mut self, cx: &mut Cx<'_>, survey: Survey, measured: Measured) {
+        let Measured { daemon, node, procs } = measured;
         let found = Found {
-            procs: self.found_procs(nspace, &memory),
+            procs: match &survey.of {
+                Subject::Procs { nspace, .. } => self.found_procs(nspace, procs.into_iter().collect()),
+                Subject::Nodes | Subject::Waits => Vec::new(),
+            },
             daemons: daemon.map(|bytes| (self.me, bytes)).into_iter().collect(),
+            nodes: node.map(|usage| (self.me, usage)).into_iter().collect(),
             waits: Vec::new(),
         };
         self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
@@ -177,7 +178,7 @@ impl Daemon {
         self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
     }
 
-    fn found_procs(&self, nspace: &Nspace, memory: &BTreeMap<u32, u64>) -> Vec<FoundProc> {
+    fn found_procs(&self, nspace: &Nspace, mut usage: BTreeMap<u32, Usage>) -> Vec<FoundProc> {
         let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
         let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
             rank: rank.0,
@@ -185,7 +186,7 @@ impl Daemon {
             stopped: proc.suspended && proc.phase == Phase::Running,
             pid: proc.pid,
             status: proc.status,
-            memory: memory.get(&rank.0).copied(),
+            usage: usage.remove(&rank.0),
         };
         procs.map(found).collect()
     }
@@ -251,6 +252,7 @@ impl Found {
     pub(crate) fn merge(&mut self, more: Found) {
         self.procs.extend(more.procs);
         self.daemons.extend(more.daemons);
+        self.nodes.extend(more.nodes);
         self.waits.extend(more.waits);
     }
 }

@@ -28,6 +28,7 @@ use crate::spawn::Spawner;
 use crate::startup::Inherited;
 use crate::stdin::{Feed, StdinEvent, StdinSource};
 use crate::stdio::StreamEvent;
+use crate::usage;
 
 /// What decides: [`phalanx_dvm::Node`], or a script in a test.
 pub trait Decide {
@@ -257,9 +258,8 @@ impl<D: Decide> Owner<D> {
                 self.cleanups.job_ended(&nspace);
             }
             Effect::Measure { survey, pids } => {
-                let measured = |(rank, pid): (u32, u32)| Some((rank, resident(&pid.to_string())?));
-                let procs = pids.into_iter().filter_map(measured).collect();
-                self.news.push(Input::Measured { survey, daemon: resident("self"), procs });
+                let measured = Box::new(usage::measure(&pids));
+                self.news.push(Input::Measured { survey, measured });
             }
             Effect::Stop => self.stopping = true,
             // Daemons on other machines cannot be reached yet.
@@ -427,14 +427,6 @@ async fn sleep_until(moment: Option<tokio::time::Instant>) {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
-}
-
-/// Bytes that a process has in memory.
-fn resident(pid: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 const QUEUE: usize = 256;

@@ -31,6 +31,7 @@ mod spawn;
 mod startup;
 mod stdin;
 mod stdio;
+mod usage;
 mod warden;
 
 pub use daemon::{Running, Site, block_on};

@@ -61,8 +61,8 @@ impl Daemon {
     /// A key that is about one job, or about one of its processes.
     pub(super) fn answer_of_job(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
         let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
-        let memory = key == keys::QUERY_MEMORY_USAGE;
-        let found = asked.found.get(&Subject::Procs { nspace: nspace.clone(), memory });
+        let usage = [keys::QUERY_MEMORY_USAGE, keys::QUERY_PROC_RESOURCE_USAGE].contains(&key);
+        let found = asked.found.get(&Subject::Procs { nspace: nspace.clone(), usage });
         let view = self.view(&nspace, found)?;
         let rank = match (qualifiers.find(keys::RANK), qualifiers.find(keys::PROCID)) {
             (Some(Value::Rank(rank)), _) => Some(*rank),
@@ -82,6 +82,7 @@ impl Daemon {
                 let here = self.named_node(asked, qualifiers)?;
                 self.proc_table(view, |node| node == here).into()
             }
+            keys::QUERY_PROC_RESOURCE_USAGE => self.proc_usage(asked, view, rank, qualifiers)?.into(),
             keys::QUERY_MEMORY_USAGE => self.memory_usage(asked, view, rank, qualifiers)?.into(),
             names::RANKS => self.ranks(view).into(),
             keys::QUERY_JOB_STATUS => view.status().into(),

@@ -6,6 +6,7 @@
 mod job;
 pub mod names;
 mod procs;
+mod usage;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_ALLOCATION,
     keys::QUERY_ALLOC_STATUS,
     keys::QUERY_AVAILABLE_SLOTS,
+    keys::QUERY_NODE_RESOURCE_USAGE,
     names::JOBS,
     names::WAITS,
     // Of one job.
@@ -67,6 +69,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_PROC_TABLE,
     keys::QUERY_LOCAL_PROC_TABLE,
     keys::QUERY_MEMORY_USAGE,
+    keys::QUERY_PROC_RESOURCE_USAGE,
     names::RANKS,
     // Of one process.
     keys::PROC_STATE_STATUS,
@@ -168,6 +171,7 @@ impl Daemon {
             // This runtime allocates nothing, so there is none of whatever name.
             keys::QUERY_ALLOC_STATUS => return None,
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
+            keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
             names::JOBS => self.all_jobs(asked.now).into(),
             names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
             key => return self.answer_of_job(asked, key, qualifiers),
@@ -177,9 +181,10 @@ impl Daemon {
 
 /// What the daemons have to be asked for this key.
 fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
-    let memory = match key {
+    let usage = match key {
         names::WAITS => return Some(Subject::Waits),
-        keys::QUERY_MEMORY_USAGE => true,
+        keys::QUERY_NODE_RESOURCE_USAGE => return Some(Subject::Nodes),
+        keys::QUERY_MEMORY_USAGE | keys::QUERY_PROC_RESOURCE_USAGE => true,
         keys::QUERY_PROC_TABLE
         | keys::QUERY_LOCAL_PROC_TABLE
         | keys::PROC_STATE_STATUS
@@ -188,7 +193,7 @@ fn subject(key: &str, from: &ProcId, qualifiers: &[Info]) -> Option<Subject> {
         | names::RANKS => false,
         _ => return None,
     };
-    Some(Subject::Procs { nspace: nspace(qualifiers).unwrap_or_else(|| from.nspace.clone()), memory })
+    Some(Subject::Procs { nspace: nspace(qualifiers).unwrap_or_else(|| from.nspace.clone()), usage })
 }
 
 /// The job that is meant.

@@ -11,16 +11,17 @@ use super::{Asked, names};
 use crate::daemon::Daemon;
 use crate::job::{ExitStatus, JobVerdict, ended_state};
 use crate::msg::NodeId;
+use crate::usage::Usage;
 
 /// A process as far as it is known.
-struct ProcView {
-    rank: Rank,
-    node: NodeId,
+pub(super) struct ProcView {
+    pub(super) rank: Rank,
+    pub(super) node: NodeId,
     state: ProcState,
     stopped: bool,
-    pid: Option<u32>,
+    pub(super) pid: Option<u32>,
     status: Option<ExitStatus>,
-    memory: Option<u64>,
+    pub(super) usage: Option<Usage>,
     /// How long after the job's start it has ended.
     after: Option<Duration>,
 }
@@ -92,6 +93,14 @@ impl Daemon {
         }
     }
 
+    /// The node that a question is limited to, if it is. None: there is no such node.
+    pub(super) fn only_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
+        let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
+            || qualifiers.find(keys::HOSTNAME).is_some()
+            || qualifiers.find(keys::NODEID).is_some();
+        if local { self.named_node(asked, qualifiers).map(Some) } else { Some(None) }
+    }
+
     /// Per node what the daemon and, on average, its processes use; every process besides, unless only averages are
     /// wanted.
     pub(super) fn memory_usage(
@@ -102,17 +111,14 @@ impl Daemon {
         qualifiers: &[Info],
     ) -> Option<DataArray> {
         let View::Live(_, Some(found)) = view else { return None };
-        let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
-            || qualifiers.find(keys::HOSTNAME).is_some()
-            || qualifiers.find(keys::NODEID).is_some();
-        let only = if local { Some(self.named_node(asked, qualifiers)?) } else { None };
+        let only = self.only_node(asked, qualifiers)?;
         let (average, extremes) =
             (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
         let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();
         for proc in procs(view) {
             let wanted = only.is_none_or(|only| only == proc.node)
                 && rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == proc.rank);
-            if let Some(bytes) = proc.memory.filter(|_| wanted) {
+            if let Some(bytes) = proc.usage.map(|usage| usage.resident).filter(|_| wanted) {
                 by_node.entry(proc.node).or_default().push((proc.rank, bytes));
             }
         }
@@ -141,7 +147,7 @@ impl Daemon {
     }
 }
 
-fn megabytes(key: &'static str, bytes: f64) -> Info {
+pub(super) fn megabytes(key: &'static str, bytes: f64) -> Info {
     Info { value: Value::Float((bytes / (1024.0 * 1024.0)) as f32), ..Info::new(key, false) }
 }
 
@@ -150,7 +156,7 @@ fn proc(view: View<'_>, rank: Rank) -> Option<ProcView> {
 }
 
 /// The processes in the order of their ranks.
-fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
+pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
     let desc = view.desc();
     let found: BTreeMap<u32, _> = match view {
         View::Live(_, Some(found)) => found.procs.iter().map(|proc| (proc.rank, proc)).collect(),
@@ -168,7 +174,7 @@ fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             stopped: false,
             pid: None,
             status: None,
-            memory: None,
+            usage: None,
             after: None,
         };
         match view {
@@ -181,7 +187,7 @@ fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             View::Live(job, _) => match found.get(&rank) {
                 Some(found) => {
                     (proc.state, proc.stopped) = (found.state, found.stopped);
-                    (proc.pid, proc.status, proc.memory) = (found.pid, found.status, found.memory);
+                    (proc.pid, proc.status, proc.usage) = (found.pid, found.status, found.usage.clone());
                 }
                 // Its daemon is gone, or has said nothing.
                 None => {

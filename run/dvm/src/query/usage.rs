@@ -1,0 +1,80 @@
+//! What processes and nodes use: bundles of figures in the standard's terms, each led by whose they are.
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
+
+use super::Asked;
+use super::job::View;
+use super::procs::{megabytes, procs};
+use crate::daemon::Daemon;
+use crate::survey::Subject;
+use crate::usage::{NodeUsage, Usage};
+
+impl Daemon {
+    /// Of the living processes of a job that are meant.
+    pub(super) fn proc_usage(
+        &self,
+        asked: &Asked<'_>,
+        view: View<'_>,
+        rank: Option<Rank>,
+        qualifiers: &[Info],
+    ) -> Option<DataArray> {
+        let View::Live(_, Some(_)) = view else { return None };
+        let only = self.only_node(asked, qualifiers)?;
+        let wanted = procs(view).filter(|proc| only.is_none_or(|only| only == proc.node));
+        let wanted =
+            wanted.filter(|proc| rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == proc.rank));
+        Some(DataArray::of_infos(wanted.filter_map(|proc| {
+            let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
+            about.push(Info::new(keys::HOSTNAME, &*self.node_name(proc.node)));
+            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
+            about.extend(of_proc(proc.usage.as_ref()?));
+            Some(Info::new(keys::PROC_RESOURCE_USAGE, DataArray::of_infos(about)))
+        })))
+    }
+
+    /// Of all nodes, or of the one that is meant.
+    pub(super) fn node_usage(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<DataArray> {
+        let only = self.only_node(asked, qualifiers)?;
+        let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
+        let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));
+        Some(DataArray::of_infos(wanted.map(|(node, usage)| {
+            let mut about =
+                vec![Info::new(keys::HOSTNAME, &*self.node_name(*node)), Info::new(keys::NODEID, node.0)];
+            about.extend(of_node(usage));
+            Info::new(keys::NODE_RESOURCE_USAGE, DataArray::of_infos(about))
+        })))
+    }
+}
+
+fn of_proc(usage: &Usage) -> [Info; 9] {
+    let time = Timeval { sec: usage.time.as_secs() as i64, usec: usage.time.subsec_micros().into() };
+    [
+        Info::new(keys::PROC_OS_STATE, usage.state.to_string()),
+        Info::new(keys::PROC_TIME, Value::Timeval(time)),
+        Info::new(keys::PROC_PRIORITY, Value::Int32(usage.priority)),
+        Info::new(keys::PROC_NUM_THREADS, usage.threads),
+        megabytes(keys::PROC_RSS, usage.resident as f64),
+        megabytes(keys::PROC_VSIZE, usage.size as f64),
+        megabytes(keys::PROC_PEAK_VSIZE, usage.most_size as f64),
+        Info::new(keys::PROC_CPU, usage.cpu),
+        Info::new(keys::PROC_SAMPLE_TIME, Value::Time(usage.seen)),
+    ]
+}
+
+fn of_node(usage: &NodeUsage) -> [Info; 11] {
+    let [one, five, fifteen] = usage.load;
+    [
+        Info::new(keys::NODE_LOAD_AVG, Value::Float(one)),
+        Info::new(keys::NODE_LOAD_AVG5, Value::Float(five)),
+        Info::new(keys::NODE_LOAD_AVG15, Value::Float(fifteen)),
+        megabytes(keys::NODE_MEM_TOTAL, usage.memory as f64),
+        megabytes(keys::NODE_MEM_FREE, usage.free as f64),
+        megabytes(keys::NODE_MEM_BUFFERS, usage.buffers as f64),
+        megabytes(keys::NODE_MEM_CACHED, usage.cached as f64),
+        megabytes(keys::NODE_MEM_SWAP_TOTAL, usage.swap as f64),
+        megabytes(keys::NODE_MEM_SWAP_FREE, usage.swap_free as f64),
+        megabytes(keys::NODE_MEM_SWAP_CACHED, usage.swap_cached as f64),
+        Info::new(keys::NODE_SAMPLE_TIME, Value::Time(usage.seen)),
+    ]
+}
