@@ -19,6 +19,7 @@ const UNSAFE_FILES: &[&str] = &[
     "lib/pmix/src/engine/thread.rs",
     "lib/pmix/src/forked.rs",
     "lib/pmix/tests/process/ranks.rs",
+    "lib/pmix/tests/process/waits.rs",
     "lib/wire/tests/allocations.rs",
     "run/node/src/sink.rs",
     "run/node/src/spawn/bind.rs",

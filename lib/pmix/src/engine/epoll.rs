@@ -2,14 +2,18 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
+use super::bell::Bell;
+
 pub(super) struct Poller {
     epoll: OwnedFd,
+    bell: Arc<Bell>,
 }
 
 /// What to watch for. That the other end has gone is always told.
@@ -22,6 +26,7 @@ pub(super) struct Interest {
 impl Interest {
     pub(super) const NOTHING: Interest = Interest { read: false, write: false };
     pub(super) const READ: Interest = Interest { read: true, write: false };
+    const WRITE: Interest = Interest { read: false, write: true };
 }
 
 /// What became possible.
@@ -34,8 +39,22 @@ pub(super) struct Ready {
 }
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Poller> {
-        Ok(Poller { epoll: epoll::create(CreateFlags::CLOEXEC)? })
+    /// A poller that watches this bell in this way from the beginning.
+    pub(super) fn new(bell: Arc<Bell>, interest: Interest) -> io::Result<Poller> {
+        let poller = Poller { epoll: epoll::create(CreateFlags::CLOEXEC)?, bell };
+        poller.add(&*poller.bell, BELL, interest)?;
+        Ok(poller)
+    }
+
+    /// Wakes who waits here, or else who waits here next. For pollers that do not listen to the bell.
+    pub(super) fn interrupt(&self) {
+        // One can always write to a bell, so this makes it ready at once, for this poller and no other.
+        let _ = self.set(&*self.bell, BELL, Interest::WRITE);
+    }
+
+    /// Ends an interruption.
+    pub(super) fn calm(&self) {
+        let _ = self.set(&*self.bell, BELL, Interest::NOTHING);
     }
 
     pub(super) fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
@@ -75,6 +94,14 @@ impl Poller {
     }
 }
 
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+/// The token of a poller's bell.
+pub(super) const BELL: u64 = 0;
 const AT_ONCE: usize = 64;
 
 fn flags(interest: Interest) -> EventFlags {

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use phalanx_core::{CloseReason, ConnId, PeerCred, Time};
 use phalanx_wire::uri;
 
-use super::epoll::{Interest, Poller, Ready};
+use super::bell::Bell;
+use super::epoll::{BELL, Interest, Poller, Ready};
 use super::listen::Listener;
 use super::net::Link;
 
@@ -39,7 +39,7 @@ struct Entry {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    Bell,
+    Interruption,
     Listener,
     Link(ConnId),
 }
@@ -47,7 +47,7 @@ pub(super) enum Token {
 impl Token {
     pub(super) fn of(ready: &Ready) -> Token {
         match ready.token {
-            BELL => Token::Bell,
+            BELL => Token::Interruption,
             LISTENER => Token::Listener,
             other => Token::Link(ConnId(other - FIRST_LINK)),
         }
@@ -64,12 +64,11 @@ pub(super) enum Arrival {
 
 impl Links {
     pub(super) fn new(
-        bell: impl AsFd,
+        bell: Arc<Bell>,
         listener: Option<Listener>,
         trouble: Arc<Mutex<Option<io::Error>>>,
     ) -> io::Result<Links> {
-        let poller = Poller::new()?;
-        poller.add(bell, BELL, Interest::READ)?;
+        let poller = Poller::new(bell, Interest::NOTHING)?;
         if let Some(listener) = &listener {
             poller.add(listener, LISTENER, Interest::READ)?;
         }
@@ -89,6 +88,11 @@ impl Links {
     /// What waits for the links, and may do so while others use them.
     pub(super) fn poller(&self) -> Arc<Poller> {
         self.poller.clone()
+    }
+
+    /// Who is ready at this moment.
+    pub(super) fn ready(&self) -> io::Result<Vec<Ready>> {
+        self.poller.wait(Some(Duration::ZERO))
     }
 
     /// When `on_time` is wanted next.
@@ -284,7 +288,6 @@ fn token(conn: ConnId) -> u64 {
     conn.0.wrapping_add(FIRST_LINK)
 }
 
-const BELL: u64 = 0;
 const LISTENER: u64 = 1;
 const FIRST_LINK: u64 = 2;
 /// With more than this to be written, a connection is not read from.

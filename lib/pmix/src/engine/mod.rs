@@ -6,12 +6,14 @@
 //! which leaves to ours what follows. When it ends, for whatever reason, everybody who waits is told; a panic of ours ends
 //! the role, never the process. Any role runs here: see [`Role`].
 
+mod bell;
 mod epoll;
 mod links;
 mod listen;
 mod net;
 mod progress;
 mod queue;
+mod receiver;
 mod slot;
 mod thread;
 
@@ -29,7 +31,7 @@ use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
-use progress::{Progress, Shared};
+use progress::{Progress, Shared, lock};
 use queue::Queue;
 use slot::{Reply, Wait, callback, slot};
 
@@ -223,8 +225,20 @@ impl<M: Role> Engine<M> {
             return Err(Error::OnProgressThread);
         }
         let (reply, wait) = slot();
-        self.make(call, reply)?;
-        self.wait(wait).ok_or(Error::Ended)
+        if let Driver::Host = self.driver {
+            self.order(Order::Call { call, reply: Some(reply) })?;
+            return self.wait(wait).ok_or(Error::Ended);
+        }
+        let mut held = lock(&self.progress);
+        let Some(progress) = held.as_mut() else { return Err(Error::Ended) };
+        match progress.visit(call, Some(reply)) {
+            Ok(()) => receiver::answer(&self.progress, held, wait).ok_or(Error::Ended),
+            Err((call, reply)) => {
+                drop(held);
+                self.order(Order::Call { call, reply })?;
+                wait.wait().ok_or(Error::Ended)
+            }
+        }
     }
 
     /// Makes the last call and ends the engine. Our thread leaves while the answer is on its way to the caller's.
@@ -233,9 +247,11 @@ impl<M: Role> Engine<M> {
             return Err(Error::OnProgressThread);
         }
         let (reply, wait) = slot();
-        let mut held = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.progress);
         let Some(mut progress) = held.take() else { return Err(Error::Ended) };
         let queued = progress.visit(call, Some(reply)).err();
+        // Who receives finds that nothing is left to it.
+        progress.end_receiving();
         drop(held);
         if let Driver::Thread(thread) = &self.driver {
             self.queue.ring();
@@ -271,7 +287,8 @@ impl<M: Role> Engine<M> {
         self.make(call, reply)
     }
 
-    /// Makes the call here if nobody is at work and nothing comes before it; else it takes its place in the queue.
+    /// Makes the call here if nobody is at work and nothing comes before it; else it takes its place in the queue. It never
+    /// waits for who is at work: that may be a callback which waits for this thread.
     fn make(&self, call: M::Call, reply: Reply<M::Return>) -> Result<(), Error> {
         let (mut call, mut reply) = (call, Some(reply));
         if let Driver::Thread(_) = self.driver
@@ -280,7 +297,10 @@ impl<M: Role> Engine<M> {
             && let Some(progress) = held.as_mut()
         {
             match progress.visit(call, reply) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    progress.leave();
+                    return Ok(());
+                }
                 Err(back) => (call, reply) = back,
             }
         }

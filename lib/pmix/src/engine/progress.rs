@@ -4,12 +4,13 @@
 //! the program answers comes back through the queue.
 //!
 //! Our thread waits without holding the rest, so that a thread of the program can come in and make a call itself: most calls
-//! send one message, and to wake another thread takes longer than to send it. Callbacks never run there.
+//! send one message, and to wake another thread takes longer than to send it. If it waits for the answer it receives as well
+//! (`receiver.rs`). Callbacks never run there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use phalanx_core::{
@@ -18,9 +19,10 @@ use phalanx_core::{
 };
 use phalanx_wire::Info;
 
-use super::epoll::{Poller, Ready};
+use super::epoll::{BELL, Interest, Poller, Ready};
 use super::links::{Arrival, Links, Token};
 use super::queue::Queue;
+use super::receiver::Held;
 use super::slot::Reply;
 use super::thread;
 use super::{Answer as HostAnswer, Callback, EventDone, Explanation, Order, Role, Setup, Upcalls};
@@ -32,6 +34,10 @@ pub(super) struct Progress<M: Role> {
     machine: M,
     queue: Arc<Queue<Order<M>>>,
     links: Links,
+    /// Where our thread waits: for the bell, and for the links unless a caller receives.
+    watch: Arc<Poller>,
+    /// The thread of a caller that receives.
+    receiver: Option<usize>,
     upcalls: Option<Upcalls>,
     began: Instant,
     calls: u64,
@@ -39,9 +45,8 @@ pub(super) struct Progress<M: Role> {
     handlers: BTreeMap<HandlerId, Callback>,
     buffer: Vec<u8>,
     next: Next,
-    /// A thread of the program is making a call.
-    visited: bool,
-    /// What such a call has brought for callbacks.
+    place: Place,
+    /// What has come up on a thread of the program and belongs on ours.
     put_off: VecDeque<Output<M::Return, ClientDelivery>>,
     /// For callers that wait. They are woken when this is free again, so that their next calls find it so.
     answers: Vec<Answer<M>>,
@@ -55,17 +60,32 @@ enum Next {
     Stop,
 }
 
+/// Where the machine is at work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Our thread, or one that the program makes progress with: callbacks run.
+    Inside,
+    /// On the thread of a caller, which makes its call.
+    Visit,
+    /// On the thread of a caller, which receives.
+    Receiver,
+}
+
 impl<M: Role> Progress<M> {
     pub(super) fn new(
         setup: Setup<M>,
         queue: Arc<Queue<Order<M>>>,
         trouble: Arc<Mutex<Option<io::Error>>>,
     ) -> io::Result<Progress<M>> {
-        let links = Links::new(&*queue, setup.listener, trouble)?;
+        let links = Links::new(queue.bell(), setup.listener, trouble)?;
+        let watch = Poller::new(queue.bell(), Interest::READ)?;
+        watch.add(&*links.poller(), LINKS, Interest::READ)?;
         Ok(Progress {
             machine: setup.machine,
             queue,
             links,
+            watch: Arc::new(watch),
+            receiver: None,
             upcalls: setup.upcalls,
             began: Instant::now(),
             calls: 0,
@@ -73,7 +93,7 @@ impl<M: Role> Progress<M> {
             handlers: BTreeMap::new(),
             buffer: vec![0; READ_AT_FIRST],
             next: Next::Turn,
-            visited: false,
+            place: Place::Inside,
             put_off: VecDeque::new(),
             answers: Vec::new(),
             back: None,
@@ -119,13 +139,12 @@ impl<M: Role> Progress<M> {
         if self.next == Next::Stop || !self.put_off.is_empty() || !self.queue.is_empty() {
             return Err((call, reply));
         }
-        self.visited = true;
-        if catch_unwind(AssertUnwindSafe(|| self.make(call, reply))).is_err() {
-            tracing::error!("the progress engine has panicked and ends");
-            self.next = Next::Stop;
-        }
-        self.visited = false;
-        give(std::mem::take(&mut self.answers));
+        self.work_at(Place::Visit, |progress| progress.make(call, reply));
+        Ok(())
+    }
+
+    /// What a visitor leaves to our thread, it is told of.
+    pub(super) fn leave(&mut self) {
         let is_late = match (self.deadline(), self.back) {
             (Some(deadline), Some(back)) => deadline < back,
             (deadline, None) => deadline.is_some(),
@@ -134,14 +153,69 @@ impl<M: Role> Progress<M> {
         if is_late || self.next == Next::Stop || !self.put_off.is_empty() {
             self.queue.ring();
         }
-        Ok(())
+    }
+
+    pub(super) fn is_received_by(&self, thread: usize) -> bool {
+        self.receiver == Some(thread)
+    }
+
+    /// Not where there is a host: it is called so often that our thread would be woken for each message.
+    pub(super) fn may_be_received_by(&self, thread: usize) -> bool {
+        let is_free = self.receiver.is_none_or(|receiver| receiver == thread);
+        is_free && self.upcalls.is_none() && self.next == Next::Turn && self.put_off.is_empty()
+    }
+
+    /// Where the receiver waits, and for how long.
+    pub(super) fn begin_receiving(&mut self, thread: usize) -> (Arc<Poller>, Option<Duration>) {
+        if self.receiver.replace(thread).is_none() {
+            self.watch_links(Interest::NOTHING);
+        }
+        (self.links.poller(), self.deadline().map(|deadline| deadline.since(self.now())))
+    }
+
+    /// What the receiver has waited for is there.
+    pub(super) fn received(&mut self, ready: io::Result<Vec<Ready>>) {
+        self.work_at(Place::Receiver, |progress| {
+            progress.receive(ready);
+            progress.on_time();
+        });
+    }
+
+    /// Our thread receives again.
+    pub(super) fn end_receiving(&mut self) {
+        if self.receiver.take().is_some() {
+            self.watch_links(Interest::READ);
+        }
+        self.leave();
+    }
+
+    pub(super) fn interrupt_receiver(&self) {
+        self.links.poller().interrupt();
+    }
+
+    fn watch_links(&mut self, interest: Interest) {
+        if let Err(error) = self.watch.set(&*self.links.poller(), LINKS, interest) {
+            tracing::error!(%error, "the progress engine cannot wait for input and ends");
+            self.next = Next::Stop;
+        }
+    }
+
+    /// Works on a thread of the program, where nothing may escape.
+    fn work_at(&mut self, place: Place, work: impl FnOnce(&mut Self)) {
+        self.place = place;
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            tracing::error!("the progress engine has panicked and ends");
+            self.next = Next::Stop;
+        }
+        self.place = Place::Inside;
+        give(std::mem::take(&mut self.answers));
     }
 
     /// What to wait for, and for how long.
     fn rest(&mut self) -> (Arc<Poller>, Option<Duration>) {
         self.back = self.deadline();
         let wait = self.back.map(|deadline| deadline.since(self.now()));
-        (self.links.poller(), wait)
+        (self.watch.clone(), wait)
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -164,8 +238,31 @@ impl<M: Role> Progress<M> {
             self.carry_out(output);
         }
         for ready in ready {
-            match Token::of(ready) {
-                Token::Bell => self.obey_all(),
+            match ready.token {
+                BELL => self.obey_all(),
+                // A receiver has come while we were on the way.
+                _ if self.receiver.is_some() => {}
+                _ => self.receive(self.links.ready()),
+            }
+            if self.next == Next::Stop {
+                return;
+            }
+        }
+        self.on_time();
+    }
+
+    fn receive(&mut self, ready: io::Result<Vec<Ready>>) {
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                tracing::error!(%error, "the progress engine cannot wait for input and ends");
+                self.next = Next::Stop;
+                return;
+            }
+        };
+        for ready in ready {
+            match Token::of(&ready) {
+                Token::Interruption => self.links.poller().calm(),
                 Token::Listener => self.accept(),
                 Token::Link(conn) => {
                     if ready.write {
@@ -180,6 +277,9 @@ impl<M: Role> Progress<M> {
                 return;
             }
         }
+    }
+
+    fn on_time(&mut self) {
         self.links.on_time(self.now());
         if self.machine.deadline().is_some_and(|deadline| deadline <= self.now()) {
             self.feed(Input::Tick);
@@ -279,10 +379,22 @@ impl<M: Role> Progress<M> {
         let mut out = Outbox::default();
         self.machine.handle(self.now(), input, &mut out);
         while let Some(output) = out.pop() {
-            if self.visited && self.runs_callback(&output) {
+            if self.is_put_off(&output) {
                 self.put_off.push_back(output);
             } else {
                 self.carry_out(output);
+            }
+        }
+    }
+
+    /// Callbacks do not run on threads of callers. Who waits for an answer has always seen them run for what came before it.
+    fn is_put_off(&self, output: &Output<M::Return, ClientDelivery>) -> bool {
+        match self.place {
+            Place::Inside => false,
+            Place::Visit => self.runs_callback(output),
+            Place::Receiver => {
+                let is_behind = !self.put_off.is_empty() && matches!(output, Output::Return { .. });
+                is_behind || self.runs_callback(output)
             }
         }
     }
@@ -373,10 +485,11 @@ fn ready_of(poller: &Poller, wait: Option<Duration>) -> Option<Vec<Ready>> {
 }
 
 /// A panic with it in hands has been caught, and ends the engine.
-pub(super) fn lock<M: Role>(shared: &Shared<M>) -> MutexGuard<'_, Option<Box<Progress<M>>>> {
+pub(super) fn lock<M: Role>(shared: &Shared<M>) -> Held<'_, M> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const LINKS: u64 = 1;
 const READ_AT_FIRST: usize = 4 << 10;
 const READ_AT_ONCE: usize = 64 << 10;
 /// Then others get their turn; what is left makes the link ready again.

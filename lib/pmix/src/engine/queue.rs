@@ -3,16 +3,15 @@
 //! A full queue makes its callers wait. When the receiving end is gone, everything in the queue is dropped and pushing fails.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{EventfdFlags, eventfd};
+use super::bell::Bell;
 
 pub(super) struct Queue<T> {
     state: Mutex<State<T>>,
     not_full: Condvar,
-    /// Readable while something may be in the queue.
-    bell: OwnedFd,
+    /// Rings while something may be in the queue.
+    bell: Arc<Bell>,
 }
 
 struct State<T> {
@@ -25,7 +24,7 @@ impl<T> Queue<T> {
         Ok(Queue {
             state: Mutex::new(State { items: VecDeque::new(), closed: false }),
             not_full: Condvar::new(),
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            bell: Arc::new(Bell::new()?),
         })
     }
 
@@ -58,14 +57,16 @@ impl<T> Queue<T> {
 
     /// Wakes whoever waits for the bell.
     pub(super) fn ring(&self) {
-        // It fails only when the counter is full: then the bell rings anyway.
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.bell.ring();
+    }
+
+    pub(super) fn bell(&self) -> Arc<Bell> {
+        self.bell.clone()
     }
 
     /// Takes all that is there, and silences the bell.
     pub(super) fn take(&self) -> VecDeque<T> {
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.bell, &mut count);
+        self.bell.silence();
         let items = std::mem::take(&mut self.lock().items);
         self.not_full.notify_all();
         items
@@ -104,12 +105,6 @@ impl<T> Queue<T> {
     }
 }
 
-impl<T> AsFd for Queue<T> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
-    }
-}
-
 /// Blocking callers have one item each; this many threads can call before one has to wait for the queue itself.
 const CAPACITY: usize = 1024;
 
@@ -124,7 +119,7 @@ mod tests {
 
     fn rings(queue: &Queue<u32>, patience: Duration) -> bool {
         let timeout = Timespec::try_from(patience).unwrap();
-        poll(&mut [PollFd::new(queue, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+        poll(&mut [PollFd::new(&*queue.bell, PollFlags::IN)], Some(&timeout)).unwrap() == 1
     }
 
     #[test]

@@ -6,9 +6,11 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::epoll::Poller;
+
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting), changed: Condvar::new() });
+    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(Caller::Awake)), changed: Condvar::new() });
     (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
 }
 
@@ -23,9 +25,17 @@ struct Slot<T> {
 }
 
 enum State<T> {
-    Waiting,
+    Waiting(Caller),
     Answered(T),
     Abandoned,
+}
+
+/// What who waits is doing, and so how to wake it.
+enum Caller {
+    Awake,
+    Asleep,
+    /// Waits for input of its engine, in which its answer may be.
+    Receiving(Arc<Poller>),
 }
 
 /// The end that answers.
@@ -61,9 +71,15 @@ impl<T> Reply<T> {
     fn end(&mut self, answer: Option<T>) {
         match self.to.take() {
             Some(Answered::Waiting(slot)) => {
-                *slot.state.lock().unwrap_or_else(PoisonError::into_inner) =
-                    answer.map_or(State::Abandoned, State::Answered);
-                slot.changed.notify_one();
+                let answer = answer.map_or(State::Abandoned, State::Answered);
+                let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+                let before = std::mem::replace(&mut *state, answer);
+                drop(state);
+                match before {
+                    State::Waiting(Caller::Asleep) => slot.changed.notify_one(),
+                    State::Waiting(Caller::Receiving(poller)) => poller.interrupt(),
+                    State::Waiting(Caller::Awake) | State::Answered(_) | State::Abandoned => {}
+                }
             }
             Some(Answered::Callback(run)) => run(answer),
             None => {}
@@ -81,19 +97,32 @@ impl<T> Wait<T> {
     /// The answer, if it has come (or never will: None); otherwise the end that waits for it.
     pub(super) fn try_take(self) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = match std::mem::replace(&mut *state, State::Waiting) {
+        let taken = match std::mem::replace(&mut *state, State::Waiting(Caller::Awake)) {
             State::Answered(answer) => Some(Some(answer)),
             State::Abandoned => Some(None),
-            State::Waiting => None,
+            State::Waiting(_) => None,
         };
         drop(state);
         taken.ok_or(self)
     }
 
+    /// From here on, until the next try to take it, an answer interrupts this poller. False: there is an answer already.
+    pub(super) fn interrupts(&self, poller: &Arc<Poller>) -> bool {
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = matches!(*state, State::Waiting(_));
+        if waits {
+            *state = State::Waiting(Caller::Receiving(poller.clone()));
+        }
+        waits
+    }
+
     /// Waits until the answer is here, at most so long.
     pub(super) fn pause(&self, longest: Duration) {
-        let state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = |state: &mut State<T>| matches!(state, State::Waiting);
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Waiting(caller) = &mut *state {
+            *caller = Caller::Asleep;
+        }
+        let waits = |state: &mut State<T>| matches!(state, State::Waiting(_));
         // A poisoned lock means that the caller will find out more.
         let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
     }
@@ -102,10 +131,10 @@ impl<T> Wait<T> {
     pub(super) fn wait(self) -> Option<T> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match std::mem::replace(&mut *state, State::Waiting) {
+            match std::mem::replace(&mut *state, State::Waiting(Caller::Asleep)) {
                 State::Answered(answer) => return Some(answer),
                 State::Abandoned => return None,
-                State::Waiting => {}
+                State::Waiting(_) => {}
             }
             state = self.slot.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -10,6 +10,7 @@ mod hosts;
 mod machine;
 mod ranks;
 mod server;
+mod waits;
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -32,6 +33,10 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("large", 2, plain),
     ("threads", 2, plain),
     ("timeouts", 2, plain),
+    ("waits", 2, plain),
+    ("news", 2, plain),
+    ("closed", 2, closed),
+    ("interrupted", 2, plain),
     ("fork", 1, plain),
     ("surroundings", 1, plain),
     ("goodbye", 1, goodbye),
@@ -125,6 +130,11 @@ fn goodbye(stage: Stage) {
     stage.wait(stage.start(0, |_| {}));
     stage.server.until(|asked| asked.contains(&Asked::Finalized));
     stage.server.until(|asked| !asked.contains(&Asked::Lost));
+}
+
+/// Rank 1 is never started.
+fn closed(stage: Stage) {
+    stage.wait(stage.start(0, |_| {}));
 }
 
 fn abort(stage: Stage) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix::{Client, Error, Info, InitError, Query, Range, Scope, Status, Value, Verdict, keys};
 
-use crate::{PATIENCE, hosted, machine};
+use crate::{PATIENCE, hosted, machine, waits};
 
 const CODE: Status = Status(-3000);
 
@@ -21,6 +21,10 @@ pub(crate) fn run(scenario: &str) {
         "large" => large(),
         "threads" => threads(),
         "timeouts" => timeouts(),
+        "waits" => waits::waits(),
+        "news" => waits::news(),
+        "closed" => waits::closed(),
+        "interrupted" => waits::interrupted(),
         "fork" => fork(),
         "surroundings" => surroundings(),
         "goodbye" => drop(Client::init().unwrap()),
