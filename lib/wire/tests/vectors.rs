@@ -43,7 +43,6 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("422-all-types-get-reply: GETNB reply", 1, UNTYPED_ARRAY),
     ("422-all-types-put-commit-get: COMMIT request", 1, UNTYPED_ARRAY),
     ("422-client-on-5011-server: ALLOC reply", 1, EMPTY_AFTER_FAILURE),
-    ("422-client-on-611-server: GROUP_CONSTRUCT reply", 1, NO_ID_GIVEN),
     ("422-jobcontrol-monitor-heartbeat: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
     ("422-jobcontrol-monitor-heartbeat: MONITOR reply", 1, NOTHING_AFTER_SUCCESS),
     ("5011-client-session-rank0: ALLOC reply", 1, EMPTY_AFTER_FAILURE),
@@ -51,8 +50,6 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("5011-proof-tool-v41-query-spawn-iofpull: QUERY reply", 1, EMPTY_AFTER_FAILURE),
     ("5011-tool-prun-spawn-iof: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
     ("5011-tool-prun-stdin: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
-    ("611-client-session-rank0: GROUP_CONSTRUCT reply", 1, NO_ID_GIVEN),
-    ("611-client-session-rank1: GROUP_CONSTRUCT reply", 1, NO_ID_GIVEN),
     ("611-proof-tool-v41-query-spawn-iofpull: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
     ("611-proof-tool-v41-query-spawn-iofpull: QUERY reply", 1, EMPTY_AFTER_FAILURE),
 ];
@@ -61,7 +58,6 @@ const UNTYPED_ARRAY: &str =
     "an array of type UNDEF, which 6.1 cannot read; we send an empty one of another type";
 const EMPTY_AFTER_FAILURE: &str = "a failure with an empty list; we send the status alone";
 const NOTHING_AFTER_SUCCESS: &str = "a success without a list; we always send one where one may stand";
-const NO_ID_GIVEN: &str = "the flag says that a context id was given, the id is the number that means none";
 
 fn files() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");

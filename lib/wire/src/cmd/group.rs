@@ -96,7 +96,10 @@ impl Body for ConstructReply {
                 });
             }
             6.. => {
-                to.put_list(&self.members).put(&self.context_id.is_some()).put(&context_id);
+                to.put_list(&self.members).put(&self.context_id.is_some());
+                self.context_id.iter().for_each(|id| {
+                    to.put(&Size(*id));
+                });
                 to.put(&Size(self.info.len() as u64));
                 self.info.iter().for_each(|info| {
                     to.put(info);
@@ -127,8 +130,10 @@ impl Body for ConstructReply {
             }
             6.. => {
                 reply.members = from.get_list()?;
-                let given: bool = from.get()?;
-                reply.context_id = context_id(from.get()?).filter(|_| given);
+                if from.get()? {
+                    let Size(id) = from.get()?;
+                    reply.context_id = Some(id);
+                }
                 let Size(n) = from.get()?;
                 for _ in 0..n {
                     reply.info.push(from.get()?);
@@ -141,8 +146,8 @@ impl Body for ConstructReply {
     }
 }
 
-/// What stands in place of a context id when there is none.
-const NO_CONTEXT: u64 = 0xffff_ffff;
+/// What stands in place of a context id when there is none, before 6.1.
+const NO_CONTEXT: u64 = u64::MAX;
 
 fn context_id(Size(id): Size) -> Option<u64> {
     Some(id).filter(|id| *id != NO_CONTEXT)

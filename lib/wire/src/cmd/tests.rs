@@ -102,6 +102,12 @@ fn group_replies_follow_the_release() {
         let refused = group::ConstructReply { status: Status::ERR_TIMEOUT, ..full.clone() };
         assert_eq!(refused.encode(dialect), StatusReply(Status::ERR_TIMEOUT).encode(dialect));
     }
+    // The first id that PRRTE gives.
+    let first = group::ConstructReply { context_id: Some(0xffff_ffff), ..full.clone() };
+    for dialect in dialects() {
+        let read = group::ConstructReply::decode(&first.encode(dialect), dialect).unwrap();
+        assert_eq!(read.context_id, first.context_id, "{dialect:?}");
+    }
     let format = Format { generation: Generation::V41, described: false };
     let [old, new] =
         [Release::new(4, 2, 2), Release::new(5, 0, 11)].map(|release| Dialect { format, release });
