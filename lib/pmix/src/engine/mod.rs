@@ -229,16 +229,14 @@ impl<M: Role> Engine<M> {
             self.order(Order::Call { call, reply: Some(reply) })?;
             return self.wait(wait).ok_or(Error::Ended);
         }
-        let mut held = lock(&self.progress);
-        let Some(progress) = held.as_mut() else { return Err(Error::Ended) };
-        match progress.visit(call, Some(reply)) {
-            Ok(()) => receiver::answer(&self.progress, held, wait).ok_or(Error::Ended),
-            Err((call, reply)) => {
-                drop(held);
+        let answer = match receiver::call(&self.progress, call, (reply, wait)) {
+            Ok(answer) => answer,
+            Err(((call, reply), wait)) => {
                 self.order(Order::Call { call, reply })?;
-                wait.wait().ok_or(Error::Ended)
+                wait.wait()
             }
-        }
+        };
+        answer.ok_or(Error::Ended)
     }
 
     /// Makes the last call and ends the engine. Our thread leaves while the answer is on its way to the caller's.
@@ -249,7 +247,7 @@ impl<M: Role> Engine<M> {
         let (reply, wait) = slot();
         let mut held = lock(&self.progress);
         let Some(mut progress) = held.take() else { return Err(Error::Ended) };
-        let queued = progress.visit(call, Some(reply)).err();
+        let queued = progress.visit(call, Some(reply), None).err();
         // Who receives finds that nothing is left to it.
         progress.end_receiving();
         drop(held);
@@ -296,11 +294,8 @@ impl<M: Role> Engine<M> {
             && let Ok(mut held) = self.progress.try_lock()
             && let Some(progress) = held.as_mut()
         {
-            match progress.visit(call, reply) {
-                Ok(()) => {
-                    progress.leave();
-                    return Ok(());
-                }
+            match progress.visit(call, reply, None) {
+                Ok(()) => return Ok(()),
                 Err(back) => (call, reply) = back,
             }
         }

@@ -134,17 +134,36 @@ impl<M: Role> Progress<M> {
         goes_on.then_some(self)
     }
 
-    /// Makes a call on the thread of its caller. It is given back if something else comes first.
-    pub(super) fn visit(&mut self, call: M::Call, reply: WantedBy<M>) -> Result<(), (M::Call, WantedBy<M>)> {
+    /// Makes a call on the thread of its caller, which begins to receive if it can and has to wait. The call is given back if
+    /// something else comes first.
+    pub(super) fn visit(
+        &mut self,
+        call: M::Call,
+        reply: WantedBy<M>,
+        caller: Option<usize>,
+    ) -> Result<(), Unmade<M>> {
         if self.next == Next::Stop || !self.put_off.is_empty() || !self.queue.is_empty() {
             return Err((call, reply));
         }
-        self.work_at(Place::Visit, |progress| progress.make(call, reply));
+        self.work_at(Place::Visit, |progress| {
+            let id = progress.enter(call, reply);
+            // Before anything is sent: the answer may be here at once, and would wake our thread.
+            if let Some(caller) = caller
+                && progress.waiting.contains_key(&id)
+                && progress.may_be_received_by(caller)
+            {
+                progress.begin_receiving(caller);
+            }
+            progress.settle();
+        });
+        if caller.is_none_or(|caller| !self.is_received_by(caller)) {
+            self.leave();
+        }
         Ok(())
     }
 
     /// What a visitor leaves to our thread, it is told of.
-    pub(super) fn leave(&mut self) {
+    fn leave(&mut self) {
         let is_late = match (self.deadline(), self.back) {
             (Some(deadline), Some(back)) => deadline < back,
             (deadline, None) => deadline.is_some(),
@@ -165,11 +184,14 @@ impl<M: Role> Progress<M> {
         is_free && self.upcalls.is_none() && self.next == Next::Turn && self.put_off.is_empty()
     }
 
-    /// Where the receiver waits, and for how long.
-    pub(super) fn begin_receiving(&mut self, thread: usize) -> (Arc<Poller>, Option<Duration>) {
+    fn begin_receiving(&mut self, thread: usize) {
         if self.receiver.replace(thread).is_none() {
             self.watch_links(Interest::NOTHING);
         }
+    }
+
+    /// Where the receiver waits, and for how long.
+    pub(super) fn rest_of_receiver(&self) -> (Arc<Poller>, Option<Duration>) {
         (self.links.poller(), self.deadline().map(|deadline| deadline.since(self.now())))
     }
 
@@ -312,10 +334,16 @@ impl<M: Role> Progress<M> {
     }
 
     fn make(&mut self, call: M::Call, reply: WantedBy<M>) {
+        self.enter(call, reply);
+        self.settle();
+    }
+
+    fn enter(&mut self, call: M::Call, reply: WantedBy<M>) -> CallId {
         self.calls += 1;
         let id = CallId(self.calls);
         self.waiting.extend(reply.map(|reply| (id, reply)));
-        self.feed(Input::Call { id, call });
+        self.handle(Input::Call { id, call });
+        id
     }
 
     fn accept(&mut self) {
@@ -469,6 +497,9 @@ impl<M: Role> Drop for Progress<M> {
 
 /// Where the answer to a call goes.
 type WantedBy<M> = Option<Reply<<M as Machine>::Return>>;
+
+/// A call that has not been made.
+pub(super) type Unmade<M> = (<M as Machine>::Call, WantedBy<M>);
 
 type Answer<M> = (Reply<<M as Machine>::Return>, <M as Machine>::Return);
 

@@ -8,50 +8,59 @@
 
 use std::sync::MutexGuard;
 
-use super::progress::{Progress, Shared, lock};
-use super::slot::Wait;
+use phalanx_core::Machine;
+
+use super::progress::{Progress, Shared, Unmade, lock};
+use super::slot::{Reply, Wait};
 use super::{Role, thread};
 
 pub(super) type Held<'a, M> = MutexGuard<'a, Option<Box<Progress<M>>>>;
 
-/// Waits for the answer to a call that has been made with this in hand. None: the engine has ended.
-pub(super) fn answer<M: Role, T>(shared: &Shared<M>, held: Held<'_, M>, wait: Wait<T>) -> Option<T> {
+/// A call whose turn has not come, and where its answer will be.
+type Unwaited<M> = (Unmade<M>, Wait<<M as Machine>::Return>);
+
+/// Makes a call and waits for its answer. None: the engine has ended.
+pub(super) fn call<M: Role>(
+    shared: &Shared<M>,
+    call: M::Call,
+    (reply, wait): (Reply<M::Return>, Wait<M::Return>),
+) -> Result<Option<M::Return>, Unwaited<M>> {
     let me = thread::identity();
-    let (mut held, mut wait) = (held, wait);
+    let mut held = lock(shared);
+    let Some(progress) = held.as_mut() else { return Ok(None) };
     // A signal handler may call from in the middle of a wait, which goes on when the handler returns.
-    let is_nested = held.as_ref().is_some_and(|progress| progress.is_received_by(me));
-    let mut receives = is_nested;
-    while let Some(progress) = held.as_mut().filter(|progress| !receives || progress.is_received_by(me)) {
+    let is_nested = progress.is_received_by(me);
+    if let Err(unmade) = progress.visit(call, Some(reply), Some(me)) {
+        return Err((unmade, wait));
+    }
+    let mut wait = wait;
+    while let Some(progress) = held.as_mut().filter(|progress| progress.is_received_by(me)) {
         match wait.try_take() {
             Ok(answer) => {
-                match (is_nested, receives) {
-                    (true, _) => progress.interrupt_receiver(),
-                    (false, true) => progress.end_receiving(),
-                    (false, false) => progress.leave(),
+                match is_nested {
+                    true => progress.interrupt_receiver(),
+                    false => progress.end_receiving(),
                 }
-                return answer;
+                return Ok(answer);
             }
             Err(still) => wait = still,
         }
         if !progress.may_be_received_by(me) {
-            match receives {
-                true => progress.end_receiving(),
-                false => progress.leave(),
-            }
+            progress.end_receiving();
             break;
         }
-        receives = true;
-        let (poller, longest) = progress.begin_receiving(me);
+        let (poller, longest) = progress.rest_of_receiver();
         drop(held);
         let ready = match wait.interrupts(&poller) {
             true => poller.wait(longest),
             false => Ok(Vec::new()),
         };
         held = lock(shared);
+        wait.is_awake();
         if let Some(progress) = held.as_mut().filter(|progress| progress.is_received_by(me)) {
             progress.received(ready);
         }
     }
     drop(held);
-    wait.wait()
+    Ok(wait.wait())
 }

@@ -106,7 +106,7 @@ impl<T> Wait<T> {
         taken.ok_or(self)
     }
 
-    /// From here on, until the next try to take it, an answer interrupts this poller. False: there is an answer already.
+    /// From here on, until `is_awake`, an answer interrupts this poller. False: there is an answer already.
     pub(super) fn interrupts(&self, poller: &Arc<Poller>) -> bool {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = matches!(*state, State::Waiting(_));
@@ -114,6 +114,13 @@ impl<T> Wait<T> {
             *state = State::Waiting(Caller::Receiving(poller.clone()));
         }
         waits
+    }
+
+    pub(super) fn is_awake(&self) {
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Waiting(caller) = &mut *state {
+            *caller = Caller::Awake;
+        }
     }
 
     /// Waits until the answer is here, at most so long.
