@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
-use phalanx_spec::Status;
+use phalanx_spec::{Status, keys};
 use pmix::server::ForkSetup;
 use pmix::stdin::Collection;
-use pmix::{Error, Info, Screen};
+use pmix::{ClientCall, Error, HandlerId, Info, Screen};
 
+use crate::client::calls::ended;
 use crate::client::get::Kept;
 use crate::role::Role;
 use crate::server::serving::Serving;
@@ -43,15 +44,46 @@ pub(crate) struct Instance {
     pub(crate) client: Role,
     /// Values that programs have pointers to.
     pub(crate) kept: Mutex<Kept>,
-    /// Where output is shown that no callback takes, by the number of its pull.
-    screens: Mutex<BTreeMap<usize, Screen>>,
+    /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
+    screens: Mutex<Screens>,
     /// The thread that collects standard input, and how to end it.
     collecting: Mutex<Option<(Arc<Collection>, JoinHandle<()>)>>,
 }
 
+/// By pull, each screen with the number by which it is fed.
+type Screens = BTreeMap<usize, Vec<(HandlerId, Screen)>>;
+
 impl Instance {
-    pub(crate) fn screens(&self) -> MutexGuard<'_, BTreeMap<usize, Screen>> {
+    pub(crate) fn screens(&self) -> MutexGuard<'_, Screens> {
         self.screens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was written before has come, and is written where it is shown, when this returns.
+    pub(crate) fn end_pull(&self, reference: usize, directives: &[Info]) -> Result<(), Status> {
+        let end = |handler| {
+            let call = ClientCall::IofDeregister { handler, directives: directives.to_vec() };
+            let answer = ended(self.client.perform(call));
+            self.client.forget_output_handler(handler).map_err(|error| error.status()).and(answer)
+        };
+        let own = HandlerId(reference as u64);
+        let answer = end(own);
+        let screens = self.screens().remove(&reference).unwrap_or_default();
+        for (handler, screen) in screens {
+            // Those that have ended show nothing more.
+            let _ = if handler == own { Ok(()) } else { end(handler) };
+            drop(screen);
+        }
+        answer
+    }
+
+    /// Ends what is shown of others while the server can still be told what was.
+    fn end_screens(&self) {
+        let all: Vec<usize> = self.screens().keys().copied().collect();
+        let patience = [Info::new(keys::TIMEOUT, END_OF_PULL)];
+        for reference in all {
+            // A server that is gone, or slow, keeps nobody from leaving.
+            let _ = self.end_pull(reference, &patience);
+        }
     }
 
     /// Collects standard input for others, once at a time.
@@ -189,6 +221,7 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         last
     };
     let collecting = last.as_ref().and_then(|instance| instance.stop_collecting());
+    last.iter().for_each(|instance| instance.end_screens());
     let ended = match last.as_deref() {
         Some(Instance { client: Role::Client(client), .. }) => {
             client.close(info).map_err(|error| error.status())
@@ -277,3 +310,6 @@ fn read(state: &State) -> RwLockReadGuard<'_, Current> {
 fn write(state: &State) -> RwLockWriteGuard<'_, Current> {
     state.current.write().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// In seconds.
+const END_OF_PULL: u32 = 5;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank, Scope};
 use phalanx_wire::{Info, Kval, ProcId, Value};
 use pmix::{
-    Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, Showing,
-    Tool,
+    Client, ClientCall, ClientReturn, Error, Event, EventDone, HandlerId, Lookup, LookupRequest, OutputDone,
+    Showing, Tool,
 };
 
 use crate::server::serving::Serving;
@@ -61,7 +61,7 @@ impl Role {
 
     pub(crate) fn keep_output_handler(
         &self,
-        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         either!(self, role => role.keep_output_handler(handler))
     }

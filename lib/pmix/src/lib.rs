@@ -51,7 +51,7 @@ mod topology;
 
 pub use client::Client;
 pub use data::{pack, unpack};
-pub use engine::{Drive, EventDone, Explanation};
+pub use engine::{Drive, EventDone, Explanation, OutputDone};
 pub use error::Error;
 pub use forked::process_id;
 pub use maps::{generate_ppn, generate_regex};

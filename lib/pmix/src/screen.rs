@@ -4,8 +4,9 @@
 //! stop the library. What waits for it is bounded: then whoever delivers output waits, and in the end the processes that
 //! write it.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,16 +17,24 @@ use phalanx_core::output::{
 };
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
-use phalanx_wire::{Info, InfoFlags, ProcId};
+use phalanx_wire::{Info, InfoFlags, InfoList, ProcId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::engine::spawn_thread;
+use crate::engine::{OutputDone, spawn_thread};
 use crate::error::Error;
 use crate::files::FileSet;
 
 /// What directives of a pull say when this process shows the output itself.
 pub const ATTRIBUTES: &[&[&str]] = &[STYLE_ATTRIBUTES, BUFFER_ATTRIBUTES, &[keys::IOF_LOCAL_OUTPUT]];
+
+/// One of the pulls that one pull of a program is carried out by.
+#[derive(Debug)]
+pub struct Part {
+    pub directives: Vec<Info>,
+    /// What takes its output, if not the program's callback.
+    pub screen: Option<Screen>,
+}
 
 /// A place where output is shown. Dropping it writes all that it was given before, however long that takes.
 #[derive(Debug)]
@@ -35,14 +44,50 @@ pub struct Screen {
 }
 
 enum Word {
-    Output { stream: Stream, data: Vec<u8>, info: Vec<Info> },
+    Output(Shot),
+    /// What holds unless the directives say otherwise.
+    Defaults(Vec<Info>),
     End,
+}
+
+struct Shot {
+    stream: Stream,
+    data: Vec<u8>,
+    info: Vec<Info>,
+    done: OutputDone,
+}
+
+impl Part {
+    /// Files are written by this process, also beside a callback, which gets what it gets in the form that it asks for: files
+    /// hold what was written, so they are a reader of their own. The last part is the one that the program knows.
+    pub fn of(directives: &[Info], has_callback: bool) -> Result<Vec<Part>, Error> {
+        let names = [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY];
+        let files = names.iter().any(|name| directives.find(name).is_some());
+        let alone = directives.is_set(keys::IOF_FILE_ONLY);
+        let mut parts = Vec::new();
+        if !has_callback || files {
+            let mut directives = directives.to_vec();
+            if has_callback && !alone {
+                directives.retain(|info| info.key != *keys::IOF_FILE_ONLY);
+                directives.push(Info::new(keys::IOF_FILE_ONLY, true));
+            }
+            let screen = Screen::open(&mut directives)?;
+            parts.push(Part { directives, screen: Some(screen) });
+        }
+        if has_callback && !(files && alone) {
+            let of_files = |info: &Info| FILE_ATTRIBUTES.contains(&info.key.as_str());
+            let directives = directives.iter().filter(|info| !of_files(info)).cloned().collect();
+            parts.push(Part { directives, screen: None });
+        }
+        Ok(parts)
+    }
 }
 
 impl Screen {
     /// In the form that the directives ask for, which are changed so that nobody else gives it that form, too.
     pub fn open(directives: &mut Vec<Info>) -> Result<Screen, Error> {
-        let style = Style::default().overlaid(directives).map_err(|bad| Error::Failed {
+        let own: Vec<Info> = directives.clone();
+        Style::default().overlaid(&own).map_err(|bad| Error::Failed {
             operation: format!("show of output in files: {bad}"),
             status: Status::ERR_BAD_PARAM,
         })?;
@@ -53,20 +98,27 @@ impl Screen {
         }
         directives.push(Info::new(DRESSED, true));
         let (to, words) = sync_channel(MOST_WAITING);
-        let writer = Writer::new(style);
-        let thread = spawn_thread("pmix-screen", move || writer.run(&words))
+        let thread = spawn_thread("pmix-screen", move || run(own, &words))
             .map_err(|source| Error::System { doing: "starting the thread that shows output", source })?;
         Ok(Screen { to, thread: Some(thread) })
     }
 
     /// What to do with each piece of output.
-    pub fn handler(&self) -> impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static {
+    pub fn handler(&self) -> impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static {
         let to = self.to.clone();
-        move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]| {
+        move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info], done: OutputDone| {
             let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
+            let shot = Shot { stream, data: data.to_vec(), info: info.to_vec(), done };
             // A screen that was closed shows nothing any more.
-            let _ = to.send(Word::Output { stream, data: data.to_vec(), info: info.to_vec() });
+            if let Err(SendError(Word::Output(shot))) = to.send(Word::Output(shot)) {
+                shot.done.refuse();
+            }
         }
+    }
+
+    /// Begins to show, with what holds unless the directives say otherwise.
+    pub fn begin(&self, defaults: Vec<Info>) {
+        let _ = self.to.send(Word::Defaults(defaults));
     }
 
     /// The same as dropping it, without waiting for the last byte.
@@ -84,17 +136,48 @@ impl Drop for Screen {
     }
 }
 
+/// Waits for the defaults, which come with the answer to the pull, perhaps behind its first output.
+fn run(own: Vec<Info>, words: &Receiver<Word>) {
+    let mut early = Vec::new();
+    let defaults = loop {
+        match words.recv() {
+            Ok(Word::Output(shot)) if early.len() < MOST_EARLY => early.push(shot),
+            Ok(Word::Output(shot)) => {
+                early.push(shot);
+                break Vec::new();
+            }
+            Ok(Word::Defaults(defaults)) => break defaults,
+            Ok(Word::End) | Err(_) => {
+                early.into_iter().for_each(|shot| shot.done.refuse());
+                return;
+            }
+        }
+    };
+    let style = Style::default().overlaid(&defaults).and_then(|style| style.overlaid(&own));
+    let mut writer = Writer::new(style.unwrap_or_default());
+    early.into_iter().for_each(|shot| writer.take(shot));
+    writer.run(words);
+}
+
 struct Writer {
     dresser: Dresser,
     files: Option<FileSet>,
     began: Instant,
     opened: bool,
+    /// Of whose lines the beginning waits here: pieces that have not been shown as a whole, and their bytes.
+    kept: BTreeMap<Stream, (usize, Vec<OutputDone>)>,
 }
 
 impl Writer {
     fn new(style: Style) -> Writer {
         let files = style.files.clone().map(FileSet::new);
-        Writer { dresser: Dresser::for_screen(style), files, began: Instant::now(), opened: false }
+        Writer {
+            dresser: Dresser::for_screen(style),
+            files,
+            began: Instant::now(),
+            opened: false,
+            kept: BTreeMap::new(),
+        }
     }
 
     fn run(mut self, words: &Receiver<Word>) {
@@ -105,37 +188,49 @@ impl Writer {
                 None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match word {
-                Ok(Word::Output { stream, data, info }) => self.take(&stream, &data, &info),
+                Ok(Word::Output(shot)) => self.take(shot),
+                Ok(Word::Defaults(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let ready = self.dresser.tick(self.now());
                     self.show(ready);
+                    self.let_go();
                 }
                 Ok(Word::End) | Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
         }
     }
 
-    fn take(&mut self, stream: &Stream, data: &[u8], info: &[Info]) {
+    fn take(&mut self, shot: Shot) {
+        let Shot { stream, data, info, done } = shot;
         let now = self.now();
         let style = self.dresser.style();
         let (merge, file_only) = (style.merge, style.file_only);
         if let Some(files) = &mut self.files {
             let host =
                 info.iter().find(|info| info.key == *keys::HOSTNAME).and_then(|info| info.value.as_str());
-            let source = Source { stream, host, pid: None, job: None, rank_width: 0 };
+            let source = Source { stream: &stream, host, pid: None, job: None, rank_width: 0 };
             let channel = if merge { Channel::Stdout } else { stream.channel };
             match data.is_empty() {
                 true => files.end(now.time, &source, channel),
-                false => files.data(now.time, &source, channel, data),
+                false => files.data(now.time, &source, channel, &data),
             }
             if let Some(trouble) = files.take_trouble() {
                 tracing::error!(%trouble, "output is missing in a file");
             }
         }
         if !file_only {
-            let ready = self.dresser.data(now, stream, data, info);
+            let ready = self.dresser.data(now, &stream, &data, &info);
             self.show(ready);
         }
+        let (bytes, kept) = self.kept.entry(stream).or_default();
+        *bytes += data.len().max(LEAST_KEPT);
+        kept.push(done);
+        self.let_go();
+    }
+
+    /// What is shown has been taken. A line may be longer than what its process may have on the way: then nobody waits for it.
+    fn let_go(&mut self) {
+        self.kept.retain(|stream, (bytes, _)| *bytes <= MOST_KEPT && self.dresser.holds_line(stream));
     }
 
     fn end(mut self) {
@@ -183,5 +278,15 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
     }
 }
 
+/// What of the style is about files.
+const FILE_ATTRIBUTES: &[&str] =
+    &[keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY, keys::IOF_FILE_PATTERN, keys::IOF_FILE_ONLY];
+
 /// Pieces of output; each is at most what arrives at once.
 const MOST_WAITING: usize = 16;
+/// Bytes of one stream whose takings wait for the end of a line.
+const MOST_KEPT: usize = 16 << 10;
+/// What a tiny piece counts, as it does where it is read.
+const LEAST_KEPT: usize = 256;
+/// More than are under way before a pull has been answered.
+const MOST_EARLY: usize = 64;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
+use crate::engine::OutputDone;
 use crate::error::Error;
 use crate::screen::Screen;
 
@@ -18,10 +19,10 @@ pub(crate) struct Shown(Arc<Mutex<Table>>);
 struct Table {
     screens: BTreeMap<Nspace, (Screen, Take)>,
     /// From before the answer to the spawn, which some servers give later.
-    early: VecDeque<(ProcId, IofChannel, Vec<u8>, Vec<Info>)>,
+    early: VecDeque<(ProcId, IofChannel, Vec<u8>, Vec<Info>, OutputDone)>,
 }
 
-type Take = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
+type Take = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send>;
 
 /// A job that is about to be started, whose output is to be shown.
 #[derive(Debug)]
@@ -39,12 +40,19 @@ impl Shown {
         Ok(Some(Showing { shown: self.clone(), screen: Screen::open(job)? }))
     }
 
-    pub(crate) fn take(&self, source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]) {
+    pub(crate) fn take(
+        &self,
+        source: &ProcId,
+        channel: IofChannel,
+        data: &[u8],
+        info: &[Info],
+        done: OutputDone,
+    ) {
         let mut table = self.lock();
         match table.screens.get_mut(&source.nspace) {
-            Some((_, take)) => take(source, channel, data, info),
+            Some((_, take)) => take(source, channel, data, info, done),
             None => {
-                table.early.push_back((source.clone(), channel, data.to_vec(), info.to_vec()));
+                table.early.push_back((source.clone(), channel, data.to_vec(), info.to_vec(), done));
                 if table.early.len() > MOST_EARLY {
                     table.early.pop_front();
                 }
@@ -66,13 +74,15 @@ impl Shown {
 impl Showing {
     /// The job has this name.
     pub fn begin(self, nspace: &Nspace) {
+        self.screen.begin(Vec::new());
         let mut take: Take = Box::new(self.screen.handler());
         let mut table = self.shown.lock();
         let (own, others) =
             std::mem::take(&mut table.early).into_iter().partition(|(source, ..)| source.nspace == *nspace);
         table.early = others;
         let own: VecDeque<_> = own;
-        own.iter().for_each(|(source, channel, data, info)| take(source, *channel, data, info));
+        own.into_iter()
+            .for_each(|(source, channel, data, info, done)| take(&source, channel, &data, &info, done));
         table.screens.insert(nspace.clone(), (self.screen, take));
     }
 }

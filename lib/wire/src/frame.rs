@@ -10,6 +10,7 @@ pub const TAG_EVENT: u32 = 0;
 /// Client to server: nothing but a sign of life.
 pub const TAG_HEARTBEAT: u32 = 1;
 /// Server to client or tool: forwarded output, as an [`iof::Output`](crate::cmd::iof::Output). Empty: the stream has ended.
+/// The other way, from our own readers: an [`iof::Taken`](crate::cmd::iof::Taken).
 pub const TAG_IOF: u32 = 2;
 /// The first tag that a request may use. A reply carries the tag of its request.
 pub const FIRST_REQUEST_TAG: u32 = 100;

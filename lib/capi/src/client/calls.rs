@@ -112,7 +112,7 @@ pub(super) fn submit(
     instance()?.client.submit(call, then).map_err(|error| error.status())
 }
 
-fn ended(answer: Result<ClientReturn, Error>) -> Result<(), Status> {
+pub(crate) fn ended(answer: Result<ClientReturn, Error>) -> Result<(), Status> {
     match answer.map_err(|error| error.status())? {
         ClientReturn::Done(status) if status.is_success() => Ok(()),
         ClientReturn::Done(status) => Err(status),

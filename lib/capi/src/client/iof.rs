@@ -1,11 +1,16 @@
 //! Forwarded streams: what other processes write, and what they are to read (RFC0025).
 
-use phalanx_spec::{IofChannel, Status, keys};
-use pmix::{Blob, ClientCall, ClientReturn, HandlerId, Info, InfoList, ProcId, Screen, Value};
+use std::sync::{Arc, OnceLock};
 
-use super::calls::{OpCallback, Registered, done_or_then, submit};
+use phalanx_spec::{IofChannel, Status, keys};
+use pmix::screen::Part;
+use pmix::{
+    Blob, ClientCall, ClientReturn, Error, HandlerId, Info, InfoList, OutputDone, ProcId, Screen, Value,
+};
+
+use super::calls::{OpCallback, Registered, done_or_then, ended, submit};
 use crate::guard::{BAD, exported};
-use crate::instance::instance;
+use crate::instance::{Instance, instance};
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
@@ -26,79 +31,46 @@ exported! {
             return Err(BAD);
         }
         let sources = from_c::procs(procs, nprocs)?;
-        let mut directives = from_c::infos(directives, ndirs)?;
-        let screen = match receiver {
-            Some(_) => None,
-            None => Some(Screen::open(&mut directives).map_err(|error| error.status())?),
-        };
-        let mut show = screen.as_ref().map(Screen::handler);
-        // The number is known only afterwards, and output can be there before.
-        let number = std::sync::Arc::new(std::sync::OnceLock::new());
-        let known = number.clone();
-        let id = instance
-            .client
-            .keep_output_handler(move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]| {
-                if let Some(receiver) = receiver {
-                    deliver(receiver, known.get().copied().unwrap_or(0), source, channel, data, info);
-                }
-                if let Some(show) = &mut show {
-                    show(source, channel, data, info);
-                }
-            })
-            .map_err(|error| error.status())?;
-        let reference = usize::try_from(id.0).unwrap_or(usize::MAX);
-        let _ = number.set(reference);
-        instance.screens().extend(screen.map(|screen| (reference, screen)));
-        let call = ClientCall::IofPull { handler: id, sources, channels: IofChannel(channels), directives };
-        if let Some(callback) = callback {
-            let client = instance.clone();
-            return submit(call, move |answer| {
-                let status = match answer {
-                    Ok(ClientReturn::Done(status)) => status,
-                    Ok(_) => Status::ERROR,
-                    Err(error) => error.status(),
-                };
-                if !status.is_success() {
-                    let _ = client.client.forget_output_handler(id);
-                    if let Some(screen) = client.screens().remove(&reference) {
-                        screen.leave();
-                    }
-                }
-                callback(status.0, reference, cbdata);
-            });
-        }
-        match instance.client.perform(call).map_err(|error| error.status())? {
-            ClientReturn::Done(status) if status.is_success() => match i32::try_from(reference) {
+        let directives = from_c::infos(directives, ndirs)?;
+        let parts = Part::of(&directives, receiver.is_some()).map_err(|error| error.status())?;
+        let pull = Pull::new(instance, sources, IofChannel(channels), parts, receiver)?;
+        let Some(callback) = callback else {
+            let reference = pull.run()?;
+            return match i32::try_from(reference) {
                 Ok(0) | Err(_) => Ok(()),
                 // The way in which a positive number is returned.
                 Ok(number) => Err(Status(number)),
-            },
-            ClientReturn::Done(status) => {
-                let _ = instance.client.forget_output_handler(id);
-                if let Some(screen) = instance.screens().remove(&reference) {
-                    screen.leave();
-                }
-                Err(status)
-            }
-            _ => Err(Status::ERROR),
-        }
+            };
+        };
+        pull.begin(move |status, reference| callback(status.0, reference, cbdata))
     }
 
+    /// Everything that was written before has come, and is written where it is shown, when this has returned, or called back.
     fn PMIx_IOF_deregister(
         reference: usize, directives: Ptr<pmix_info_t>, ndirs: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
         let instance = instance()?;
-        let id = HandlerId(reference as u64);
-        let call = ClientCall::IofDeregister { handler: id, directives: from_c::infos(directives, ndirs)? };
-        done_or_then(call, callback, cbdata)?;
-        // Without a callback everything has come by now, and is written before this returns; with one, what comes still is
-        // shown until the handler is gone.
-        if callback.is_none() {
-            let screen = instance.screens().remove(&reference);
-            drop(screen);
+        let directives = from_c::infos(directives, ndirs)?;
+        let waits = callback.is_none() && !instance.client.is_progress_thread();
+        if waits {
+            return instance.end_pull(reference, &directives);
         }
-        // Behind the call in the queue: it is not run any more when this happens.
-        instance.client.forget_output_handler(id).map_err(|error| error.status())
+        let id = HandlerId(reference as u64);
+        let screens: Vec<HandlerId> = match instance.screens().get(&reference) {
+            Some(screens) => screens.iter().map(|(screen, _)| *screen).filter(|screen| *screen != id).collect(),
+            None => Vec::new(),
+        };
+        for screen in screens {
+            submit(ClientCall::IofDeregister { handler: screen, directives: directives.clone() }, |_| {})?;
+        }
+        let call = ClientCall::IofDeregister { handler: id, directives };
+        submit(call, move |answer| {
+            // Screens go on until all that they were given is written, at the latest in finalize.
+            let _ = instance.client.forget_output_handler(id);
+            if let Some(callback) = callback {
+                callback(ended(answer).err().unwrap_or(Status::SUCCESS).0, cbdata);
+            }
+        })
     }
 
     /// No data: the end of the input, or, with PMIX_IOF_PUSH_STDIN, all that this process's standard input holds.
@@ -151,6 +123,141 @@ pub(super) fn collect_stdin(targets: Vec<ProcId>, directives: Vec<Info>) -> Resu
             Err(error) => Err(error.status()),
         }
     })
+}
+
+/// One pull of the program, and the pulls that carry it out.
+struct Pull {
+    instance: Arc<Instance>,
+    sources: Vec<ProcId>,
+    channels: IofChannel,
+    /// What is still to be asked for, the first one last.
+    parts: Vec<(HandlerId, Part)>,
+    /// The number that the program knows.
+    reference: usize,
+    screens: Vec<(HandlerId, Screen)>,
+}
+
+impl Pull {
+    fn new(
+        instance: Arc<Instance>,
+        sources: Vec<ProcId>,
+        channels: IofChannel,
+        parts: Vec<Part>,
+        receiver: Option<Receiver>,
+    ) -> Result<Pull, Status> {
+        let mut pull =
+            Pull { instance, sources, channels, parts: Vec::new(), reference: 0, screens: Vec::new() };
+        for part in parts {
+            let id = pull.keep_handler(&part, receiver)?;
+            pull.reference = number(id);
+            pull.parts.insert(0, (id, part));
+        }
+        Ok(pull)
+    }
+
+    fn keep_handler(&self, part: &Part, receiver: Option<Receiver>) -> Result<HandlerId, Status> {
+        let client = &self.instance.client;
+        let kept = match (&part.screen, receiver) {
+            (None, Some(receiver)) => {
+                // The number is known only afterwards, and output can be there before.
+                let known = Arc::new(OnceLock::new());
+                let ours = known.clone();
+                let handler = move |source: &ProcId,
+                                    channel: IofChannel,
+                                    data: &[u8],
+                                    info: &[Info],
+                                    done: OutputDone| {
+                    deliver(receiver, ours.get().copied().unwrap_or(0), source, channel, data, info);
+                    drop(done);
+                };
+                let kept = client.keep_output_handler(handler);
+                if let Ok(id) = &kept {
+                    let _ = known.set(number(*id));
+                }
+                kept
+            }
+            (Some(screen), _) => client.keep_output_handler(screen.handler()),
+            (None, None) => return Err(BAD),
+        };
+        kept.map_err(|error| error.status())
+    }
+
+    fn next_call(&self) -> Option<ClientCall> {
+        let (id, part) = self.parts.last()?;
+        let (sources, directives) = (self.sources.clone(), part.directives.clone());
+        Some(ClientCall::IofPull { handler: *id, sources, channels: self.channels, directives })
+    }
+
+    /// What the server has said to the last call.
+    fn answered(&mut self, answer: Result<ClientReturn, Error>) -> Result<(), Status> {
+        let defaults = match answer.map_err(|error| error.status())? {
+            ClientReturn::Pulled(result) => result?,
+            _ => return Err(Status::ERROR),
+        };
+        if let Some((id, Part { screen: Some(screen), .. })) = self.parts.pop() {
+            screen.begin(defaults);
+            self.screens.push((id, screen));
+        }
+        Ok(())
+    }
+
+    /// The program's pull is under way.
+    fn established(self) -> usize {
+        if !self.screens.is_empty() {
+            self.instance.screens().insert(self.reference, self.screens);
+        }
+        self.reference
+    }
+
+    /// One part was refused: none of the others goes on.
+    fn fail(self) {
+        for (id, part) in self.parts {
+            let _ = self.instance.client.forget_output_handler(id);
+            part.screen.into_iter().for_each(Screen::leave);
+        }
+        for (id, screen) in self.screens {
+            let call = ClientCall::IofDeregister { handler: id, directives: Vec::new() };
+            let instance = self.instance.clone();
+            let _ = submit(call, move |_| {
+                let _ = instance.client.forget_output_handler(id);
+            });
+            screen.leave();
+        }
+    }
+
+    fn run(mut self) -> Result<usize, Status> {
+        while let Some(call) = self.next_call() {
+            let answer = self.instance.client.perform(call);
+            if let Err(status) = self.answered(answer) {
+                self.fail();
+                return Err(status);
+            }
+        }
+        Ok(self.established())
+    }
+
+    fn begin(mut self, then: impl FnOnce(Status, usize) + Send + 'static) -> Result<(), Status> {
+        let Some(call) = self.next_call() else {
+            then(Status::SUCCESS, self.established());
+            return Ok(());
+        };
+        submit(call, move |answer| match self.answered(answer) {
+            Ok(()) => {
+                if let Err(status) = self.begin(then) {
+                    tracing::warn!(%status, "a pull ends with its library");
+                }
+            }
+            Err(status) => {
+                let reference = self.reference;
+                self.fail();
+                then(status, reference);
+            }
+        })
+    }
+}
+
+fn number(id: HandlerId) -> usize {
+    usize::try_from(id.0).unwrap_or(usize::MAX)
 }
 
 /// What the receiver is given is gone when it returns. No bytes: the stream has ended.

@@ -35,6 +35,8 @@ pub enum ClientCall {
     DeregisterEvents { handler: HandlerId },
     /// A handler has finished with what was delivered to it. Not answered.
     Handled { delivery: DeliveryId, verdict: Verdict },
+    /// The program has done with output what it wants to. Not answered.
+    Taken { delivery: DeliveryId },
     /// Answer: `Infos`.
     Query { queries: Vec<Query> },
     /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.
@@ -61,7 +63,7 @@ pub enum ClientCall {
     GroupJoin { id: Text, leader: Option<ProcId>, accept: bool, info: Vec<Info> },
     /// Answer: `Done`.
     GroupLeave { id: Text, info: Vec<Info> },
-    /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Done`.
+    /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Pulled`.
     IofPull { handler: HandlerId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
     /// Answer: `Done`.
     IofDeregister { handler: HandlerId, directives: Vec<Info> },
@@ -103,6 +105,8 @@ pub enum ClientReturn {
     Nodes(Result<Vec<String>, Status>),
     Spawned(Result<Nspace, Status>),
     Group(Result<GroupFormed, Status>),
+    /// How the output is to look, if the reader gives it its form itself.
+    Pulled(Result<Vec<Info>, Status>),
     Credential(Result<(Blob, Vec<Info>), Status>),
 }
 
@@ -111,7 +115,8 @@ pub enum ClientReturn {
 pub enum ClientDelivery {
     /// An event, and what earlier handlers of its chain made of it. The callback's end is a [`ClientCall::Handled`].
     Event { event: Event, results: Vec<Info> },
-    /// What a process has written; no data: it will write no more.
+    /// What a process has written; no data: it will write no more. When the program has taken it for good, it says so by a
+    /// [`ClientCall::Taken`].
     Output { source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
 }
 

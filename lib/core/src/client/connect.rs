@@ -207,6 +207,7 @@ impl Client {
             // Nobody answers these: events end them.
             Awaited::Invitation(_) | Awaited::Join { .. } => return,
             Awaited::Pull { handler } => self.pulled(handler, payload),
+            Awaited::EndOfPull { handler } => self.pull_ended(handler, payload),
             Awaited::Push { .. } => super::iof::pushed(payload, dialect),
             Awaited::Credential => super::credential::given(payload, dialect),
         };
@@ -378,6 +379,11 @@ impl Client {
             Phase::Alone | Phase::Lost => Err(Status::ERR_UNREACH),
             _ => Err(Status::ERR_INIT),
         }
+    }
+
+    /// Whether what needs no answer can be sent.
+    pub(super) fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Finalizing)
     }
 
     pub(super) fn send(&self, tag: u32, payload: &[u8], out: &mut Out) {

@@ -1,15 +1,21 @@
 //! Forwarded streams: what other processes write, and what they are to read (RFC0025).
 //!
 //! A pull has two numbers: ours, which forwarded output carries, and the server's, by which it is ended. Output may arrive
-//! before the answer to the pull.
+//! before the answer to the pull, and until its end is answered.
+//!
+//! A server of ours numbers what it forwards, and hears what the program has taken: in steps, or when the program has nothing
+//! more before it. What was not told it gives to somebody else when this process dies.
 
 use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::cmd::iof::{Deregister, Output as Forwarded, Pull, PullReply, Push};
+use phalanx_wire::cmd::iof::{
+    Deregister, Output as Forwarded, PIECE, Pull, PullReply, Push, TELLS_TAKEN, Taken,
+};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{DecodeError, Dialect};
-use phalanx_wire::{Blob, Info, InfoList, ProcId};
+use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
 use super::pending::Awaited;
 use super::{Client, ClientDelivery, ClientReturn, Out};
@@ -19,6 +25,12 @@ use crate::machine::{CallId, DeliveryId, HandlerId, Output, Time};
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pulls: BTreeMap<HandlerId, Pulled>,
+    /// What the program has been given and not taken: the server's number of it, and its bytes.
+    given: BTreeMap<DeliveryId, (u64, usize)>,
+    last_given: u64,
+    /// Taken, and not told.
+    untold: Taken,
+    untold_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -27,6 +39,7 @@ struct Pulled {
     number: Option<u64>,
     sources: Vec<ProcId>,
     channels: IofChannel,
+    ending: bool,
 }
 
 impl Client {
@@ -38,10 +51,12 @@ impl Client {
         handler: HandlerId,
         sources: Vec<ProcId>,
         channels: IofChannel,
-        directives: Vec<Info>,
+        mut directives: Vec<Info>,
         out: &mut Out,
     ) {
-        self.streams.pulls.insert(handler, Pulled { number: None, sources: sources.clone(), channels });
+        let pulled = Pulled { number: None, sources: sources.clone(), channels, ending: false };
+        self.streams.pulls.insert(handler, pulled);
+        directives.push(Info::new(TELLS_TAKEN, true));
         let pull = Pull { sources, directives: directives.clone(), channels, handle: number(handler) };
         self.ask(now, Some(id), &Request::IofPull(pull), Awaited::Pull { handler }, &directives, out);
     }
@@ -49,7 +64,7 @@ impl Client {
     pub(super) fn pulled(&mut self, handler: HandlerId, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
         let reply = PullReply::decode(payload, self.config.dialect);
         match &reply {
-            Ok(PullReply { status, handle }) if status.is_success() => {
+            Ok(PullReply { status, handle, .. }) if status.is_success() => {
                 if let Some(pulled) = self.streams.pulls.get_mut(&handler) {
                     pulled.number = Some(*handle);
                 }
@@ -58,7 +73,9 @@ impl Client {
                 self.streams.pulls.remove(&handler);
             }
         }
-        reply.map(|reply| ClientReturn::Done(reply.status))
+        let result =
+            |PullReply { status, style, .. }| if status.is_success() { Ok(style) } else { Err(status) };
+        reply.map(|reply| ClientReturn::Pulled(result(reply)))
     }
 
     pub(super) fn on_iof_deregister(
@@ -69,15 +86,28 @@ impl Client {
         directives: Vec<Info>,
         out: &mut Out,
     ) {
-        let pulled = self.streams.pulls.remove(&handler);
-        let Some(handle) = pulled.and_then(|pulled| pulled.number) else {
+        let pulled = self.streams.pulls.get_mut(&handler).filter(|pulled| !pulled.ending);
+        let number = pulled.and_then(|pulled| {
+            pulled.ending = pulled.number.is_some();
+            pulled.number
+        });
+        let Some(handle) = number else {
+            self.streams.pulls.remove(&handler);
             let result = ClientReturn::Done(Status::ERR_NOT_FOUND);
             return out.push(Output::Return { id, result });
         };
-        let awaited =
-            Awaited::Status { operation: "end of a pull", subject: format!("handler {}", handler.0) };
+        let awaited = Awaited::EndOfPull { handler };
         let request = Request::IofDeregister(Deregister { directives: directives.clone(), handle });
         self.ask(now, Some(id), &request, awaited, &directives, out);
+    }
+
+    pub(super) fn pull_ended(
+        &mut self,
+        handler: HandlerId,
+        payload: &[u8],
+    ) -> Result<ClientReturn, DecodeError> {
+        self.streams.pulls.remove(&handler);
+        super::commit::status(payload, self.config.dialect)
     }
 
     /// What is written for nobody's number belongs to a pull that has ended. What was not asked for is not given twice to those
@@ -86,7 +116,7 @@ impl Client {
         if payload.is_empty() {
             return;
         }
-        let Forwarded { source, channel, handle, info, data } =
+        let Forwarded { source, channel, handle, mut info, data } =
             match Forwarded::decode(payload, self.config.dialect) {
                 Ok(output) => output,
                 Err(error) => return tracing::warn!(%error, "forwarded output that cannot be read"),
@@ -99,9 +129,30 @@ impl Client {
             0 => Some(UNASKED),
             _ => self.streams.pulls.keys().find(|handler| number(**handler) == handle).copied(),
         };
-        if let Some(to) = handler {
-            let what = ClientDelivery::Output { source, channel, data, info };
-            out.push(Output::Deliver { id: UNANSWERED, to, what });
+        let piece = info.find(PIECE).and_then(Value::as_u64);
+        info.retain(|info| info.key != *PIECE);
+        let id = piece.map(|piece| self.streams.give(piece, data.len()));
+        match handler {
+            Some(to) => {
+                let what = ClientDelivery::Output { source, channel, data, info };
+                out.push(Output::Deliver { id: id.unwrap_or(UNTOLD), to, what });
+            }
+            None => id.into_iter().for_each(|id| self.on_taken(id, out)),
+        }
+    }
+
+    /// The program is done with a piece for good.
+    pub(super) fn on_taken(&mut self, delivery: DeliveryId, out: &mut Out) {
+        let streams = &mut self.streams;
+        let Some((piece, bytes)) = streams.given.remove(&delivery) else { return };
+        streams.untold.add(piece);
+        streams.untold_bytes += bytes;
+        if streams.given.is_empty() || streams.untold_bytes >= TELL_AFTER {
+            streams.untold_bytes = 0;
+            let taken = std::mem::take(&mut streams.untold);
+            if self.is_connected() {
+                self.send(TAG_IOF, &taken.encode(self.config.dialect), out);
+            }
         }
     }
 
@@ -123,6 +174,15 @@ impl Client {
     }
 }
 
+impl Streams {
+    fn give(&mut self, piece: u64, bytes: usize) -> DeliveryId {
+        self.last_given += 1;
+        let id = DeliveryId(self.last_given);
+        self.given.insert(id, (piece, bytes));
+        id
+    }
+}
+
 pub(super) fn pushed(payload: &[u8], dialect: Dialect) -> Result<ClientReturn, DecodeError> {
     let StatusReply(status) = StatusReply::decode(payload, dialect)?;
     Ok(ClientReturn::Done(if status == Status::ERR_IOF_COMPLETE { Status::SUCCESS } else { status }))
@@ -135,5 +195,7 @@ fn number(handler: HandlerId) -> u64 {
 
 /// The handler of what a tool gets without having pulled it: the output of jobs that it has spawned, and of its server.
 pub const UNASKED: HandlerId = HandlerId(u64::MAX);
-/// Nobody waits for the end of a callback that took output.
-const UNANSWERED: DeliveryId = DeliveryId(u64::MAX);
+/// The server does not want to hear that it was taken.
+pub const UNTOLD: DeliveryId = DeliveryId(u64::MAX);
+/// Bytes.
+const TELL_AFTER: usize = 32 << 10;

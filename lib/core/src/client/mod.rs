@@ -36,7 +36,7 @@ mod spawn;
 
 pub use call::{ClientCall, ClientDelivery, ClientReturn, Verdict};
 pub use connect::InitError;
-pub use iof::UNASKED;
+pub use iof::{UNASKED, UNTOLD};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -163,6 +163,7 @@ impl Client {
         match call {
             ClientCall::Init => self.on_init(now, id, out),
             ClientCall::Handled { delivery, verdict } => self.on_handled(now, delivery, verdict, out),
+            ClientCall::Taken { delivery } => self.on_taken(delivery, out),
             ClientCall::DeregisterEvents { handler } => self.on_deregister_events(id, handler, out),
             ClientCall::RegisterEvents { handler, codes, info } => {
                 self.on_register_events(now, id, handler, codes, info, out);

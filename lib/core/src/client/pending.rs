@@ -96,6 +96,9 @@ pub(super) enum Awaited {
     Pull {
         handler: HandlerId,
     },
+    EndOfPull {
+        handler: HandlerId,
+    },
     /// OpenPMIx answers the end of a stream with the code of an event that is no error.
     Push {
         targets: Vec<ProcId>,
@@ -118,6 +121,7 @@ impl Awaited {
             | Awaited::Invitation(_)
             | Awaited::ContextId { .. }
             | Awaited::Join { .. } => ClientReturn::Group(Err(status)),
+            Awaited::Pull { .. } => ClientReturn::Pulled(Err(status)),
             Awaited::Credential => ClientReturn::Credential(Err(status)),
             // A server that is gone, or that is slow to say goodbye, keeps nobody from leaving.
             Awaited::Finalize | Awaited::LastFence => ClientReturn::Done(Status::SUCCESS),
@@ -127,7 +131,7 @@ impl Awaited {
             | Awaited::Fence { .. }
             | Awaited::Connected { .. }
             | Awaited::Registration { .. }
-            | Awaited::Pull { .. }
+            | Awaited::EndOfPull { .. }
             | Awaited::Push { .. } => ClientReturn::Done(status),
         }
     }
@@ -151,6 +155,7 @@ impl Awaited {
             Awaited::Invitation(_) | Awaited::ContextId { .. } => "group invite",
             Awaited::Join { .. } => "group join",
             Awaited::Pull { .. } => "pull of output",
+            Awaited::EndOfPull { .. } => "end of a pull",
             Awaited::Push { .. } => "push of input",
             Awaited::Credential => "get credential",
         }
@@ -176,7 +181,9 @@ impl Awaited {
                 None => format!("everything of {}", request.proc),
             },
             Awaited::Lookup { keys } => list(keys),
-            Awaited::Registration { handler } | Awaited::Pull { handler } => format!("handler {}", handler.0),
+            Awaited::Registration { handler }
+            | Awaited::Pull { handler }
+            | Awaited::EndOfPull { handler } => format!("handler {}", handler.0),
             Awaited::Peers { node: subject } | Awaited::Nodes { nspace: subject } => subject.clone(),
         }
     }

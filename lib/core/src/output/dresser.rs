@@ -83,6 +83,11 @@ impl Dresser {
         &self.style
     }
 
+    /// Whether the beginning of a line of this stream is held, which will leave soon, whatever happens.
+    pub fn holds_line(&self, stream: &Stream) -> bool {
+        self.lines.as_ref().is_some_and(|lines| lines.is_held(stream))
+    }
+
     /// Bytes of a stream, with what was said about them; no bytes: it has ended. Returns what is to leave now.
     pub fn data(&mut self, now: Moment, stream: &Stream, data: &[u8], info: &[Info]) -> Vec<Ready> {
         self.dressed.learn(stream, info);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::iof::{Deregister, Pull, PullReply, Push};
+use phalanx_wire::cmd::iof::{DRESSED, Deregister, Pull, PullReply, Push, TELLS_TAKEN};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use tracing::warn;
 
@@ -21,8 +21,8 @@ use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
-use dress::Dress;
 pub use dress::OUTPUT_DEFAULTS;
+use dress::{Dress, honoured};
 use lane::{Drops, Lanes};
 
 #[derive(Debug, Default)]
@@ -59,6 +59,8 @@ struct Pulled {
     drops: Option<Drops>,
     /// It was told to stop; what was sent before still arrives.
     stopping: bool,
+    /// It says what it has taken: until then a piece has not been delivered.
+    tells: bool,
     /// How it wants to have what it gets, if it does not take it as it comes.
     dress: Option<Box<Dress>>,
 }
@@ -80,9 +82,12 @@ struct Feed {
 impl Server {
     pub(super) fn on_iof_pull(&mut self, cx: &mut Cx<'_>, from: Asker, pull: Pull) {
         if let Err(status) = self.may_pull(&from, &pull) {
-            return self.reply(cx, &from, |dialect| PullReply { status, handle: 0 }.encode(dialect));
+            let reply = PullReply { status, handle: 0, style: Vec::new() };
+            return self.reply(cx, &from, |dialect| reply.encode(dialect));
         }
         let Pull { sources, mut directives, channels, handle } = pull;
+        let tells = directives.is_set(TELLS_TAKEN);
+        directives.retain(|info| info.key != *TELLS_TAKEN);
         let by = from.proc.clone();
         let copy = directives.is_set(keys::IOF_COPY);
         // Who wants what was written before has to ask the host for it.
@@ -101,13 +106,15 @@ impl Server {
             feed,
             drops,
             stopping: false,
+            tells,
             dress: None,
         });
         if let Some(feed) = feed.and_then(|number| self.streams.feeds.get_mut(&number)) {
             feed.users += 1;
             let of_job = feed.style.clone();
             self.dress(number, &of_job, &directives);
-            let reply = PullReply { status: Status::SUCCESS, handle: number };
+            let style = self.style_to_tell(&of_job, &directives);
+            let reply = PullReply { status: Status::SUCCESS, handle: number, style };
             return self.reply(cx, &from, |dialect| reply.encode(dialect));
         }
         let feed = Feed {
@@ -157,12 +164,14 @@ impl Server {
         // The host need not say more than that it has done it already.
         let accepted = status.is_success() || status == Status::OPERATION_SUCCEEDED;
         let status = if accepted { Status::SUCCESS } else { status };
+        let mut style = Vec::new();
         if accepted {
             let of_job = match reply {
                 HostReply::Infos(_, info) => info,
                 _ => Vec::new(),
             };
             self.dress(handle, &of_job, wishes);
+            style = self.style_to_tell(&of_job, wishes);
             if let Some(feed) = self.streams.feeds.get_mut(&handle) {
                 feed.accepted = true;
                 feed.style = of_job;
@@ -171,7 +180,15 @@ impl Server {
             self.streams.pulls.remove(&handle);
             self.streams.feeds.remove(&handle);
         }
-        self.reply(cx, to, |dialect| PullReply { status, handle }.encode(dialect));
+        self.reply(cx, to, |dialect| PullReply { status, handle, style }.encode(dialect));
+    }
+
+    /// What a reader that gives the output its form itself has to know.
+    fn style_to_tell(&self, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
+        match wishes.is_set(DRESSED) {
+            true => honoured(&self.config.output).chain(honoured(of_job)).cloned().collect(),
+            false => Vec::new(),
+        }
     }
 
     /// A tool gets what the server itself prints without asking.
@@ -195,6 +212,7 @@ impl Server {
             feed: None,
             drops: None,
             stopping: false,
+            tells: false,
             dress: None,
         };
         self.streams.enter(pulled);
@@ -223,6 +241,7 @@ impl Server {
                     feed.accepted = false;
                 }
                 self.call_host(cx, Some(&proc), op, Then::AnswerStop { to: from, handle });
+                self.keep_nothing(cx, handle);
             }
             None => {
                 self.leave_feed(feed);
@@ -268,8 +287,11 @@ impl Server {
         let gone: Vec<Pulled> =
             self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
         self.drop_lane(cx, conn);
-        for pulled in gone {
-            self.timers.cancel(pulled.dress.as_ref().and_then(|dress| dress.timer));
+        for mut pulled in gone {
+            if let Some(dress) = pulled.dress.take() {
+                self.timers.cancel(dress.timer);
+                dress.into_kept().for_each(|id| self.delivered(cx, id, false));
+            }
             let Some(handle) = pulled.feed else { continue };
             let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());
             // One that is being stopped was ended with the host before.

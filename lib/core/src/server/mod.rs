@@ -48,9 +48,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phalanx_spec::{Command, IofChannel, Status};
-use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::iof::Taken;
+use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Format, Reader};
-use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT};
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT, TAG_IOF};
 use phalanx_wire::{Blob, Info, Key, Nspace, ProcId};
 use tracing::{debug, warn};
 
@@ -277,6 +278,12 @@ impl Server {
         let Some(peer) = self.conns.peer_mut(conn) else { return };
         if frame.tag == TAG_HEARTBEAT {
             return self.on_heartbeat(cx, conn);
+        }
+        if frame.tag == TAG_IOF {
+            return match Taken::decode(&frame.payload, peer.dialect) {
+                Ok(taken) => self.on_taken(cx, conn, &taken),
+                Err(error) => debug!(proc = %peer.proc, %error, "what was taken cannot be read: ignored"),
+            };
         }
         if frame.tag < FIRST_REQUEST_TAG {
             return debug!(proc = %peer.proc, tag = frame.tag, "message on a reserved tag: ignored");

@@ -144,6 +144,15 @@ impl Tool {
     fn on_client_call(&mut self, now: Time, id: CallId, call: ClientCall, out: &mut Out) {
         let session = match &call {
             ClientCall::Handled { delivery, .. } => return self.on_handled(now, id, *delivery, call, out),
+            ClientCall::Taken { delivery } => {
+                let (session, delivery) = inner(*delivery);
+                return self.hand(
+                    now,
+                    session,
+                    Input::Call { id, call: ClientCall::Taken { delivery } },
+                    out,
+                );
+            }
             ClientCall::RegisterEvents { handler, codes, info } => {
                 self.handlers.add(id, *handler, codes.clone(), info.clone());
                 self.tell_others(now, &call, out);
@@ -258,7 +267,7 @@ const OWN_CALLS: u64 = 1 << 63;
 fn outer(session: u64, id: DeliveryId) -> DeliveryId {
     match id.0 >> SESSION_SHIFT {
         0 => DeliveryId(session << SESSION_SHIFT | id.0),
-        // Output, which nobody answers.
+        // Output whose server does not want to hear of it.
         _ => id,
     }
 }

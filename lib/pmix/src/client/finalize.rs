@@ -16,6 +16,7 @@ impl Client {
     /// Ends the client like [`finalize`](Client::finalize) for all who share it; later calls are refused.
     pub fn close(&self, info: &[Info]) -> Result<(), Error> {
         self.check_pid()?;
+        self.end_screens();
         let result = self.engine.call_last(ClientCall::Finalize { info: info.to_vec() })?;
         self.close_screens();
         done(result, || "finalize".into())

@@ -1,37 +1,103 @@
 //! Forwarded streams: what other processes write and read (RFC0025).
 
-use phalanx_core::{ClientCall, HandlerId, UNASKED};
-use phalanx_spec::IofChannel;
+use phalanx_core::{ClientCall, ClientReturn, HandlerId, UNASKED};
+use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Blob, Info, ProcId};
 
-use super::Client;
-use crate::engine::Callback;
+use super::{Client, unexpected};
+use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
-use crate::screen::Screen;
+use crate::screen::{Part, Screen};
 use crate::stdin::Collection;
 
 impl Client {
     /// Calls `handler` on the progress thread with what these processes write (`PMIx_IOF_pull`): who, on which channel,
-    /// which bytes, and infos. No bytes: it will write no more. Pieces come as they were read, not as lines.
+    /// which bytes, and infos. No bytes: it will write no more. Pieces come as they were read, not as lines. With
+    /// `pmix.iof.file` or `pmix.iof.dir` the output is written into files as well; with `pmix.iof.fonly` into these alone.
     pub fn iof_pull(
         &self,
         sources: &[ProcId],
         channels: IofChannel,
         directives: &[Info],
-        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+        mut handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
     ) -> Result<HandlerId, Error> {
-        let id = self.keep_output_handler(handler)?;
+        // What a handler has seen when it returns, it has taken.
+        let handler = move |from: &ProcId, channel, data: &[u8], info: &[Info], done: OutputDone| {
+            handler(from, channel, data, info);
+            drop(done);
+        };
+        self.pull_parts(sources, channels, Part::of(directives, true)?, Some(handler))
+    }
+
+    /// The last part is the one that the program knows; what takes the output of the others ends with it.
+    fn pull_parts(
+        &self,
+        sources: &[ProcId],
+        channels: IofChannel,
+        parts: Vec<Part>,
+        mut handler: Option<impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static>,
+    ) -> Result<HandlerId, Error> {
+        let mut screens = Vec::new();
+        let mut last = None;
+        for Part { directives, screen } in parts {
+            let kept = match (&screen, handler.take_if(|_| screen.is_none())) {
+                (Some(screen), _) => self.keep_output_handler(screen.handler()),
+                (None, Some(handler)) => self.keep_output_handler(handler),
+                (None, None) => continue,
+            };
+            let pulled = kept.and_then(|id| Ok((id, self.pull(id, sources, channels, &directives)?)));
+            match pulled {
+                Ok((id, defaults)) => {
+                    last = Some(id);
+                    screens.extend(screen.map(|screen| {
+                        screen.begin(defaults);
+                        (id, screen)
+                    }));
+                }
+                Err(error) => {
+                    screens.into_iter().for_each(|(id, screen)| self.end_screen(id, screen, &[]));
+                    return Err(error);
+                }
+            }
+        }
+        let id = last.ok_or_else(|| failed("pull of output", Status::ERR_BAD_PARAM))?;
+        if !screens.is_empty() {
+            self.screens().insert(id, screens);
+        }
+        Ok(id)
+    }
+
+    fn end_screen(&self, id: HandlerId, screen: Screen, directives: &[Info]) {
+        let call = ClientCall::IofDeregister { handler: id, directives: directives.to_vec() };
+        // One that has ended shows nothing more.
+        let _ = self.call(call);
+        let _ = self.engine.forget(id);
+        drop(screen);
+    }
+
+    fn pull(
+        &self,
+        id: HandlerId,
+        sources: &[ProcId],
+        channels: IofChannel,
+        directives: &[Info],
+    ) -> Result<Vec<Info>, Error> {
         let call = ClientCall::IofPull {
             handler: id,
             sources: sources.to_vec(),
             channels,
             directives: directives.to_vec(),
         };
-        let pulled = self.done(call, || "pull of output".into());
+        let operation = "pull of output";
+        let pulled = match self.call(call) {
+            Ok(ClientReturn::Pulled(result)) => result.map_err(|status| failed(operation, status)),
+            Ok(other) => Err(unexpected(operation, &other)),
+            Err(error) => Err(error),
+        };
         if pulled.is_err() {
             self.engine.forget(id)?;
         }
-        pulled.map(|()| id)
+        pulled
     }
 
     /// Shows what these processes write on this process's own standard output and standard error (`PMIx_IOF_pull` without a
@@ -42,17 +108,14 @@ impl Client {
         channels: IofChannel,
         directives: &[Info],
     ) -> Result<HandlerId, Error> {
-        let mut directives = directives.to_vec();
-        let screen = Screen::open(&mut directives)?;
-        let id = self.iof_pull(sources, channels, &directives, screen.handler())?;
-        self.screens().insert(id, screen);
-        Ok(id)
+        let nobody = None::<fn(&ProcId, IofChannel, &[u8], &[Info], OutputDone)>;
+        self.pull_parts(sources, channels, Part::of(directives, false)?, nobody)
     }
 
     /// Keeps a handler for a pull by [`submit`](Client::submit).
     pub fn keep_output_handler(
         &self,
-        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
         let id = self.next_handler();
@@ -64,7 +127,17 @@ impl Client {
     /// its server itself has to say. To be called before the spawn.
     pub fn on_unasked_output(
         &self,
-        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+        mut handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.keep_unasked(move |from, channel, data, info, done| {
+            handler(from, channel, data, info);
+            drop(done);
+        })
+    }
+
+    pub(crate) fn keep_unasked(
+        &self,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<(), Error> {
         self.check_pid()?;
         self.engine.keep(UNASKED, Callback::Output(Box::new(handler)))
@@ -80,9 +153,9 @@ impl Client {
         let call = ClientCall::IofDeregister { handler: id, directives: directives.to_vec() };
         let ended = self.done(call, || "end of a pull".into());
         self.engine.forget(id)?;
-        // What it was given before is written before this returns.
-        let screen = self.screens().remove(&id);
-        drop(screen);
+        // What they were given before is written before this returns.
+        let screens = self.screens().remove(&id).unwrap_or_default();
+        screens.into_iter().for_each(|(id, screen)| self.end_screen(id, screen, directives));
         ended
     }
 
@@ -110,4 +183,8 @@ impl Client {
         };
         self.done(call, || "push of input".into())
     }
+}
+
+fn failed(operation: &str, status: Status) -> Error {
+    Error::Failed { operation: operation.into(), status }
 }

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use phalanx_core::{
     self as core, ClientCall, ClientConfig, ClientReturn, DeliveryId, HandlerId, Store, Verdict, Waiting,
 };
-use phalanx_spec::{Rank, Status};
+use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, Key, ProcId};
 
 use crate::engine::{Drive, Engine, Explanation, Role, Setup};
@@ -52,8 +52,8 @@ pub struct Client {
     singleton: bool,
     pid: u32,
     handlers: AtomicU64,
-    /// Where output is shown that no callback takes.
-    screens: Mutex<BTreeMap<HandlerId, Screen>>,
+    /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
+    screens: Mutex<BTreeMap<HandlerId, Vec<(HandlerId, Screen)>>>,
     shown: Shown,
 }
 
@@ -162,13 +162,23 @@ impl Client {
         infos(self.call(call)?, operation)
     }
 
+    /// Ends what is shown of others while the server can still be told what was.
+    fn end_screens(&self) {
+        let all: Vec<HandlerId> = self.screens().keys().copied().collect();
+        let patience = [Info::new(keys::TIMEOUT, END_OF_PULL)];
+        for id in all {
+            // A server that is gone, or slow, keeps nobody from leaving.
+            let _ = self.iof_deregister(id, &patience);
+        }
+    }
+
     /// What is to be shown is written when this returns.
     fn close_screens(&self) {
         self.screens().clear();
         self.shown.close();
     }
 
-    fn screens(&self) -> MutexGuard<'_, BTreeMap<HandlerId, Screen>> {
+    fn screens(&self) -> MutexGuard<'_, BTreeMap<HandlerId, Vec<(HandlerId, Screen)>>> {
         self.screens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,6 +197,10 @@ impl Role for core::Tool {
         core::ToolCall::Client(ClientCall::Handled { delivery, verdict })
     }
 
+    fn taken(delivery: DeliveryId) -> core::ToolCall {
+        core::ToolCall::Client(ClientCall::Taken { delivery })
+    }
+
     fn explain(&self) -> Vec<Waiting> {
         core::Tool::explain(self)
     }
@@ -195,6 +209,10 @@ impl Role for core::Tool {
 impl Role for core::Client {
     fn handled(delivery: DeliveryId, verdict: Verdict) -> ClientCall {
         ClientCall::Handled { delivery, verdict }
+    }
+
+    fn taken(delivery: DeliveryId) -> ClientCall {
+        ClientCall::Taken { delivery }
     }
 
     fn explain(&self) -> Vec<Waiting> {
@@ -252,3 +270,6 @@ fn unexpected(operation: &str, got: &ClientReturn) -> Error {
     tracing::error!(operation, ?got, "an answer of another kind");
     Error::Failed { operation: operation.into(), status: Status::ERROR }
 }
+
+/// In seconds.
+const END_OF_PULL: u32 = 5;

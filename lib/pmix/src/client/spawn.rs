@@ -5,6 +5,7 @@ use phalanx_spec::IofChannel;
 use phalanx_wire::{App, Info, Nspace, ProcId};
 
 use super::{Client, unexpected};
+use crate::engine::OutputDone;
 use crate::error::Error;
 use crate::shown::Showing;
 
@@ -34,10 +35,11 @@ impl Client {
         let showing = self.shown.prepare(job)?;
         if showing.is_some() {
             let shown = self.shown.clone();
-            let take = move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info]| {
-                shown.take(source, channel, data, info);
-            };
-            self.on_unasked_output(take)?;
+            let take =
+                move |source: &ProcId, channel: IofChannel, data: &[u8], info: &[Info], done: OutputDone| {
+                    shown.take(source, channel, data, info, done);
+                };
+            self.keep_unasked(take)?;
         }
         Ok(showing)
     }

@@ -44,6 +44,8 @@ pub(crate) trait Role:
 {
     /// The call by which the machine learns what a handler made of an event.
     fn handled(delivery: DeliveryId, verdict: Verdict) -> Self::Call;
+    /// The call by which the machine learns that a handler has taken output for good.
+    fn taken(delivery: DeliveryId) -> Self::Call;
     fn explain(&self) -> Vec<Waiting>;
 }
 
@@ -73,12 +75,12 @@ pub(crate) type Upcalls = Box<dyn FnMut(HostOp, Answer) + Send>;
 pub(crate) enum Callback {
     /// An event, what earlier handlers made of it, and where to say what this one has done.
     Event(EventHandler),
-    /// What a process has written: who, where, which bytes, and infos.
+    /// What a process has written: who, where, which bytes, infos, and where to say that it was taken.
     Output(OutputHandler),
 }
 
 type EventHandler = Box<dyn FnMut(&Event, &[Info], EventDone) + Send>;
-type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send>;
+type OutputHandler = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send>;
 
 /// Where a handler says what it made of an event: at once or later, on any thread. Dropped unused, it says that nothing was
 /// done.
@@ -103,6 +105,28 @@ impl EventDone {
 impl Drop for EventDone {
     fn drop(&mut self) {
         self.end(Verdict { status: Status::EVENT_NO_ACTION_TAKEN, results: Vec::new() });
+    }
+}
+
+/// Says, when it is dropped, that output has been taken for good: its server need not give it to anybody else when this process
+/// dies.
+pub struct OutputDone {
+    to: Arc<dyn Inbox>,
+    delivery: Option<DeliveryId>,
+}
+
+impl OutputDone {
+    /// It was not taken, and nobody here will.
+    pub fn refuse(mut self) {
+        self.delivery = None;
+    }
+}
+
+impl Drop for OutputDone {
+    fn drop(&mut self) {
+        if let Some(delivery) = self.delivery.take() {
+            self.to.taken(delivery);
+        }
     }
 }
 
@@ -142,6 +166,7 @@ impl Drop for Afterwards {
 /// What callbacks of the program tell an engine of any role. Never blocks: the engine may be waiting for the caller.
 trait Inbox: Send + Sync {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict);
+    fn taken(&self, delivery: DeliveryId);
     fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool;
 }
 
@@ -149,6 +174,10 @@ impl<M: Role> Inbox for Queue<Order<M>> {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict) {
         // When the engine has ended meanwhile, nobody waits for this.
         let _ = self.push_now(Order::Call { call: M::handled(delivery, verdict), reply: None });
+    }
+
+    fn taken(&self, delivery: DeliveryId) {
+        let _ = self.push_now(Order::Call { call: M::taken(delivery), reply: None });
     }
 
     fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use phalanx_core::{
     CallId, ClientDelivery, ConnId, DeliveryId, Event, HandlerId, HostCallId, HostOp, Input, Machine, Outbox,
-    Output, Time,
+    Output, Time, UNTOLD,
 };
 use phalanx_wire::Info;
 
@@ -25,7 +25,9 @@ use super::queue::Queue;
 use super::receiver::Held;
 use super::slot::Reply;
 use super::thread;
-use super::{Answer as HostAnswer, Callback, EventDone, Explanation, Order, Role, Setup, Upcalls};
+use super::{
+    Answer as HostAnswer, Callback, EventDone, Explanation, Order, OutputDone, Role, Setup, Upcalls,
+};
 
 /// Where it is when nobody is at work; nothing when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
@@ -369,7 +371,11 @@ impl<M: Role> Progress<M> {
                 Arrival::Bytes(count) => {
                     let data = buffer.get(..count).unwrap_or_default();
                     self.feed(Input::Bytes { conn, data });
-                    if count < room {
+                    // What handlers have taken is told before they get more.
+                    if !self.queue.is_empty() {
+                        self.obey_all();
+                    }
+                    if count < room || self.next == Next::Stop {
                         break;
                     }
                     // Most processes never get a long message, and there are many of them.
@@ -449,9 +455,11 @@ impl<M: Role> Progress<M> {
             Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
                 self.run_event_handler(to, &event, &results, id);
             }
-            Output::Deliver { to, what: ClientDelivery::Output { source, channel, data, info }, .. } => {
+            Output::Deliver { id, to, what: ClientDelivery::Output { source, channel, data, info } } => {
+                let delivery = (id != UNTOLD).then_some(id);
+                let done = OutputDone { to: self.queue.clone(), delivery };
                 if let Some(Callback::Output(callback)) = self.handlers.get_mut(&to) {
-                    let run = || callback(&source, channel, data.as_bytes(), &info);
+                    let run = || callback(&source, channel, data.as_bytes(), &info, done);
                     if catch_unwind(AssertUnwindSafe(run)).is_err() {
                         tracing::error!(%source, "an output handler of the program has panicked");
                     }

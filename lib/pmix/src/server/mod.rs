@@ -230,6 +230,10 @@ impl Role for ServerProcess {
         ServerProcessCall::Client(ClientCall::Handled { delivery, verdict })
     }
 
+    fn taken(delivery: DeliveryId) -> ServerProcessCall {
+        ServerProcessCall::Client(ClientCall::Taken { delivery })
+    }
+
     fn explain(&self) -> Vec<Waiting> {
         ServerProcess::explain(self)
     }

@@ -10,7 +10,7 @@ use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Info, Key, Kval, ProcId, Value};
 
 use super::{Server, unexpected};
-use crate::engine::Callback;
+use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
 
 impl Server {
@@ -64,7 +64,7 @@ impl Server {
     /// Keeps a handler of output for a pull by [`submit`](Server::submit).
     pub fn keep_output_handler(
         &self,
-        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info]) + Send + 'static,
+        handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
         let id = self.next_handler();

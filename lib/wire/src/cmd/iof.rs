@@ -1,4 +1,5 @@
-//! IOF_PULL, IOF_PUSH, IOF_DEREG, and the output that a server forwards on tag 2 (RFC0025).
+//! IOF_PULL, IOF_PUSH, IOF_DEREG, and the output that a server forwards on tag 2 (RFC0025). On the same tag our own readers say
+//! what they have taken of it.
 
 use phalanx_spec::{IofChannel, Status};
 
@@ -17,11 +18,13 @@ pub struct Pull {
     pub handle: u64,
 }
 
-/// `handle` is the server's number, for deregistration.
+/// `handle` is the server's number, for deregistration. `style`: how the output looks unless the reader says otherwise, for
+/// readers that give it that form themselves ([`DRESSED`]); to others nothing is sent of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PullReply {
     pub status: Status,
     pub handle: u64,
+    pub style: Vec<Info>,
 }
 
 /// No bytes together with `pmix.iof.stdin` or `pmix.iof.cmp` is end of file.
@@ -55,6 +58,28 @@ pub const DROPPED: &str = "phalanx.iof.dropped";
 /// Says with a pull that the reader gives the output its form itself (BOOL). Ours alone.
 pub const DRESSED: &str = "phalanx.iof.dressed";
 
+/// Says with a pull that the reader tells what it has taken, where it is asked to (BOOL). Ours alone.
+pub const TELLS_TAKEN: &str = "phalanx.iof.tells";
+
+/// With forwarded output: the number by which the server wants to hear that it was taken (UINT64). Ours alone.
+pub const PIECE: &str = "phalanx.iof.piece";
+
+/// Reader to server: what its program has taken for good, as spans of numbers (first and last), ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    pub spans: Vec<(u64, u64)>,
+}
+
+impl Taken {
+    /// One more piece; those that follow each other are one span.
+    pub fn add(&mut self, piece: u64) {
+        match self.spans.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(piece) => *last = piece,
+            _ => self.spans.push((piece, piece)),
+        }
+    }
+}
+
 impl Body for Pull {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put_list(&self.sources).put_list(&self.directives).put(&self.channels).put(&Size(self.handle));
@@ -69,17 +94,33 @@ impl Body for Pull {
     }
 }
 
+impl Body for Taken {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        let numbers: Vec<Size> =
+            self.spans.iter().flat_map(|(first, last)| [Size(*first), Size(*last)]).collect();
+        to.put_list(&numbers);
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let numbers: Vec<Size> = from.get_list()?;
+        Ok(Taken { spans: numbers.as_chunks().0.iter().map(|[first, last]| (first.0, last.0)).collect() })
+    }
+}
+
 impl Body for PullReply {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put(&self.status);
         if self.status.is_success() {
             to.put(&Size(self.handle));
+            if !self.style.is_empty() {
+                to.put_list(&self.style);
+            }
         }
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
         let status = from.get()?;
         let handle = if from.is_at_end() { 0 } else { from.get::<Size>()?.0 };
-        Ok(PullReply { status, handle })
+        let style = if from.is_at_end() { Vec::new() } else { from.get_list()? };
+        Ok(PullReply { status, handle, style })
     }
 }
 

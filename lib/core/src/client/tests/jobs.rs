@@ -1,8 +1,7 @@
 use phalanx_spec::{AllocDirective, IofChannel, keys};
 use phalanx_wire::cmd::iof::{self, PullReply};
 use phalanx_wire::cmd::{InfoReply, connect, credential, group, spawn};
-use phalanx_wire::frame::TAG_IOF;
-use phalanx_wire::{App, Blob, Info};
+use phalanx_wire::{App, Blob, Info, InfoList};
 
 use super::*;
 use crate::host::GroupFormed;
@@ -92,8 +91,8 @@ fn output_is_delivered_from_the_pull_to_its_end() {
         scene.delivered.pop().map(|(_, to, what)| (to, what))
     };
     let early = write(&mut scene, asked.handle, "early");
-    scene.reply(&PullReply { status: Status::SUCCESS, handle: 77 });
-    assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
+    scene.reply(&PullReply { status: Status::SUCCESS, handle: 77, style: vec![] });
+    assert_eq!(scene.result(id), ClientReturn::Pulled(Ok(vec![])));
     let data = Blob::from(&b"early"[..]);
     let what = ClientDelivery::Output { source: proc(0), channel: IofChannel::STDOUT, data, info: vec![] };
     assert_eq!(early, Some((HandlerId(3), what)));
@@ -103,11 +102,52 @@ fn output_is_delivered_from_the_pull_to_its_end() {
     let id = scene.call(ClientCall::IofDeregister { handler: HandlerId(3), directives: vec![] });
     let Request::IofDeregister(end) = scene.asked() else { panic!() };
     assert_eq!(end.handle, 77);
+    assert!(write(&mut scene, asked.handle, "written before").is_some());
     scene.reply_status(Status::SUCCESS);
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
     assert_eq!(write(&mut scene, asked.handle, "late"), None);
     let again = scene.call(ClientCall::IofDeregister { handler: HandlerId(3), directives: vec![] });
     assert_eq!(scene.result(again), ClientReturn::Done(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn the_server_hears_what_the_program_has_taken_when_it_wants_to() {
+    let mut scene = Scene::ready();
+    let handler = HandlerId(3);
+    let (sources, channels) = (vec![proc(0)], IofChannel::STDOUT);
+    scene.call(ClientCall::IofPull { handler, sources, channels, directives: vec![] });
+    let Request::IofPull(asked) = scene.asked() else { panic!() };
+    assert!(asked.directives.is_set(iof::TELLS_TAKEN));
+    let handle = asked.handle;
+    scene.reply(&PullReply { status: Status::SUCCESS, handle: 77, style: vec![] });
+    let write = |scene: &mut Scene, piece: Option<u64>, handle, bytes: usize| {
+        let info = piece.map(|piece| Info::new(iof::PIECE, piece)).into_iter().collect();
+        let data = Blob::from(vec![b'x'; bytes]);
+        let output = iof::Output { source: proc(0), channel: IofChannel::STDOUT, handle, info, data };
+        scene.bytes(&encode_frame(0, TAG_IOF, &output.encode(scene.dialect)));
+        let (id, _, what) = scene.delivered.pop()?;
+        let ClientDelivery::Output { info, .. } = what else { panic!() };
+        assert_eq!(info, [], "the number is the library's");
+        Some(id)
+    };
+    let take = |scene: &mut Scene, id: Option<DeliveryId>| {
+        scene.call(ClientCall::Taken { delivery: id.unwrap() });
+        scene.taken.pop().map(|taken| taken.spans)
+    };
+    // Several at once are told at once, and a long one as it comes.
+    let few: Vec<_> = [5, 6, 8].map(|piece| write(&mut scene, Some(piece), handle, 10)).into();
+    assert_eq!(take(&mut scene, few[0]), None);
+    assert_eq!(take(&mut scene, few[1]), None);
+    let long = write(&mut scene, Some(9), handle, 40_000);
+    let more = write(&mut scene, Some(10), handle, 1);
+    assert_eq!(take(&mut scene, few[2]), None);
+    assert_eq!(take(&mut scene, long), Some(vec![(5, 6), (8, 9)]));
+    assert_eq!(take(&mut scene, more), Some(vec![(10, 10)]));
+    // What belongs to no pull any more is done with; other servers are told nothing.
+    assert_eq!(write(&mut scene, Some(11), 999, 1), None);
+    assert_eq!(scene.taken.pop().unwrap().spans, [(11, 11)]);
+    assert_eq!(write(&mut scene, None, handle, 1), Some(UNTOLD));
+    assert_eq!(take(&mut scene, Some(UNTOLD)), None);
 }
 
 #[test]

@@ -8,10 +8,11 @@ mod invite;
 mod jobs;
 
 use phalanx_spec::{Range, Rank, Status};
+use phalanx_wire::cmd::iof::Taken;
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{Format, Generation, Release};
-use phalanx_wire::frame::{TAG_HEARTBEAT, encode_frame};
+use phalanx_wire::frame::{TAG_HEARTBEAT, TAG_IOF, encode_frame};
 use phalanx_wire::hello::{Answer, ClientWelcome, Hello, HelloReader};
 use phalanx_wire::{Key, Kval, Nspace, Pdata, Query, Value};
 
@@ -55,6 +56,7 @@ struct Scene {
     hello: Option<Hello>,
     closed: bool,
     heartbeats: usize,
+    taken: Vec<Taken>,
 }
 
 impl Scene {
@@ -72,6 +74,7 @@ impl Scene {
             hello: None,
             closed: false,
             heartbeats: 0,
+            taken: Vec::new(),
         }
     }
 
@@ -114,6 +117,10 @@ impl Scene {
                     assert_eq!(frame.index, INDEX);
                     if frame.tag == TAG_HEARTBEAT {
                         self.heartbeats += 1;
+                        continue;
+                    }
+                    if frame.tag == TAG_IOF {
+                        self.taken.push(Taken::decode(&frame.payload, self.dialect).unwrap());
                         continue;
                     }
                     self.asked.push((frame.tag, Request::decode(&frame.payload, self.dialect).unwrap()));

@@ -2,6 +2,8 @@
 //!
 //! What was said when the server was started holds, then what was said of the job, then what the reader says.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::cmd::iof::{DRESSED, DROPPED};
 use phalanx_wire::{Blob, Info, InfoList, ProcId};
@@ -34,6 +36,35 @@ pub const OUTPUT_DEFAULTS: &[&str] = &[
 pub(super) struct Dress {
     dresser: Dresser,
     pub(super) timer: Option<TimerId>,
+    /// For a reader that says what it has taken: calls of which something is held, with their bytes.
+    kept: BTreeMap<Stream, VecDeque<(usize, CallId)>>,
+}
+
+impl Dress {
+    fn new(dresser: Dresser) -> Dress {
+        Dress { dresser, timer: None, kept: BTreeMap::new() }
+    }
+
+    /// The calls of which no line is held any more, and those that cannot be waited for: a line may be longer than what its
+    /// process may have on the way.
+    fn let_go(&mut self) -> Vec<CallId> {
+        let mut gone = Vec::new();
+        for (stream, kept) in &mut self.kept {
+            let most = if self.dresser.holds_line(stream) { MOST_KEPT } else { 0 };
+            let mut bytes: usize = kept.iter().map(|(bytes, _)| bytes).sum();
+            while bytes > most || most == 0 {
+                let Some((first, id)) = kept.pop_front() else { break };
+                bytes -= first;
+                gone.push(id);
+            }
+        }
+        self.kept.retain(|_, kept| !kept.is_empty());
+        gone
+    }
+
+    pub(super) fn into_kept(self) -> impl Iterator<Item = CallId> {
+        self.kept.into_values().flatten().map(|(_, id)| id)
+    }
 }
 
 impl Server {
@@ -43,19 +74,14 @@ impl Server {
             return;
         }
         let levels = [&self.config.output, of_job, wishes];
-        // Files are for those who can write them.
-        let no_files = |level: &[Info]| -> Vec<Info> {
-            let honoured = |info: &&Info| OUTPUT_DEFAULTS.contains(&info.key.as_str());
-            level.iter().filter(honoured).cloned().collect()
-        };
-        let style =
-            levels.into_iter().try_fold(Style::default(), |style, level| style.overlaid(&no_files(level)));
+        let own = |level: &[Info]| -> Vec<Info> { honoured(level).cloned().collect() };
+        let style = levels.into_iter().try_fold(Style::default(), |style, level| style.overlaid(&own(level)));
         let dresser = match style {
             Ok(style) => Dresser::for_reader(style),
             Err(error) => return warn!(%error, "output cannot be given its form"),
         };
         if let Some(pulled) = self.streams.pulls.get_mut(&pull) {
-            pulled.dress = dresser.map(|dresser| Box::new(Dress { dresser, timer: None }));
+            pulled.dress = dresser.map(|dresser| Box::new(Dress::new(dresser)));
         }
     }
 
@@ -69,9 +95,9 @@ impl Server {
         info: &[Info],
     ) {
         let now = self.moment(cx);
-        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
-            return;
-        };
+        let Some(pulled) = self.streams.pulls.get_mut(&pull) else { return };
+        let keeps = pulled.tells && pulled.drops.is_none() && !pulled.stopping;
+        let Some(dress) = pulled.dress.as_mut() else { return };
         let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
         let ready = dress.dresser.data(now, &stream, data.as_bytes(), info);
         let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready, Some(id))).collect();
@@ -80,8 +106,23 @@ impl Server {
             let (source, data) = (source.clone(), Blob::default());
             pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) });
         }
+        let mut done = vec![id];
+        if keeps {
+            dress.kept.entry(stream).or_default().push_back((data.len().max(LEAST_KEPT), id));
+            done = dress.let_go();
+        }
         self.wake_dress(pull);
         self.enter_ready(cx, id, pull, pieces);
+        self.enter_held(cx, pull, done);
+    }
+
+    /// The pull is about to end: its host does not wait for lines any more.
+    pub(super) fn keep_nothing(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+            return;
+        };
+        let done = std::mem::take(&mut dress.kept).into_values().flatten().map(|(_, id)| id).collect();
+        self.enter_held(cx, pull, done);
     }
 
     pub(in crate::server) fn on_dress_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
@@ -91,8 +132,10 @@ impl Server {
         };
         dress.timer = None;
         let ready = dress.dresser.tick(now);
+        let done = dress.let_go();
         self.wake_dress(pull);
         ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
+        self.enter_held(cx, pull, done);
     }
 
     /// The pull ends: it gets what was held.
@@ -104,6 +147,7 @@ impl Server {
         self.timers.cancel(dress.timer);
         let ready = dress.dresser.finish(now);
         ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
+        self.enter_held(cx, pull, dress.into_kept().collect());
     }
 
     fn wake_dress(&mut self, pull: u64) {
@@ -121,6 +165,16 @@ impl Server {
         Moment { time: cx.now, wall: self.config.clock.saturating_add(cx.now.since(Default::default())) }
     }
 }
+
+/// Files are for those who can write them.
+pub(super) fn honoured(level: &[Info]) -> impl Iterator<Item = &Info> {
+    level.iter().filter(|info| OUTPUT_DEFAULTS.contains(&info.key.as_str()))
+}
+
+/// Bytes of one stream whose calls wait for what is held of them.
+const MOST_KEPT: usize = 16 << 10;
+/// What a tiny piece counts, as it does where it is read.
+const LEAST_KEPT: usize = 256;
 
 fn piece(pull: u64, ready: Ready, delivery: Option<CallId>) -> Piece {
     let Ready { stream, data, lost } = ready;

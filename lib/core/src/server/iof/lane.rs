@@ -1,13 +1,15 @@
 //! Output on its way to one peer: in order, and no more of it in the transport than keeps it busy.
 //!
 //! A piece is shared by all who read it and ends, for the host, when the last reader's transport has taken it; so credit flows
-//! back from the slowest of them. Readers who allow it lose what finds no room instead, and learn how much was lost where.
+//! back from the slowest of them. A reader of our own library says what its program has taken, and is waited for until then:
+//! what it has not taken when it dies reached nobody. Readers who allow it lose what finds no room instead, and learn how
+//! much was lost where.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::iof::{DROPPED, Output as Forwarded};
+use phalanx_wire::cmd::iof::{DROPPED, Output as Forwarded, PIECE, Taken};
 use phalanx_wire::frame::TAG_IOF;
 use phalanx_wire::{Blob, Info, ProcId};
 
@@ -35,12 +37,15 @@ struct Lane {
     queue: VecDeque<Parcel>,
     /// What the transport holds: up to which of the peer's bytes, and whom that concerns.
     flying: VecDeque<(u64, CallId)>,
+    /// What the reader has not said to have taken, by the numbers of the pieces.
+    untaken: BTreeMap<u64, Vec<CallId>>,
+    last_piece: u64,
 }
 
 #[derive(Debug)]
 enum Parcel {
     Piece(Piece),
-    /// What this call brought is held, and counts as delivered when all before it has left.
+    /// What this call brought is held, or was, and counts as delivered when all before it is.
     Held(CallId),
     /// The end of a pull, said behind what the pull brought.
     Farewell {
@@ -129,16 +134,22 @@ impl Server {
         self.pump(cx, conn);
     }
 
-    /// Pieces that come of one call, which is delivered when all of them are; without any, when what is before them is.
+    /// Pieces that come of one call, which is delivered when all of them are and [`enter_held`](Server::enter_held) has said so.
     pub(super) fn enter_ready(&mut self, cx: &mut Cx<'_>, id: CallId, pull: u64, pieces: Vec<Piece>) {
-        let Some(pulled) = self.streams.pulls.get(&pull) else { return self.delivered(cx, id, false) };
-        let (conn, waits) = (pulled.conn, pulled.drops.is_none());
+        let waits = self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.drops.is_none());
         if waits && let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) {
             delivery.waiting += pieces.len();
         }
         pieces.into_iter().for_each(|piece| self.enter_piece(cx, piece));
-        if waits {
-            self.streams.lanes.by_conn.entry(conn).or_default().queue.push_back(Parcel::Held(id));
+    }
+
+    /// Nothing is held, or waited for, of what these calls brought: they are delivered when what is before them is.
+    pub(super) fn enter_held(&mut self, cx: &mut Cx<'_>, pull: u64, calls: Vec<CallId>) {
+        let Some(pulled) = self.streams.pulls.get(&pull) else { return };
+        let (conn, waits) = (pulled.conn, pulled.drops.is_none());
+        if waits && !calls.is_empty() {
+            let lane = self.streams.lanes.by_conn.entry(conn).or_default();
+            lane.queue.extend(calls.into_iter().map(Parcel::Held));
             self.pump(cx, conn);
         }
     }
@@ -159,7 +170,10 @@ impl Server {
             let piece = match lane.queue.pop_front() {
                 Some(Parcel::Piece(piece)) => piece,
                 Some(Parcel::Held(id)) => {
-                    self.delivered(cx, id, true);
+                    match lane.untaken.last_entry() {
+                        Some(mut last) => last.get_mut().push(id),
+                        None => self.delivered(cx, id, true),
+                    }
                     continue;
                 }
                 Some(Parcel::Farewell { to, pull, status }) => {
@@ -180,9 +194,16 @@ impl Server {
                 info.push(Info::new(DROPPED, lost));
             }
             pulled.left(channel, data.len());
+            let tells = pulled.tells && pulled.drops.is_none();
+            if tells {
+                lane.last_piece += 1;
+                lane.untaken.insert(lane.last_piece, delivery.into_iter().collect());
+                info.push(Info::new(PIECE, lane.last_piece));
+            }
             let forwarded = Forwarded { source, channel, handle: pulled.handle, info, data };
             self.send(cx, conn, TAG_IOF, &forwarded.encode(dialect));
-            if let (Some(id), Some(peer)) = (delivery, self.conns.peer(conn)) {
+            let by_transport = delivery.filter(|_| !tells);
+            if let (Some(id), Some(peer)) = (by_transport, self.conns.peer(conn)) {
                 let upto = peer.sent();
                 if let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) {
                     lane.flying.push_back((upto, id));
@@ -201,9 +222,17 @@ impl Server {
             self.delivered(cx, id, true);
         }
         self.pump(cx, conn);
-        let idle = |lane: &Lane| lane.queue.is_empty() && lane.flying.is_empty();
-        if self.streams.lanes.by_conn.get(&conn).is_some_and(idle) {
-            self.streams.lanes.by_conn.remove(&conn);
+    }
+
+    /// A reader says what its program has taken.
+    pub(in crate::server) fn on_taken(&mut self, cx: &mut Cx<'_>, conn: ConnId, taken: &Taken) {
+        for (first, last) in taken.spans.iter().copied().filter(|(first, last)| first <= last) {
+            while let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn)
+                && let Some(piece) = lane.untaken.range(first..=last).next().map(|(piece, _)| *piece)
+                && let Some(calls) = lane.untaken.remove(&piece)
+            {
+                calls.into_iter().for_each(|id| self.delivered(cx, id, true));
+            }
         }
     }
 
@@ -215,12 +244,13 @@ impl Server {
             Parcel::Held(id) => Some(id),
             Parcel::Farewell { .. } => None,
         });
-        let waiting: Vec<CallId> = lane.flying.into_iter().map(|(_, id)| id).chain(queued).collect();
+        let flying = lane.flying.into_iter().map(|(_, id)| id);
+        let waiting: Vec<CallId> = flying.chain(lane.untaken.into_values().flatten()).chain(queued).collect();
         waiting.into_iter().for_each(|id| self.delivered(cx, id, false));
     }
 
     /// One reader less that the host has to wait for.
-    fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, reached: bool) {
+    pub(super) fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, reached: bool) {
         let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) else { return };
         delivery.waiting -= 1;
         delivery.reached |= reached;

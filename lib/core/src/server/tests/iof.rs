@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::cmd::iof::{DRESSED, DROPPED, Deregister, Output, Pull, PullReply, Push};
+use phalanx_wire::cmd::iof::{
+    DRESSED, DROPPED, Deregister, Output, PIECE, Pull, PullReply, Push, TELLS_TAKEN, Taken,
+};
 use phalanx_wire::cmd::{Body, Request};
-use phalanx_wire::frame::TAG_IOF;
+use phalanx_wire::frame::{TAG_IOF, encode_frame};
 use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
 use super::world::{World, config, proc, v41};
@@ -198,6 +200,64 @@ fn who_may_lose_bytes_keeps_nobody_waiting_and_learns_what_was_lost() {
     }
 }
 
+fn take(world: &mut World, conn: ConnId, spans: &[(u64, u64)]) {
+    let taken = Taken { spans: spans.to_vec() };
+    world.input(Input::Bytes { conn, data: &encode_frame(0, TAG_IOF, &taken.encode(v41())) });
+}
+
+fn piece(output: &Output) -> Option<u64> {
+    output.info.find(PIECE).and_then(Value::as_u64)
+}
+
+#[test]
+fn what_a_reader_of_ours_has_not_taken_reached_nobody_when_it_dies() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let tells = vec![Info::new(TELLS_TAKEN, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], tells, 1));
+    let ids: Vec<CallId> = (0..4).map(|n| world.try_call(to_all(&[n; 10])).0).collect();
+    drained(&mut world, a);
+    assert!(world.returns.is_empty(), "the transport is not the program");
+    let pieces: Vec<u64> = received(&world, a).iter().filter_map(piece).collect();
+    assert_eq!(pieces, [1, 2, 3, 4]);
+    take(&mut world, a, &[(1, 1), (3, 3)]);
+    assert!(is_done(&mut world, ids[0]) && is_done(&mut world, ids[2]));
+    // Nonsense is ignored.
+    take(&mut world, a, &[(9, 5), (77, u64::MAX), (0, 1)]);
+    world.input(Input::Bytes { conn: a, data: &encode_frame(0, TAG_IOF, b"?") });
+    assert!(world.returns.is_empty());
+    world.close(a);
+    assert_eq!(world.returns.remove(&ids[1]), Some(NOBODY));
+    assert_eq!(world.returns.remove(&ids[3]), Some(NOBODY));
+}
+
+#[test]
+fn the_beginning_of_a_line_that_is_held_for_a_reader_of_ours_is_not_taken() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let wishes = vec![tag(), Info::new(TELLS_TAKEN, true)];
+    let handle = accepted(&mut world, a, &pull_of(vec![proc("child", 0)], wishes, 1));
+    let first = world.try_call(to_all(b"one\ntw")).0;
+    take(&mut world, a, &[(1, 1)]);
+    let second = world.try_call(to_all(b"o")).0;
+    assert!(world.returns.is_empty(), "half a line is here alone");
+    world.try_call(to_all(b"!\n"));
+    take(&mut world, a, &[(2, 2)]);
+    assert!(is_done(&mut world, first) && is_done(&mut world, second));
+    assert_eq!(text(&received(&world, a)), ["one\n", "two!\n"].map(|l| format!("[child,0]<stdout>: {l}")));
+    world.returns.clear();
+    // What is longer than its process may have on the way is let go.
+    let long: Vec<CallId> = (0..4).map(|_| world.try_call(to_all(&[b'x'; 5_000])).0).collect();
+    assert!(is_done(&mut world, long[0]) && world.returns.is_empty());
+    // Whoever ends the pull waits for no line.
+    let end = world.send(a, &stop(handle));
+    assert!(long[1..].iter().all(|id| is_done(&mut world, *id)));
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.status(a, end), Status::SUCCESS);
+    assert_eq!(received(&world, a).last().map(|output| output.data.len()), Some(20_000 + 19));
+}
+
 fn text(outputs: &[Output]) -> Vec<String> {
     outputs.iter().map(|output| String::from_utf8_lossy(output.data.as_bytes()).into_owned()).collect()
 }
@@ -265,14 +325,21 @@ fn the_form_of_the_server_is_changed_by_that_of_the_job_and_that_by_the_reader()
     let (id, _) = world.take_upcall();
     let of_job = vec![Info::new(keys::IOF_TAG_OUTPUT, false), Info::new(keys::IOF_RANK_OUTPUT, true)];
     world.answer(id, HostReply::Infos(Status::SUCCESS, of_job));
-    let PullReply { status, .. } = world.reply(a, sent);
-    assert_eq!(status, Status::SUCCESS);
+    let PullReply { status, style, .. } = world.reply(a, sent);
+    assert_eq!((status, style), (Status::SUCCESS, vec![]));
     world.try_call(to_all(b"line\n"));
     assert_eq!(text(&received(&world, a)), ["0: line\n"]);
 
-    // Whoever does it itself is not helped.
+    // Whoever does it itself is not helped, but told what others have said; files of the job are the host's business.
     let itself = vec![tag(), Info::new(DRESSED, true), Info::new(keys::IOF_COPY, true)];
-    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], itself, 2));
+    let sent = world.send(a, &pull_of(vec![proc("child", 0)], itself, 2));
+    let (id, _) = world.take_upcall();
+    let of_job = vec![Info::new(keys::IOF_XML_OUTPUT, true), Info::new(keys::IOF_OUTPUT_TO_FILE, "of-job")];
+    world.answer(id, HostReply::Infos(Status::SUCCESS, of_job));
+    let PullReply { style, .. } = world.reply(a, sent);
+    let levels =
+        [tag(), Info::new(keys::IOF_BUFFERING_SIZE, 1_000u32), Info::new(keys::IOF_XML_OUTPUT, true)];
+    assert_eq!(style, levels);
     drained(&mut world, a);
     world.try_call(to_all(b"piece"));
     let plain: Vec<Output> = received(&world, a).into_iter().filter(|output| output.handle == 2).collect();
