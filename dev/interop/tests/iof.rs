@@ -265,6 +265,35 @@ fn our_library_shows_what_a_tool_pulls_without_a_callback() {
 }
 
 #[test]
+fn our_library_writes_files_beside_a_callback_and_instead_of_it() {
+    let scene = Scene::new("2", "echo out $PMIX_RANK; echo err $PMIX_RANK >&2; printf 'no end'");
+    let ours = libpmix();
+    let (beside, alone) = (scene.place.path().join("beside-%r"), scene.place.path().join("alone-%r"));
+    let (beside, alone) = (beside.to_str().expect("text"), alone.to_str().expect("text"));
+    let both = scene.pull_with(Some(ours), "6", "all", &["copy", "rank", "file", beside, "pattern"]);
+    let filed = scene.pull_with(Some(ours), "6", "all", &["copy", "file", alone, "pattern", "only"]);
+    scene.go();
+    let Scene { launcher, place } = scene;
+    launcher.wait().expect_code(0);
+    let called = both.wait().expect_code(0).stdout;
+    for rank in [0, 1] {
+        for line in
+            [format!("{rank}: out {rank}\n"), format!("{rank}: err {rank}\n"), format!("{rank}: no end")]
+        {
+            assert!(called.contains(&line), "{line} is missing in {called}");
+        }
+    }
+    assert_eq!(filed.wait().expect_code(0).stdout, "", "files are all it wants");
+    for (name, rank) in [("beside", 0), ("beside", 1), ("alone", 0), ("alone", 1)] {
+        let file = |channel: &str| {
+            fs::read_to_string(place.path().join(format!("{name}-{rank}.{channel}"))).expect("a file")
+        };
+        assert_eq!(file("stdout"), format!("out {rank}\nno end"), "as it was written");
+        assert_eq!(file("stderr"), format!("err {rank}\n"));
+    }
+}
+
+#[test]
 fn our_library_hands_standard_input_to_what_a_tool_spawns_and_shows_what_it_writes() {
     let scene = Scene::new("1", "true");
     let input: Vec<u8> = (0..500_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();

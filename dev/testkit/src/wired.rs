@@ -309,10 +309,12 @@ fn answer(result: ClientReturn) -> Answer {
         },
         ClientReturn::Peers(Err(status)) | ClientReturn::Nodes(Err(status)) => Answer::Done(status),
         ClientReturn::Spawned(Err(status)) | ClientReturn::Group(Err(status)) => Answer::Done(status),
-        ClientReturn::Credential(Err(status)) => Answer::Done(status),
+        ClientReturn::Credential(Err(status)) | ClientReturn::Pulled(Err(status)) => Answer::Done(status),
         ClientReturn::Peers(Ok(_)) | ClientReturn::Nodes(Ok(_)) | ClientReturn::Spawned(Ok(_)) => {
             Answer::Done(Status::SUCCESS)
         }
-        ClientReturn::Group(Ok(_)) | ClientReturn::Credential(Ok(_)) => Answer::Done(Status::SUCCESS),
+        ClientReturn::Group(Ok(_)) | ClientReturn::Credential(Ok(_)) | ClientReturn::Pulled(Ok(_)) => {
+            Answer::Done(Status::SUCCESS)
+        }
     }
 }

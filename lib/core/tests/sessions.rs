@@ -16,6 +16,7 @@ use phalanx_core::{
 };
 use phalanx_spec::{Command, Status};
 use phalanx_wire::ProcId;
+use phalanx_wire::cmd::iof::TELLS_TAKEN;
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{Dialect, Release};
@@ -197,12 +198,16 @@ impl Replay {
             return;
         };
         self.call(command, call);
-        let Some((tag, ours)) = self.asked.take() else {
+        let Some((tag, mut ours)) = self.asked.take() else {
             let may_be_silent =
                 [Command::GETNB, Command::RESOLVE_NODE, Command::RESOLVE_PEERS, Command::REGEVENTS];
             assert!(may_be_silent.contains(&command), "{}: {request:?}", self.session.name);
             return;
         };
+        if let Request::IofPull(pull) = &mut ours {
+            // What only servers of ours understand.
+            pull.directives.retain(|info| info.key != *TELLS_TAKEN);
+        }
         if LIKE_OTHERS.contains(&command) {
             assert_eq!(ours.command(), command);
         } else {
@@ -356,6 +361,7 @@ impl Replay {
                 ClientReturn::Spawned(result) => result.as_ref().err().copied().unwrap_or(Status::SUCCESS),
                 ClientReturn::Group(result) => result.as_ref().err().copied().unwrap_or(Status::SUCCESS),
                 ClientReturn::Credential(result) => result.as_ref().err().copied().unwrap_or(Status::SUCCESS),
+                ClientReturn::Pulled(result) => result.as_ref().err().copied().unwrap_or(Status::SUCCESS),
                 ClientReturn::Nodes(result) => result.as_ref().err().copied().unwrap_or(Status::SUCCESS),
             };
             assert_ne!(status, Status::ERR_UNPACK_FAILURE, "{}: {command:?}", self.session.name);

@@ -19,7 +19,15 @@ pub(crate) struct Shown(Arc<Mutex<Table>>);
 struct Table {
     screens: BTreeMap<Nspace, (Screen, Take)>,
     /// From before the answer to the spawn, which some servers give later.
-    early: VecDeque<(ProcId, IofChannel, Vec<u8>, Vec<Info>, OutputDone)>,
+    early: VecDeque<Early>,
+}
+
+struct Early {
+    source: ProcId,
+    channel: IofChannel,
+    data: Vec<u8>,
+    info: Vec<Info>,
+    done: OutputDone,
 }
 
 type Take = Box<dyn FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send>;
@@ -52,7 +60,8 @@ impl Shown {
         match table.screens.get_mut(&source.nspace) {
             Some((_, take)) => take(source, channel, data, info, done),
             None => {
-                table.early.push_back((source.clone(), channel, data.to_vec(), info.to_vec(), done));
+                let (source, data, info) = (source.clone(), data.to_vec(), info.to_vec());
+                table.early.push_back(Early { source, channel, data, info, done });
                 if table.early.len() > MOST_EARLY {
                     table.early.pop_front();
                 }
@@ -77,12 +86,12 @@ impl Showing {
         self.screen.begin(Vec::new());
         let mut take: Take = Box::new(self.screen.handler());
         let mut table = self.shown.lock();
-        let (own, others) =
-            std::mem::take(&mut table.early).into_iter().partition(|(source, ..)| source.nspace == *nspace);
+        let (own, others): (VecDeque<Early>, _) =
+            std::mem::take(&mut table.early).into_iter().partition(|early| early.source.nspace == *nspace);
         table.early = others;
-        let own: VecDeque<_> = own;
-        own.into_iter()
-            .for_each(|(source, channel, data, info, done)| take(&source, channel, &data, &info, done));
+        for Early { source, channel, data, info, done } in own {
+            take(&source, channel, &data, &info, done);
+        }
         table.screens.insert(nspace.clone(), (self.screen, take));
     }
 }
