@@ -42,6 +42,8 @@ pub(super) struct Pursuit<'a> {
     status: Status,
     /// A server has said no: it will not change its mind.
     refused: bool,
+    /// How often one has hung up without a word.
+    turned_away: u32,
 }
 
 impl<'a> Pursuit<'a> {
@@ -65,6 +67,7 @@ impl<'a> Pursuit<'a> {
             tried: Vec::new(),
             status: Status::ERR_UNREACH,
             refused: false,
+            turned_away: 0,
         })
     }
 
@@ -253,7 +256,9 @@ impl<'a> Pursuit<'a> {
             Err(reason) => {
                 self.tried.push(format!("  {origin}: {}", self.explain(&reason, uri.address)));
                 self.status = reason.status();
-                self.refused |= matches!(reason, InitError::Refused(_) | InitError::TurnedAway);
+                self.turned_away += u32::from(reason == InitError::TurnedAway);
+                self.refused |=
+                    matches!(reason, InitError::Refused(_)) || self.turned_away >= MOST_TURNED_AWAY;
                 Ok(None)
             }
         }
@@ -303,5 +308,7 @@ pub(super) fn variable(name: &str) -> Option<String> {
 const SECRET_VARIABLE: &str = "PHALANX_TOOL_SECRET";
 /// Of a server that we know nothing else of.
 const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
+/// OpenPMIx servers that refuse hang up without a word. PRRTE's also do when a tool comes close behind another, and do not mean it.
+const MOST_TURNED_AWAY: u32 = 3;
 /// How long a server may take to let us in.
 const PATIENCE: Duration = Duration::from_secs(30);

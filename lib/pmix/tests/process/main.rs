@@ -15,7 +15,11 @@ mod waits;
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use pmix::{Info, Status, Tool, keys};
 
 use server::{Asked, TestServer};
 
@@ -44,6 +48,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("server_dies", 2, server_dies),
     ("nobody_listens", 1, nobody_listens),
     ("turned_away", 1, turned_away),
+    ("tool_turned_away", 1, tool_turned_away),
     ("alone", 1, alone),
     ("two_nodes", 4, hosts::two_nodes),
     ("late_host", 2, hosts::late_host),
@@ -180,4 +185,22 @@ fn alone(stage: Stage) {
     stage.wait(stage.start(0, |command| {
         command.env_remove("PMIX_NAMESPACE");
     }));
+}
+
+/// A server that hangs up may not have meant it: a tool comes again, and gives up in the end.
+fn tool_turned_away(_: Stage) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("server.0;tcp4://{}", listener.local_addr().unwrap());
+    let came = Arc::new(AtomicUsize::new(0));
+    let counted = came.clone();
+    // It ends with the process.
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let _ = socket.unwrap().read(&mut [0; 1024]);
+        }
+    });
+    let error = Tool::init(&[Info::new(keys::SERVER_URI, uri)]).err().unwrap();
+    assert_eq!(error.status(), Status::ERR_UNREACH, "{error}");
+    assert_eq!(came.load(Ordering::Relaxed), 3, "{error}");
 }
