@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, NodeId};
+use phalanx_dvm::{
+    AppSpec, Control, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, NodeId,
+};
 use phalanx_spec::{IofChannel, Range, Rank, Status};
 use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
@@ -247,4 +249,20 @@ fn events_reach_those_in_range_who_listen() {
     run(&mut world, job("tells", 4));
     let told = |id: u32| world.node(NodeId(id)).unwrap().server().events.len();
     assert_eq!([told(0), told(1), told(2), told(3)], [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_signal_that_is_faster_than_the_start_of_processes_waits_for_them() {
+    for nodes in [1, 5] {
+        let mut world = world(13, nodes, 2);
+        world.script(|_| Script::new(vec![Step::Hang]));
+        let request = world.submit(job("waits", 2 * nodes));
+        world.run_until(Duration::from_secs(60), |w| w.user.accepted.contains_key(&request));
+        let nspace = world.user.accepted[&request].clone();
+        assert!(world.procs.is_empty(), "nothing runs yet");
+        world.control(&nspace, Control::Signal(12));
+        world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&nspace));
+        let culprit = world.user.ends[&nspace].procs.iter().find(|end| !end.killed_by_us).unwrap();
+        assert!(matches!(culprit.status, Some(ExitStatus::Signal { number: 12, .. })), "{culprit:?}");
+    }
 }

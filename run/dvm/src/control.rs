@@ -260,13 +260,20 @@ impl Proc {
                 }
             }
             Action::Signal(number) if running => signal(number),
-            Action::Suspend if running && !self.suspended => {
-                self.suspended = true;
-                signal(SIGSTOP);
+            Action::Signal(number) if self.phase != Phase::Gone => {
+                self.early.insert(number);
             }
-            Action::Resume if running && self.suspended => {
+            Action::Suspend if self.phase != Phase::Gone && !self.suspended => {
+                self.suspended = true;
+                if running {
+                    signal(SIGSTOP);
+                }
+            }
+            Action::Resume if self.suspended => {
                 self.suspended = false;
-                signal(SIGCONT);
+                if running {
+                    signal(SIGCONT);
+                }
             }
             _ => {}
         }

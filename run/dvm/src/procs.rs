@@ -4,7 +4,7 @@
 //! what they carried. When that is true of all of a job's processes here, this daemon contributes to the job's end.
 //! Whether one process's end is the end of the job is the root's decision (`root.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(crate) struct Proc {
     /// The deadliest signal that we have ordered.
     pub(crate) killed: Option<Killed>,
     pub(crate) suspended: bool,
+    /// Signals that have come before it runs, each once.
+    pub(crate) early: BTreeSet<i32>,
     /// Whether the streams still carry something: standard output, standard error.
     pub(crate) open: [bool; 3],
     /// What our server wants to know before it gives the process up.
@@ -104,6 +106,7 @@ impl Job {
             pmix: Pmix::Never,
             killed: None,
             suspended: false,
+            early: BTreeSet::new(),
             open: [false; 3],
             losses: Vec::new(),
             status: None,
@@ -162,7 +165,11 @@ impl Daemon {
         let Some(entry) = self.proc_mut(proc).filter(|entry| entry.phase == Phase::Starting) else { return };
         entry.phase = Phase::Running;
         entry.pid = Some(pid);
+        for signal in std::mem::take(&mut entry.early) {
+            cx.effect(Effect::Signal { proc: proc.clone(), signal });
+        }
         match entry.killed {
+            None if entry.suspended => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGSTOP }),
             None => {}
             Some(Killed::Asked) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGTERM }),
             Some(Killed::Forced) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGKILL }),
