@@ -6,9 +6,8 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -393,73 +392,6 @@ fn a_job_is_suspended_together_with_px() {
     bench.wait_for("px and its rank to go on", || state(&px) != Some('T') && state(&rank) != Some('T'));
     fs::write(bench.path("stop"), "").expect("a file");
     ended(child.wait_with_output().expect("px ends")).expect(0, "");
-}
-
-/// A terminal: the end that a person sits at, and px at the other.
-fn at_a_terminal(bench: &Bench, options: &str, script: &str) -> (File, Child) {
-    let person: OwnedFd =
-        rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY)
-            .expect("a terminal");
-    rustix::pty::grantpt(&person).expect("a terminal");
-    rustix::pty::unlockpt(&person).expect("a terminal");
-    let name = rustix::pty::ptsname(&person, Vec::new()).expect("its name");
-    let name = name.to_str().expect("a path").to_owned();
-    let end = || File::options().read(true).write(true).open(Path::new(&name)).expect("its other end");
-    let child = Command::new("setsid")
-        .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_px"), "run"])
-        .args(options.split_whitespace())
-        .args(["sh", "-c", script])
-        .current_dir(bench.dir.path())
-        .stdin(end())
-        .stdout(end())
-        .stderr(end())
-        .spawn()
-        .expect("px runs");
-    (person.into(), child)
-}
-
-/// Reads from the terminal until `wanted` has appeared.
-fn see(terminal: &mut File, seen: &mut String, wanted: &str) {
-    let mut some = [0; 4096];
-    while !seen.contains(wanted) {
-        let count = terminal.read(&mut some).unwrap_or_else(|e| panic!("no {wanted:?} but {e} in {seen:?}"));
-        seen.push_str(&String::from_utf8_lossy(&some[..count]));
-    }
-}
-
-#[test]
-fn a_prompt_appears_and_is_answered() {
-    let bench = Bench::new();
-    let script = "if [ $PHALANX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
-    let (mut terminal, mut child) = at_a_terminal(&bench, "-q -n 2", script);
-    let mut seen = String::new();
-    see(&mut terminal, &mut seen, "Name? ");
-    terminal.write_all(b"you\n").expect("a terminal");
-    see(&mut terminal, &mut seen, "hello you");
-    assert!(child.wait().expect("px ends").success());
-}
-
-#[test]
-fn a_status_line_says_what_is_waited_for_and_goes_away() {
-    let bench = Bench::new();
-    let px = env!("CARGO_BIN_EXE_px");
-    let script = format!("test $PHALANX_RANK = 0 || while ! [ -e go ]; do sleep 0.01; done; exec {px} hello");
-    let (mut terminal, mut child) = at_a_terminal(&bench, "-n 2", &script);
-    let mut seen = String::new();
-    see(&mut terminal, &mut seen, "px: connecting 1 of 2 ranks");
-    fs::write(bench.path("go"), "").expect("a file");
-    see(&mut terminal, &mut seen, "\r\x1b[Khello from rank");
-    assert!(child.wait().expect("px ends").success());
-}
-
-#[test]
-fn control_c_at_a_terminal() {
-    let bench = Bench::new();
-    let (mut terminal, mut child) = at_a_terminal(&bench, "-q -n 2", "echo up; exec sleep 1000");
-    let mut seen = String::new();
-    see(&mut terminal, &mut seen, "up\r\nup\r\n");
-    terminal.write_all(b"\x03").expect("a terminal");
-    assert_eq!(child.wait().expect("px ends").code(), Some(130));
 }
 
 #[test]

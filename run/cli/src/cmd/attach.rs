@@ -4,12 +4,12 @@
 //! Leaving does not hurt the job.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::sync::mpsc;
-use std::thread;
+use std::io::Write;
+use std::sync::{Arc, Weak, mpsc};
 
 use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;
+use pmix::stdin::Collection;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
 
 use crate::args::tools::{AttachArgs, ServerArgs};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     {
         return show_kept(args, &nspace, &kept);
     }
-    let tool = tool::attach(&args.server)?;
+    let tool = Arc::new(tool::attach(&args.server)?);
     let size = size(&tool, &nspace)?;
     let wanted = wanted.unwrap_or_else(|| (0..size).collect());
     if let Some(missing) = wanted.iter().find(|rank| *rank >= size) {
@@ -58,26 +58,21 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
         let _ = told.send(end);
     });
     pulled.map_err(|error| tool::failed(&format!("cannot take the output of job {nspace}"), &error))?;
-    if args.stdin {
-        push_input(&tool, &procs)?;
-    }
+    let _input = if args.stdin { Some(Input::begin(&tool, procs, args.json)?) } else { None };
     wait(&ends, &wanted)
 }
 
 /// A job that was started without a terminal: its launcher keeps what is to be shown.
 fn show_kept(args: &AttachArgs, nspace: &Nspace, kept: &Kept) -> Result<u8, Failure> {
+    let mut input = None;
     if args.stdin {
-        let tool = tool::attach(&ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() })?;
-        let procs = [ProcId::all(nspace)];
-        let as_json = args.json;
-        // Ends with the process, if the terminal holds it.
-        thread::spawn(move || {
-            if let Err(failure) = push_input(&tool, &procs) {
-                hint::say(&hint::failure(&failure, as_json));
-            }
-        });
+        let server = ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() };
+        let tool = Arc::new(tool::attach(&server)?);
+        input = Some((Input::begin(&tool, vec![ProcId::all(nspace)], args.json)?, tool));
     }
-    kept.show(args.since_start)
+    let shown = kept.show(args.since_start);
+    drop(input);
+    shown
 }
 
 /// Until every stream has ended, the server is gone, or nobody reads what we write.
@@ -130,22 +125,34 @@ fn write(channel: IofChannel, data: &[u8]) -> bool {
     written.is_ok()
 }
 
-/// Hands standard input to the ranks, each piece when they have taken the one before. Its end reaches them, too.
-fn push_input(tool: &Tool, procs: &[ProcId]) -> Result<(), Failure> {
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let count = std::io::stdin()
-            .lock()
-            .read(&mut piece)
-            .map_err(|error| Failure::new("cannot read standard input").because(error))?;
-        let data = piece.get(..count).unwrap_or_default();
-        match tool.iof_push(procs, data, &[]) {
-            Ok(()) if count > 0 => {}
-            Ok(()) => return Ok(()),
-            // Those that read nothing any more need nothing either.
-            Err(error) if error.status() == Status::ERR_NOT_FOUND => return Ok(()),
-            Err(error) => return Err(tool::failed("cannot send standard input to the job", &error)),
-        }
+/// Our standard input on its way to the ranks, each piece when they have taken the one before. Its end reaches them, too.
+struct Input(Arc<Collection>);
+
+impl Input {
+    /// Beside what is shown. That keeps no tool alive: a push may wait for a rank that never reads.
+    fn begin(tool: &Arc<Tool>, procs: Vec<ProcId>, as_json: bool) -> Result<Input, Failure> {
+        let tool: Weak<Tool> = Arc::downgrade(tool);
+        let push = move |data: &[u8]| {
+            let Some(tool) = tool.upgrade() else { return Err(Status::ERR_NOT_FOUND) };
+            tool.iof_push(&procs, data, &[]).map_err(|error| {
+                // Those that read nothing any more need nothing either.
+                if !matches!(error.status(), Status::ERR_NOT_FOUND | Status::ERR_IOF_COMPLETE) {
+                    let failure = tool::failed("cannot send standard input to the job", &error);
+                    hint::say(&hint::failure(&failure, as_json));
+                }
+                error.status()
+            })
+        };
+        let cannot = |e: std::io::Error| Failure::new("cannot read standard input").because(e);
+        let collection = Arc::new(Collection::new().map_err(cannot)?);
+        collection.clone().spawn(push).map_err(cannot)?;
+        Ok(Input(collection))
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

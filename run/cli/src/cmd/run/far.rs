@@ -124,7 +124,11 @@ impl Far {
             if let Some(feed) = feed {
                 let (tool, nspace) = (tool.clone(), nspace.clone());
                 // It may wait for the terminal for ever, and ends with the process.
-                thread::spawn(move || feed.run(&tool, &nspace));
+                thread::spawn(move || {
+                    if let Err(error) = feed.run(&tool, &nspace) {
+                        tracing::warn!(%error, "standard input does not reach the job");
+                    }
+                });
             }
             if let Some(told) = shared.wait_for_end(&nspace) {
                 let end = ending::of(&tool, &nspace, &told, limit, shared.state().asked_to_end);

@@ -1,17 +1,15 @@
 //! Standard input on its way to the job: each piece goes when the ranks have taken the one before.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::thread;
-use std::time::Duration;
+use std::io::{self, ErrorKind, Read};
+use std::sync::Arc;
 
 use phalanx_dvm::StdinTarget;
 use phalanx_node::StdinSource;
 use phalanx_spec::Rank;
 use phalanx_wire::{Nspace, ProcId};
 use pmix::Tool;
-use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
+use pmix::stdin::Collection;
 
 use crate::resolve::Run;
 
@@ -34,17 +32,17 @@ impl Feed {
     }
 
     /// Until there is nothing to read, or nobody to read it. The end reaches the ranks, too.
-    pub(super) fn run(self, tool: &Tool, nspace: &Nspace) {
+    pub(super) fn run(self, tool: &Arc<Tool>, nspace: &Nspace) -> io::Result<()> {
         let targets = [ProcId::new(nspace, self.rank)];
-        let mut piece = vec![0; PIECE];
         let mut source: Box<dyn Read> = match &self.source {
-            StdinSource::Inherited => Box::new(Terminal),
+            StdinSource::Inherited => return collect(tool.clone(), targets.to_vec()),
             StdinSource::File(path) => match File::open(path) {
                 Ok(file) => Box::new(file),
-                Err(_) => Box::new(std::io::empty()),
+                Err(_) => Box::new(io::empty()),
             },
-            StdinSource::Empty | StdinSource::Silent => Box::new(std::io::empty()),
+            StdinSource::Empty | StdinSource::Silent => Box::new(io::empty()),
         };
+        let mut piece = vec![0; PIECE];
         loop {
             let count = match source.read(&mut piece) {
                 Ok(count) => count,
@@ -53,25 +51,16 @@ impl Feed {
             };
             let pushed = tool.iof_push(&targets, piece.get(..count).unwrap_or_default(), &[]);
             if count == 0 || pushed.is_err() {
-                return;
+                return Ok(());
             }
         }
     }
 }
 
-/// Our standard input. A terminal is left alone while we are in its background.
-struct Terminal;
-
-impl Read for Terminal {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let stdin = std::io::stdin();
-        while tcgetpgrp(&stdin).is_ok_and(|foreground| foreground != getpgrp()) {
-            thread::sleep(PAUSE);
-        }
-        stdin.lock().read(buffer)
-    }
+/// Our own standard input, on a thread that ends with the process.
+fn collect(tool: Arc<Tool>, targets: Vec<ProcId>) -> io::Result<()> {
+    let push = move |data: &[u8]| tool.iof_push(&targets, data, &[]).map_err(|error| error.status());
+    Arc::new(Collection::new()?).spawn(push).map(drop)
 }
 
 const PIECE: usize = 64 << 10;
-/// How soon a job that is brought to the foreground hears what is typed.
-const PAUSE: Duration = Duration::from_millis(200);

@@ -1,0 +1,180 @@
+//! px at a terminal: prompts, the status line, Ctrl-C, job control, and a terminal that goes away.
+//!
+//! The terminal is a pair of ends: the test sits at one, and programs have the other. Nothing depends on timing.
+#![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+const PX: &str = env!("CARGO_BIN_EXE_px");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The end that a person sits at, and the session at the other.
+struct Terminal {
+    person: File,
+    session: Child,
+    seen: String,
+}
+
+impl Terminal {
+    /// The program leads a session that has the terminal.
+    fn new<'a>(dir: &Path, program: impl IntoIterator<Item = &'a str>) -> Terminal {
+        let person: OwnedFd =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        grantpt(&person).expect("a terminal");
+        unlockpt(&person).expect("a terminal");
+        let name = ptsname(&person, Vec::new()).expect("its name");
+        let name = name.to_str().expect("a path").to_owned();
+        let end = || File::options().read(true).write(true).open(Path::new(&name)).expect("its other end");
+        let session = Command::new("setsid")
+            .args(["--ctty", "--wait"])
+            .args(program)
+            .current_dir(dir)
+            .env("TMPDIR", dir)
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .expect("a session");
+        Terminal { person: person.into(), session, seen: String::new() }
+    }
+
+    /// `px run OPTIONS sh -c SCRIPT`
+    fn px_run(dir: &Path, options: &str, script: &str) -> Terminal {
+        let words = [PX, "run"].into_iter().chain(options.split_whitespace());
+        Terminal::new(dir, words.chain(["sh", "-c", script]))
+    }
+
+    fn enter(&mut self, text: &str) {
+        self.person.write_all(text.as_bytes()).expect("a terminal");
+    }
+
+    /// Reads from the terminal until `wanted` has appeared.
+    fn see(&mut self, wanted: &str) {
+        let mut some = [0; 4096];
+        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        while !self.seen.contains(wanted) {
+            let mut polled = [PollFd::new(&self.person, PollFlags::IN)];
+            let ready = poll(&mut polled, Some(&patience)).expect("a terminal");
+            assert!(ready > 0, "waited in vain for {wanted:?} in {:?}", self.seen);
+            let read = self.person.read(&mut some);
+            let count = read.unwrap_or_else(|e| panic!("no {wanted:?} but {e} in {:?}", self.seen));
+            self.seen.push_str(&String::from_utf8_lossy(&some[..count]));
+        }
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.session.wait().expect("the session ends")
+    }
+}
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn px(dir: &Path, words: &[&str]) -> Output {
+    Command::new(PX).args(words).current_dir(dir).env("TMPDIR", dir).output().expect("px runs")
+}
+
+#[test]
+fn a_prompt_appears_and_is_answered() {
+    let place = place();
+    let script = "if [ $PHALANX_RANK = 0 ]; then printf 'Name? '; read name; echo \"hello $name\"; fi";
+    let mut terminal = Terminal::px_run(place.path(), "-q -n 2", script);
+    terminal.see("Name? ");
+    terminal.enter("you\n");
+    terminal.see("hello you");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn a_status_line_says_what_is_waited_for_and_goes_away() {
+    let place = place();
+    let script = format!("test $PHALANX_RANK = 0 || while ! [ -e go ]; do sleep 0.01; done; exec {PX} hello");
+    let mut terminal = Terminal::px_run(place.path(), "-n 2", &script);
+    terminal.see("px: connecting 1 of 2 ranks");
+    fs::write(place.path().join("go"), "").expect("a file");
+    terminal.see("\r\x1b[Khello from rank");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn control_c_at_a_terminal() {
+    let place = place();
+    let mut terminal = Terminal::px_run(place.path(), "-q -n 2", "echo up; exec sleep 1000");
+    terminal.see("up\r\nup\r\n");
+    terminal.enter("\x03");
+    assert_eq!(terminal.end().code(), Some(130));
+}
+
+/// A rank that has much to say until it is told to stop, and then says what it reads.
+const TALKS_AND_READS: &str =
+    "echo up; until [ -e go ]; do echo tick; sleep 0.05; done; while read line; do echo \"got $line\"; done";
+
+/// In the background of a terminal on which something has been typed, px goes on; in the foreground it reads it.
+fn goes_on_in_the_background(dir: &Path, px: &str) {
+    // Echo would stand between the lines that are looked for.
+    let script =
+        format!("stty -echo; set -m; {px} & until [ -e front ]; do sleep 0.02; done; fg; echo ended with $?");
+    let mut terminal = Terminal::new(dir, ["sh", "-c", &script]);
+    terminal.see("up");
+    terminal.enter("first\nsecond\n");
+    // Far longer than the pauses between two looks at the terminal.
+    terminal.see(&"tick\r\n".repeat(40));
+    fs::write(dir.join("go"), "").expect("a file");
+    fs::write(dir.join("front"), "").expect("a file");
+    terminal.see("got first\r\ngot second\r\n");
+    terminal.enter("third\n\x04");
+    terminal.see("got third\r\n");
+    terminal.see("ended with 0");
+    assert!(!terminal.seen.contains("topped"), "{}", terminal.seen);
+    let _ = terminal.end();
+}
+
+#[test]
+fn run_goes_on_in_the_background() {
+    let place = place();
+    goes_on_in_the_background(place.path(), &format!("{PX} run -q -n 1 sh -c '{TALKS_AND_READS}'"));
+}
+
+#[test]
+fn attach_goes_on_in_the_background() {
+    let place = place();
+    let started =
+        px(place.path(), &["run", "--detach", "-n", "1", "--stdin", "0", "sh", "-c", TALKS_AND_READS]);
+    let job = String::from_utf8(started.stdout).expect("a name").trim().to_owned();
+    goes_on_in_the_background(place.path(), &format!("{PX} attach {job} --stdin --since-start"));
+}
+
+#[test]
+fn a_detached_job_outlives_its_terminal() {
+    let place = place();
+    let rank = "echo before; until [ -e go ]; do sleep 0.02; done; echo after; exit 3";
+    let script = format!("{PX} run --detach -n 1 sh -c '{rank}' > job; touch started; exec sleep 1000");
+    let mut terminal = Terminal::new(place.path(), ["sh", "-c", &script]);
+    let path = |name: &str| -> PathBuf { place.path().join(name) };
+    wait_for("the job to be let go", || path("started").exists());
+    drop(terminal.person);
+    // Its leader dies of the hang-up.
+    assert!(!terminal.session.wait().expect("the session ends").success());
+    let job = fs::read_to_string(path("job")).expect("a name");
+    fs::write(path("go"), "").expect("a file");
+    let shown = px(place.path(), &["attach", job.trim(), "--since-start"]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert_eq!((shown.status.code(), &*text), (Some(3), "before\nafter\n"), "{shown:?}");
+}
