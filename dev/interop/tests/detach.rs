@@ -3,11 +3,13 @@
 // A test that cannot go on says why and stops.
 #![allow(clippy::expect_used)]
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use phalanx_interop::{Job, Outcome, eventually, new_directory, px_binary};
-use rustix::process::{Pid, Signal, getsid, kill_process};
+use phalanx_interop::{Job, Outcome, eventually, lives, new_directory, px_binary};
+use rustix::process::{Pid, Signal, geteuid, getsid, kill_process};
 
 fn at(tmpdir: &Path, words: &[&str]) -> Job {
     Job::new(px_binary()).args(words).env("TMPDIR", tmpdir).deadline(60)
@@ -26,8 +28,11 @@ fn names(dir: &Path) -> Vec<String> {
 
 /// The process that runs a job. It leads the session.
 fn launcher(job: &str) -> Pid {
-    let pid = job.split(['-', '@']).rev().nth(1).and_then(|pid| pid.parse().ok());
-    pid.and_then(Pid::from_raw).expect("a pid")
+    pid(job).parse().ok().and_then(Pid::from_raw).expect("a pid")
+}
+
+fn pid(job: impl AsRef<str>) -> String {
+    job.as_ref().split(['-', '@']).rev().nth(1).expect("a pid").to_owned()
 }
 
 fn number(file: &Path) -> Pid {
@@ -73,6 +78,37 @@ fn a_job_that_has_ended_is_shown_whole_and_once() {
     let again = at(place.path(), &["attach", &job]).run().expect_failure();
     assert_eq!(again.stdout, "", "{again}");
     assert_eq!(names(place.path()), [""; 0]);
+}
+
+#[test]
+fn what_nobody_comes_for_is_removed_after_a_week_and_living_jobs_never() {
+    let place = new_directory();
+    let start = |words: &[&str]| detach(place.path(), words).0;
+    let ended = ["-n", "1", "sh", "-c", "echo hello"];
+    let (forgotten, recent, killed) = (start(&ended), start(&ended), start(&["-n", "1", "sleep", "1000"]));
+    let living = start(&["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]);
+    kill_process(launcher(&killed), Signal::KILL).expect("killing");
+    for job in [&forgotten, &recent, &killed] {
+        let pid = pid(job).parse().expect("a number");
+        eventually("its launcher has ended", || !lives(pid));
+    }
+    let dir = place.path().join(format!("px.{}.detached", geteuid().as_raw()));
+    let long_ago = SystemTime::now() - Duration::from_secs(8 * 24 * 60 * 60);
+    for file in names(&dir).iter().filter(|name| !name.starts_with(&pid(&recent))) {
+        let file = File::open(dir.join(file)).expect("readable");
+        file.set_modified(long_ago).expect("setting its time");
+    }
+    let kept = || -> BTreeSet<String> {
+        names(&dir).iter().map(|name| name.split('.').next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(kept(), [&forgotten, &recent, &killed, &living].map(pid).into());
+    // Looking is enough.
+    let _ = at(place.path(), &["attach", "nobody@1"]).run().expect_failure();
+    assert_eq!(kept(), [pid(&recent), pid(&living)].into());
+    let _ = at(place.path(), &["attach", &recent]).run().expect_code(0).expect_lines(["hello"]);
+    let rest = at(place.path(), &["attach", &living, "--since-start"]).start();
+    kill_process(launcher(&living), Signal::TERM).expect("ending it");
+    let _ = rest.wait().expect_code(143).expect_lines(["begun"]);
 }
 
 #[test]

@@ -2,15 +2,16 @@
 //!
 //! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
 //! owner can enter. A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
-//! waits for a reader.
+//! waits for a reader. What nobody comes for is removed in the end.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use phalanx_wire::Nspace;
 use rustix::fs::{FlockOperation, flock};
@@ -47,6 +48,7 @@ impl Keep {
             Failure::new(format!("cannot keep output in '{}'", place.dir.display())).because(e)
         };
         private(&place.dir).map_err(cannot)?;
+        sweep(&place.dir);
         let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
         let waiting = (
             own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
@@ -107,7 +109,11 @@ pub(crate) struct Kept {
 pub(crate) fn find(nspace: &str) -> Option<Kept> {
     let dir = directory();
     let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| is_private(&found));
-    let files = fs::read_dir(&dir).ok().filter(|_| is_own)?.flatten().take(MOST_NAMES);
+    if !is_own {
+        return None;
+    }
+    sweep(&dir);
+    let files = fs::read_dir(&dir).ok()?.flatten().take(MOST_NAMES);
     let mut jobs =
         files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".job")?.parse::<u32>().ok());
     let place = |pid| Place { dir: dir.clone(), pid };
@@ -196,11 +202,31 @@ impl Place {
     }
 
     fn remove(&self) {
-        for end in ["out", "err", "job", "end", "alive"] {
+        for end in ["out", "err", "job", "end", "draft", "alive"] {
             let _ = fs::remove_file(self.file(end));
         }
         // Only the last one can.
         let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// Removes what jobs have left whose launchers are dead and that nobody has come for.
+fn sweep(dir: &Path) {
+    let mut last_written = BTreeMap::<u32, SystemTime>::new();
+    for file in fs::read_dir(dir).into_iter().flatten().flatten().take(MOST_NAMES) {
+        let name = file.file_name();
+        let pid = name.to_str().and_then(|name| name.split_once('.')?.0.parse().ok());
+        if let (Some(pid), Ok(written)) = (pid, file.metadata().and_then(|file| file.modified())) {
+            let last = last_written.entry(pid).or_insert(written);
+            *last = written.max(*last);
+        }
+    }
+    for (pid, written) in last_written {
+        let place = Place { dir: dir.to_owned(), pid };
+        let is_old = SystemTime::now().duration_since(written).is_ok_and(|age| age > KEPT);
+        if is_old && !place.is_alive() {
+            place.remove();
+        }
     }
 }
 
@@ -235,6 +261,8 @@ fn is_private(found: &fs::Metadata) -> bool {
     found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
 }
 
+/// How long the files of an ended job wait for somebody: a week.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How soon output is seen.
 const PAUSE: Duration = Duration::from_millis(20);
 const PIECE: usize = 256 << 10;
