@@ -54,6 +54,12 @@ fn init_and_finalize_may_be_repeated_and_forked() {
 }
 
 #[test]
+fn children_of_ranks_may_be_the_client_of_their_rank() {
+    let outcome = on_ours(px(["-n", "2"]).arg(compiled("forked"))).run().expect_code(0);
+    outcome.expect_lines(["children are right", "children are right"]).expect_nothing_left();
+}
+
+#[test]
 fn servers_may_be_repeated_and_forked_and_have_modules_of_any_release() {
     Job::new(compiled("servers")).run().expect_code(0).expect_lines(["200 servers"]);
 }

@@ -240,19 +240,40 @@ fn timeouts() {
     client.finalize(&[]).unwrap();
 }
 
-/// A forked child cannot use its parent's client, and does not hurt it.
+/// A forked child cannot use its parent's client, and does not hurt it. It may be the client of the rank itself, while its parent
+/// is not.
 fn fork() {
-    let client = Client::init().unwrap();
-    // SAFETY: the child makes no call that could take a lock which another thread held at the time of the fork: the
-    // client's methods return before they touch anything, and it ends with _exit.
+    let is_the_rank = || {
+        let client = Client::init().unwrap();
+        let size = client.get_job(keys::JOB_SIZE);
+        client.fence(&[], &[]).is_ok() && size.is_ok() && client.finalize(&[]).is_ok()
+    };
+    in_a_child(is_the_rank);
+    let mut client = Some(Client::init().unwrap());
+    in_a_child(|| {
+        // The child's copy.
+        let client = client.take().unwrap();
+        matches!(client.get_job(keys::JOB_SIZE), Err(Error::Forked))
+            && matches!(client.fence(&[], &[]), Err(Error::Forked))
+            && matches!(client.put(Scope::GLOBAL, "x", 1_u32), Err(Error::Forked))
+    });
+    let client = client.unwrap();
+    client.fence(&[], &[]).unwrap();
+    in_a_child(|| matches!(Client::init(), Err(Error::Init { reason: InitError::TurnedAway, .. })));
+    client.fence(&[], &[]).unwrap();
+    client.finalize(&[]).unwrap();
+    in_a_child(is_the_rank);
+}
+
+/// Succeeds if that is so in a forked child.
+fn in_a_child(is_so: impl FnOnce() -> bool) {
+    // SAFETY: no other thread of this program runs but the library's, which waits for bytes and holds no lock; the child's
+    // memory is taken care of by the C library, and it ends with _exit.
     match unsafe { libc::fork() } {
         0 => {
-            let refused = matches!(client.get_job(keys::JOB_SIZE), Err(Error::Forked))
-                && matches!(client.fence(&[], &[]), Err(Error::Forked))
-                && matches!(client.put(Scope::GLOBAL, "x", 1_u32), Err(Error::Forked));
-            drop(client);
+            let so = is_so();
             // SAFETY: ends the child at once.
-            unsafe { libc::_exit(if refused { 0 } else { 1 }) }
+            unsafe { libc::_exit(if so { 0 } else { 1 }) }
         }
         child => {
             let child = rustix::process::Pid::from_raw(child).unwrap();
@@ -262,8 +283,6 @@ fn fork() {
             assert_eq!(status.exit_status(), Some(0));
         }
     }
-    client.fence(&[], &[]).unwrap();
-    client.finalize(&[]).unwrap();
 }
 
 /// One thread without signals, nothing that a program started from here would inherit, and nothing left at the end.
