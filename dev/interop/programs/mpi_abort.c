@@ -2,6 +2,8 @@
 #include <mpi.h>
 #include <stdio.h>
 
+#include "meet.h"
+
 int main(int argc, char **argv)
 {
     int rank, size;
@@ -14,6 +16,7 @@ int main(int argc, char **argv)
         fflush(stdout);
         MPI_Abort(MPI_COMM_WORLD, 7);
     }
+    meet(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     printf("rank %d must not come here\n", rank);
     MPI_Finalize();

@@ -2,6 +2,8 @@
 #include <mpi.h>
 #include <stdio.h>
 
+#include "meet.h"
+
 enum { LENGTH = 10000 };
 
 int main(int argc, char **argv)
@@ -14,6 +16,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < LENGTH; i++)
         mine[i] = (double)(rank + 1) * (i + 1);
+    meet(MPI_COMM_WORLD);
     MPI_Allreduce(mine, sum, LENGTH, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; i < LENGTH; i++)
         wrong += sum[i] != (double)size * (size + 1) / 2 * (i + 1);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "meet.h"
+
 int main(int argc, char **argv)
 {
     char path[4096];
@@ -12,6 +14,7 @@ int main(int argc, char **argv)
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    meet(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     snprintf(path, sizeof path, "%s/%d", getenv("INTEROP_MEETING"), rank);
     file = fopen(path, "w");
