@@ -7,6 +7,7 @@
 //! Processes follow a [`Script`]. They reach their node's server either through [`scripted::ScriptedServer`], which
 //! answers at the level of upcalls and makes thousands of nodes cheap, or through a real server and real bytes.
 
+mod files;
 mod net;
 mod process;
 mod random;

@@ -1,6 +1,7 @@
 //! A real PMIx server, and its processes as real clients: every request crosses as bytes, in pieces of random length.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, Verdict};
@@ -16,6 +17,7 @@ use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Value};
 
+use crate::files::Files;
 use crate::random::Random;
 use crate::script::{Answer, Op, RankServer};
 
@@ -31,6 +33,7 @@ pub struct WiredServer {
     conns: BTreeMap<ConnId, ProcId>,
     last_conn: u64,
     random: Random,
+    files: Files,
     /// What has still to reach the server, in order.
     to_server: VecDeque<Wire>,
     asked: VecDeque<(ProcId, Op)>,
@@ -67,6 +70,7 @@ impl WiredServer {
             owner_uid: UID,
             tool_support: false,
             remote: None,
+            collections: Some("/scratch/collected".to_owned()),
             modex: ModexForm::Compact,
             clock: Duration::ZERO,
             output: Vec::new(),
@@ -79,6 +83,7 @@ impl WiredServer {
             conns: BTreeMap::new(),
             last_conn: 0,
             random: Random::new(seed ^ u64::from(node.0)),
+            files: Files::default(),
             to_server: VecDeque::new(),
             asked: VecDeque::new(),
             answers: Vec::new(),
@@ -108,6 +113,8 @@ impl WiredServer {
                             self.with_client(now, &proc, Input::Closed { conn, reason: CloseReason::Eof });
                         }
                     }
+                    Output::WriteFile { path, bytes } => self.files.write(path, bytes),
+                    Output::RemoveFile { path } => self.files.remove(&path),
                     other => out.push(other),
                 }
             }
@@ -178,7 +185,10 @@ impl WiredServer {
                     wired.client.handle(now, Input::Call { id: CallId(0), call }, &mut out);
                 }
                 // Processes here pull no streams, and clients have no host.
-                Output::Deliver { .. } | Output::CallHost { .. } => {}
+                Output::Deliver { .. }
+                | Output::CallHost { .. }
+                | Output::WriteFile { .. }
+                | Output::RemoveFile { .. } => {}
             }
         }
     }
@@ -289,6 +299,7 @@ impl RankServer for WiredServer {
                 release: Release::new(5, 0, 11),
             },
             patience: Duration::from_secs(60),
+            files: Some(Arc::new(self.files.clone())),
         };
         self.clients.insert(proc.clone(), Wired { client: Client::new(config), conn: None });
     }

@@ -393,7 +393,10 @@ impl<S: RankServer> World<S> {
                 let measured = Box::new(Measured { daemon: Some(1 << 24), node, procs });
                 self.input(id, Input::Measured { survey, measured });
             }
-            Effect::Send { .. } | Effect::Close { .. } => {}
+            Effect::Send { .. }
+            | Effect::Close { .. }
+            | Effect::WriteFile { .. }
+            | Effect::RemoveFile { .. } => {}
         }
     }
 

@@ -29,5 +29,5 @@ pub use machine::{
 };
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
-pub use store::{Lookup, LookupRequest, Realm, Store};
+pub use store::{Lookup, LookupRequest, OpenCollected, Realm, Store};
 pub use tool::{Attached, AttachedServer, Tool, ToolCall, ToolConfig, ToolReturn};

@@ -109,6 +109,15 @@ pub enum Output<R, D> {
     Close {
         conn: ConnId,
     },
+    /// Write a file that only its owner can read, whole, before what follows: peers are told of it next. If that fails, none
+    /// is left; peers manage without.
+    WriteFile {
+        path: String,
+        bytes: Vec<u8>,
+    },
+    RemoveFile {
+        path: String,
+    },
     Return {
         id: CallId,
         result: R,

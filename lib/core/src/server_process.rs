@@ -48,6 +48,7 @@ impl ServerProcess {
             hostname: config.hostname.clone(),
             dialect: DIALECT,
             patience: std::time::Duration::ZERO,
+            files: None,
         });
         let mut server = Server::new(config);
         server.attach_own(gid, DIALECT);
@@ -87,6 +88,8 @@ impl ServerProcess {
                     Output::Connect { conn, address } => out.push(Output::Connect { conn, address }),
                     Output::Send { conn, frame } => out.push(Output::Send { conn, frame }),
                     Output::Close { conn } => out.push(Output::Close { conn }),
+                    Output::WriteFile { path, bytes } => out.push(Output::WriteFile { path, bytes }),
+                    Output::RemoveFile { path } => out.push(Output::RemoveFile { path }),
                     Output::CallHost { id, op } => out.push(Output::CallHost { id, op }),
                     Output::Deliver { .. } => {}
                 }
@@ -99,7 +102,11 @@ impl ServerProcess {
                         out.push(Output::Return { id, result: ServerProcessReturn::Client(result) });
                     }
                     Output::Deliver { id, to, what } => out.push(Output::Deliver { id, to, what }),
-                    Output::Connect { .. } | Output::Close { .. } | Output::CallHost { .. } => {}
+                    Output::Connect { .. }
+                    | Output::Close { .. }
+                    | Output::WriteFile { .. }
+                    | Output::RemoveFile { .. }
+                    | Output::CallHost { .. } => {}
                 }
             } else {
                 return;

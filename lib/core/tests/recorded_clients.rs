@@ -425,6 +425,7 @@ fn server() -> Server {
         owner_uid: 0,
         tool_support: true,
         remote: None,
+        collections: None,
         modex: ModexForm::Compact,
         clock: Default::default(),
         output: Vec::new(),

@@ -121,6 +121,7 @@ impl Replay {
             hostname: "here".into(),
             dialect,
             patience: Duration::from_secs(1),
+            files: None,
         });
         Replay {
             session,

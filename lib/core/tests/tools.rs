@@ -68,6 +68,7 @@ impl World {
                 clock: Duration::ZERO,
                 output: Vec::new(),
                 seed: [0; 32],
+                collections: None,
                 modex: phalanx_core::server::ModexForm::Compact,
             };
             (port, Server::new(config))

@@ -3,15 +3,18 @@
 //! A server names its address under one variable per codec that it speaks, so the variable that is found also decides how to
 //! pack. We prefer the codec that all releases since 4.1 have.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::ClientConfig;
+use phalanx_core::server::OURS;
+use phalanx_core::{ClientConfig, OpenCollected};
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::{self, Credential};
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Nspace, ProcId};
 
+use crate::collected::Files;
 use crate::error::Error;
 
 /// Facts about this process that are not in its environment.
@@ -48,6 +51,7 @@ pub(crate) fn read(
             hostname,
             dialect: dialect(Generation::V41, &variable),
             patience: PATIENCE,
+            files: None,
         });
     };
     let nspace = nspace_of(nspace)?;
@@ -61,6 +65,7 @@ pub(crate) fn read(
         )
     })?;
     let server = ServerUri::parse(uri.trim()).map_err(|error| problem(name, error.to_string()))?;
+    let is_ours = variable(OURS).is_some_and(|ours| ours == uri);
     Ok(ClientConfig {
         proc: ProcId::new(&nspace, Rank(rank)),
         server: Some(server),
@@ -69,6 +74,7 @@ pub(crate) fn read(
         hostname,
         dialect: dialect(generation, &variable),
         patience: PATIENCE,
+        files: is_ours.then(|| Arc::new(Files) as Arc<dyn OpenCollected>),
     })
 }
 
@@ -174,6 +180,17 @@ mod tests {
         assert_eq!(config.dialect.format, Format { generation: Generation::V4, described: true });
         assert_eq!(config.dialect.release, Release::new(5, 0, 11));
         assert_eq!((config.hostname.as_str(), config.uid), ("named", 5));
+    }
+
+    #[test]
+    fn files_are_read_only_of_the_server_that_names_them() {
+        let uri = "s.0;tcp4://127.0.0.1:4";
+        for (ours, reads) in [(Some(uri), true), (Some("s.0;tcp4://127.0.0.1:5"), false), (None, false)] {
+            let common = [("PMIX_NAMESPACE", "n"), ("PMIX_RANK", "0"), ("PMIX_SERVER_URI41", uri)];
+            let ours = ours.map(|ours| (OURS, ours));
+            let variables: Vec<_> = common.into_iter().chain(ours).collect();
+            assert_eq!(read_from(&variables).unwrap().files.is_some(), reads, "{variables:?}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@
 //! the client of its parent ([`Error::Forked`]).
 
 mod client;
+pub mod collected;
 mod data;
 mod engine;
 mod environ;

@@ -6,6 +6,7 @@
 
 pub mod cmd;
 pub mod codec;
+pub mod collected;
 pub mod compress;
 pub mod credential;
 pub mod frame;

@@ -32,6 +32,11 @@ fn rendezvous() {
     run("rendezvous", targets::rendezvous);
 }
 
+#[test]
+fn collection() {
+    run("collection", targets::collection);
+}
+
 fn run(target: &str, check: fn(&[u8])) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/fuzz/corpus").join(target);
     let mut inputs = Vec::new();

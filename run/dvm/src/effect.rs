@@ -140,6 +140,14 @@ pub enum Effect {
     Close {
         conn: ConnId,
     },
+    /// For our clients, as in `phalanx_core::Output`.
+    WriteFile {
+        path: String,
+        bytes: Vec<u8>,
+    },
+    RemoveFile {
+        path: String,
+    },
     Spawn(Box<ProcStart>),
     /// To the process's whole group.
     Signal {

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use phalanx_core::{CloseReason, ConnId, Time, Waiting};
 use phalanx_dvm::{Effect, Input, Report};
 use phalanx_wire::{Nspace, ProcId};
+use pmix::collected::Written;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -77,6 +78,7 @@ pub(crate) struct Owner<D> {
     announcer: Announcer,
     procs: Procs,
     cleanups: Cleanups,
+    files: Written,
     conns: BTreeMap<ConnId, Conn>,
     next_conn: u64,
     /// Connections whose queue has changed.
@@ -123,6 +125,7 @@ impl<D: Decide> Owner<D> {
             session,
             announcer,
             cleanups,
+            files: Written::default(),
             conns: BTreeMap::new(),
             next_conn: 1,
             written: BTreeSet::new(),
@@ -238,15 +241,18 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Effect::Close { conn } => self.close(conn),
+            Effect::WriteFile { path, bytes } => {
+                self.session.use_dir();
+                self.files.write(path, &bytes);
+            }
+            Effect::RemoveFile { path } => self.files.remove(&path),
             Effect::Spawn(start) => self.procs.spawn(*start),
             effect @ (Effect::Signal { .. }
             | Effect::Credit { .. }
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
             Effect::RegisterCleanup { nspace, path, what } => {
-                // Whoever asked is connected, but may not have been given a directory.
-                self.session.promise(self.session.dir().to_owned());
-                self.session.keep_promises();
+                self.session.use_dir();
                 self.cleanups.register(self.session.dir(), &nspace, path, what);
             }
             Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),

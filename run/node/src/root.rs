@@ -94,6 +94,7 @@ impl Running {
                 owner_uid: geteuid().as_raw(),
                 tool_support: true,
                 remote: site.remote.clone(),
+                collections: pmix::collected::beginning(site.dir),
                 modex: ModexForm::Compact,
                 clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
                 output: Vec::new(),

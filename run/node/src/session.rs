@@ -90,6 +90,13 @@ impl Session {
         }
     }
 
+    /// Makes the directory of the session, for something of our own: whoever wants that is connected, but may not have been
+    /// given a directory.
+    pub(crate) fn use_dir(&mut self) {
+        self.promise(self.dir.clone());
+        self.keep_promises();
+    }
+
     /// Removes a directory of this session with all that is in it, and forgets what was promised there.
     pub(crate) fn discard(&mut self, dir: &Path) {
         self.promised.retain(|promised| !promised.starts_with(dir));

@@ -184,6 +184,9 @@ impl Client {
     fn on_reply(&mut self, now: Time, entry: Pending, payload: &[u8], out: &mut Out) {
         let dialect = self.config.dialect;
         let Pending { call, what, .. } = entry;
+        if what.tells_of_others() {
+            self.store.outdate_collected();
+        }
         let result = match what {
             Awaited::JobData => return self.on_job_data(now, payload, out),
             Awaited::Hold => return self.on_hold(now, payload, out),
@@ -192,7 +195,8 @@ impl Client {
             Awaited::Registration { handler } => self.registered(handler, payload),
             Awaited::Get { ref request } => self.got(request, payload),
             Awaited::Refresh { ref request } => self.refreshed(request, payload),
-            Awaited::Status { .. } | Awaited::Fence { .. } => super::commit::status(payload, dialect),
+            Awaited::Fence { .. } => self.fenced(payload),
+            Awaited::Status { .. } => super::commit::status(payload, dialect),
             Awaited::Infos { .. } => super::query::infos(payload, dialect),
             Awaited::Query { ref own, .. } => super::query::answered(own.clone(), payload, dialect),
             Awaited::Lookup { .. } => super::publish::found(payload, dialect),

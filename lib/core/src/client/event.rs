@@ -131,6 +131,8 @@ impl Client {
         if matches!(self.phase, Phase::ExpectRelease { .. }) && code == Status::DEBUGGER_RELEASE {
             return self.on_release(out);
         }
+        // Whoever raised it may have committed before.
+        self.store.outdate_collected();
         let event = Event { code, source, range: range.unwrap_or(Range::UNDEF), info };
         self.on_group_event(now, &event, out);
         self.run_chain(now, event, out);

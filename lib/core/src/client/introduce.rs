@@ -1,7 +1,7 @@
 //! How a process introduces itself to a server: as the client that the server has started, or as a tool.
 
 use phalanx_spec::Status;
-use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello, ToolWelcome};
+use phalanx_wire::hello::{Answer, COLLECTED, ClientWelcome, Flavor, Hello, ToolWelcome};
 use phalanx_wire::{Info, ProcId};
 
 use super::{Client, InitError};
@@ -19,7 +19,10 @@ pub(crate) enum Introduction {
 impl Client {
     pub(super) fn hello(&self) -> Vec<u8> {
         let (flavor, uid, gid, info) = match &self.introduction {
-            Introduction::Client => (Flavor::Client, 0, 0, Vec::new()),
+            Introduction::Client => {
+                let reads = self.config.files.is_some();
+                (Flavor::Client, 0, 0, reads.then(|| Info::new(COLLECTED, true)).into_iter().collect())
+            }
             Introduction::Tool { flavor, gid, info } => (*flavor, self.config.uid, *gid, info.clone()),
         };
         let hello = Hello {

@@ -51,7 +51,7 @@ use phalanx_wire::{ProcId, Text};
 
 use crate::explain::Waiting;
 use crate::machine::{CallId, Input, Machine, Outbox, Time};
-use crate::store::Store;
+use crate::store::{OpenCollected, Store};
 
 use chain::Chains;
 use connect::Phase;
@@ -73,6 +73,9 @@ pub struct ClientConfig {
     pub dialect: Dialect,
     /// How long the server may take to let the process in. A debugger that holds it is not counted.
     pub patience: Duration,
+    /// How files of the server are opened, if it names such to clients who say that they read them. A server of OpenPMIx
+    /// does not.
+    pub files: Option<Arc<dyn OpenCollected>>,
 }
 
 type Out = Outbox<ClientReturn, ClientDelivery>;
@@ -105,7 +108,7 @@ pub struct Client {
 impl Client {
     pub fn new(config: ClientConfig) -> Client {
         Client {
-            store: Arc::new(Store::new(config.proc.clone())),
+            store: Arc::new(Store::reading(config.proc.clone(), config.files.clone())),
             config,
             phase: Phase::Idle,
             starting: None,

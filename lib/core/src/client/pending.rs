@@ -136,6 +136,21 @@ impl Awaited {
         }
     }
 
+    /// Whether the reply can tell this process that others have come further than a fence that was before.
+    pub(super) fn tells_of_others(&self) -> bool {
+        match self {
+            Awaited::Status { operation, .. } => MEETINGS.contains(operation),
+            Awaited::Lookup { .. }
+            | Awaited::Spawned { .. }
+            | Awaited::Connected { .. }
+            | Awaited::Group { .. }
+            | Awaited::ContextId { .. }
+            | Awaited::Join { .. }
+            | Awaited::Invitation(_) => true,
+            _ => false,
+        }
+    }
+
     fn operation(&self) -> &'static str {
         match self {
             Awaited::JobData => "init",
@@ -314,6 +329,8 @@ pub(super) fn list<T: std::fmt::Display>(items: &[T]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+/// What is answered by a status when all have come.
+const MEETINGS: [&str; 2] = ["disconnect", "group destruct"];
 const HEAD_START: Duration = Duration::from_millis(250);
 const MOST_SHOWN: usize = 8;
 const MOST_PENDING: usize = 1 << 16;

@@ -54,6 +54,7 @@ impl Client {
             realm: Realm::Node { name, id: None },
             optional: true,
             refresh: false,
+            scoped: false,
         })?;
         let ranks = peers.as_str()?.split(',').map(|rank| rank.trim().parse().map(Rank));
         // PRRTE lists them in the order in which it placed them.

@@ -11,7 +11,7 @@ use phalanx_wire::InfoList;
 use phalanx_wire::ProcId;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::hello::{
-    Answer, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
+    Answer, COLLECTED, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
 };
 use tracing::{debug, warn};
 
@@ -279,7 +279,8 @@ impl Server {
             client.stage = Stage::Connected;
             gid = client.gid;
         }
-        let peer = Peer::new(proc, cred.uid, gid, role, hello.dialect());
+        let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect());
+        peer.reads_files = hello.info.is_set(COLLECTED);
         self.conns.insert(conn, Conn::Up(Box::new(peer)));
         cx.out.push(Output::Send { conn, frame: welcome });
         if role == Role::Tool {

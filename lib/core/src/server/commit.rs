@@ -14,18 +14,21 @@ use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
 use super::{Cx, Server};
 
+/// What a process has committed for one side.
+pub(super) type Values = BTreeMap<Key, Value>;
+
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     /// Whether there was a commit at all: one without values counts.
     pub(super) happened: bool,
-    pub(super) local: BTreeMap<Key, Value>,
-    pub(super) remote: BTreeMap<Key, Value>,
+    pub(super) local: Values,
+    pub(super) remote: Values,
     bytes: usize,
 }
 
 impl Committed {
     /// The set for one side of the network, and the other: neighbours, or (`remote`) processes of other nodes.
-    pub(super) fn sides(&self, remote: bool) -> (&BTreeMap<Key, Value>, &BTreeMap<Key, Value>) {
+    pub(super) fn sides(&self, remote: bool) -> (&Values, &Values) {
         if remote { (&self.remote, &self.local) } else { (&self.local, &self.remote) }
     }
 
@@ -70,7 +73,7 @@ impl Server {
             // A tool without a job has nobody who could get what it puts.
             return self.answer(cx, from, Status::ERR_NOT_SUPPORTED);
         };
-        let mut status = Status::SUCCESS;
+        let (mut status, is_news) = (Status::SUCCESS, !commit.buckets.is_empty());
         for (scope, values) in commit.buckets {
             if let Err(refused) = client.committed.store(scope, values) {
                 warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
@@ -78,6 +81,9 @@ impl Server {
             }
         }
         client.committed.happened = true;
+        if is_news {
+            self.collections.outdate(&proc.nspace);
+        }
         self.answer(cx, from, status);
         self.retry_gets_of(cx, &proc);
     }
@@ -101,6 +107,7 @@ impl Server {
                 warn!(proc = %from.proc, ?owner, "values of another process: ignored");
                 continue;
             }
+            self.collections.outdate(&from.proc.nspace);
             if let Some(client) = self.client_mut(&from.proc)
                 && let Err(status) = client.committed.store(scope, values)
             {

@@ -4,7 +4,8 @@
 //! takes part. Any other goes to the host with the values of the local participants.
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::cmd::Body;
+use phalanx_wire::cmd::fence::{Fence, Reply};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Blob, Info, InfoList, ProcId};
 use tracing::warn;
@@ -76,6 +77,9 @@ impl Server {
             ModexForm::Compact => self.modex.store(blob),
             ModexForm::OpenPmix => self.store_foreign(id, blob),
         };
+        for proc in stored.iter().flatten() {
+            self.collections.outdate(&proc.nspace);
+        }
         match stored {
             Ok(procs) => {
                 for proc in procs {
@@ -102,8 +106,14 @@ impl Server {
 
     fn end_fence(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let Some(collective) = self.close(id) else { return };
+        let collected = if status.is_success() { self.collected_by(cx, &collective) } else { Vec::new() };
         for asker in collective.latest_first() {
-            self.answer(cx, asker, status);
+            if collected.is_empty() || !self.reads_files(asker) {
+                self.answer(cx, asker, status);
+            } else {
+                let reply = Reply { status: Status::SUCCESS, collected: collected.clone() };
+                self.reply(cx, asker, |dialect| reply.encode(dialect));
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Blob, Info, InfoList, Key, Kval, Nspace, ProcId, Value};
 use tracing::warn;
 
+use super::commit::Values;
 use super::directive::{refuse_unknown, timeout};
 use super::host::{Then, as_failure};
 use super::limits::KEY_WAIT;
@@ -311,6 +312,7 @@ impl Server {
     }
 
     fn store_direct_modex(&mut self, target: &ProcId, blob: &Blob) -> Result<(), DecodeError> {
+        self.collections.outdate(&target.nspace);
         match self.config.modex {
             ModexForm::Compact => self.modex.store(blob).map(|_| ()),
             // The host has registered the job instead.
@@ -484,8 +486,6 @@ impl Who {
         }
     }
 }
-
-type Values = BTreeMap<Key, Value>;
 
 /// Looks at what a local rank has committed; `None` if what is wanted is there. `remote`: for processes of other nodes. A
 /// key that is there only for the other side is not for the asker, and will not be.

@@ -8,6 +8,7 @@ mod abort;
 mod accept;
 mod allocate;
 mod attributes;
+mod collected;
 mod collective;
 mod commit;
 mod connect_procs;
@@ -42,7 +43,7 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
-pub use setup::VERSION;
+pub use setup::{OURS, VERSION};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,6 +81,9 @@ pub struct ServerConfig {
     pub tool_support: bool,
     /// None: tools on other nodes are refused.
     pub remote: Option<Remote>,
+    /// How the paths of files begin that clients of this node read what fences have collected from, in a directory that is
+    /// the owner's. None: no such files.
+    pub collections: Option<String>,
     /// How it tells other servers of the same jobs what was committed here.
     pub modex: ModexForm,
     /// What time it was at time zero, since the beginning of 1970.
@@ -165,6 +169,7 @@ pub struct Server {
     resources: resources::Resources,
     host_attributes: attributes::HostAttributes,
     modex: modex::Modex,
+    collections: collected::Collections,
     gets: get::Gets,
     collectives: collective::Collectives,
     groups: group::Groups,
@@ -193,6 +198,7 @@ impl Server {
             resources: resources::Resources::default(),
             host_attributes: attributes::HostAttributes::default(),
             modex: modex::Modex::default(),
+            collections: collected::Collections::default(),
             gets: get::Gets::default(),
             collectives: collective::Collectives::default(),
             groups: group::Groups::default(),

@@ -8,11 +8,12 @@ pub(super) mod openpmix;
 use std::collections::BTreeMap;
 
 use phalanx_spec::Rank;
-use phalanx_wire::codec::{DecodeError, Format, Generation, Reader, Writer};
+use phalanx_wire::codec::{DecodeError, Format, Reader, Writer};
+use phalanx_wire::collected::{self, block};
 use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId, Value};
 
-/// How servers pack for each other.
-const FORMAT: Format = Format { generation: Generation::V41, described: false };
+/// How servers pack for each other: what they keep are blocks of the files that clients read.
+const FORMAT: Format = collected::FORMAT;
 
 /// In which form servers tell each other what their processes have committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Contribution {
 
     pub(super) fn add(&mut self, proc: &ProcId, values: &BTreeMap<Key, Value>) {
         let values = values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
-        self.writer.put(&pack(proc, values));
+        self.writer.put(&block(proc, values));
     }
 
     pub(super) fn into_blob(self) -> Blob {
@@ -65,7 +66,7 @@ impl Modex {
 
     /// Stores what one process has committed.
     pub(super) fn insert(&mut self, proc: &ProcId, values: Vec<Kval>) {
-        self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, pack(proc, values.into_iter()));
+        self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, block(proc, values.into_iter()));
     }
 
     /// What a process has committed, as far as it was told here.
@@ -82,18 +83,14 @@ impl Modex {
             .find(|(_, values)| values.iter().any(|v| v.key == *key))
     }
 
+    /// What each rank of a namespace has committed, packed, in the order of ranks.
+    pub(super) fn blocks(&self, nspace: &Nspace) -> impl Iterator<Item = (Rank, &Blob)> {
+        self.jobs.get(nspace).into_iter().flatten().map(|(rank, block)| (*rank, block))
+    }
+
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.jobs.remove(nspace);
     }
-}
-
-fn pack(proc: &ProcId, values: impl Iterator<Item = Kval>) -> Blob {
-    let mut one = Writer::new(FORMAT);
-    one.put(proc);
-    for kval in values {
-        one.put(&kval);
-    }
-    one.into_bytes().into()
 }
 
 /// The values of one process. What cannot be read ends them: our own servers wrote it, and of this format.

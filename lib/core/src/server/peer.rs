@@ -47,6 +47,8 @@ pub(super) struct Peer {
     pub(super) finalized: bool,
     /// Other jobs whose job data it has.
     pub(super) told: BTreeSet<Nspace>,
+    /// It is a client of ours that looks into files for what fences have collected.
+    pub(super) reads_files: bool,
     /// Whether it asks for one rank after the other.
     pub(super) sweep: Sweep,
     /// Bytes that the transport holds for it, as far as we know.
@@ -90,6 +92,7 @@ impl Peer {
             requests: 0,
             finalized: false,
             told: BTreeSet::new(),
+            reads_files: false,
             sweep: Sweep::default(),
             queued: 0,
             sent: 0,

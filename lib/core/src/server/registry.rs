@@ -153,6 +153,7 @@ impl Server {
         self.early_clients.take(nspace);
         let Some(job) = self.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
         self.modex.forget(nspace);
+        self.remove_collected(cx, nspace);
         for client in job.clients.values() {
             if let Some(conn) = client.conn {
                 self.drop_connection(cx, conn);
@@ -178,6 +179,8 @@ impl Server {
             return Status::ERR_EXISTS;
         }
         let committed = Committed::default();
+        // Of one that is started again nothing is there.
+        self.collections.outdate(&proc.nspace);
         job.local.insert(proc.rank);
         job.clients.insert(proc.rank, Client { uid, gid, conn: None, stage: Stage::Awaited, committed });
         Status::SUCCESS

@@ -36,9 +36,14 @@ impl ServerConfig {
             ("PMIX_VERSION", VERSION),
         ];
         environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        // Clients of ours tell by it that the server is one of ours: theirs, not that of a launcher around it.
+        environment.extend(self.collections.is_some().then(|| (OURS.to_owned(), uri)));
         environment
     }
 }
+
+/// Holds the address of a server of ours that names files to its clients.
+pub const OURS: &str = "PHALANX_SERVER_URI";
 
 /// One per codec generation that a client may look for. Without the variables of 51 and 61, peers of 6.x take `v41`.
 const URI_VARIABLES: [&str; 5] =

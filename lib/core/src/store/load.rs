@@ -5,7 +5,7 @@ use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::cmd::job_data::{JobData, JobItem, JobItems};
 use phalanx_wire::codec::DecodeError;
-use phalanx_wire::{Kval, Nspace};
+use phalanx_wire::{Kval, Nspace, ProcId};
 
 use super::{Store, lock, write};
 
@@ -47,9 +47,18 @@ impl Store {
         }
     }
 
-    /// The values of one rank; those of rank UNDEF are this process's own.
+    /// The values of one rank, as the server has just told them; those of rank UNDEF are this process's own.
     pub fn load_owner(&self, data: OwnerData) {
         let rank = if data.owner.rank == Rank::UNDEF { self.me.rank } else { data.owner.rank };
-        self.insert_rank(&data.owner.nspace, rank, data.values);
+        let values = self.pooled(data.values);
+        let space = self.space_or_new(&data.owner.nspace);
+        // No file that was named before is newer.
+        write(&space.ranks).entry(rank.0).or_default().take(values, space.shelf.good());
+    }
+
+    /// Keeps a value of any process for this process alone.
+    pub fn keep(&self, owner: &ProcId, kval: Kval) {
+        let rank = if owner.rank == Rank::UNDEF { self.me.rank } else { owner.rank };
+        self.insert_rank(&owner.nspace, rank, [kval]);
     }
 }

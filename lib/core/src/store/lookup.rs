@@ -6,7 +6,7 @@
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
 
-use super::space::{JobRealms, NodeRealm};
+use super::space::{JobRealms, NodeRealm, Space};
 use super::values::Values;
 use super::{Store, read};
 
@@ -21,6 +21,8 @@ pub struct LookupRequest {
     pub optional: bool,
     /// `pmix.get.refresh`: do not trust what is known.
     pub refresh: bool,
+    /// `pmix.scope`: of values of one key, which is meant the server knows.
+    pub scoped: bool,
 }
 
 /// Where the caller says the key stands.
@@ -58,6 +60,7 @@ impl LookupRequest {
             realm: Realm::of(info),
             optional: info.is_set(keys::OPTIONAL),
             refresh: info.is_set(keys::GET_REFRESH_CACHE),
+            scoped: info.find(keys::DATA_SCOPE).is_some(),
         }
     }
 
@@ -99,7 +102,7 @@ impl Store {
 
     /// What a get finds once the server has answered.
     pub fn known(&self, request: &LookupRequest) -> Option<Value> {
-        let LookupRequest { proc, key, realm, .. } = request;
+        let LookupRequest { proc, key, realm, scoped, .. } = request;
         let space = self.space(proc.nspace.as_str())?;
         let of = |values: &Values| match key {
             Some(key) => values.get(key.as_str()).cloned(),
@@ -108,9 +111,15 @@ impl Store {
         let realms = || read(&space.job);
         match realm {
             Realm::Unsaid => match key {
+                Some(key) if *scoped => self.told_value(&space, proc.rank, key.as_str()),
                 Some(key) => self.value(proc.nspace.as_str(), proc.rank, key.as_str()),
                 None if proc.rank == Rank::WILDCARD => of(&realms().job),
-                None => of(read(&space.ranks).get(&proc.rank.0)?),
+                None => {
+                    if !scoped {
+                        self.catch_up(&space, proc.nspace.as_str(), proc.rank);
+                    }
+                    of(&read(&space.ranks).get(&proc.rank.0)?.values)
+                }
             },
             // Slurm keeps some values of the job (the universe size) in the session only, PRRTE the other way round.
             Realm::Session => of(&realms().session).or_else(|| of(&realms().job)),
@@ -134,10 +143,22 @@ impl Store {
     /// What a get without directives finds here. Allocates nothing, unless the value does.
     pub fn value(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
         let space = self.space(nspace)?;
+        let collected = || self.collected_value(&space, nspace, rank, key);
+        match key.starts_with(RESERVED) {
+            _ if !rank.is_process() => self.told_value(&space, rank, key),
+            // What hosts say of ranks stays as it is. Some programs put such keys as well.
+            true => self.told_value(&space, rank, key).or_else(collected),
+            false => collected(),
+        }
+    }
+
+    /// What is known without looking into files of the server.
+    fn told_value(&self, space: &Space, rank: Rank, key: &str) -> Option<Value> {
         match rank {
             Rank::WILDCARD => self.in_realms(&read(&space.job), key),
             Rank::UNDEF => {
-                let of_some_rank = read(&space.ranks).values().find_map(|values| values.get(key).cloned());
+                let of_some_rank =
+                    read(&space.ranks).values().find_map(|known| known.values.get(key).cloned());
                 of_some_rank.or_else(|| self.in_realms(&read(&space.job), key))
             }
             rank => space.rank_value(rank, key).or_else(|| match key.starts_with(RESERVED) {

@@ -4,12 +4,14 @@
 //! each namespace has its own locks and a lookup holds one of them for reading at a time. Values are decoded before a lock
 //! is taken. Nothing here speaks to a server: a lookup that finds nothing says whether one should be asked.
 
+pub(crate) mod collected;
 mod load;
 mod lookup;
 mod space;
 mod stage;
 mod values;
 
+pub use collected::OpenCollected;
 pub use lookup::{Lookup, LookupRequest, Realm};
 
 use std::collections::BTreeMap;
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Value};
 
-use space::{Pool, Space};
+use space::{Owned, Pool, Space};
 use stage::Stage;
 
 /// Everything one client knows of all namespaces.
@@ -28,6 +30,8 @@ pub struct Store {
     spaces: RwLock<BTreeMap<Nspace, Arc<Space>>>,
     stage: Mutex<Stage>,
     pool: Mutex<Pool>,
+    /// None: no server names files.
+    files: Option<Arc<dyn OpenCollected>>,
 }
 
 impl Store {
@@ -38,14 +42,22 @@ impl Store {
             spaces: RwLock::default(),
             stage: Mutex::default(),
             pool: Mutex::default(),
+            files: None,
         };
         let identity = [
             Kval::new(keys::NSPACE, me.nspace.as_str()),
             Kval::new(keys::RANK, me.rank),
             Kval::new(keys::PROCID, me.clone()),
         ];
+        let mine = Owned { upto: collected::ALWAYS, ..Owned::default() };
+        write(&store.space_or_new(&me.nspace).ranks).insert(me.rank.0, mine);
         store.insert_rank(&me.nspace, me.rank, identity);
         store
+    }
+
+    /// The same, with a way to open what the server has collected.
+    pub fn reading(me: ProcId, files: Option<Arc<dyn OpenCollected>>) -> Store {
+        Store { files, ..Store::new(me) }
     }
 
     /// Whose store this is.
@@ -67,7 +79,7 @@ impl Store {
     /// Puts `values` over what is known of one rank.
     fn insert_rank(&self, nspace: &Nspace, rank: Rank, values: impl IntoIterator<Item = Kval>) {
         let values = self.pooled(values);
-        write(&self.space_or_new(nspace).ranks).entry(rank.0).or_default().extend(values);
+        write(&self.space_or_new(nspace).ranks).entry(rank.0).or_default().take(values, 0);
     }
 
     // A job of n ranks brings each key n times: all share one allocation. What a peer compressed is expanded once, here.

@@ -6,12 +6,22 @@ use std::sync::RwLock;
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Key, Text, Value};
 
+use super::collected::Shelf;
 use super::values::Values;
 
 #[derive(Debug, Default)]
 pub(super) struct Space {
     pub(super) job: RwLock<JobRealms>,
-    pub(super) ranks: RwLock<BTreeMap<u32, Values>>,
+    pub(super) ranks: RwLock<BTreeMap<u32, Owned>>,
+    pub(super) shelf: Shelf,
+}
+
+/// What is known of one rank.
+#[derive(Debug, Default)]
+pub(super) struct Owned {
+    pub(super) values: Values,
+    /// The last file of the server that has nothing newer, by its number.
+    pub(super) upto: u32,
 }
 
 /// What concerns the job as a whole, and its nodes and apps.
@@ -31,9 +41,17 @@ pub(super) struct NodeRealm {
     pub(super) values: Values,
 }
 
+impl Owned {
+    /// Takes values that are as new as the file of that number.
+    pub(super) fn take(&mut self, values: Vec<(Key, Value)>, upto: u32) {
+        self.values.extend(values);
+        self.upto = self.upto.max(upto);
+    }
+}
+
 impl Space {
     pub(super) fn rank_value(&self, rank: Rank, key: &str) -> Option<Value> {
-        super::read(&self.ranks).get(&rank.0)?.get(key).cloned()
+        super::read(&self.ranks).get(&rank.0)?.values.get(key).cloned()
     }
 }
 

@@ -128,6 +128,7 @@ impl Tool {
             hostname: self.config.hostname.clone(),
             dialect,
             patience,
+            files: None,
         }
     }
 

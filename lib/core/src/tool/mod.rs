@@ -194,7 +194,7 @@ impl Tool {
                 }
                 Output::Return { id, result } => self.on_return(now, id, result, out),
                 // Clients have no host.
-                Output::CallHost { .. } => {}
+                Output::CallHost { .. } | Output::WriteFile { .. } | Output::RemoveFile { .. } => {}
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod files;
 mod world;
 
 use phalanx_core::{ClientCall, ClientReturn, Event, LookupRequest};
@@ -60,6 +61,34 @@ fn everybody_gets_what_everybody_put() {
             assert_eq!(ends.last(), Some(&DONE));
         }
         assert!(world.explain().is_empty(), "{:?}", world.explain());
+    }
+}
+
+/// Whether a process asks or reads a file: after a fence, what neighbours committed before it is what it gets, and after one
+/// that collects also what all others did. A process that asks keeps what it was told.
+#[test]
+fn fences_show_what_was_committed_again() {
+    for seed in 0..SEEDS {
+        let again = |n: u32| [Step::Put(Scope::GLOBAL, "card", Value::Uint32(n)), Step::Commit];
+        let mut world = World::new(seed, |rank| {
+            let mut steps: Vec<Step> = again(rank).into();
+            steps.push(fence(true));
+            steps.extend((seed % 2 == 0).then(|| get((rank + 2) % SIZE, "card", Vec::new())));
+            steps.extend(again(100 + rank));
+            steps.extend([fence(false), get(rank ^ 1, "card", Vec::new()), fence(false)]);
+            steps.extend(again(200 + rank));
+            steps.extend([fence(true), get((rank + 2) % SIZE, "card", Vec::new())]);
+            steps
+        });
+        world.run();
+        for rank in 0..SIZE {
+            let ends = &world.clients[rank as usize].ends;
+            let told = usize::from(seed % 2 == 0);
+            assert_eq!(ends[5 + told], value(100 + (rank ^ 1)), "seed {seed}, rank {rank}");
+            let far = (rank + 2) % SIZE;
+            let kept = told == 1 && !world.reads_files(rank);
+            assert_eq!(ends[9 + told], value(if kept { far } else { 200 + far }), "seed {seed}, rank {rank}");
+        }
     }
 }
 

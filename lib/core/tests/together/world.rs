@@ -20,6 +20,8 @@ use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Value};
 
+use crate::files::Files;
+
 pub(crate) const UID: u32 = 1000;
 pub(crate) const SIZE: u32 = NODES * PER_NODE;
 const NODES: u32 = 3;
@@ -39,6 +41,7 @@ pub(crate) enum Step {
 }
 
 pub(crate) struct World {
+    seed: u64,
     random: u64,
     pub(crate) now: Time,
     pub(crate) clients: Vec<TestClient>,
@@ -62,6 +65,7 @@ pub(crate) struct TestClient {
 
 struct TestServer {
     machine: Server,
+    files: Files,
     calls: u64,
     /// Questions of the host to this server, by call: who gets the answer.
     modex_for: BTreeMap<CallId, (usize, HostCallId)>,
@@ -84,6 +88,7 @@ impl World {
             format: Format { generation: Generation::V41, described: seed % 2 == 1 },
             release: Release::new(5, 0, 11),
         };
+        let files: Vec<Files> = (0..NODES).map(|_| Files::default()).collect();
         let client = |rank: u32| {
             let node = rank / PER_NODE;
             let machine = Client::new(ClientConfig {
@@ -96,6 +101,7 @@ impl World {
                 hostname: format!("node{node}"),
                 dialect,
                 patience: Duration::from_secs(10),
+                files: reads_files(seed, rank).then(|| Arc::new(files[node as usize].clone()) as _),
             });
             let mut steps = vec![Step::Call(ClientCall::Init)];
             steps.extend(script(rank));
@@ -113,10 +119,14 @@ impl World {
             }
         };
         let mut world = World {
+            seed,
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             now: Time(0),
             clients: (0..SIZE).map(client).collect(),
-            servers: (0..NODES).map(TestServer::new).collect(),
+            servers: (0..NODES)
+                .zip(files.clone())
+                .map(|(node, files)| TestServer::new(node, files))
+                .collect(),
             host: Host::default(),
         };
         for node in 0..NODES {
@@ -142,6 +152,11 @@ impl World {
             }
         }
         panic!("no end: {:?}", self.explain());
+    }
+
+    /// Whether a process can read what its server writes.
+    pub(crate) fn reads_files(&self, rank: u32) -> bool {
+        reads_files(self.seed, rank)
     }
 
     pub(crate) fn explain(&self) -> Vec<String> {
@@ -265,7 +280,10 @@ impl World {
                     let call = ClientCall::Handled { delivery: id, verdict };
                     client.machine.handle(self.now, Input::Call { id: CallId(0), call }, &mut out);
                 }
-                Output::Deliver { .. } | Output::CallHost { .. } => panic!("nobody asked for that"),
+                Output::Deliver { .. }
+                | Output::CallHost { .. }
+                | Output::WriteFile { .. }
+                | Output::RemoveFile { .. } => panic!("nobody asked for that"),
             }
         }
     }
@@ -298,6 +316,8 @@ impl World {
                 }
                 Output::Return { id, result } => self.on_server_return(node, id, result),
                 Output::CallHost { id, op } => self.host.asked.push_back((node, id, op)),
+                Output::WriteFile { path, bytes } => self.servers[node].files.write(path, bytes),
+                Output::RemoveFile { path } => self.servers[node].files.remove(&path),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
             }
         }
@@ -376,7 +396,7 @@ impl World {
 }
 
 impl TestServer {
-    fn new(node: u32) -> TestServer {
+    fn new(node: u32, files: Files) -> TestServer {
         let machine = Server::new(ServerConfig {
             identity: ProcId::new(&Nspace::new("px").unwrap(), Rank(node)),
             hostname: format!("node{node}"),
@@ -386,12 +406,13 @@ impl TestServer {
             owner_uid: UID,
             tool_support: false,
             remote: None,
+            collections: Some("/tmp/px/collected".into()),
             modex: ModexForm::Compact,
             clock: Duration::ZERO,
             output: Vec::new(),
             seed: [7; 32],
         });
-        TestServer { machine, calls: 0, modex_for: BTreeMap::new() }
+        TestServer { machine, files, calls: 0, modex_for: BTreeMap::new() }
     }
 }
 
@@ -420,6 +441,11 @@ fn job(here: u32) -> JobInfo {
         procs: procs.into(),
         here: Some(here),
     }
+}
+
+/// Of each pair one.
+fn reads_files(seed: u64, rank: u32) -> bool {
+    (seed / 2 + u64::from(rank)).is_multiple_of(2)
 }
 
 fn node_of(rank: usize) -> usize {

@@ -1,7 +1,6 @@
 //! Put: offers values to other processes, from the next commit on.
 
 use phalanx_spec::Scope;
-use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Kval, ProcId, Value};
 
 use super::{Client, key};
@@ -32,7 +31,7 @@ impl Client {
     pub fn store_internal(&self, proc: &ProcId, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         self.check_pid()?;
         let kval = Kval { key: key(name)?, value: value.into() };
-        self.store.load_owner(OwnerData { owner: proc.clone(), values: vec![kval] });
+        self.store.keep(proc, kval);
         Ok(())
     }
 }

@@ -28,6 +28,7 @@ use super::thread;
 use super::{
     Answer as HostAnswer, Callback, EventDone, Explanation, Order, OutputDone, Role, Setup, Upcalls,
 };
+use crate::collected::Written;
 
 /// Where it is when nobody is at work; nothing when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
@@ -40,6 +41,7 @@ pub(super) struct Progress<M: Role> {
     watch: Arc<Poller>,
     /// The thread of a caller that receives.
     receiver: Option<usize>,
+    files: Written,
     upcalls: Option<Upcalls>,
     began: Instant,
     calls: u64,
@@ -88,6 +90,7 @@ impl<M: Role> Progress<M> {
             links,
             watch: Arc::new(watch),
             receiver: None,
+            files: Written::default(),
             upcalls: setup.upcalls,
             began: Instant::now(),
             calls: 0,
@@ -437,7 +440,11 @@ impl<M: Role> Progress<M> {
         match output {
             Output::Return { id, .. } => self.waiting.get(id).is_some_and(Reply::is_callback),
             Output::Deliver { .. } | Output::CallHost { .. } => true,
-            Output::Connect { .. } | Output::Send { .. } | Output::Close { .. } => false,
+            Output::Connect { .. }
+            | Output::Send { .. }
+            | Output::Close { .. }
+            | Output::WriteFile { .. }
+            | Output::RemoveFile { .. } => false,
         }
     }
 
@@ -446,6 +453,8 @@ impl<M: Role> Progress<M> {
             Output::Connect { conn, address } => self.links.connect(conn, &address),
             Output::Send { conn, frame } => self.links.push(conn, frame),
             Output::Close { conn } => self.links.close(conn, self.now()),
+            Output::WriteFile { path, bytes } => self.files.write(path, &bytes),
+            Output::RemoveFile { path } => self.files.remove(&path),
             Output::Return { id, result } => match self.waiting.remove(&id) {
                 Some(reply) if reply.is_callback() => reply.send(result),
                 Some(reply) => self.answers.push((reply, result)),

@@ -34,6 +34,7 @@ use phalanx_wire::{Nspace, ProcId};
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::collected;
 use crate::engine::{Engine, Explanation, Listener, Role, Setup};
 use crate::error::Error;
 use crate::forked::process_id;
@@ -81,6 +82,7 @@ impl Server {
             owner_uid: geteuid().as_raw(),
             tool_support: options.tool_support,
             remote: door.remote(listener.address()),
+            collections: options.server_tmpdir.as_ref().and_then(|dir| collected::beginning(dir.as_ref())),
             modex: ModexForm::OpenPmix,
             clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
             output: options.output.clone(),

@@ -38,19 +38,29 @@ fn start(stage: &Stage, server: &Server, rank: u32) -> Child {
 }
 
 fn serve_all(stage: &Stage, host: impl Host + 'static) -> (Server, Vec<Child>) {
+    serve_all_with(stage, ServerOptions::default(), host)
+}
+
+pub(crate) fn serve_all_with(
+    stage: &Stage,
+    options: ServerOptions,
+    host: impl Host + 'static,
+) -> (Server, Vec<Child>) {
     let ranks: Vec<u32> = (0..stage.size).collect();
-    let server = serve(ServerOptions::default(), job(stage.size), &ranks, host);
+    let server = serve(options, job(stage.size), &ranks, host);
     let children = ranks.iter().map(|rank| start(stage, &server, *rank)).collect();
     (server, children)
 }
 
-/// Two nodes of one job; their hosts meet in this process.
+/// Two nodes of one job; their hosts meet in this process. One of them has a directory for files.
 pub(crate) fn two_nodes(stage: Stage) {
     let hub = Arc::<Hub>::default();
+    let dir = tempfile::tempdir().unwrap();
     let servers: Vec<Arc<Server>> = (0..2)
         .map(|node| {
             let hostname = Some(["east", "west"][node as usize].to_owned());
-            let options = ServerOptions { hostname, ..ServerOptions::default() };
+            let server_tmpdir = (node == 0).then(|| dir.path().to_str().unwrap().to_owned());
+            let options = ServerOptions { hostname, server_tmpdir, ..ServerOptions::default() };
             let host = Node { hub: hub.clone(), node: node as usize };
             Arc::new(serve(options, spread(stage.size, node), &[node, node + 2], host))
         })

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test without the harness that clippy knows")]
 
+mod collected;
 mod hosted;
 mod hosts;
 mod machine;
@@ -57,6 +58,8 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("own_process", 1, hosts::own_process),
     ("every_upcall", 1, hosts::every_upcall),
     ("machine", 2, machine::host),
+    ("server_stands_still", 4, collected::host),
+    ("files_vanish", 2, collected::host),
 ];
 
 type Part = fn(Stage);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix::{Client, Error, Info, InitError, Query, Range, Scope, Status, Value, Verdict, keys};
 
-use crate::{PATIENCE, hosted, machine, waits};
+use crate::{PATIENCE, collected, hosted, machine, waits};
 
 const CODE: Status = Status(-3000);
 
@@ -40,6 +40,8 @@ pub(crate) fn run(scenario: &str) {
         "own_process" => hosted::own_process(),
         "every_upcall" => hosted::every_upcall(),
         "machine" => machine::rank(),
+        "server_stands_still" => collected::server_stands_still(),
+        "files_vanish" => collected::files_vanish(),
         other => panic!("no scenario {other}"),
     }
 }

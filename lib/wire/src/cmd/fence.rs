@@ -1,9 +1,13 @@
-//! FENCE: meet, with or without data. Answered by a status alone; collected data is fetched with GET.
+//! FENCE: meet, with or without data. Answered by a status alone; collected data is fetched with GET. Clients of ours are also
+//! told in which files they find it.
+
+use phalanx_spec::Status;
 
 use super::Body;
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
-use crate::name::ProcId;
+use crate::name::{Nspace, ProcId};
+use crate::text::Text;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fence {
@@ -17,5 +21,32 @@ impl Body for Fence {
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
         Ok(Fence { procs: from.get_list()?, info: from.get_list()? })
+    }
+}
+
+/// The reply to a client that has announced that it reads files ([`crate::hello::COLLECTED`]); to any other it is
+/// [`super::StatusReply`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    pub status: Status,
+    /// By namespace, at most one each: a file that holds all that its server knows to have been committed
+    /// ([`crate::collected`]).
+    pub collected: Vec<(Nspace, Text)>,
+}
+
+impl Body for Reply {
+    fn write(&self, to: &mut Writer, _: Dialect) {
+        to.put(&self.status);
+        for (nspace, file) in &self.collected {
+            to.put(nspace).put(file);
+        }
+    }
+    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let mut collected = Vec::new();
+        while !from.is_at_end() {
+            collected.push((from.get()?, from.get()?));
+        }
+        Ok(Reply { status, collected })
     }
 }

@@ -143,5 +143,9 @@ impl std::error::Error for HelloError {}
 /// Among the attributes of a tool that comes from another node: the server's secret, from its rendezvous file.
 pub const SECRET: &str = "phalanx.tool.secret";
 
+/// Among the attributes of a client of ours at a server of ours: it reads what fences have collected from files
+/// ([`crate::collected`]) that replies to fences name.
+pub const COLLECTED: &str = "phalanx.client.collected";
+
 #[cfg(test)]
 mod tests;

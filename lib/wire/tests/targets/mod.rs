@@ -2,17 +2,19 @@
 //!
 //! One function per fuzz target of `dev/fuzz`, which feeds them; `tests/corpus.rs` feeds them the checked-in inputs.
 
+use phalanx_spec::Rank;
 use phalanx_wire::cmd::{
-    Body, InfoReply, Request, StatusReply, abort, connect, credential, event, fabric, get, group, iof,
+    Body, InfoReply, Request, StatusReply, abort, connect, credential, event, fabric, fence, get, group, iof,
     job_data, publish, resolve, spawn,
 };
 use phalanx_wire::codec::{DecodeError, Dialect, Format, Generation, Item, Reader, Release, Writer};
+use phalanx_wire::collected::{self, Collection};
 use phalanx_wire::frame::{FrameReader, encode_frame};
 use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, HelloReader, ToolWelcome};
 use phalanx_wire::modex::Contribution;
 use phalanx_wire::regex::{regex_to_nodes, regex_to_ppn};
 use phalanx_wire::rendezvous::Rendezvous;
-use phalanx_wire::{App, Info, Kval, Pdata, ProcId, Query, Value, show};
+use phalanx_wire::{App, Info, Kval, Nspace, Pdata, ProcId, Query, Value, show};
 
 /// The first byte is the size of the pieces in which the rest arrives.
 pub(crate) fn frame(data: &[u8]) {
@@ -113,6 +115,7 @@ pub(crate) fn request(data: &[u8]) {
         _ => {
             let _ = Contribution::decode_all(bytes, dialect, 1 << 16);
             body::<StatusReply>(bytes, dialect);
+            body::<fence::Reply>(bytes, dialect);
             body::<abort::Abort>(bytes, dialect);
         }
     }
@@ -123,6 +126,23 @@ pub(crate) fn rendezvous(data: &[u8]) {
     if let Ok(Some(file)) = Rendezvous::parse(text) {
         let again = Rendezvous::parse(&file.to_string());
         assert_eq!(again.ok().flatten().map(|again| again.uri).as_ref(), Some(&file.uri));
+    }
+}
+
+/// Whatever is read of a file is written again as it was read.
+pub(crate) fn collection(data: &[u8]) {
+    let nspace = Nspace::new("job@1").expect("a name");
+    let Ok(collection) = Collection::open(data, &nspace) else { return };
+    for rank in (0..8).chain([100, u32::MAX]).map(Rank) {
+        if let Ok(Some(values)) = collection.values_of(rank) {
+            let block = collected::block(&ProcId::new(&nspace, rank), values.iter().cloned());
+            let again = collected::file(&nspace, std::iter::once((rank, &block)));
+            let again = Collection::open(again.as_slice(), &nspace).expect("our own bytes");
+            assert_eq!(
+                again.values_of(rank).map(|values| values.map(|values| values.len())),
+                Ok(Some(values.len()))
+            );
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A client against a server that says what the test makes it say.
 
 mod calls;
+mod collected;
 mod connect;
 mod event;
 mod get;
@@ -38,6 +39,7 @@ pub(super) fn config() -> ClientConfig {
             release: Release::new(5, 0, 11),
         },
         patience: Duration::from_secs(60),
+        files: None,
     }
 }
 
@@ -128,7 +130,9 @@ impl Scene {
                 Output::Close { .. } => self.closed = true,
                 Output::Return { id, result } => self.returned.push((id, result)),
                 Output::Deliver { id, to, what } => self.delivered.push((id, to, what)),
-                Output::CallHost { .. } => panic!("a client has no host"),
+                Output::CallHost { .. } | Output::WriteFile { .. } | Output::RemoveFile { .. } => {
+                    panic!("a client has no host and writes nothing")
+                }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod chaos;
+mod collected;
 mod collectives;
 mod events;
 mod gets;

@@ -36,6 +36,7 @@ pub(super) struct World {
     /// Every upcall there was.
     pub(super) history: Vec<HostOp>,
     pub(super) returns: BTreeMap<CallId, ServerReturn>,
+    pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Upcalls that only report are answered at once.
     pub(super) obliging: bool,
     last_conn: u64,
@@ -89,6 +90,7 @@ pub(super) fn config() -> ServerConfig {
         owner_uid: UID,
         tool_support: true,
         remote: None,
+        collections: None,
         modex: ModexForm::Compact,
         clock: Duration::ZERO,
         output: Vec::new(),
@@ -178,6 +180,7 @@ impl World {
             asked: Vec::new(),
             history: Vec::new(),
             returns: BTreeMap::new(),
+            files: BTreeMap::new(),
             obliging: true,
             last_conn: 0,
             last_call: 0,
@@ -229,6 +232,8 @@ impl World {
                         self.asked.push((id, op));
                     }
                 }
+                Output::WriteFile { path, bytes } => assert!(self.files.insert(path, bytes).is_none()),
+                Output::RemoveFile { path } => assert!(self.files.remove(&path).is_some()),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("not a server's output"),
             }
         }

@@ -1,0 +1,170 @@
+//! What a fence has collected, in a file of the server: read when a value of a rank is wanted for the first time, rank by rank.
+//!
+//! A rank is read at most once per file, and put over what was known of it before; what the server has answered since is newer
+//! than the file, and stands. A file is good until something happens by which this process can know that others have gone on:
+//! then another is named, or none ([`Store::outdate_collected`]), and the server is asked as before. So it is whenever a file
+//! cannot be opened or read.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, RwLock};
+
+use phalanx_spec::Rank;
+use phalanx_wire::collected::{Collection, ReadAt};
+use phalanx_wire::{Kval, Nspace, Text, Value};
+
+use super::space::{Owned, Space};
+use super::{Store, read, write};
+
+/// Opens the files that a server names: the shell's part.
+pub trait OpenCollected: fmt::Debug + Send + Sync {
+    /// None: it is not there, or not ours to read.
+    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>>;
+}
+
+/// The file of one namespace.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    /// Which file is good, by its number; 0: none. Ranks remember up to which one they were read.
+    good: AtomicU32,
+    file: RwLock<Shelved>,
+}
+
+#[derive(Debug, Default)]
+struct Shelved {
+    /// The number of the last file that was named.
+    last: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default)]
+enum State {
+    #[default]
+    Nothing,
+    Named(Text),
+    Open(Arc<Opened>),
+}
+
+type Opened = Collection<Box<dyn ReadAt>>;
+
+impl Shelf {
+    pub(super) fn good(&self) -> u32 {
+        self.good.load(Ordering::Acquire)
+    }
+
+    fn set(&self, file: Option<&Text>) {
+        let mut shelved = write(&self.file);
+        let file = file.filter(|_| shelved.last < LAST);
+        shelved.last += u32::from(file.is_some());
+        shelved.state = file.map_or(State::Nothing, |file| State::Named(file.clone()));
+        self.good.store(if file.is_some() { shelved.last } else { 0 }, Ordering::Release);
+    }
+
+    /// What became of opening the file of this number.
+    fn opened(&self, number: u32, collection: Option<&Arc<Opened>>) {
+        let mut shelved = write(&self.file);
+        if shelved.last != number || !matches!(shelved.state, State::Named(_)) {
+            return;
+        }
+        match collection {
+            Some(collection) => shelved.state = State::Open(collection.clone()),
+            None => {
+                shelved.state = State::Nothing;
+                self.good.store(0, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// From now on these files tell what their namespaces' processes have committed, and no others.
+    pub fn set_collected(&self, files: &[(Nspace, Text)]) {
+        for (nspace, space) in read(&self.spaces).iter() {
+            let file = files.iter().find(|(of, _)| of == nspace).map(|(_, file)| file);
+            if file.is_some() || space.shelf.good() != 0 {
+                space.shelf.set(file);
+            }
+        }
+        for (nspace, file) in files.iter().filter(|(nspace, _)| self.space(nspace.as_str()).is_none()) {
+            self.space_or_new(nspace).shelf.set(Some(file));
+        }
+    }
+
+    /// Others may have committed more, and this process may know it.
+    pub fn outdate_collected(&self) {
+        self.set_collected(&[]);
+    }
+
+    /// A value of a rank, once what the good file holds of it has been read.
+    pub(super) fn collected_value(
+        &self,
+        space: &Space,
+        nspace: &str,
+        rank: Rank,
+        key: &str,
+    ) -> Option<Value> {
+        if let Some(known) = read(&space.ranks).get(&rank.0)
+            && known.upto >= space.shelf.good()
+        {
+            return known.values.get(key).cloned();
+        }
+        self.catch_up(space, nspace, rank);
+        space.rank_value(rank, key)
+    }
+
+    /// Reads what the good file holds of a rank, unless that is done.
+    pub(super) fn catch_up(&self, space: &Space, nspace: &str, rank: Rank) {
+        let good = space.shelf.good();
+        let is_done = |known: &Owned| known.upto >= good;
+        if good == 0 || !rank.is_process() || read(&space.ranks).get(&rank.0).is_some_and(is_done) {
+            return;
+        }
+        let values = self.collected_values(space, nspace, rank, good).unwrap_or_default();
+        let values = self.pooled(values);
+        let mut ranks = write(&space.ranks);
+        // The server has answered meanwhile, or another thread was faster.
+        if space.shelf.good() == good && !ranks.get(&rank.0).is_some_and(is_done) {
+            ranks.entry(rank.0).or_default().take(values, good);
+        }
+    }
+
+    fn collected_values(&self, space: &Space, nspace: &str, rank: Rank, good: u32) -> Option<Vec<Kval>> {
+        let collection = self.open_collection(space, nspace, good)?;
+        match collection.values_of(rank) {
+            Ok(values) => values,
+            Err(error) => {
+                tracing::warn!(%nspace, %rank, %error, "what a fence has collected cannot be read: asking the server");
+                None
+            }
+        }
+    }
+
+    fn open_collection(&self, space: &Space, nspace: &str, good: u32) -> Option<Arc<Opened>> {
+        let named = match &*read(&space.shelf.file) {
+            Shelved { last, .. } if *last != good => return None,
+            Shelved { state: State::Open(collection), .. } => return Some(collection.clone()),
+            Shelved { state: State::Named(file), .. } => file.clone(),
+            Shelved { state: State::Nothing, .. } => return None,
+        };
+        let opened = self.files.as_ref().and_then(|files| files.open(&named));
+        let opened = opened.and_then(|pages| {
+            let nspace = Nspace::new(nspace).ok()?;
+            Collection::open(pages, &nspace)
+                .inspect_err(
+                    |error| tracing::warn!(%nspace, %error, "a file of the server is not what it should be"),
+                )
+                .ok()
+        });
+        let opened = opened.map(Arc::new);
+        space.shelf.opened(good, opened.as_ref());
+        opened
+    }
+}
+
+/// A number that no file has: what is known of this process itself is always up to date.
+pub(super) const ALWAYS: u32 = u32::MAX;
+/// Files named after so many are not read.
+const LAST: u32 = ALWAYS - 1;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,175 @@
+//! Files in which a server leaves what fences have collected, for the clients of its node: writing them, and reading them.
+//!
+//! Only their owner can read them, and only what the same user has written is read. Nothing here waits, and nothing that goes
+//! wrong matters to anybody but those who then ask the server.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use phalanx_core::OpenCollected;
+use phalanx_wire::Text;
+use phalanx_wire::collected::ReadAt;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::process::geteuid;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// How the paths of a server's files begin in this directory. No two servers have the same. None: PMIx cannot tell clients of
+/// that path, or there is no randomness.
+pub fn beginning(dir: &Path) -> Option<String> {
+    let mut random = [0; 8];
+    let got = getrandom(&mut random, GetRandomFlags::NONBLOCK).ok()?;
+    let name = format!("phalanx-{:016x}", u64::from_ne_bytes(random));
+    let path = std::path::absolute(dir).ok()?.join(name);
+    (got == random.len()).then(|| path.to_str().map(str::to_owned)).flatten()
+}
+
+/// The files of a server. They go when this is dropped by the process that has made it.
+#[derive(Debug)]
+pub struct Written {
+    files: BTreeSet<PathBuf>,
+    pid: u32,
+}
+
+impl Default for Written {
+    fn default() -> Written {
+        Written { files: BTreeSet::new(), pid: std::process::id() }
+    }
+}
+
+impl Written {
+    /// Writes a file, whole or not at all.
+    pub fn write(&mut self, path: String, bytes: &[u8]) {
+        let path = PathBuf::from(path);
+        match write(&path, bytes) {
+            Ok(()) => drop(self.files.insert(path)),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "cannot write what was collected: clients ask for it");
+            }
+        }
+    }
+
+    pub fn remove(&mut self, path: &str) {
+        if self.files.remove(Path::new(path)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            for path in &self.files {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let written = file.write_all(bytes);
+    if written.is_err() {
+        let _ = fs::remove_file(path);
+    }
+    written
+}
+
+/// Opens what a server has written.
+#[derive(Debug)]
+pub(crate) struct Files;
+
+#[derive(Debug)]
+struct Pages {
+    file: File,
+    length: u64,
+}
+
+impl OpenCollected for Files {
+    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>> {
+        let path = Path::new(file.as_str()?);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = open(path, flags, Mode::empty()).inspect_err(
+            |error| tracing::debug!(path = %path.display(), %error, "cannot read what was collected"),
+        );
+        let file = File::from(opened.ok()?);
+        let stat = fstat(&file).ok()?;
+        let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && stat.st_uid == geteuid().as_raw()
+            && stat.st_mode & 0o022 == 0;
+        let length = u64::try_from(stat.st_size).ok()?;
+        is_ours.then(|| Box::new(Pages { file, length }) as Box<dyn ReadAt>)
+    }
+}
+
+impl ReadAt for Pages {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> bool {
+        self.file.read_exact_at(into, at).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn text(path: &Path) -> Text {
+        Text::from(path.to_str().unwrap())
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_until_the_server_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = beginning(dir.path()).unwrap();
+        assert_ne!(beginning(dir.path()), Some(path.clone()));
+        let mut written = Written::default();
+        written.write(format!("{path}.1"), b"one");
+        written.write(format!("{path}.2"), b"two");
+        assert_eq!(fs::metadata(format!("{path}.1")).unwrap().permissions().mode() & 0o777, 0o600);
+        let pages = Files.open(&Text::from(format!("{path}.2"))).unwrap();
+        written.remove(&format!("{path}.2"));
+        let mut bytes = [0; 2];
+        assert!(pages.length() == 3 && pages.read_at(1, &mut bytes) && bytes == *b"wo");
+        assert!(!pages.read_at(2, &mut bytes));
+        drop(written);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_that_is_there_is_overwritten_or_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "theirs").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("nowhere"), &link).unwrap();
+        let mut written = Written::default();
+        for path in [&file, &link, &dir.path().join("absent/file")] {
+            written.write(path.to_str().unwrap().to_owned(), b"ours");
+            written.remove(path.to_str().unwrap());
+        }
+        drop(written);
+        assert_eq!(fs::read(&file).unwrap(), b"theirs");
+        assert!(link.is_symlink() && !dir.path().join("nowhere").exists());
+    }
+
+    #[test]
+    fn only_files_that_nobody_else_can_have_written_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "x").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o622)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(Files.open(&text(&file)).is_none());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(Files.open(&text(&file)).is_some());
+        assert!(Files.open(&text(&link)).is_none() && Files.open(&text(dir.path())).is_none());
+        assert!(Files.open(&text(&dir.path().join("absent"))).is_none());
+    }
+}
