@@ -80,6 +80,7 @@ const IDENTITIES: &[&str] = &[
     "PMIX_LAUNCHER_*",
     "PMIX_KEEPALIVE_PIPE",
     "PHALANX_IN_BACKGROUND",
+    "PHALANX_SERVER_URI",
     "PHALANX_TOOL_SECRET",
     "PMI_*",
     "PMI2_*",
