@@ -57,7 +57,7 @@ pub(crate) fn server_stands_still() {
     let client = Client::init().unwrap();
     for n in [100, 200] {
         meet(&client, n);
-        let [file] = server_files().try_into().expect("one file");
+        let [file] = server_files().try_into().unwrap();
         assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
         client.fence(&[], &[]).unwrap();
         if client.proc().rank.0 == 0 {

@@ -9,28 +9,35 @@ use phalanx_wire::{Blob, Info, Key, ProcId};
 use super::*;
 use crate::store::{Lookup, LookupRequest};
 
-/// Files in memory, and how often one was opened.
+/// Files in memory.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Files(Arc<Mutex<(BTreeMap<String, Vec<u8>>, usize)>>);
+pub(crate) struct Files(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    files: BTreeMap<String, Vec<u8>>,
+    /// How often one was looked for.
+    opened: usize,
+}
 
 #[derive(Debug)]
 struct Open(Vec<u8>);
 
 impl Files {
     pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
-        self.0.lock().unwrap().0.insert(name.to_owned(), bytes);
+        self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
     }
 
     fn opened(&self) -> usize {
-        self.0.lock().unwrap().1
+        self.0.lock().unwrap().opened
     }
 }
 
 impl OpenCollected for Files {
     fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>> {
-        let mut files = self.0.lock().unwrap();
-        files.1 += 1;
-        let bytes = files.0.get(file.as_str()?)?.clone();
+        let mut kept = self.0.lock().unwrap();
+        kept.opened += 1;
+        let bytes = kept.files.get(file.as_str()?)?.clone();
         Some(Box::new(Open(bytes)))
     }
 }
