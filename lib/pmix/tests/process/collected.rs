@@ -98,6 +98,7 @@ pub(crate) fn files_vanish() {
     for peer in peers(&client, 2) {
         assert_eq!(client.get(&peer, "card", &[]).unwrap(), Value::Uint32(100 + peer.rank.0));
     }
+    client.fence(&[], &[]).unwrap();
     meet(&client, 200);
     if me == 0 {
         // Of the right length, and of ours, but not what it was.
