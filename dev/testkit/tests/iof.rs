@@ -253,6 +253,39 @@ fn what_was_written_before_is_kept_within_bounds_and_what_is_missing_is_counted(
 }
 
 #[test]
+fn what_a_job_wrote_that_is_over_is_its_spawners_until_that_has_read_it() {
+    let mut world = world(4, 2, Limits::default());
+    let stdout = IofChannel::STDOUT;
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
+            let job = vec![Info::new(keys::FWD_STDOUT, true), Info::new(keys::FWD_STDERR, true)];
+            let pull = |channels, handle| {
+                let (sources, directives) = (vec![ProcId::all(&nspace(2))], Vec::new());
+                ask(HostOp::IofPull { from: proc.clone(), sources, channels, directives, handle })
+            };
+            let wait = Step::Sleep(Duration::from_secs(5));
+            let spawn = ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] });
+            Script::new(match proc.rank.0 {
+                0 => vec![spawn, wait, pull(IofChannel::STDERR, 7), pull(stdout, 9), pull(stdout, 10)],
+                _ => vec![wait, pull(stdout, 8)],
+            })
+        }
+        _ => Script::new(vec![Step::Write(stdout, b"early".to_vec())]),
+    });
+    world.submit(job(2));
+    world.run_until(Duration::from_secs(60), |w| w.user.ends.len() == 2);
+    let [parent, other] = [0, 1].map(|rank| ProcId::new(&nspace(1), Rank(rank)));
+    let statuses = |proc| answers(&world, proc).iter().map(HostReply::status).collect::<Vec<Status>>();
+    let (yes, no) = (Status::SUCCESS, Status::ERR_NOT_FOUND);
+    assert_eq!(statuses(&parent)[1..], [yes, yes, no], "it is read once");
+    assert_eq!(statuses(&other), [no], "it is its spawner's");
+    let stream = (ProcId::new(&nspace(2), Rank(0)), stdout);
+    let tap = tap(&world, world.procs[&parent].node, 9).expect("it reads");
+    assert_eq!((&*tap.streams[&stream], tap.ended.contains(&stream)), (&b"early"[..], true));
+}
+
+#[test]
 fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
     let mut world = world(5, 3, Limits::default());
     world.script(|proc| match proc.nspace.as_str() {

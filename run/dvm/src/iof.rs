@@ -6,6 +6,7 @@
 //! root `readers.rs` decides who gets it: the user, and whoever has pulled the stream (`pull.rs`).
 
 mod cache;
+mod past;
 mod pull;
 mod readers;
 

@@ -355,7 +355,9 @@ impl Daemon {
         self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
         let (desc, since) = (job.desc.clone(), job.since);
         self.end_for_parent(cx, nspace);
-        self.forget_readers_of(nspace, &job.cache);
+        self.forget_readers_of(nspace);
+        self.forget_unread_of(&ProcId::all(nspace));
+        self.keep_unread(&mut job);
         let end = self.job_end(cx.now, job);
         self.tell_job_end_event(cx, &end);
         if let Some(root) = &mut self.root {

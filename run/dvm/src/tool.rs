@@ -85,6 +85,8 @@ impl Daemon {
         if root.tools.connected.remove(proc).is_none() {
             return;
         }
+        self.forget_unread_of(proc);
+        let Some(root) = &self.root else { return };
         let others = root.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
         self.withdraw_published_by(proc);
         if !others {

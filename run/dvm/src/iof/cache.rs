@@ -13,13 +13,13 @@ use crate::daemon::Daemon;
 use crate::iof::readers::Piece;
 
 /// How much is kept of each channel, and which part of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CachePlan {
     size: usize,
     oldest_goes: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Cache {
     plan: CachePlan,
     channels: BTreeMap<IofChannel, Kept>,
@@ -67,6 +67,14 @@ impl Daemon {
 impl Cache {
     pub(crate) fn new(plan: CachePlan) -> Cache {
         Cache { plan, channels: BTreeMap::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+    }
+
+    pub(super) fn forget(&mut self, channels: IofChannel) {
+        self.channels.retain(|channel, _| !channels.intersects(*channel));
     }
 
     pub(super) fn cost(&self) -> usize {

@@ -51,7 +51,7 @@ impl Daemon {
         (directives, handle): (&[Info], u64),
     ) {
         let wanted = IofChannel(channels.0 & OUTPUTS.0);
-        if let Err(status) = self.may_pull(sources, wanted) {
+        if let Err(status) = self.may_pull(by, sources, wanted) {
             return self.refuse(cx, origin, request, status);
         }
         // Redirection is the standard's default.
@@ -62,21 +62,28 @@ impl Daemon {
         tap.lost = backlog.lost;
         let name = (origin, TapName::Pull(handle));
         // Of several jobs the first one's.
-        let job = sources.first().and_then(|source| self.root_job(&source.nspace));
-        let style: Vec<Info> = job.map(|job| job.style.clone()).unwrap_or_default();
+        let style = sources.first().map(|source| self.style_of(by, &source.nspace)).unwrap_or_default();
+        self.forget_read(by, sources, wanted);
         tap.names_places = names_places(&style) || names_places(directives);
         self.iof.readers.taps.insert(name.clone(), tap);
         self.answer(cx, origin, request, HostReply::Infos(Status::SUCCESS, style));
         self.pump_tap(cx, &name);
     }
 
-    fn may_pull(&self, sources: &[ProcId], channels: IofChannel) -> Result<(), Status> {
+    fn style_of(&self, by: &ProcId, nspace: &Nspace) -> Vec<Info> {
+        let running = self.root.as_ref().and_then(|root| root.jobs.get(nspace));
+        let over = || self.iof.readers.unread.style(nspace, by).unwrap_or_default().to_vec();
+        running.map_or_else(over, |job| job.style.clone())
+    }
+
+    fn may_pull(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel) -> Result<(), Status> {
         if channels.is_empty() {
             return Err(Status::ERR_NOT_SUPPORTED);
         }
         for source in sources {
             let job = self.root.as_ref().and_then(|root| root.jobs.get(&source.nspace));
-            let desc = &job.ok_or(Status::ERR_NOT_FOUND)?.desc;
+            let over = || self.iof.readers.unread.desc(&source.nspace, by);
+            let desc = job.map(|job| &*job.desc).or_else(over).ok_or(Status::ERR_NOT_FOUND)?;
             if source.rank != Rank::WILDCARD && source.rank.0 >= desc.size {
                 return Err(Status::ERR_NOT_FOUND);
             }
@@ -93,6 +100,9 @@ impl Daemon {
         let size = directives.find(keys::IOF_CACHE_SIZE).and_then(|value| value.as_u64());
         let mut backlog = Backlog::default();
         let Some(root) = &self.root else { return backlog };
+        if size != Some(0) {
+            self.iof.readers.unread.replay(by, sources, channels, &mut backlog);
+        }
         for (nspace, job) in &root.jobs {
             let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
             if size.unwrap_or_else(|| u64::from(job.desc.parent.as_ref() == Some(by))) > 0 {

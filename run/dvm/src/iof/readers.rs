@@ -13,8 +13,8 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::daemon::{Cx, Daemon};
 use crate::desc::JobDesc;
 use crate::effect::Report;
-use crate::iof::cache::Cache;
 use crate::iof::charge;
+use crate::iof::past::Unread;
 use crate::iof::pull::{OUTPUTS, TapName};
 use crate::msg::{Chunk, ChunkAck, Down, Forward, Msg, NodeId};
 use crate::ranges::Ranges;
@@ -38,6 +38,7 @@ pub(crate) struct Readers {
     abandoned: BTreeSet<Nspace>,
     /// What the caches of all jobs hold.
     pub(super) cached: usize,
+    pub(super) unread: Unread,
     /// Bytes that only taps want and whose link was given back.
     lent: usize,
     /// Taken by everybody, not told yet.
@@ -397,10 +398,9 @@ impl Daemon {
         self.tell_taken(cx);
     }
 
-    /// The job is over: nothing of it is left to read.
-    pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace, cache: &Cache) {
+    /// The job is over.
+    pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace) {
         self.iof.readers.abandoned.remove(nspace);
-        self.iof.readers.cached -= cache.cost();
     }
 
     pub(crate) fn forget_chunks_of(&mut self, cx: &mut Cx<'_>, lost: NodeId) {

@@ -1,0 +1,116 @@
+//! Root only: what jobs that are over have written, for those who have spawned them and have not read it yet.
+//!
+//! A short job may end before its spawner knows its name. What its cache holds stays until the spawner has pulled it, or is gone
+//! itself, or too much is kept.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use phalanx_spec::{IofChannel, Rank};
+use phalanx_wire::{Info, Nspace, ProcId};
+
+use crate::daemon::Daemon;
+use crate::desc::JobDesc;
+use crate::iof::cache::{Backlog, Cache};
+use crate::root::RootJob;
+
+/// The oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    jobs: VecDeque<Remains>,
+}
+
+#[derive(Debug)]
+struct Remains {
+    desc: Arc<JobDesc>,
+    parent: ProcId,
+    style: Vec<Info>,
+    /// Rank and pid, by rank.
+    pids: Vec<(u32, u32)>,
+    cache: Cache,
+}
+
+impl Unread {
+    fn find(&self, nspace: &Nspace, reader: &ProcId) -> Option<&Remains> {
+        self.jobs.iter().find(|job| job.desc.nspace == *nspace && job.parent == *reader)
+    }
+
+    /// How the output of a job is to look, if this reader may have it.
+    pub(super) fn style(&self, nspace: &Nspace, reader: &ProcId) -> Option<&[Info]> {
+        Some(&self.find(nspace, reader)?.style)
+    }
+
+    pub(super) fn desc(&self, nspace: &Nspace, reader: &ProcId) -> Option<&JobDesc> {
+        Some(&self.find(nspace, reader)?.desc)
+    }
+
+    /// Everything that is kept of what its spawner wants.
+    pub(super) fn replay(
+        &self,
+        reader: &ProcId,
+        sources: &[ProcId],
+        channels: IofChannel,
+        into: &mut Backlog,
+    ) {
+        for job in self.jobs.iter().filter(|job| job.parent == *reader) {
+            let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
+            let pid = |proc: &ProcId| {
+                let at = job.pids.binary_search_by_key(&proc.rank.0, |(rank, _)| *rank).ok()?;
+                job.pids.get(at).map(|(_, pid)| *pid)
+            };
+            job.cache.replay(&job.desc.nspace, channels, wanted, pid, into);
+        }
+    }
+}
+
+impl Daemon {
+    /// The job is over: what only running jobs have readers for goes, unless its spawner may still ask for it.
+    pub(crate) fn keep_unread(&mut self, job: &mut RootJob) {
+        let cache = std::mem::take(&mut job.cache);
+        let is_there = |parent: &ProcId| !cache.is_empty() && self.node_of(parent).is_some();
+        let Some(parent) = job.desc.parent.clone().filter(is_there) else {
+            return self.iof.readers.cached -= cache.cost();
+        };
+        let (desc, style, pids) = (job.desc.clone(), job.style.clone(), job.pids.clone());
+        self.iof.readers.unread.jobs.push_back(Remains { desc, parent, style, pids, cache });
+        loop {
+            let jobs = &self.iof.readers.unread.jobs;
+            let bytes: usize = jobs.iter().map(|job| job.cache.cost()).sum();
+            if jobs.len() <= MOST_JOBS && (bytes <= MOST_BYTES || jobs.len() == 1) {
+                return;
+            }
+            let oldest = self.iof.readers.unread.jobs.pop_front();
+            self.iof.readers.cached -= oldest.map_or(0, |job| job.cache.cost());
+        }
+    }
+
+    /// Its spawner has it.
+    pub(super) fn forget_read(&mut self, reader: &ProcId, sources: &[ProcId], channels: IofChannel) {
+        let whole = |nspace: &Nspace| {
+            sources.iter().any(|source| source.nspace == *nspace && source.rank == Rank::WILDCARD)
+        };
+        self.forget_unread(|job| {
+            if job.parent == *reader && whole(&job.desc.nspace) {
+                job.cache.forget(channels);
+            }
+            job.cache.is_empty()
+        });
+    }
+
+    /// Nobody may ask any more for what this process has spawned; with a wildcard, what its whole job has.
+    pub(crate) fn forget_unread_of(&mut self, spawner: &ProcId) {
+        self.forget_unread(|job| spawner.covers(&job.parent));
+    }
+
+    fn forget_unread(&mut self, is_done: impl Fn(&mut Remains) -> bool) {
+        let readers = &mut self.iof.readers;
+        let cost = |unread: &Unread| -> usize { unread.jobs.iter().map(|job| job.cache.cost()).sum() };
+        let before = cost(&readers.unread);
+        readers.unread.jobs.retain_mut(|job| !is_done(job));
+        readers.cached -= before - cost(&readers.unread);
+    }
+}
+
+const MOST_JOBS: usize = 64;
+/// Of all of them together, apart from one.
+const MOST_BYTES: usize = 4 << 20;
