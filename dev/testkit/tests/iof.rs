@@ -353,7 +353,11 @@ fn the_end_of_a_stream_and_its_loss_are_events_for_those_who_ask() {
     let events = &world.node(asker).expect("it lives").server().events;
     let told = |code: Status, rank: u32| -> u16 {
         let proc = ProcId::new(&nspace(1), Rank(rank));
-        let of = events.iter().filter(|event| event.code == code && event.source == proc);
+        // Its source is the job, because a source is not told.
+        assert!(events.iter().filter(|event| event.code == code).all(|event| event.source != proc));
+        let proc = Value::from(proc);
+        let affected = |event: &Event| event.info.find(keys::EVENT_AFFECTED_PROC) == Some(&proc);
+        let of = events.iter().filter(|event| event.code == code && affected(event));
         let channel = |event: &Event| match event.info.find("phalanx.iof.channel") {
             Some(Value::Uint16(channel)) => *channel,
             other => panic!("{other:?}"),

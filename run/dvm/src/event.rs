@@ -107,7 +107,8 @@ impl Daemon {
             Info::new(CHANNEL, channel.0),
             Info::new(keys::EVENT_NON_DEFAULT, true),
         ];
-        self.raise(cx, code, proc, info);
+        // In the name of its whole job: a source is not told, and this one may want to know.
+        self.raise(cx, code, ProcId::all(&proc.nspace), info);
     }
 
     /// An event of the runtime's own, for those who registered for it.

@@ -174,7 +174,11 @@ impl Client {
         pushed.map_err(|status| Error::Failed { operation: "push of standard input".into(), status })
     }
 
-    /// Writes to the standard input of these processes (`PMIx_IOF_push`). No data: its end.
+    /// Writes to the standard input of these processes (`PMIx_IOF_push`). No data: its end. Returns when they have room for it, so
+    /// that whoever pushes more than they read is slowed down.
+    ///
+    /// Pushes that nobody waits for (`PMIx_IOF_push` with a callback) are refused with `PMIX_ERR_OUT_OF_RESOURCE` when 16 MiB of a
+    /// job's input wait, and from then on with `PMIX_ERR_IOF_FAILURE`: what was taken arrives, and nothing behind a gap.
     pub fn iof_push(&self, targets: &[ProcId], data: &[u8], directives: &[Info]) -> Result<(), Error> {
         let call = ClientCall::IofPush {
             targets: targets.to_vec(),

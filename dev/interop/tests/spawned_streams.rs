@@ -1,0 +1,189 @@
+//! The streams of what a tool has spawned: on OpenPMIx's library and on ours, read too late, named in events, written to files.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::path::Path;
+
+use phalanx_interop::{
+    Job, Outcome, Running, eventually, host, libpmix, new_directory, pmix_tool, px, rust_tool,
+};
+use rustix::process::Signal;
+
+/// `px run` of something that lasts, once tools can find it.
+fn launcher() -> Running {
+    let running = px(["-n", "1", "sleep", "1000"]).start();
+    let name = format!("pmix.{}.tool.{}", host(), running.pid());
+    eventually("the launcher can be found", || {
+        let sessions = fs::read_dir(running.tmpdir()).into_iter().flatten().flatten();
+        sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
+    });
+    running
+}
+
+fn end(running: Running) -> Outcome {
+    running.signal(Signal::TERM);
+    running.wait().expect_code(143).expect_nothing_left()
+}
+
+/// None: OpenPMIx's.
+const LIBRARIES: [fn() -> Option<&'static Path>; 2] = [|| None, || Some(libpmix())];
+
+fn tool(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Job {
+    let job = Job::new(pmix_tool("streams")).arg(launcher.pid().to_string()).args(words);
+    let job = job.env("TMPDIR", launcher.tmpdir()).deadline(100);
+    match library {
+        Some(library) => job.env("LD_LIBRARY_PATH", library),
+        None => job,
+    }
+}
+
+/// What the callback got.
+fn pulled(outcome: &Outcome) -> String {
+    let at = outcome.stderr.find("pulled ").expect("it says so");
+    outcome.stderr[at..].split_once(":\n").expect("a line").1.to_owned()
+}
+
+#[test]
+fn a_job_that_was_over_before_the_pull_is_read_by_its_spawner() {
+    let launcher = launcher();
+    for library in LIBRARIES {
+        let words = ["spawn", "echo early; echo worse >&2", "1", "over", "pull", "ended", "2"];
+        let outcome = tool(&launcher, library(), &words).run().expect_code(0);
+        let got = pulled(&outcome);
+        let mut lines: Vec<&str> = got.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["early", "worse"], "{outcome}");
+    }
+    // Our library shows it as well.
+    let words = ["rank", "spawn", "echo early", "1", "over", "show"];
+    let shown = tool(&launcher, Some(libpmix()), &words).run().expect_code(0).stdout;
+    assert_eq!(shown, "0: early\n", "in the form that the spawn has said");
+    end(launcher);
+}
+
+#[test]
+fn the_end_of_each_stream_is_an_event_that_names_it() {
+    let launcher = launcher();
+    for library in LIBRARIES {
+        let words = ["events", "spawn", "cat >/dev/null; echo x", "2", "eof", "over", "complete", "5"];
+        let outcome = tool(&launcher, library(), &words).run().expect_code(0);
+        let mut events: Vec<&str> = outcome
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("event ") && !line.contains("tool"))
+            .collect();
+        events.sort_unstable();
+        let stream = |rank: u32, channel: u32| format!("event complete {rank} {channel}");
+        let expected = [stream(0, 1), stream(0, 2), stream(0, 4), stream(1, 2), stream(1, 4)];
+        assert_eq!(events, expected, "{outcome}");
+    }
+    end(launcher);
+}
+
+/// 16 MiB wait for readers; what comes then is refused, and nothing behind it is taken either.
+#[test]
+fn pushes_that_nobody_waits_for_end_where_there_is_no_room_and_leave_no_gap() {
+    let launcher = launcher();
+    for library in LIBRARIES {
+        let place = new_directory();
+        let (gate, read) = (place.path().join("gate"), place.path().join("read"));
+        let script = format!(
+            "while ! [ -e {} ]; do sleep 0.02; done; exec head -c 16777216 > {}",
+            gate.display(),
+            read.display()
+        );
+        let gate = gate.to_str().expect("text");
+        let words = [
+            "events", "spawn", &script, "1", "push", "20", "refused", "4", "touch", gate, "over", "complete",
+            "4",
+        ];
+        let outcome = tool(&launcher, library(), &words).run().expect_code(0);
+        assert!(outcome.stderr.contains("pushed 16, refused 1, followed 3, others 0"), "{outcome}");
+        assert!(outcome.stderr.contains("event failure tool 0 1\n"), "{outcome}");
+        expect_pieces(&read, 16);
+    }
+    end(launcher);
+}
+
+/// On our library alone: the blocking call of OpenPMIx 4.2.2 waits for itself the second time.
+#[test]
+fn pushes_that_are_waited_for_slow_the_tool_down_and_all_arrive() {
+    let launcher = launcher();
+    let place = new_directory();
+    let read = place.path().join("read");
+    let script = format!("sleep 0.2; exec cat > {}", read.display());
+    let words = ["spawn", &script, "1", "wait", "40", "eof", "over"];
+    let outcome = tool(&launcher, Some(libpmix()), &words).run().expect_code(0);
+    assert!(outcome.stderr.contains("pushed 40, refused 0, followed 0, others 0"), "{outcome}");
+    expect_pieces(&read, 40);
+    end(launcher);
+}
+
+/// The file holds so many pieces of 1 MiB as the tool pushes them.
+#[track_caller]
+fn expect_pieces(file: &Path, count: u32) {
+    let lines = |piece| (0..1 << 20).step_by(16).map(move |at| format!("{piece:06} {at:08}\n"));
+    let expected: String = (0..count).flat_map(lines).collect();
+    let read = fs::read_to_string(file).expect("what the rank has read");
+    assert!(read == expected, "{} bytes that are not what was taken", read.len());
+}
+
+/// Its output as it is shown, and the events of streams, said on standard error.
+#[test]
+fn our_native_library_shows_what_it_spawns_and_hears_of_the_end_of_streams() {
+    let launcher = launcher();
+    let place = new_directory();
+    let files = place.path().join("%n-%r");
+    let job = Job::new(rust_tool("streams")).arg(launcher.pid().to_string()).arg(&files);
+    let outcome = job.env("TMPDIR", launcher.tmpdir()).deadline(100).run().expect_code(0);
+    let mut shown: Vec<&str> = outcome.stdout.lines().collect();
+    shown.sort_unstable();
+    assert_eq!(shown, ["0: out 0", "1: out 1"], "{outcome}");
+    let mut said: Vec<&str> = outcome.stderr.lines().collect();
+    said.sort_unstable();
+    let nspace = said.last().and_then(|line| line.strip_prefix("spawned ")).expect("the job's name");
+    let stream = |rank: u32, channel: u32| format!("PMIX_ERR_IOF_COMPLETE (-173) {nspace} {rank} {channel}");
+    assert_eq!(
+        said[..said.len() - 1],
+        ["0: err 0".into(), "1: err 1".into(), stream(0, 2), stream(0, 4), stream(1, 2), stream(1, 4)]
+    );
+    for rank in [0, 1] {
+        for (channel, word) in [("stdout", "out"), ("stderr", "err")] {
+            let file = place.path().join(format!("{nspace}-{rank}.{channel}"));
+            assert_eq!(fs::read_to_string(file).expect("a file"), format!("{word} {rank}\n"));
+        }
+    }
+    end(launcher);
+}
+
+#[test]
+fn files_that_a_spawn_names_hold_what_the_ranks_wrote() {
+    let launcher = launcher();
+    for library in LIBRARIES {
+        let place = new_directory();
+        let name = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
+        let script = "echo out $PMIX_RANK; printf 'err %d' $PMIX_RANK >&2";
+        let spawn = ["spawn", script, "2", "over"];
+        let cases: [(&[&str], &str); 3] = [
+            (&["tag", "file", &name("plain")], "plain.NSPACE.RANK.STREAM"),
+            (&["directory", &name("tree")], "tree/NSPACE/rank.RANK/STREAM"),
+            (&["file", &name("by-%r"), "pattern", "only"], "by-RANK.STREAM"),
+        ];
+        for (words, path) in cases {
+            let outcome = tool(&launcher, library(), &[words, &spawn].concat()).run().expect_code(0);
+            let nspace = outcome.stderr.lines().find_map(|line| line.strip_prefix("spawned "));
+            let nspace = nspace.expect("the job's name");
+            for rank in ["0", "1"] {
+                for (stream, text) in [("stdout", format!("out {rank}\n")), ("stderr", format!("err {rank}"))]
+                {
+                    let path = path.replace("NSPACE", nspace).replace("RANK", rank).replace("STREAM", stream);
+                    let held = fs::read_to_string(place.path().join(&path));
+                    assert_eq!(held.expect(&path), text, "{path}\n{outcome}");
+                }
+            }
+        }
+    }
+    end(launcher);
+}
