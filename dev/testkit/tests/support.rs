@@ -8,7 +8,7 @@ use std::time::Duration;
 use phalanx_core::Event;
 use phalanx_core::host::{HostOp, HostReply};
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
-use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{App, Blob, Info, InfoFlags, Key, Nspace, ProcId, Query};
@@ -173,6 +173,36 @@ fn what_is_not_advertised_is_refused_when_it_is_required_and_ignored_otherwise()
             for ((function, key), reply) in asked.iter().zip(&answers[&rank]) {
                 assert_eq!(is_refused(reply), expected, "{function} with {key} ({flags:?}): {reply:?}");
             }
+        }
+    }
+}
+
+/// Of fabrics nothing is allocated here, and so on.
+#[test]
+fn functions_are_refused_exactly_if_they_are_not_advertised() {
+    let ops = |proc: &ProcId| {
+        let from = proc.clone();
+        let credential = Blob::default();
+        let what = Info::new(keys::SEND_HEARTBEAT, true);
+        vec![
+            HostOp::FabricRegister { from: from.clone(), directives: Vec::new() },
+            HostOp::FabricUpdate { from: from.clone(), index: 0 },
+            HostOp::Allocate { from: from.clone(), directive: AllocDirective::NEW, info: Vec::new() },
+            HostOp::SessionControl { from: from.clone(), session: 1, directives: Vec::new() },
+            HostOp::Monitor { from: from.clone(), what, error: Status::ERROR, directives: Vec::new() },
+            HostOp::GetCredential { from: from.clone(), info: Vec::new() },
+            HostOp::ValidateCredential { from, credential, info: Vec::new() },
+        ]
+    };
+    let advertised = advertised();
+    let asked = ops(&ProcId::new(&Nspace::new("world@1").unwrap(), Rank(0)));
+    let answers = ask(ops);
+    for rank in [0, 1] {
+        assert_eq!(answers[&rank].len(), asked.len());
+        for (op, reply) in asked.iter().zip(&answers[&rank]) {
+            // Updates are of what was registered.
+            let function = op.function().unwrap_or("PMIx_Fabric_register");
+            assert_eq!(is_refused(reply), !advertised.contains_key(function), "{function}: {reply:?}");
         }
     }
 }

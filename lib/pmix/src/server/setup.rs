@@ -325,3 +325,33 @@ const PREFIXES: &[(&[&str], &[&str])] = &[
 ];
 
 const MOST_NODES: usize = 1 << 24;
+
+#[cfg(test)]
+mod tests {
+    use phalanx_spec::attributes;
+    use phalanx_wire::InfoFlags;
+
+    use super::*;
+
+    /// Endpoints and the like: who insists is told that there are none, who does not gets none.
+    #[test]
+    fn of_fabrics_what_is_not_honoured_is_not_supported() {
+        let nspace = Nspace::new("job").unwrap();
+        let asked = |key: &'static str, flags| {
+            let one = Info { flags, ..Info::new(key, true) };
+            let of_fabric = Info::new(keys::ALLOC_FABRIC, DataArray::of_infos([one.clone()]));
+            [[of_fabric], [one]].map(|info| application(&nspace, &info))
+        };
+        let family = attributes().filter(|one| one.name.starts_with("PMIX_ALLOC_FABRIC_"));
+        let keys: Vec<&'static str> = family.map(|one| one.key).collect();
+        assert!(keys.len() > 5 && keys.contains(&keys::ALLOC_FABRIC_ENDPTS), "{keys:?}");
+        for key in keys {
+            for required in asked(key, InfoFlags::REQUIRED) {
+                let refused = required.is_err_and(|error| error.status() == Status::ERR_NOT_SUPPORTED);
+                assert_eq!(refused, !SETUP_ATTRIBUTES.contains(&key), "{key}");
+            }
+            let [given, _] = asked(key, InfoFlags::empty());
+            assert_eq!(given.unwrap().0.len(), usize::from(key == keys::ALLOC_FABRIC_SEC_KEY), "{key}");
+        }
+    }
+}
