@@ -3,7 +3,7 @@
  *     pmix_host COUNT PROGRAM [ARGUMENT ...]
  *
  * HOST_SERVES in its environment: tools, remote (tools on other nodes as well), unasked (tools, but no upcall lets them in). HOST_FILE: where it
- * leaves its address.
+ * leaves its address. HOST_OUTPUT: output has the rank in front of each line.
  *
  * Answers come inside the upcall, from another thread, or as "done already", whichever the standard allows there. What was
  * right is printed as "ok NAME", once per upcall; at the end "host: all right", if all clients ended with 0. */
@@ -793,6 +793,8 @@ int main(int argc, char **argv)
         if (strcmp(serves, "unasked") == 0)
             module.tool_connected = NULL;
     }
+    if (getenv("HOST_OUTPUT") != NULL)
+        PMIX_INFO_LOAD(&infos[ninfos++], PMIX_IOF_RANK_OUTPUT, &yes, PMIX_BOOL);
     if (getenv("HOST_FILE") != NULL)
         PMIX_INFO_LOAD(&infos[ninfos++], PMIX_LAUNCHER_RENDEZVOUS_FILE, getenv("HOST_FILE"), PMIX_STRING);
     status = PMIx_server_init(&module, infos, ninfos);

@@ -6,7 +6,8 @@
 #include "check.h"
 #include <pmix_tool.h>
 
-static int events, foreign, printed, pushed;
+static int events, foreign, printed, pushed, formats;
+static char formatted[256];
 
 static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                      pmix_info_t results[], size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
@@ -25,15 +26,36 @@ static void on_event(size_t reference, pmix_status_t status, const pmix_proc_t *
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
+/* What the host delivers, as it looks here: a host may have been told a form when it began. */
+static const char *line(void)
+{
+    return getenv("HOST_OUTPUT") ? "0: written elsewhere\n" : "written elsewhere\n";
+}
+
 static void on_output(size_t handle, pmix_iof_channel_t channel, pmix_proc_t *source, pmix_byte_object_t *bytes,
                       pmix_info_t info[], size_t ninfo)
 {
     (void) handle;
     (void) info;
     (void) ninfo;
-    if (channel == PMIX_FWD_STDOUT_CHANNEL && source->rank == 0 && bytes != NULL && bytes->size == 18
-        && memcmp(bytes->bytes, "written elsewhere\n", 18) == 0)
+    if (channel == PMIX_FWD_STDOUT_CHANNEL && source->rank == 0 && bytes != NULL && bytes->size == strlen(line())
+        && memcmp(bytes->bytes, line(), bytes->size) == 0)
         __atomic_add_fetch(&printed, 1, __ATOMIC_SEQ_CST);
+}
+
+static void on_formatted(size_t handle, pmix_iof_channel_t channel, pmix_proc_t *source, pmix_byte_object_t *bytes,
+                         pmix_info_t info[], size_t ninfo)
+{
+    (void) handle;
+    (void) channel;
+    (void) source;
+    (void) info;
+    (void) ninfo;
+    if (bytes == NULL || bytes->size == 0 || bytes->size >= sizeof formatted)
+        return;
+    memcpy(formatted, bytes->bytes, bytes->size);
+    formatted[bytes->size] = '\0';
+    __atomic_add_fetch(&formats, 1, __ATOMIC_SEQ_CST);
 }
 
 static void on_pushed(pmix_status_t status, void *cbdata)
@@ -194,15 +216,46 @@ static void group(void)
 /* Without a receiver it goes to the own output, which is a pipe for this once. */
 static void pull_to_own_output(const pmix_proc_t *source)
 {
-    char text[19] = "";
+    char text[32] = "";
+    ssize_t size = (ssize_t) strlen(line());
     int ends[2], own = dup(1);
     pmix_status_t handle;
 
     CHECK(pipe(ends) == 0 && dup2(ends[1], 1) == 1, "pipe");
     handle = PMIx_IOF_pull(source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, NULL, NULL, NULL);
     CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
-    CHECK(read(ends[0], text, 18) == 18 && strcmp(text, "written elsewhere\n") == 0, "%s", text);
+    CHECK(read(ends[0], text, (size_t) size) == size && strcmp(text, line()) == 0, "%s", text);
+    OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
     CHECK(dup2(own, 1) == 1, "stdout");
+}
+
+/* Output in a form of its own, and in a file, which is the library's work. */
+static void pull_formatted(const pmix_proc_t *source, const char *key, const char *start, int files)
+{
+    char path[512], name[1024], text[32] = "";
+    size_t size = strlen(start);
+    uint32_t none = 0;
+    pmix_info_t infos[3];
+    pmix_status_t handle;
+    FILE *file;
+
+    /* So that the host is asked for it, whatever else is pulled. */
+    PMIX_INFO_LOAD(&infos[0], PMIX_IOF_CACHE_SIZE, &none, PMIX_UINT32);
+    PMIX_INFO_LOAD(&infos[1], key, NULL, PMIX_BOOL);
+    snprintf(path, sizeof path, "%s/%s", getenv("HOST_TMPDIR"), key);
+    PMIX_INFO_LOAD(&infos[2], PMIX_IOF_OUTPUT_TO_FILE, path, PMIX_STRING);
+    __atomic_store_n(&formats, 0, __ATOMIC_SEQ_CST);
+    handle = PMIx_IOF_pull(source, 1, infos, files ? 3 : 2, PMIX_FWD_STDOUT_CHANNEL, on_formatted, NULL, NULL);
+    CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
+    await(&formats);
+    CHECK(strncmp(formatted, start, size) == 0 && strstr(formatted, "written elsewhere\n") != NULL, "%s", formatted);
+    if (!files)
+        return;
+    OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
+    snprintf(name, sizeof name, "%s.%s.0.stdout", path, source->nspace);
+    file = fopen(name, "r");
+    CHECK(file != NULL && fread(text, 1, 18, file) == 18 && strcmp(text, "written elsewhere\n") == 0, "%s: %s", name, text);
+    fclose(file);
 }
 
 static void streams(void)
@@ -219,6 +272,10 @@ static void streams(void)
         if (strncmp(PMIx_Get_version(), "Phalanx", 7) == 0) {
             OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
             pull_to_own_output(&source);
+            pull_formatted(&source, PMIX_IOF_TAG_OUTPUT, "[", 1);
+            pull_formatted(&source, PMIX_IOF_TIMESTAMP_OUTPUT, "2", 1);
+        } else {
+            pull_formatted(&source, PMIX_IOF_TAG_OUTPUT, "[", 0);
         }
         /* Without a callback 4.2.2 waits on memory that it has freed. */
         OK(PMIx_IOF_push(&source, 1, &bytes, NULL, 0, on_pushed, NULL));

@@ -62,6 +62,15 @@ fn a_host_compiled_for_theirs_runs_on_ours() {
 }
 
 #[test]
+fn what_a_host_delivers_has_the_form_that_it_named_when_it_began() {
+    for clients in [Path::new("/nonexistent"), libpmix()] {
+        let job = host(pmix("host"), clients, 2, &["streams"]).env("LD_LIBRARY_PATH", libpmix());
+        let upcalls: Vec<&str> = UPCALLS.iter().chain(&OURS).copied().collect();
+        job.env("HOST_OUTPUT", "ranks").run().expect_code(0).expect_lines(expected(&upcalls, 2));
+    }
+}
+
+#[test]
 fn a_host_compiled_for_ours_runs_on_ours() {
     for clients in [Path::new("/nonexistent"), libpmix()] {
         let job = host(ours("host"), clients, 3, &["streams"]).env("LD_LIBRARY_PATH", libpmix());
