@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
 use phalanx_core::output::{
-    BUFFER_ATTRIBUTES, Channel, Dresser, Moment, Ready, STYLE_ATTRIBUTES, Source, Stream, Style, closing,
-    opening,
+    BUFFER_ATTRIBUTES, Channel, Dresser, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Moment, Ready, Source, Stream,
+    Style, closing, opening,
 };
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
@@ -26,7 +26,8 @@ use crate::error::Error;
 use crate::files::FileSet;
 
 /// What directives of a pull say when this process shows the output itself.
-pub const ATTRIBUTES: &[&[&str]] = &[STYLE_ATTRIBUTES, BUFFER_ATTRIBUTES, &[keys::IOF_LOCAL_OUTPUT]];
+pub const ATTRIBUTES: &[&[&str]] =
+    &[FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES, &[keys::IOF_LOCAL_OUTPUT]];
 
 /// One of the pulls that one pull of a program is carried out by.
 #[derive(Debug)]
@@ -277,10 +278,6 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
         }
     }
 }
-
-/// What of the style is about files.
-const FILE_ATTRIBUTES: &[&str] =
-    &[keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY, keys::IOF_FILE_PATTERN, keys::IOF_FILE_ONLY];
 
 /// Pieces of output; each is at most what arrives at once.
 const MOST_WAITING: usize = 16;

@@ -4,7 +4,7 @@
 //! `PMIX_ERR_NOT_SUPPORTED`. The table of what each function honours is what queries are told of, and what a required
 //! directive is looked up in before anything is done.
 
-use phalanx_core::output::{BUFFER_ATTRIBUTES, STYLE_ATTRIBUTES};
+use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
 use phalanx_core::support::{self, Honoured};
 use phalanx_core::{HostCallId, HostOp, HostReply};
 use phalanx_spec::{Status, attribute, keys};
@@ -33,7 +33,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
     ("PMIx_Query_info", &[query::KEYS, query::QUALIFIERS]),
     ("PMIx_Register_event_handler", &[]),
-    ("PMIx_Spawn", &[spawn::ATTRIBUTES, STYLE_ATTRIBUTES, BUFFER_ATTRIBUTES]),
+    ("PMIx_Spawn", &[spawn::ATTRIBUTES, FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES]),
     ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
 ];
 

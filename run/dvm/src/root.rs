@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::output::{BUFFER_ATTRIBUTES, STYLE_ATTRIBUTES};
+use phalanx_core::output::STYLE_ATTRIBUTES;
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
@@ -445,7 +445,7 @@ impl Daemon {
 }
 
 fn is_of_style(info: &Info) -> bool {
-    STYLE_ATTRIBUTES.contains(&info.key.as_str()) || BUFFER_ATTRIBUTES.contains(&info.key.as_str())
+    STYLE_ATTRIBUTES.iter().any(|keys| keys.contains(&info.key.as_str()))
 }
 
 impl JobVerdict {

@@ -13,7 +13,7 @@ pub use dresser::{Dresser, Moment, Ready};
 pub use format::{append, closing, opening};
 pub use lines::{Lines, Piece, Rules};
 pub use names::{BadPattern, Files};
-pub use style::{BUFFER_ATTRIBUTES, Form, STYLE_ATTRIBUTES, Style, Tag};
+pub use style::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Form, STYLE_ATTRIBUTES, Style, Tag};
 
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;

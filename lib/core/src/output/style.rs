@@ -105,8 +105,10 @@ const TAGS: [(&str, Tag); 4] = [
     (keys::IOF_RANK_OUTPUT, Tag::Rank),
 ];
 
-/// The attributes that say how output looks and where it goes.
-pub const STYLE_ATTRIBUTES: &[&str] = &[
+/// All attributes of a style.
+pub const STYLE_ATTRIBUTES: &[&[&str]] = &[FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES];
+/// How output looks.
+pub const FORM_ATTRIBUTES: &[&str] = &[
     keys::IOF_TAG_OUTPUT,
     keys::IOF_TAG_DETAILED_OUTPUT,
     keys::IOF_TAG_FULLNAME_OUTPUT,
@@ -115,12 +117,11 @@ pub const STYLE_ATTRIBUTES: &[&str] = &[
     keys::IOF_XML_OUTPUT,
     keys::IOF_MERGE_STDERR_STDOUT,
     keys::IOF_OUTPUT_RAW,
-    keys::IOF_OUTPUT_TO_FILE,
-    keys::IOF_OUTPUT_TO_DIRECTORY,
-    keys::IOF_FILE_PATTERN,
-    keys::IOF_FILE_ONLY,
 ];
-/// Those that are about when it passes on.
+/// Where it goes.
+pub const FILE_ATTRIBUTES: &[&str] =
+    &[keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY, keys::IOF_FILE_PATTERN, keys::IOF_FILE_ONLY];
+/// When it passes on.
 pub const BUFFER_ATTRIBUTES: &[&str] = &[keys::IOF_BUFFERING_SIZE, keys::IOF_BUFFERING_TIME];
 
 #[cfg(test)]

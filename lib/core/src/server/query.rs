@@ -22,7 +22,7 @@ const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Get", &[get::ATTRIBUTES]),
     ("PMIx_Group_construct", &[group::CONSTRUCT_ATTRIBUTES]),
     ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
-    ("PMIx_IOF_pull", &[iof::OUTPUT_DEFAULTS]),
+    ("PMIx_IOF_pull", iof::OUTPUT_DEFAULTS),
     ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
     ("PMIx_Notify_event", &[event::NOTIFY_ATTRIBUTES]),
     ("PMIx_Process_monitor", &[monitor::ATTRIBUTES]),

@@ -64,7 +64,9 @@ impl ServerOptions {
                     let bits = info.value.as_u32().filter(|bits| *bits <= 0o777);
                     options.mode = Some(bits.ok_or_else(|| unfit(info))?);
                 }
-                key if OUTPUT_DEFAULTS.contains(&key) => options.output.push(info.clone()),
+                key if OUTPUT_DEFAULTS.iter().any(|keys| keys.contains(&key)) => {
+                    options.output.push(info.clone())
+                }
                 keys::EXTERNAL_PROGRESS if info.value.is_true() => options.drive = Drive::Host,
                 _ if info.flags.contains(InfoFlags::REQUIRED) && !ATTRIBUTES.contains(&info.key.as_str()) => {
                     return Err(Error::Failed {

@@ -13,24 +13,11 @@ use super::super::timers::{Timer, TimerId};
 use super::super::{Cx, Server};
 use super::lane::Piece;
 use crate::machine::CallId;
-use crate::output::{Channel, Dresser, Moment, Ready, Stream, Style};
+use crate::output::{BUFFER_ATTRIBUTES, Channel, Dresser, FORM_ATTRIBUTES, Moment, Ready, Stream, Style};
 
-/// What is honoured of a pull, and of what was said when the server was started.
-pub const OUTPUT_DEFAULTS: &[&str] = &[
-    keys::IOF_TAG_OUTPUT,
-    keys::IOF_TAG_DETAILED_OUTPUT,
-    keys::IOF_TAG_FULLNAME_OUTPUT,
-    keys::IOF_RANK_OUTPUT,
-    keys::IOF_TIMESTAMP_OUTPUT,
-    keys::IOF_XML_OUTPUT,
-    keys::IOF_MERGE_STDERR_STDOUT,
-    keys::IOF_OUTPUT_RAW,
-    keys::IOF_BUFFERING_SIZE,
-    keys::IOF_BUFFERING_TIME,
-    keys::IOF_CACHE_SIZE,
-    keys::IOF_DROP_OLDEST,
-    keys::IOF_DROP_NEWEST,
-];
+/// What is honoured of a pull, and of what was said when the server was started. Files are for those who can write them.
+pub const OUTPUT_DEFAULTS: &[&[&str]] = &[FORM_ATTRIBUTES, BUFFER_ATTRIBUTES, DROP_ATTRIBUTES];
+const DROP_ATTRIBUTES: &[&str] = &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
 
 #[derive(Debug)]
 pub(super) struct Dress {
@@ -166,9 +153,8 @@ impl Server {
     }
 }
 
-/// Files are for those who can write them.
 pub(super) fn honoured(level: &[Info]) -> impl Iterator<Item = &Info> {
-    level.iter().filter(|info| OUTPUT_DEFAULTS.contains(&info.key.as_str()))
+    level.iter().filter(|info| OUTPUT_DEFAULTS.iter().any(|keys| keys.contains(&info.key.as_str())))
 }
 
 /// Bytes of one stream whose calls wait for what is held of them.
