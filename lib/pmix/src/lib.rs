@@ -4,7 +4,8 @@
 //! Everything goes through one [`Client`]. Calls block; they may be made from any thread. A get of a value that is already
 //! here is answered on the calling thread without waking anybody, and who has to wait for the server receives meanwhile. All
 //! else is done by one thread of ours, which also runs the handlers of events; a handler must not block and cannot make calls
-//! that would ([`Error::OnProgressThread`]).
+//! that would ([`Error::OnProgressThread`]). That thread begins when there is something for it to do, and inherits from the
+//! caller what threads inherit: the processors that it may use, say.
 //!
 //! The server is whatever started the process: `px run`, or any launcher that speaks OpenPMIx's protocol. Without one the
 //! process is a job of its own.

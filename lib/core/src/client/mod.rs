@@ -157,6 +157,11 @@ impl Client {
         all
     }
 
+    /// Whether the server sends, unasked, what this client wants for itself.
+    pub fn awaits_news(&self) -> bool {
+        self.listens_for_groups
+    }
+
     /// The events that handlers of this program have not finished with.
     pub(crate) fn explain_handlers(&self) -> impl Iterator<Item = Waiting> {
         self.chains.explain(&self.config.proc)

@@ -204,6 +204,10 @@ impl Role for core::Tool {
     fn explain(&self) -> Vec<Waiting> {
         core::Tool::explain(self)
     }
+
+    fn awaits_news(&self) -> bool {
+        true
+    }
 }
 
 impl Role for core::Client {
@@ -218,6 +222,10 @@ impl Role for core::Client {
     fn explain(&self) -> Vec<Waiting> {
         core::Client::explain(self)
     }
+
+    fn awaits_news(&self) -> bool {
+        core::Client::awaits_news(self)
+    }
 }
 
 impl Drop for Client {
@@ -229,7 +237,7 @@ impl Drop for Client {
             return self.engine.abandon();
         }
         // Finalized before: this is refused, and nothing is said to the server.
-        let _ = self.engine.call(ClientCall::Finalize { info: Vec::new() });
+        let _ = self.engine.call_last(ClientCall::Finalize { info: Vec::new() });
         self.engine.stop();
         self.close_screens();
     }

@@ -11,6 +11,7 @@ mod epoll;
 mod links;
 mod listen;
 mod net;
+mod ours;
 mod progress;
 mod queue;
 mod receiver;
@@ -20,7 +21,6 @@ mod thread;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use phalanx_core::{
@@ -31,6 +31,7 @@ use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
+use ours::OurThread;
 use progress::{Progress, Shared, lock};
 use queue::Queue;
 use slot::{Reply, Wait, callback, slot};
@@ -47,6 +48,8 @@ pub(crate) trait Role:
     /// The call by which the machine learns that a handler has taken output for good.
     fn taken(delivery: DeliveryId) -> Self::Call;
     fn explain(&self) -> Vec<Waiting>;
+    /// Whether anything can come that nobody has asked for, and that no callback waits for either.
+    fn awaits_news(&self) -> bool;
 }
 
 /// Who makes progress.
@@ -209,43 +212,47 @@ type Begun<M> = (Engine<M>, Result<<M as Machine>::Return, Error>);
 pub(crate) struct Engine<M: Role> {
     queue: Arc<Queue<Order<M>>>,
     progress: Arc<Shared<M>>,
-    driver: Driver,
+    driver: Driver<M>,
     trouble: Arc<Mutex<Option<io::Error>>>,
 }
 
-enum Driver {
-    Thread(Mutex<Option<JoinHandle<()>>>),
+enum Driver<M: Role> {
+    Thread(Arc<OurThread<M>>),
     Host,
 }
 
 impl<M: Role> Engine<M> {
     pub(crate) fn start(setup: Setup<M>) -> io::Result<Engine<M>> {
-        let drive = setup.drive;
-        Engine::at_rest(setup)?.driven(drive)
+        let engine = Engine::at_rest(setup)?;
+        if let Driver::Thread(ours) = &engine.driver {
+            ours.start()?;
+        }
+        Ok(engine)
     }
 
-    /// The same with a first call, which is made before our thread begins, and so without it.
+    /// The same with a first call, and without our thread until it is wanted.
     pub(crate) fn start_with(setup: Setup<M>, call: M::Call) -> io::Result<Begun<M>> {
-        let drive = setup.drive;
         let engine = Engine::at_rest(setup)?;
         let result = engine.call(call);
-        Ok((engine.driven(drive)?, result))
+        Ok((engine, result))
     }
 
     fn at_rest(setup: Setup<M>) -> io::Result<Engine<M>> {
         let queue = Arc::new(Queue::new()?);
         let trouble = Arc::new(Mutex::new(None));
-        let progress = Box::new(Progress::new(setup, queue.clone(), trouble.clone())?);
-        Ok(Engine { queue, progress: Arc::new(Mutex::new(Some(progress))), driver: Driver::Host, trouble })
-    }
-
-    fn driven(self, drive: Drive) -> io::Result<Engine<M>> {
-        if drive == Drive::Host {
-            return Ok(self);
-        }
-        let (progress, identity) = (self.progress.clone(), self.queue.identity());
-        let thread = thread::spawn("pmix-progress", move || Progress::run(&progress, identity))?;
-        Ok(Engine { driver: Driver::Thread(Mutex::new(Some(thread))), ..self })
+        let progress = Arc::<Shared<M>>::default();
+        let driver = match setup.drive {
+            Drive::Thread => {
+                Driver::Thread(Arc::new(OurThread::new(queue.clone(), Arc::downgrade(&progress))))
+            }
+            Drive::Host => Driver::Host,
+        };
+        let ours = match &driver {
+            Driver::Thread(ours) => Some(ours.clone()),
+            Driver::Host => None,
+        };
+        *lock(&progress) = Some(Box::new(Progress::new(setup, queue.clone(), trouble.clone(), ours)?));
+        Ok(Engine { queue, progress, driver, trouble })
     }
 
     /// Makes a call and waits for its end.
@@ -277,13 +284,11 @@ impl<M: Role> Engine<M> {
         let mut held = lock(&self.progress);
         let Some(mut progress) = held.take() else { return Err(Error::Ended) };
         let queued = progress.visit(call, Some(reply), None).err();
-        // Who receives finds that nothing is left to it.
-        progress.end_receiving();
+        progress.dismiss_receiver();
         drop(held);
-        if let Driver::Thread(thread) = &self.driver {
+        if let Driver::Thread(ours) = &self.driver {
             self.queue.ring();
-            let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-            thread.map(JoinHandle::join);
+            ours.end();
         }
         if let Some((call, reply)) = queued {
             self.order(Order::Call { call, reply })?;
@@ -324,7 +329,10 @@ impl<M: Role> Engine<M> {
             && let Some(progress) = held.as_mut()
         {
             match progress.visit(call, reply, None) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    progress.leave();
+                    return Ok(());
+                }
                 Err(back) => (call, reply) = back,
             }
         }
@@ -357,10 +365,11 @@ impl<M: Role> Engine<M> {
         let _ = self.queue.push_now(Order::Stop);
         match &self.driver {
             _ if self.is_progress_thread() => {}
-            Driver::Thread(thread) => {
-                let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-                // Panics of the thread have been caught and reported inside.
-                thread.map(JoinHandle::join);
+            Driver::Thread(ours) => {
+                ours.end();
+                // It may never have begun.
+                let progress = lock(&self.progress).take();
+                drop(progress);
             }
             Driver::Host => {
                 while !self.queue.is_closed() {
@@ -374,12 +383,6 @@ impl<M: Role> Engine<M> {
 
     /// Gives up what runs the machine without touching it: in a forked child it belongs to the parent.
     pub(crate) fn abandon(&self) {
-        match &self.driver {
-            Driver::Thread(thread) => {
-                std::mem::forget(thread.try_lock().ok().and_then(|mut thread| thread.take()));
-            }
-            Driver::Host => {}
-        }
         std::mem::forget(self.progress.clone());
     }
 
@@ -425,7 +428,10 @@ impl<M: Role> Engine<M> {
                 }
                 self.queue.push_now(order)
             }
-            Driver::Thread(_) if !self.is_progress_thread() => self.queue.push(order),
+            Driver::Thread(ours) if !self.is_progress_thread() => {
+                ours.begin();
+                self.queue.push(order)
+            }
             _ => self.queue.push_now(order),
         };
         pushed.map_err(|order| {

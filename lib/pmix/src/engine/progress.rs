@@ -21,6 +21,7 @@ use phalanx_wire::Info;
 
 use super::epoll::{BELL, Interest, Poller, Ready};
 use super::links::{Arrival, Links, Token};
+use super::ours::OurThread;
 use super::queue::Queue;
 use super::receiver::Held;
 use super::slot::Reply;
@@ -42,6 +43,10 @@ pub(super) struct Progress<M: Role> {
     /// The thread of a caller that receives.
     receiver: Option<usize>,
     files: Written,
+    /// None: the program makes progress.
+    ours: Option<Arc<OurThread<M>>>,
+    /// Our thread has begun.
+    attended: bool,
     upcalls: Option<Upcalls>,
     began: Instant,
     calls: u64,
@@ -80,6 +85,7 @@ impl<M: Role> Progress<M> {
         setup: Setup<M>,
         queue: Arc<Queue<Order<M>>>,
         trouble: Arc<Mutex<Option<io::Error>>>,
+        ours: Option<Arc<OurThread<M>>>,
     ) -> io::Result<Progress<M>> {
         let links = Links::new(queue.bell(), setup.listener, trouble)?;
         let watch = Poller::new(queue.bell(), Interest::READ)?;
@@ -91,6 +97,8 @@ impl<M: Role> Progress<M> {
             watch: Arc::new(watch),
             receiver: None,
             files: Written::default(),
+            ours,
+            attended: false,
             upcalls: setup.upcalls,
             began: Instant::now(),
             calls: 0,
@@ -109,6 +117,9 @@ impl<M: Role> Progress<M> {
     pub(super) fn run(shared: &Shared<M>, identity: usize) {
         let inside = thread::enter(identity);
         let mut ready = Vec::new();
+        if let Some(progress) = lock(shared).as_mut() {
+            progress.attend();
+        }
         loop {
             let mut held = lock(shared);
             let Some(progress) = held.as_mut() else { break };
@@ -161,21 +172,34 @@ impl<M: Role> Progress<M> {
             }
             progress.settle();
         });
-        if caller.is_none_or(|caller| !self.is_received_by(caller)) {
-            self.leave();
-        }
         Ok(())
     }
 
-    /// What a visitor leaves to our thread, it is told of.
-    fn leave(&mut self) {
+    /// What a visitor does not see to itself, our thread does.
+    pub(super) fn leave(&mut self) {
         let is_late = match (self.deadline(), self.back) {
             (Some(deadline), Some(back)) => deadline < back,
             (deadline, None) => deadline.is_some(),
             (None, Some(_)) => false,
         };
-        if is_late || self.next == Next::Stop || !self.put_off.is_empty() {
-            self.queue.ring();
+        let is_called = is_late || self.next == Next::Stop || !self.put_off.is_empty();
+        let hears_nobody = !self.attended && self.receiver.is_none();
+        let is_missing = hears_nobody && (!self.waiting.is_empty() || self.machine.awaits_news());
+        if let Some(ours) = &self.ours
+            && (is_called || is_missing)
+            && !ours.wake()
+        {
+            self.next = Next::Stop;
+            self.put_off.clear();
+            self.waiting.clear();
+        }
+    }
+
+    /// Our thread begins.
+    fn attend(&mut self) {
+        self.attended = true;
+        if self.receiver.is_some() {
+            self.watch_links(Interest::NOTHING);
         }
     }
 
@@ -190,7 +214,7 @@ impl<M: Role> Progress<M> {
     }
 
     fn begin_receiving(&mut self, thread: usize) {
-        if self.receiver.replace(thread).is_none() {
+        if self.receiver.replace(thread).is_none() && self.attended {
             self.watch_links(Interest::NOTHING);
         }
     }
@@ -208,12 +232,17 @@ impl<M: Role> Progress<M> {
         });
     }
 
-    /// Our thread receives again.
+    /// Our thread receives again, if there is anything to be received.
     pub(super) fn end_receiving(&mut self) {
-        if self.receiver.take().is_some() {
+        self.dismiss_receiver();
+        self.leave();
+    }
+
+    /// Who receives finds that it does not any more.
+    pub(super) fn dismiss_receiver(&mut self) {
+        if self.receiver.take().is_some() && self.attended {
             self.watch_links(Interest::READ);
         }
-        self.leave();
     }
 
     pub(super) fn interrupt_receiver(&self) {

@@ -33,6 +33,9 @@ pub(super) fn call<M: Role>(
     if let Err(unmade) = progress.visit(call, Some(reply), Some(me)) {
         return Err((unmade, wait));
     }
+    if !progress.is_received_by(me) {
+        progress.leave();
+    }
     let mut wait = wait;
     while let Some(progress) = held.as_mut().filter(|progress| progress.is_received_by(me)) {
         match wait.try_take() {

@@ -239,6 +239,10 @@ impl Role for ServerProcess {
     fn explain(&self) -> Vec<Waiting> {
         ServerProcess::explain(self)
     }
+
+    fn awaits_news(&self) -> bool {
+        true
+    }
 }
 
 impl Drop for Server {

@@ -287,10 +287,15 @@ fn in_a_child(is_so: impl FnOnce() -> bool) {
     }
 }
 
-/// One thread without signals, nothing that a program started from here would inherit, and nothing left at the end.
+/// No thread before it is wanted, one without signals then, nothing that a program started from here would inherit, and
+/// nothing left at the end.
 fn surroundings() {
     let (threads, fds) = (names_of_threads(), open_fds());
     let client = Client::init().unwrap();
+    client.fence(&[], &[]).unwrap();
+    assert_eq!(names_of_threads(), threads);
+    let verdict = |_: &pmix::Event, _: &[Info]| Verdict { status: Status::SUCCESS, results: Vec::new() };
+    client.register_event_handler(&[CODE], &[], verdict).unwrap();
     let is_ours = |(_, name): &&(String, String)| name == "pmix-progress";
     // It gives itself its name when it runs.
     while names_of_threads().iter().filter(is_ours).count() == 0 {
