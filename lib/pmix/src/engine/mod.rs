@@ -286,10 +286,10 @@ impl<M: Role> Engine<M> {
         let queued = progress.visit(call, Some(reply), None).err();
         progress.dismiss_receiver();
         drop(held);
-        if let Driver::Thread(ours) = &self.driver {
-            self.queue.ring();
-            ours.end();
-        }
+        let has_orders = match &self.driver {
+            Driver::Thread(ours) => ours.end(),
+            Driver::Host => true,
+        };
         if let Some((call, reply)) = queued {
             self.order(Order::Call { call, reply })?;
         }
@@ -300,7 +300,10 @@ impl<M: Role> Engine<M> {
                 Ok(answer) => return answer.ok_or(Error::Ended),
                 Err(wait) => wait,
             };
-            progress = progress.and_then(|progress| progress.turn_once(None));
+            progress = progress.and_then(|progress| match has_orders {
+                true => progress.turn_once(None),
+                false => progress.receive_once(),
+            });
         }
     }
 

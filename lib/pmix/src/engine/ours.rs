@@ -57,13 +57,16 @@ impl<M: Role> OurThread<M> {
         started.is_ok()
     }
 
-    /// Waits for its end, and has it never begin again.
-    pub(super) fn end(&self) {
+    /// Waits for its end, and has it never begin again. False: it never has begun.
+    pub(super) fn end(&self) -> bool {
         let before = std::mem::replace(&mut *self.lock(), State::Over);
         if let State::Running(thread) = before {
+            self.queue.ring();
             // Panics of the thread have been caught and reported inside.
             let _ = thread.join();
+            return true;
         }
+        matches!(before, State::Over)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

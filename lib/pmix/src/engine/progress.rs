@@ -38,15 +38,13 @@ pub(super) struct Progress<M: Role> {
     machine: M,
     queue: Arc<Queue<Order<M>>>,
     links: Links,
-    /// Where our thread waits: for the bell, and for the links unless a caller receives.
-    watch: Arc<Poller>,
+    /// Where our thread waits, since it has begun: for the bell, and for the links unless a caller receives.
+    watch: Option<Arc<Poller>>,
     /// The thread of a caller that receives.
     receiver: Option<usize>,
     files: Written,
     /// None: the program makes progress.
     ours: Option<Arc<OurThread<M>>>,
-    /// Our thread has begun.
-    attended: bool,
     upcalls: Option<Upcalls>,
     began: Instant,
     calls: u64,
@@ -88,17 +86,14 @@ impl<M: Role> Progress<M> {
         ours: Option<Arc<OurThread<M>>>,
     ) -> io::Result<Progress<M>> {
         let links = Links::new(queue.bell(), setup.listener, trouble)?;
-        let watch = Poller::new(queue.bell(), Interest::READ)?;
-        watch.add(&*links.poller(), LINKS, Interest::READ)?;
         Ok(Progress {
             machine: setup.machine,
             queue,
             links,
-            watch: Arc::new(watch),
+            watch: None,
             receiver: None,
             files: Written::default(),
             ours,
-            attended: false,
             upcalls: setup.upcalls,
             began: Instant::now(),
             calls: 0,
@@ -117,21 +112,18 @@ impl<M: Role> Progress<M> {
     pub(super) fn run(shared: &Shared<M>, identity: usize) {
         let inside = thread::enter(identity);
         let mut ready = Vec::new();
-        if let Some(progress) = lock(shared).as_mut() {
-            progress.attend();
-        }
         loop {
             let mut held = lock(shared);
             let Some(progress) = held.as_mut() else { break };
             let goes_on = progress.turn(&ready);
             let answers = std::mem::take(&mut progress.answers);
-            let (poller, wait) = progress.rest();
+            let rest = progress.rest();
             drop(held);
             give(answers);
             if !goes_on {
                 break;
             }
-            let Some(now) = ready_of(&poller, wait) else { break };
+            let Some(now) = ready_of(rest) else { break };
             ready = now;
         }
         let ended = lock(shared).take();
@@ -142,12 +134,23 @@ impl<M: Role> Progress<M> {
     /// One turn of a program that makes progress itself. None: the engine has ended.
     pub(super) fn turn_once(mut self: Box<Self>, longest: Option<Duration>) -> Option<Box<Self>> {
         let _inside = thread::enter(self.queue.identity());
-        let (poller, wait) = self.rest();
-        let wait = wait.into_iter().chain(longest).min();
-        let ready = ready_of(&poller, wait)?;
+        let rest = self.rest().map(|(poller, wait)| (poller, wait.into_iter().chain(longest).min()));
+        let ready = ready_of(rest)?;
         let goes_on = self.turn(&ready);
         give(std::mem::take(&mut self.answers));
         goes_on.then_some(self)
+    }
+
+    /// The same where our thread has never begun: there is nothing but the links.
+    pub(super) fn receive_once(mut self: Box<Self>) -> Option<Box<Self>> {
+        let _inside = thread::enter(self.queue.identity());
+        let (poller, longest) = self.rest_of_receiver();
+        let ready = poller.wait(longest);
+        self.work_at(Place::Inside, |progress| {
+            progress.receive(ready);
+            progress.on_time();
+        });
+        (self.next == Next::Turn).then_some(self)
     }
 
     /// Makes a call on the thread of its caller, which begins to receive if it can and has to wait. The call is given back if
@@ -183,7 +186,7 @@ impl<M: Role> Progress<M> {
             (None, Some(_)) => false,
         };
         let is_called = is_late || self.next == Next::Stop || !self.put_off.is_empty();
-        let hears_nobody = !self.attended && self.receiver.is_none();
+        let hears_nobody = self.watch.is_none() && self.receiver.is_none();
         let is_missing = hears_nobody && (!self.waiting.is_empty() || self.machine.awaits_news());
         if let Some(ours) = &self.ours
             && (is_called || is_missing)
@@ -192,14 +195,6 @@ impl<M: Role> Progress<M> {
             self.next = Next::Stop;
             self.put_off.clear();
             self.waiting.clear();
-        }
-    }
-
-    /// Our thread begins.
-    fn attend(&mut self) {
-        self.attended = true;
-        if self.receiver.is_some() {
-            self.watch_links(Interest::NOTHING);
         }
     }
 
@@ -214,7 +209,7 @@ impl<M: Role> Progress<M> {
     }
 
     fn begin_receiving(&mut self, thread: usize) {
-        if self.receiver.replace(thread).is_none() && self.attended {
+        if self.receiver.replace(thread).is_none() {
             self.watch_links(Interest::NOTHING);
         }
     }
@@ -240,7 +235,7 @@ impl<M: Role> Progress<M> {
 
     /// Who receives finds that it does not any more.
     pub(super) fn dismiss_receiver(&mut self) {
-        if self.receiver.take().is_some() && self.attended {
+        if self.receiver.take().is_some() {
             self.watch_links(Interest::READ);
         }
     }
@@ -250,7 +245,9 @@ impl<M: Role> Progress<M> {
     }
 
     fn watch_links(&mut self, interest: Interest) {
-        if let Err(error) = self.watch.set(&*self.links.poller(), LINKS, interest) {
+        if let Some(watch) = &self.watch
+            && let Err(error) = watch.set(&*self.links.poller(), LINKS, interest)
+        {
             tracing::error!(%error, "the progress engine cannot wait for input and ends");
             self.next = Next::Stop;
         }
@@ -268,10 +265,20 @@ impl<M: Role> Progress<M> {
     }
 
     /// What to wait for, and for how long.
-    fn rest(&mut self) -> (Arc<Poller>, Option<Duration>) {
+    fn rest(&mut self) -> io::Result<(Arc<Poller>, Option<Duration>)> {
         self.back = self.deadline();
         let wait = self.back.map(|deadline| deadline.since(self.now()));
-        (self.watch.clone(), wait)
+        let watch = match &self.watch {
+            Some(watch) => watch.clone(),
+            None => {
+                let watch = Poller::new(self.queue.bell(), Interest::READ)?;
+                let is_free = self.receiver.is_none();
+                let interest = if is_free { Interest::READ } else { Interest::NOTHING };
+                watch.add(&*self.links.poller(), LINKS, interest)?;
+                self.watch.insert(Arc::new(watch)).clone()
+            }
+        };
+        Ok((watch, wait))
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -404,7 +411,7 @@ impl<M: Role> Progress<M> {
                     let data = buffer.get(..count).unwrap_or_default();
                     self.feed(Input::Bytes { conn, data });
                     // What handlers have taken is told before they get more.
-                    if !self.queue.is_empty() {
+                    if self.place == Place::Inside && self.next == Next::Turn && !self.queue.is_empty() {
                         self.obey_all();
                     }
                     if count < room || self.next == Next::Stop {
@@ -554,8 +561,8 @@ fn give<T>(answers: Vec<(Reply<T>, T)>) {
 }
 
 /// None: it cannot be waited.
-fn ready_of(poller: &Poller, wait: Option<Duration>) -> Option<Vec<Ready>> {
-    let ready = poller.wait(wait);
+fn ready_of(rest: io::Result<(Arc<Poller>, Option<Duration>)>) -> Option<Vec<Ready>> {
+    let ready = rest.and_then(|(poller, wait)| poller.wait(wait));
     ready
         .inspect_err(|error| tracing::error!(%error, "the progress engine cannot wait for input and ends"))
         .ok()
