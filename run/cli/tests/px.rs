@@ -194,7 +194,30 @@ fn wrong_command_lines() {
 #[test]
 fn errors_as_json() {
     let bench = Bench::new(1, 1, 1);
-    insta::assert_snapshot!(bench.px("run --json --host other prog"));
+    let lines = [
+        "run --json --host other prog",
+        "run --json --frobnicate prog",
+        "run --json",
+        "run --json -n four prog",
+        "run --json -n 2 -n 3 prog",
+        "run --timeout soon --json prog",
+        "run -n 1 prog --json : -n x prog",
+        "dvm start --json --systemserver",
+        "dvm stop --json --pid one",
+        "ps --json --pid 1 --nspace x",
+        "query --json",
+        "query --json JOB_SIZ",
+        "attach --json",
+        "attach job:3-1 --json",
+        "events --json --code NONSENSE",
+        "publish --json novalue",
+        "publish --json --range everywhere a=b",
+        "lookup --json key --wait never",
+        "unpublish --json --frobnicate",
+        "why --json now",
+        "frobnicate --json",
+    ];
+    insta::assert_snapshot!("errors_as_json", session(&lines, |line| bench.px(line)));
 }
 
 #[test]
