@@ -5,8 +5,12 @@
 #![allow(clippy::expect_used)]
 
 use std::fs;
+use std::path::Path;
 
-use phalanx_interop::{Job, Outcome, Running, debian_file, eventually, host, new_directory, px, px_binary};
+use phalanx_interop::{
+    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, new_directory, px, px_binary,
+    wheel,
+};
 use rustix::process::Signal;
 
 /// A command that means the server `running`: a search would find those of other tests, too.
@@ -172,6 +176,78 @@ fn events_are_followed() {
         .expect_code(0)
         .expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
     says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
+    end(running);
+}
+
+/// The launcher of Open MPI 5 with a job that ends when the file is there, once it answers.
+fn prterun(over: &Path) -> Running {
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; exit 3", over.display());
+    let running = Job::new(wheel().root.join("bin/mpirun"))
+        .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
+        .with(OpenMpi5)
+        .start();
+    let job = format!("prterun-{}-{}@1", host(), running.pid());
+    eventually("it answers", || says(&running, "ps").stdout.contains(&job));
+    running
+}
+
+#[test]
+fn events_of_the_launcher_of_open_mpi_5_are_followed() {
+    let place = new_directory();
+    for (number, which) in ["", " --code EVENT_JOB_END"].into_iter().enumerate() {
+        let over = place.path().join(format!("over{number}"));
+        let running = prterun(&over);
+        let ready = place.path().join(format!("ready{number}"));
+        let script = format!("\"$@\" | tee {}", ready.display());
+        let pid = running.pid().to_string();
+        let words = format!("events --count 1 --pid {pid}{which}");
+        let watching = Job::new("sh").args(["-c", &script, "sh"]).arg(px_binary()).args(words.split(' '));
+        let watching = watching.env("TMPDIR", running.tmpdir()).deadline(60).start();
+        // It counts tools as jobs.
+        let known = format!("events --count 1 --pid {pid}");
+        eventually("it is there", || says(&running, "ps").stdout.contains(&known));
+        fs::write(&over, "").expect("writing");
+        let seen = watching.wait().expect_code(0);
+        let _ = seen.expect_stdout(&["PMIX_EVENT_JOB_END", "PMIX_JOB_TERM_STATUS=status 3"]);
+        // It does not end by itself when it has served tools.
+        running.signal(Signal::KILL);
+        let _ = running.wait();
+    }
+}
+
+#[test]
+fn the_launcher_of_open_mpi_5_keeps_what_was_published_and_cannot_withdraw_it() {
+    let place = new_directory();
+    let over = place.path().join("over");
+    let running = prterun(&over);
+    says(&running, "publish port=tcp://here:1").expect_code(0);
+    eventually("somebody finds it", || says(&running, "lookup port").stdout == "port = tcp://here:1\n");
+    // It closes some connections that come right behind others: one call more each time.
+    let said = "cannot withdraw: the server does not know 'px publish' again";
+    eventually("it lets the tool in", || says(&running, "unpublish port").stderr.contains(said));
+    let mut last = 0;
+    eventually("it lets the tool in", || {
+        last += 1;
+        says(&running, &format!("publish k{last}=x")).stderr.contains("nobody can withdraw this")
+    });
+    let both = format!("lookup port k{last}");
+    eventually("both are there", || says(&running, &both).stdout.lines().count() == 2);
+    running.signal(Signal::KILL);
+    let _ = running.wait();
+}
+
+#[test]
+fn calls_that_publish_at_the_same_time_wait_for_each_other() {
+    let running = px(["-n", "1", "sleep", "1000"]).start();
+    shown(&running, "ps", &["running"]);
+    let all: Vec<Running> =
+        (0..6).map(|n| command(&running, ["publish", &format!("k{n}=x")]).start()).collect();
+    for publishing in all {
+        let published = publishing.wait().expect_code(0);
+        assert_eq!(published.stderr, "", "{published}");
+    }
+    says(&running, "unpublish k0 k1 k2 k3 k4 k5").expect_code(0);
+    says(&running, "lookup k0 k5").expect_failure().expect_stderr(&["nobody has published k0, k5"]);
     end(running);
 }
 

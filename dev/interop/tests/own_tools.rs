@@ -193,7 +193,7 @@ fn a_name_that_is_taken_is_refused_with_the_reason() {
     let first = c_tool(launcher.tmpdir(), &named).start();
     eventually("the first is attached", || ready.exists());
     let second = tool(launcher.tmpdir(), &[&here, "pmix.tool.nspace=our-tool", "--"]).expect_failure();
-    let _ = second.expect_stdout(&["the server refused: PMIX_ERR_NO_PERMISSIONS", "a name of its own"]);
+    let _ = second.expect_stdout(&["the server refused: PMIX_ERR_EXISTS", "another process has the name"]);
     first.signal(Signal::KILL);
     let _ = first.wait();
     eventually("the name is free", || {

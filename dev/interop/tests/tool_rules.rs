@@ -179,7 +179,7 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
     eventually("the other is attached", || ready.exists());
     let words = ["pid", &*pid, "self", "our-tool", "--", "attach", "file", other, "servers"];
     let clash = tool(here.path(), &words).run().expect_code(0);
-    let clash = clash.expect_stdout(&["attach PMIX_ERR_NO_PERMISSIONS"]);
+    let clash = clash.expect_stdout(&["attach PMIX_ERR_EXISTS"]);
     clash.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
     end(second);
     let _ = known.wait();

@@ -352,7 +352,7 @@ fn who_is_not_let_in_is_told_why_and_goes_on() {
     let mut world = World::new(None, [1]);
     assert_eq!(world.attach(9, false), Err(InitError::Unreachable));
     world.attach(1, false).unwrap();
-    assert_eq!(world.attach(1, false), Err(InitError::Refused(Status::ERR_NO_PERMISSIONS)));
+    assert_eq!(world.attach(1, false), Err(InitError::Refused(Status::ERR_EXISTS)));
     assert_eq!(world.servers(), ["srv-1"]);
     assert_eq!(world.query(), Status::SUCCESS);
 }

@@ -195,7 +195,7 @@ impl Server {
 
     fn check_free(&self, proc: &ProcId) -> Result<(), Refusal> {
         if self.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) {
-            return Err(denied("the process is connected already"));
+            return Err(Refusal { status: Status::ERR_EXISTS, why: "the process is connected already" });
         }
         if self.stage(proc) == Some(Stage::Gone) {
             return Err(denied("the process has ended"));

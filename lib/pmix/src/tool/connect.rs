@@ -270,9 +270,7 @@ impl<'a> Pursuit<'a> {
             InitError::Refused(Status::ERR_NO_PERMISSIONS) if !address.ip().is_loopback() => {
                 " (a server on another node wants the secret in its rendezvous file, or in PHALANX_TOOL_SECRET)"
             }
-            InitError::Refused(Status::ERR_NO_PERMISSIONS) => {
-                " (it serves its own user and root, and each tool must have a name of its own)"
-            }
+            InitError::Refused(Status::ERR_NO_PERMISSIONS) => " (it serves its own user and root)",
             InitError::Refused(Status::ERR_EXISTS) => " (another process has the name that this tool brings)",
             InitError::TurnedAway => {
                 " (servers of OpenPMIx close when they serve no tools or only other users)"

@@ -22,12 +22,19 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
         codes.push(Status::ERR_LOST_CONNECTION);
     }
     let (told, events) = mpsc::sync_channel(QUEUE);
-    tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {
-        // A reader that is slow loses the newest events rather than stopping the library.
-        let _ = told.try_send(event.clone());
-        Verdict { status: Status::SUCCESS, results: Vec::new() }
-    })
-    .map_err(|error| tool::failed("cannot follow events", &error))?;
+    // Those who ask for no code in particular are spared many events, so all that have a name are asked for by it, too.
+    let named: Vec<Status> = Status::all().filter(|code| *code != Status::SUCCESS).collect();
+    let wanted = if codes.is_empty() { vec![named, codes] } else { vec![codes] };
+    for codes in wanted {
+        let told = told.clone();
+        tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {
+            // A reader that is slow loses the newest events rather than stopping the library.
+            let _ = told.try_send(event.clone());
+            Verdict { status: Status::EVENT_ACTION_COMPLETE, results: Vec::new() }
+        })
+        .map_err(|error| tool::failed("cannot follow events", &error))?;
+    }
+    drop(told);
     let mut shown = 0;
     while let Ok(event) = events.recv() {
         let lost = event.code == Status::ERR_LOST_CONNECTION;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::args::tools::{LookupArgs, PersistWord, PublishArgs, RangeWord, ServerArgs, UnpublishArgs};
 use crate::failure::Failure;
-use crate::render::value;
+use crate::render::{hint, value};
 use crate::tool;
 
 pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
@@ -25,8 +25,8 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
         let name = Key::new(&key).map_err(|why| Failure::usage(format!("'{key}' is no key")).because(why))?;
         info.push(Info { key: name, flags: InfoFlags::empty(), value: value.into() });
     }
-    let tool = attach(&args.server)?;
-    tool.publish(&info).map_err(|error| {
+    let publisher = Publisher::attach(&args.server)?;
+    publisher.tool.publish(&info).map_err(|error| {
         let failure = tool::failed("cannot publish", &error);
         match error.status() {
             Status::ERR_DUPLICATE_KEY => {
@@ -35,6 +35,12 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
             _ => failure,
         }
     })?;
+    if !publisher.is_known {
+        hint::say(&hint::note(
+            "the server does not know 'px publish' again, so nobody can withdraw this",
+            args.json,
+        ));
+    }
     Ok(0)
 }
 
@@ -75,23 +81,41 @@ pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
 
 pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
-    let tool = attach(&args.server)?;
+    let Publisher { tool, is_known } = Publisher::attach(&args.server)?;
+    if !is_known {
+        return Err(Failure::new("cannot withdraw: the server does not know 'px publish' again")
+            .hint("servers of OpenPMIx let in nobody by a name that somebody has had before"));
+    }
     tool.unpublish(&keys, &[Info::new(keys::RANGE, range(args.range))])
         .map_err(|error| tool::failed("cannot withdraw", &error))?;
     Ok(0)
 }
 
-/// Under this user's name for publishing; another call that has it just now will be done soon.
-fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
-    let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
-    let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match tool::attach_as(server, &own) {
-            Err(failure) if failure.to_string().contains("PMIX_ERR_EXISTS") && Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(50));
+/// A tool that publishes.
+struct Publisher {
+    tool: Tool,
+    /// As the one that all calls of this user are.
+    is_known: bool,
+}
+
+impl Publisher {
+    /// Under this user's name for publishing; another call that has it just now will be done soon.
+    fn attach(server: &ServerArgs) -> Result<Publisher, Failure> {
+        let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
+        let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match tool::attach_as(server, &own) {
+                Ok(tool) => return Ok(Publisher { tool, is_known: true }),
+                Err(failure) if failure.to_string().contains("PMIX_ERR_EXISTS") && Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                // Servers of OpenPMIx let in nobody by a name that somebody has had before.
+                Err(failure) => {
+                    let tool = tool::attach(server).map_err(|_| failure)?;
+                    return Ok(Publisher { tool, is_known: false });
+                }
             }
-            result => return result,
         }
     }
 }

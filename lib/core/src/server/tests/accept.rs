@@ -236,7 +236,7 @@ fn tools_are_told_that_they_are_refused() {
     };
     assert_eq!(refused(UID, &|_| {}, false), Status::ERR_NOT_SUPPORTED);
     assert_eq!(refused(UID + 1, &|_| {}, true), Status::ERR_NO_PERMISSIONS);
-    assert_eq!(refused(UID, &|tool| tool.proc = Some(proc("job", 0)), true), Status::ERR_NO_PERMISSIONS);
+    assert_eq!(refused(UID, &|tool| tool.proc = Some(proc("job", 0)), true), Status::ERR_EXISTS);
     assert_eq!(refused(UID, &|tool| tool.flavor = Flavor::Scheduler, true), Status::ERR_NOT_SUPPORTED);
 }
 
