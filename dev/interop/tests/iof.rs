@@ -144,6 +144,17 @@ fn a_tool_that_is_stopped_stops_the_rank_and_memory_stays_small_then_everything_
 }
 
 #[test]
+fn a_tool_with_a_copy_that_is_stopped_keeps_no_job_from_ending() {
+    let scene = Scene::new("1", LINES);
+    let tool = scene.pull_with(Some(libpmix()), "2", "0", &["copy"]);
+    tool.signal(Signal::STOP);
+    scene.go();
+    assert!(scene.launcher.wait().expect_code(0).stdout == lines(0));
+    tool.signal(Signal::CONT);
+    assert!(tool.wait().expect_code(0).stdout == lines(0), "it gets everything all the same");
+}
+
+#[test]
 fn a_tool_gets_lines_with_the_tags_that_it_asked_for() {
     let scene = Scene::new("2", "echo out $PMIX_RANK $$; printf 'no end' >&2");
     let detailed = scene.pull_channels("6", "all", &["copy", "detailed", "merge"]);

@@ -59,7 +59,7 @@ struct Pulled {
     drops: Option<Drops>,
     /// It was told to stop; what was sent before still arrives.
     stopping: bool,
-    /// It says what it has taken: until then a piece has not been delivered.
+    /// It reads instead of others and says what it has taken: until then a piece has not been delivered.
     tells: bool,
     /// How it wants to have what it gets, if it does not take it as it comes.
     dress: Option<Box<Dress>>,
@@ -86,10 +86,11 @@ impl Server {
             return self.reply(cx, &from, |dialect| reply.encode(dialect));
         }
         let Pull { sources, mut directives, channels, handle } = pull;
-        let tells = directives.is_set(TELLS_TAKEN);
+        let copy = directives.is_set(keys::IOF_COPY);
+        // Nobody else needs what the reader of a copy has not taken, nor waits for it.
+        let tells = directives.is_set(TELLS_TAKEN) && (!copy || directives.is_set(keys::IOF_REDIRECT));
         directives.retain(|info| info.key != *TELLS_TAKEN);
         let by = from.proc.clone();
-        let copy = directives.is_set(keys::IOF_COPY);
         // Who wants what was written before has to ask the host for it.
         let backlog = directives.find(keys::IOF_CACHE_SIZE).is_some();
         let serving = self.streams.feeds.iter().find(|(_, feed)| {

@@ -229,6 +229,15 @@ fn what_a_reader_of_ours_has_not_taken_reached_nobody_when_it_dies() {
     world.close(a);
     assert_eq!(world.returns.remove(&ids[1]), Some(NOBODY));
     assert_eq!(world.returns.remove(&ids[3]), Some(NOBODY));
+
+    // Nobody waits for what the reader of a copy has not taken: it may be stopped, and its job is to end all the same.
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let wishes = vec![Info::new(TELLS_TAKEN, true), Info::new(keys::IOF_COPY, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], wishes, 1));
+    let id = world.try_call(to_all(b"bytes")).0;
+    drained(&mut world, a);
+    assert!(is_done(&mut world, id));
 }
 
 #[test]
