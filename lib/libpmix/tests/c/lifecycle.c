@@ -75,9 +75,18 @@ static int forked(const pmix_proc_t *me)
     return 0;
 }
 
-/* The library's threads take no signal of the program's: all but KILL, STOP and the C library's own are blocked. */
+static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+                     pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *cbdata)
+{
+    (void)id, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+    done(PMIX_EVENT_NO_ACTION_TAKEN, NULL, 0, NULL, NULL, cbdata);
+}
+
+/* The library's thread, there since a handler is, takes no signal of the program's: all but KILL, STOP and the C library's own
+ * are blocked. */
 static int threads_are_deaf(void)
 {
+    int others = 0;
     DIR *dir = opendir("/proc/self/task");
     unsigned long long cannot = 1ULL << 8 | 1ULL << 18 | 1ULL << 31 | 1ULL << 32, mask;
     struct dirent *entry;
@@ -89,6 +98,7 @@ static int threads_are_deaf(void)
 
         if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid())
             continue;
+        others++;
         snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
         file = fopen(path, "r");
         CHECK(file != NULL);
@@ -98,6 +108,7 @@ static int threads_are_deaf(void)
         fclose(file);
     }
     closedir(dir);
+    CHECK(others == 1);
     return 0;
 }
 
@@ -106,7 +117,7 @@ int main(void)
     pmix_proc_t me, again;
     sigset_t before, after;
     struct sigaction old[NSIG], now;
-    int files = 0, threads = 0;
+    int files = 0, threads = 0, before_any = entries("/proc/self/task");
     long memory = 0;
 
     memset(old, 0, sizeof old);
@@ -122,6 +133,8 @@ int main(void)
             pmix_value_t *value;
             CHECK(PMIx_Get(&me, PMIX_RANK, NULL, 0, &value) == PMIX_SUCCESS);
             PMIX_VALUE_RELEASE(value);
+            CHECK(entries("/proc/self/task") == before_any);
+            CHECK(PMIx_Register_event_handler(NULL, 0, NULL, 0, on_event, NULL, NULL) >= 0);
             CHECK(forked(&me) == 0 && threads_are_deaf() == 0);
             CHECK(PMIx_Get(&me, PMIX_RANK, NULL, 0, &value) == PMIX_SUCCESS);
             PMIX_VALUE_RELEASE(value);

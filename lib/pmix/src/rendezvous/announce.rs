@@ -1,7 +1,8 @@
 //! Writes the files of a server, and removes them when it goes.
 //!
-//! A file is there with all its text or not at all: it is written under a name of its own, and then linked to the name that
-//! tools look for. Links of others are never followed. A file that is in the way is replaced only when its server is dead.
+//! A file is there with all its text or not at all: it is written under a name of its own, and then linked to the names that
+//! tools look for: to make a file takes much longer than to link one. Links of others are never followed. A file that is in the
+//! way is replaced only when its server is dead.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -66,20 +67,23 @@ impl Announcement {
         let pid = std::process::id();
         let mut made = Announcement { files: Vec::new(), text: text(notice, pid), pid };
         if let Some(dir) = &notice.system_dir {
-            made.add(dir.join(rendezvous::system_file(&notice.hostname)), notice.mode)?;
+            made.add(&dir.join(rendezvous::system_file(&notice.hostname)), notice.mode)?;
         }
         if let Some(dir) = &notice.server_dir {
             let nspace = notice.uri.server.nspace.as_str();
-            made.add(dir.join(rendezvous::pid_file(&notice.hostname, pid)), notice.mode)?;
-            made.add(dir.join(rendezvous::nspace_file(&notice.hostname, nspace)), notice.mode)?;
+            let by_pid = dir.join(rendezvous::pid_file(&notice.hostname, pid));
+            let mut draft = Draft::beside(&by_pid);
+            made.add_from(&mut draft, &by_pid, notice.mode)?;
+            let by_nspace = dir.join(rendezvous::nspace_file(&notice.hostname, nspace));
+            made.add_from(&mut draft, &by_nspace, notice.mode)?;
             // Where several servers share a directory, the first has this name.
             let session = dir.join(rendezvous::session_file(&notice.hostname));
-            if let Err(error) = made.add(session, notice.mode) {
+            if let Err(error) = made.add_from(&mut draft, &session, notice.mode) {
                 tracing::debug!(%error, "tools must look for this server by its pid or namespace");
             }
         }
         for file in &notice.files {
-            made.add(file.clone(), notice.mode)?;
+            made.add(file, notice.mode)?;
         }
         Ok(made)
     }
@@ -89,10 +93,15 @@ impl Announcement {
         self.files.iter().map(PathBuf::as_path)
     }
 
-    fn add(&mut self, path: PathBuf, mode: Mode) -> Result<(), Error> {
+    fn add(&mut self, path: &Path, mode: Mode) -> Result<(), Error> {
+        self.add_from(&mut Draft::beside(path), path, mode)
+    }
+
+    fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), Error> {
         // Later, the directory that a relative path begins in may be another.
-        let path = std::path::absolute(&path).unwrap_or(path);
-        put(&path, &self.text, mode).map_err(|problem| Error::Announce { file: path.clone(), problem })?;
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let put = draft.put(&path, &self.text, mode);
+        put.map_err(|problem| Error::Announce { file: path.clone(), problem })?;
         self.files.push(path);
         Ok(())
     }
@@ -125,20 +134,37 @@ fn text(notice: &Notice, pid: u32) -> String {
     file.to_string()
 }
 
-fn put(path: &Path, text: &str, mode: Mode) -> Result<(), String> {
-    let draft = draft_of(path);
-    let written = write_draft(&draft, text, mode).map_err(|e| format!("{}: {e}", draft.display()));
-    let placed = written.and_then(|()| place(&draft, path));
-    let _ = fs::remove_file(&draft);
-    placed
+/// A file with all its text that has no name yet by which it is looked for. What is left of it goes when this is dropped.
+struct Draft {
+    path: PathBuf,
+    written: bool,
 }
 
-/// Beside the file, so that both are on one file system; hidden from those who search for servers.
-fn draft_of(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}", std::process::id()));
-    path.with_file_name(name)
+impl Draft {
+    /// Beside the file, so that both are on one file system; hidden from those who search for servers.
+    fn beside(file: &Path) -> Draft {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(file.file_name().unwrap_or_default());
+        name.push(format!(".{}", std::process::id()));
+        Draft { path: file.with_file_name(name), written: false }
+    }
+
+    fn put(&mut self, path: &Path, text: &str, mode: Mode) -> Result<(), String> {
+        if !self.written {
+            self.written = true;
+            write_draft(&self.path, text, mode).map_err(|e| format!("{}: {e}", self.path.display()))?;
+        }
+        self.written = place(&self.path, path)?;
+        Ok(())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if self.written {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 fn write_draft(draft: &Path, text: &str, mode: Mode) -> io::Result<()> {
@@ -158,16 +184,16 @@ fn write_draft(draft: &Path, text: &str, mode: Mode) -> io::Result<()> {
     Ok(fchmod(&file, Bits::from_raw_mode(mode.bits))?)
 }
 
-/// Gives the draft its name, if no living server has it.
-fn place(draft: &Path, path: &Path) -> Result<(), String> {
+/// Gives the draft this name, if no living server has it. Whether it still has its own.
+fn place(draft: &Path, path: &Path) -> Result<bool, String> {
     for _ in 0..ATTEMPTS {
         match fs::hard_link(draft, path) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
         }
         match replace(draft, path) {
-            Ok(true) => return Ok(()),
+            Ok(true) => return Ok(false),
             Ok(false) => {}
             Err(problem) => return Err(problem),
         }

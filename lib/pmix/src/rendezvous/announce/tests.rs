@@ -161,3 +161,20 @@ fn times_are_written_like_the_c_library_writes_them() {
     assert_eq!(as_ctime(951_827_696), "Tue Feb 29 12:34:56 2000");
     assert_eq!(as_ctime(1_795_278_001), "Sat Nov 21 16:20:01 2026");
 }
+
+#[test]
+fn files_of_the_dead_are_replaced_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = deserted();
+    let by_pid = format!("pmix.host.tool.{}", std::process::id());
+    for name in [by_pid.as_str(), "pmix.host.tool.srv-1", "pmix.host.tool"] {
+        fs::write(dir.path().join(name), of_pid(dead_pid(), &address)).unwrap();
+    }
+    let made = Announcement::make(&notice(dir.path(), "127.0.0.1:7")).unwrap();
+    assert_eq!(made.files().count(), 5);
+    for file in made.files() {
+        assert_eq!(read(file).unwrap().pid, Some(std::process::id()), "{}", file.display());
+    }
+    drop(made);
+    assert_eq!(names(dir.path()), [""; 0]);
+}
