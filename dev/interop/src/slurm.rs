@@ -1,11 +1,14 @@
 //! A Slurm of a few nodes on this one machine: its controller and one slurmd per node, for as long as the test runs.
 //!
-//! No accounting, no cgroups, no authentication: nobody but this test talks to it. Slurm's plugin opens libpmix by an absolute
-//! path, so a node gets ours by a bind mount in a mount namespace of its own. Everything is below one temporary directory.
+//! No accounting, no cgroups, and no authentication unless a test is about that: nobody but this test talks to it. Slurm's plugin
+//! opens libpmix by an absolute path, so a node gets ours by a bind mount in a mount namespace of its own; munge's socket is found
+//! in the same way. Everything is below one temporary directory.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,25 +34,39 @@ pub struct Slurm {
     dir: TempDir,
     daemons: Vec<Child>,
     mark: String,
+    munge: bool,
 }
 
 impl Slurm {
     /// Starts one node per entry, and waits until they are ready for work.
     #[track_caller]
     pub fn start(nodes: &[Whose]) -> Slurm {
+        Slurm::start_with(nodes, false)
+    }
+
+    /// The same, with a munged of its own, by which Slurm's processes and PMIx libraries tell who they are.
+    #[track_caller]
+    pub fn start_with_munge(nodes: &[Whose]) -> Slurm {
+        Slurm::start_with(nodes, true)
+    }
+
+    #[track_caller]
+    fn start_with(nodes: &[Whose], munge: bool) -> Slurm {
         assert!(rustix::process::geteuid().is_root(), "slurmd and mount namespaces need root");
         let dir = new_directory();
         let mark = format!("PHALANX_TEST_SLURM={}", dir.path().display());
-        let mut slurm = Slurm { dir, daemons: Vec::new(), mark };
+        let mut slurm = Slurm { dir, daemons: Vec::new(), mark, munge };
         slurm.configure(nodes.len());
+        if munge {
+            slurm.start_munged();
+        }
         let controller = debian_file("/usr/sbin/slurmctld", "slurmctld");
-        slurm.daemon("slurmctld", vec![controller.into(), "-D".into()]);
+        slurm.daemon("slurmctld", slurm.inside(None, [controller.into(), "-D".into()]));
         for (number, whose) in (1..).zip(nodes) {
             let name = format!("n{number}");
             let slurmd = debian_file("/usr/sbin/slurmd", "slurmd");
-            let mut command = if *whose == Whose::Ours { in_a_namespace_with_ours() } else { Vec::new() };
-            command.extend([slurmd.into(), "-D".into(), "-N".into(), name.clone().into()]);
-            slurm.daemon(&name, command);
+            let command = [slurmd.into(), "-D".into(), "-N".into(), name.clone().into()];
+            slurm.daemon(&name, slurm.inside(Some(*whose), command));
         }
         slurm.until_idle(nodes.len());
         slurm
@@ -57,8 +74,10 @@ impl Slurm {
 
     /// A job of this Slurm: `srun --mpi=pmix` with these arguments.
     pub fn srun(&self, arguments: &[&str]) -> Job {
-        let srun = debian_file("/usr/bin/srun", "slurm-client");
-        let job = Job::new(srun).env("SLURM_CONF", self.configuration()).arg("--mpi=pmix").args(arguments);
+        let command = self.inside(None, [debian_file("/usr/bin/srun", "slurm-client").into()]);
+        let (program, rest) = command.split_first().expect("a command");
+        let job = Job::new(program).args(rest).env("SLURM_CONF", self.configuration());
+        let job = job.arg("--mpi=pmix").args(arguments);
         // Open MPI names shared memory by the machine, on which these nodes are all one, and crashes: no shared memory. It
         // leaves the loopback interface out unless it is told.
         job.with(Library::OpenMpi4)
@@ -80,6 +99,60 @@ impl Slurm {
         all
     }
 
+    /// The command in a mount namespace that has our library where Debian's is, or this test's munged where munge's clients
+    /// look for one; as it is if there is neither.
+    fn inside(&self, whose: Option<Whose>, command: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+        let mut mounts: Vec<(PathBuf, PathBuf)> = Vec::new();
+        if whose == Some(Whose::Ours) {
+            let ours = fs::canonicalize(libpmix().join("libpmix.so.2")).expect("finding our libpmix");
+            mounts.push((ours, debian_libpmix()));
+        }
+        if self.munge {
+            mounts.push((self.dir.path().join("run"), "/run".into()));
+        }
+        let unshare = debian_file("/usr/bin/unshare", "util-linux");
+        let mut words: Vec<OsString> = vec![unshare.into()];
+        words.extend(["--mount", "--propagation", "private", "/bin/sh", "-c"].map(OsString::from));
+        words.extend([MOUNT_AND_RUN, "sh"].map(OsString::from));
+        if mounts.is_empty() {
+            words.clear();
+        } else {
+            words.push(mounts.len().to_string().into());
+            words.extend(mounts.into_iter().flat_map(|(from, to)| [from.into(), to.into()]));
+        }
+        words.extend(command);
+        words
+    }
+
+    /// Its key is made for this test, its socket is below `run`.
+    #[track_caller]
+    fn start_munged(&mut self) {
+        let (run, key) = (self.dir.path().join("run/munge"), self.dir.path().join("munge.key"));
+        fs::create_dir(&run).expect("making a directory for munge");
+        let mut secret = [0; 128];
+        let mut random = File::open("/dev/urandom").expect("opening /dev/urandom");
+        random.read_exact(&mut secret).expect("reading /dev/urandom");
+        let mut file = fs::OpenOptions::new();
+        let file = file.write(true).create_new(true).mode(0o600).open(&key);
+        file.and_then(|mut file| file.write_all(&secret)).expect("writing munge's key");
+        let socket = run.join("munge.socket.2");
+        // Forced: it would want a directory that every user can enter.
+        let mut command: Vec<OsString> = vec![debian_file("/usr/sbin/munged", "munge").into()];
+        command.extend(["--foreground", "--force"].map(OsString::from));
+        let file = |option: &str, path: &Path| OsString::from(format!("--{option}={}", path.display()));
+        command.push(file("key-file", &key));
+        command.push(file("socket", &socket));
+        command.push(file("pid-file", &run.join("munged.pid")));
+        command.push(file("log-file", &self.dir.path().join("log/munged.log")));
+        command.push(file("seed-file", &run.join("munged.seed")));
+        self.daemon("munged", command);
+        let began = Instant::now();
+        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(60), "munged does not start\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     fn configuration(&self) -> PathBuf {
         self.dir.path().join("slurm.conf")
     }
@@ -92,6 +165,7 @@ impl Slurm {
         let plugins = debian_dir("slurm-wlm", "slurm-wlm-basic-plugins");
         let ports = free_ports(nodes + 1);
         let (host, dir, plugins) = (host(), root.display(), plugins.display());
+        let security = if self.munge { "munge" } else { "none" };
         let controller_port = ports[0];
         // Without `%n` in them, the directories of two nodes would be one.
         let mut text = format!(
@@ -100,8 +174,8 @@ impl Slurm {
              SlurmctldPort={controller_port}\n\
              SlurmUser=root\n\
              SlurmdUser=root\n\
-             AuthType=auth/none\n\
-             CredType=cred/none\n\
+             AuthType=auth/{security}\n\
+             CredType=cred/{security}\n\
              ProctrackType=proctrack/linuxproc\n\
              TaskPlugin=task/none\n\
              SwitchType=switch/none\n\
@@ -161,7 +235,10 @@ impl Slurm {
         let sinfo = debian_file("/usr/bin/sinfo", "slurm-client");
         let began = Instant::now();
         loop {
-            let answer = Command::new(sinfo)
+            let command = self.inside(None, [sinfo.into()]);
+            let (program, rest) = command.split_first().expect("a command");
+            let answer = Command::new(program)
+                .args(rest)
                 .env("SLURM_CONF", self.configuration())
                 .args(["--noheader", "--format=%T %D"])
                 .output()
@@ -200,16 +277,9 @@ impl Drop for Slurm {
     }
 }
 
-/// What runs the rest of a command in a mount namespace that has our library where Debian's is.
-fn in_a_namespace_with_ours() -> Vec<OsString> {
-    let ours = fs::canonicalize(libpmix().join("libpmix.so.2")).expect("finding our libpmix");
-    let unshare = debian_file("/usr/bin/unshare", "util-linux");
-    let mut command: Vec<OsString> = vec![unshare.into()];
-    command.extend(["--mount", "--propagation", "private", "/bin/sh", "-c"].map(OsString::from));
-    command.extend(["mount --bind \"$1\" \"$2\" && shift 2 && exec \"$@\"", "sh"].map(OsString::from));
-    command.extend([ours.into_os_string(), debian_libpmix().into_os_string()]);
-    command
-}
+/// Arguments: a number of mounts, from where to where each, and the command.
+const MOUNT_AND_RUN: &str = "n=$1; shift; \
+    while [ \"$n\" -gt 0 ]; do mount --bind \"$1\" \"$2\" || exit 1; shift 2; n=$((n - 1)); done; exec \"$@\"";
 
 /// The file that Debian's libpmix is, behind its links.
 fn debian_libpmix() -> PathBuf {

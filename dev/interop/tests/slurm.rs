@@ -3,8 +3,8 @@
 //! Slurm's own processes load the library as well: each slurmstepd is the PMIx server of its node.
 
 use phalanx_interop::{
-    Job, Library::OpenMpi4, Outcome, Slurm, Whose, debians_libpmix_copied, host, libpmix, mpi, new_directory,
-    pmix,
+    Job, Library::OpenMpi4, Library::OpenMpi5, Outcome, Slurm, Whose, debians_libpmix_copied, host, libpmix,
+    mpi, new_directory, pmix,
 };
 
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
@@ -46,6 +46,38 @@ fn both_in_one_job() {
     let whose = [OURS, OURS, THEIRS, THEIRS, OURS, OURS, THEIRS, THEIRS];
     versions(&slurm, &slurm.srun(&spread).arg(pmix("version")).run(), &whose);
     programs(&slurm, &spread, "", 8);
+}
+
+/// Of the Python wheel, with the OpenPMIx 5.0 in it and with ours.
+#[test]
+fn ranks_of_open_mpi_5() {
+    let slurm = Slurm::start(&[Whose::Ours, Whose::Ours]);
+    for library in ["", &libpmix().display().to_string()] {
+        for (arguments, ranks) in [(&["-N", "1", "-n", "4"][..], 4), (&["-N", "2", "-n", "4"], 4)] {
+            let run = |program: &str, more: &[&str]| {
+                // As for Open MPI 4: these nodes are one machine.
+                let job = slurm.srun(arguments).with(OpenMpi5).env("OMPI_MCA_btl", "self,tcp");
+                checked(&slurm, on(job, library).arg(mpi(OpenMpi5, program)).args(more).run())
+            };
+            let line = |rank| format!("hello from rank {rank} of {ranks} on {}", host());
+            run("hello", &[&ranks.to_string()]).expect_lines((0..ranks).map(line));
+            let token = 10 * ranks;
+            run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
+        }
+    }
+}
+
+/// Slurm's messages carry tokens of munge, and PMIx libraries that know munge find it as well.
+#[test]
+fn jobs_that_munge_vouches_for() {
+    let slurm = Slurm::start_with_munge(&[Whose::Ours, Whose::Debians]);
+    let spread = ["-N", "2", "-n", "4", "--ntasks-per-node=2"];
+    versions(&slurm, &slurm.srun(&spread).arg(pmix("version")).run(), &[OURS, OURS, THEIRS, THEIRS]);
+    programs(&slurm, &spread, "", 4);
+    let directory = new_directory();
+    let path = debians_libpmix_copied(directory.path()).display().to_string();
+    programs(&slurm, &spread, &path, 4);
+    programs(&slurm, &spread, &libpmix().display().to_string(), 4);
 }
 
 fn everything(slurm: &Slurm, library: &str, whose: &[&str; 8]) {

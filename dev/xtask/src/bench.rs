@@ -6,14 +6,13 @@
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, run as execute};
+use crate::cargo::{cargo, run as execute, target};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
     cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
     cargo(&["build", "--release", "--locked", "--package", "phalanx-interop", "--bin", "bench"])?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
-    let target = crate::root().join(target).join("release");
+    let target = target().join("release");
     let ours = [("PHALANX_PX", target.join("px")), ("PHALANX_LIBPMIX", target.join("libpmix.so"))];
     execute(std::process::Command::new(target.join("bench")).args(args).envs(ours))
 }

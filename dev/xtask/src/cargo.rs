@@ -1,5 +1,6 @@
 //! Running cargo and other programs, at the root of the workspace and without standard input.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -29,6 +30,11 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         .with_context(|| format!("running {shown}"))?;
     ensure!(status.success(), "{shown} failed ({status})");
     Ok(())
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()))
 }
 
 fn command(args: &[&str]) -> Command {

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, run as execute};
-use crate::debian;
+use crate::cargo::{cargo, run as execute, target};
+use crate::{abi, debian};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     // Tests of what is where need no optimization.
@@ -23,8 +23,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let profile = format!("--profile={profile}");
     cargo(&["build", &profile, "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
     cargo(&["build", &profile, "--locked", "--package", "phalanx-libpmix"])?;
-    let target = crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()));
-    let (built, into) = (target.join(built), target.join(into));
+    let (built, into) = (target().join(built), target().join(into));
     let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let tree = into.join(&name);
     if tree.exists() {
@@ -33,6 +32,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
     let px = tree.join("bin/px");
     copy(&built.join("px"), &px)?;
+    let floors = if dev { abi::FLOORS_OF_DEV } else { abi::FLOORS };
+    abi::check(&px, floors)?;
     for dialect in DIALECTS {
         // Beside the real thing such a name would hide it, so they have a directory of their own.
         let link = tree.join("libexec/phalanx").join(dialect);
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
 
     library(&built.join("libpmix.so"), &tree)?;
+    abi::check(&tree.join("lib/libpmix.so.2"), floors)?;
 
     let archive = into.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");

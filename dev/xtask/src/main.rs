@@ -3,6 +3,7 @@
 //! One file per chore, one row in [`CHORES`] each. A chore gets the arguments after its name and either succeeds or
 //! says what was wrong; nothing here ends up in a product.
 
+mod abi;
 mod bench;
 mod cargo;
 mod ci;
@@ -50,6 +51,12 @@ const CHORES: &[Chore] = &[
         usage: "dist [--dev]",
         summary: "put together what is installed: px, library, headers, man pages, completions, the guide; and Debian packages; with --dev unoptimized",
         run: dist::run,
+    },
+    Chore {
+        name: "abi",
+        usage: "abi [FILE..]",
+        summary: "check which systems libpmix.so.2, or these files, can be loaded on",
+        run: abi::run,
     },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },
     Chore {
