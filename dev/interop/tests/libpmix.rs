@@ -102,6 +102,14 @@ fn the_client_api_under_px() {
 }
 
 #[test]
+fn what_fences_collect_is_read_while_the_launcher_stands_still() {
+    for ranks in [1, 4, 16] {
+        let job = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("collected")));
+        job.run().expect_code(0).expect_lines(vec!["nobody was asked"; ranks]).expect_nothing_left();
+    }
+}
+
+#[test]
 fn programs_may_make_progress_themselves() {
     for ranks in [1, 4, 16] {
         let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("progress"))).run().expect_code(0);

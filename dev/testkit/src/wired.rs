@@ -113,7 +113,7 @@ impl WiredServer {
                             self.with_client(now, &proc, Input::Closed { conn, reason: CloseReason::Eof });
                         }
                     }
-                    Output::WriteFile { path, bytes } => self.files.write(path, bytes),
+                    Output::WriteFile { path, at, bytes } => self.files.write(path, at, &bytes),
                     Output::RemoveFile { path } => self.files.remove(&path),
                     other => out.push(other),
                 }

@@ -109,10 +109,11 @@ pub enum Output<R, D> {
     Close {
         conn: ConnId,
     },
-    /// Write a file that only its owner can read, whole, before what follows: peers are told of it next. If that fails, none
-    /// is left; peers manage without.
+    /// Write to a file that only its owner can read, before what follows: peers are told of it next. If that fails, they manage
+    /// without. At 0 the file is new, else this goes behind all that is in it.
     WriteFile {
         path: String,
+        at: u64,
         bytes: Vec<u8>,
     },
     RemoveFile {

@@ -88,7 +88,7 @@ impl ServerProcess {
                     Output::Connect { conn, address } => out.push(Output::Connect { conn, address }),
                     Output::Send { conn, frame } => out.push(Output::Send { conn, frame }),
                     Output::Close { conn } => out.push(Output::Close { conn }),
-                    Output::WriteFile { path, bytes } => out.push(Output::WriteFile { path, bytes }),
+                    Output::WriteFile { path, at, bytes } => out.push(Output::WriteFile { path, at, bytes }),
                     Output::RemoveFile { path } => out.push(Output::RemoveFile { path }),
                     Output::CallHost { id, op } => out.push(Output::CallHost { id, op }),
                     Output::Deliver { .. } => {}

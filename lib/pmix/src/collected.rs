@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use phalanx_core::OpenCollected;
 use phalanx_wire::Text;
@@ -40,14 +41,19 @@ impl Default for Written {
 }
 
 impl Written {
-    /// Writes a file, whole or not at all.
-    pub fn write(&mut self, path: String, bytes: &[u8]) {
+    /// Writes to a file, all or nothing. At 0 it makes the file, else it goes on with one of its own that ends there.
+    pub fn write(&mut self, path: String, at: u64, bytes: &[u8]) {
         let path = PathBuf::from(path);
-        match write(&path, bytes) {
-            Ok(()) => drop(self.files.insert(path)),
-            Err(error) => {
-                tracing::debug!(path = %path.display(), %error, "cannot write what was collected: clients ask for it");
-            }
+        let written = match at {
+            0 => make(&path, bytes).map(|()| {
+                self.files.insert(path.clone());
+            }),
+            _ if self.files.contains(&path) => go_on(&path, at, bytes),
+            // It could not be made.
+            _ => return,
+        };
+        if let Err(error) = written {
+            tracing::debug!(path = %path.display(), %error, "cannot write what was collected: clients ask for it");
         }
     }
 
@@ -68,12 +74,25 @@ impl Drop for Written {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn make(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
     let written = file.write_all(bytes);
     if written.is_err() {
         let _ = fs::remove_file(path);
+    }
+    written
+}
+
+fn go_on(path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    if file.metadata()?.len() != at {
+        return Err(io::Error::other("it is not as it was left"));
+    }
+    let written = file.write_all_at(bytes, at);
+    if written.is_err() {
+        let _ = file.set_len(at);
     }
     written
 }
@@ -85,11 +104,10 @@ pub(crate) struct Files;
 #[derive(Debug)]
 struct Pages {
     file: File,
-    length: u64,
 }
 
 impl OpenCollected for Files {
-    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>> {
+    fn open(&self, file: &Text) -> Option<Arc<dyn ReadAt>> {
         let path = Path::new(file.as_str()?);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = open(path, flags, Mode::empty()).inspect_err(
@@ -100,14 +118,13 @@ impl OpenCollected for Files {
         let is_ours = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && stat.st_uid == geteuid().as_raw()
             && stat.st_mode & 0o022 == 0;
-        let length = u64::try_from(stat.st_size).ok()?;
-        is_ours.then(|| Box::new(Pages { file, length }) as Box<dyn ReadAt>)
+        is_ours.then(|| Arc::new(Pages { file }) as Arc<dyn ReadAt>)
     }
 }
 
 impl ReadAt for Pages {
     fn length(&self) -> u64 {
-        self.length
+        self.file.metadata().map_or(0, |metadata| metadata.len())
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> bool {
@@ -131,14 +148,17 @@ mod tests {
         let path = beginning(dir.path()).unwrap();
         assert_ne!(beginning(dir.path()), Some(path.clone()));
         let mut written = Written::default();
-        written.write(format!("{path}.1"), b"one");
-        written.write(format!("{path}.2"), b"two");
+        written.write(format!("{path}.1"), 0, b"one");
+        written.write(format!("{path}.2"), 0, b"two");
         assert_eq!(fs::metadata(format!("{path}.1")).unwrap().permissions().mode() & 0o777, 0o600);
         let pages = Files.open(&Text::from(format!("{path}.2"))).unwrap();
-        written.remove(&format!("{path}.2"));
         let mut bytes = [0; 2];
         assert!(pages.length() == 3 && pages.read_at(1, &mut bytes) && bytes == *b"wo");
         assert!(!pages.read_at(2, &mut bytes));
+        written.write(format!("{path}.2"), 3, b", three");
+        written.write(format!("{path}.2"), 4, b"not where it ends");
+        written.remove(&format!("{path}.2"));
+        assert!(pages.length() == 10 && pages.read_at(8, &mut bytes) && bytes == *b"ee");
         drop(written);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -151,7 +171,8 @@ mod tests {
         std::os::unix::fs::symlink(dir.path().join("nowhere"), &link).unwrap();
         let mut written = Written::default();
         for path in [&file, &link, &dir.path().join("absent/file")] {
-            written.write(path.to_str().unwrap().to_owned(), b"ours");
+            written.write(path.to_str().unwrap().to_owned(), 0, b"ours");
+            written.write(path.to_str().unwrap().to_owned(), 6, b"ours");
             written.remove(path.to_str().unwrap());
         }
         drop(written);

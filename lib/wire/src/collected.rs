@@ -1,10 +1,12 @@
-//! The file in which a server of ours tells the clients of its node at once what a fence has collected in one namespace.
+//! What a fence has collected in one namespace, as a server of ours leaves it in a file for the clients of its node.
 //!
-//! A header, an index of ranks in ascending order, and one block per rank: its name, then key and value pairs. It is written
-//! once and read in places: a reader holds one block at a time, whatever the size of the job. Everything in it is checked like a
-//! message of a peer. Opening files is the shell's part, see [`ReadAt`].
+//! A collection is a header, an index of ranks in ascending order, and one block per rank: its name, then key and value pairs. A
+//! file holds one behind the other, so that later fences need no further file. A collection is written once and read in places:
+//! a reader holds one block at a time, whatever the size of the job. Everything in it is checked like a message of a peer.
+//! Opening files is the shell's part, see [`ReadAt`].
 
 use std::fmt;
+use std::sync::Arc;
 
 use phalanx_spec::{MAX_NSLEN, Rank};
 
@@ -18,6 +20,7 @@ pub const FORMAT: Format = Format { generation: Generation::V41, described: fals
 
 /// Something that can be read in places.
 pub trait ReadAt: fmt::Debug + Send + Sync {
+    /// How much there is now. It may grow.
     fn length(&self) -> u64;
     /// Fills all of `into`; false if there is not as much.
     fn read_at(&self, at: u64, into: &mut [u8]) -> bool;
@@ -33,8 +36,8 @@ pub fn block(owner: &ProcId, values: impl Iterator<Item = Kval>) -> Blob {
     writer.into_bytes().into()
 }
 
-/// The whole file. Each rank comes once, in ascending order.
-pub fn file<'a>(nspace: &Nspace, blocks: impl Iterator<Item = (Rank, &'a Blob)> + Clone) -> Vec<u8> {
+/// A whole collection. Each rank comes once, in ascending order.
+pub fn collection<'a>(nspace: &Nspace, blocks: impl Iterator<Item = (Rank, &'a Blob)> + Clone) -> Vec<u8> {
     let name = nspace.as_str().as_bytes();
     let count = blocks.clone().count();
     let head = HEADER + name.len() + count * ENTRY;
@@ -56,10 +59,11 @@ pub fn file<'a>(nspace: &Nspace, blocks: impl Iterator<Item = (Rank, &'a Blob)> 
     bytes
 }
 
-/// Such a file, open.
+/// A collection in an open file.
 #[derive(Debug)]
 pub struct Collection<R> {
     pages: R,
+    begin: u64,
     nspace: Nspace,
     count: u64,
     index: u64,
@@ -74,31 +78,31 @@ struct Entry {
 }
 
 impl<R: ReadAt> Collection<R> {
-    /// Reads the header. The file must be whole, and of this namespace.
-    pub fn open(pages: R, nspace: &Nspace) -> Result<Collection<R>, DecodeError> {
-        let length = pages.length();
-        let mut head = vec![0; usize::try_from(length).unwrap_or(usize::MAX).min(HEADER + MAX_NSLEN)];
-        read(&pages, 0, &mut head)?;
+    /// Reads the header that is at `begin`. The collection must be there as a whole, and be of this namespace.
+    pub fn open(pages: R, begin: u64, nspace: &Nspace) -> Result<Collection<R>, DecodeError> {
+        let rest = pages.length().saturating_sub(begin);
+        let mut head = vec![0; usize::try_from(rest).unwrap_or(usize::MAX).min(HEADER + MAX_NSLEN)];
+        read(&pages, begin, &mut head)?;
         let mut fields = Fields(&head);
         let [magic, claimed, count, name_length] =
             [fields.take(8), fields.take(8), fields.take(4), fields.take(4)];
         if magic != Some(MAGIC) {
             return Err(DecodeError::Malformed { what: "the beginning of a collection" });
         }
-        let (claimed, count, name_length) = (number(claimed)?, number(count)?, number(name_length)?);
-        if claimed != length {
-            return Err(DecodeError::TooLong { what: "a collection", claimed, limit: length });
+        let (length, count, name_length) = (number(claimed)?, number(count)?, number(name_length)?);
+        if length > rest {
+            return Err(DecodeError::TooLong { what: "a collection", claimed: length, limit: rest });
         }
         let name = fields.take(usize::try_from(name_length).unwrap_or(usize::MAX));
         if name != Some(nspace.as_str().as_bytes()) {
             return Err(DecodeError::Malformed { what: "the namespace of a collection" });
         }
         let index = HEADER as u64 + name_length;
-        let limit = (length - index) / ENTRY as u64;
+        let limit = length.saturating_sub(index) / ENTRY as u64;
         if count > limit {
             return Err(DecodeError::TooLong { what: "the index of a collection", claimed: count, limit });
         }
-        Ok(Collection { pages, nspace: nspace.clone(), count, index, length })
+        Ok(Collection { pages, begin, nspace: nspace.clone(), count, index, length })
     }
 
     /// What this rank has committed; `None` if it is not here.
@@ -110,7 +114,7 @@ impl<R: ReadAt> Collection<R> {
             return Err(DecodeError::TooLong { what: "a block of a collection", claimed, limit });
         }
         let mut block = vec![0; entry.length as usize];
-        read(&self.pages, entry.at, &mut block)?;
+        read(&self.pages, self.begin + entry.at, &mut block)?;
         let mut reader = Reader::new(FORMAT, &block);
         let owner: ProcId = reader.get()?;
         if owner.rank != rank || owner.nspace != self.nspace {
@@ -137,7 +141,7 @@ impl<R: ReadAt> Collection<R> {
 
     fn entry(&self, number_of: u64) -> Result<Entry, DecodeError> {
         let mut bytes = [0; ENTRY];
-        read(&self.pages, self.index + number_of * ENTRY as u64, &mut bytes)?;
+        read(&self.pages, self.begin + self.index + number_of * ENTRY as u64, &mut bytes)?;
         let mut fields = Fields(&bytes);
         let mut next = |width| number(fields.take(width));
         let (rank, length, at) = (next(4)?, next(4)?, next(8)?);
@@ -145,7 +149,7 @@ impl<R: ReadAt> Collection<R> {
     }
 }
 
-impl<R: ReadAt + ?Sized> ReadAt for Box<R> {
+impl<R: ReadAt + ?Sized> ReadAt for Arc<R> {
     fn length(&self) -> u64 {
         (**self).length()
     }
@@ -200,9 +204,9 @@ fn short(number: usize) -> u32 {
 
 /// The last byte is the version.
 const MAGIC: &[u8] = b"phalanx\x01";
-/// Magic, length of the file, number of ranks, length of the namespace, which follows.
+/// Magic, length of all, number of ranks, length of the namespace, which follows.
 const HEADER: usize = 8 + 8 + 4 + 4;
-/// Rank, length of its block, where it begins.
+/// Rank, length of its block, where it begins in the collection.
 const ENTRY: usize = 4 + 4 + 8;
 
 #[cfg(test)]
@@ -225,7 +229,7 @@ mod tests {
             (owner.rank, block(&owner, std::iter::once(kval(*rank))))
         };
         let blocks: Vec<(Rank, Blob)> = ranks.iter().map(one).collect();
-        file(&nspace(), blocks.iter().map(|(rank, block)| (*rank, block)))
+        collection(&nspace(), blocks.iter().map(|(rank, block)| (*rank, block)))
     }
 
     #[test]
@@ -234,7 +238,7 @@ mod tests {
             [&[], &[0], &[7], &[0, 1, 2, 3, 4], &[1, 2, 5, 9, 1_000_000], &[3, 4, 5, 6, 7, 8, 9, 10]];
         for ranks in sets {
             let bytes = of_ranks(ranks);
-            let collection = Collection::open(bytes.as_slice(), &nspace()).unwrap();
+            let collection = Collection::open(bytes.as_slice(), 0, &nspace()).unwrap();
             for rank in (0..20).chain([999_999, 1_000_000, 1_000_001, Rank::VALID.0]) {
                 let expected = ranks.contains(&rank).then(|| vec![kval(rank)]);
                 assert_eq!(collection.values_of(Rank(rank)), Ok(expected), "{rank} of {ranks:?}");
@@ -243,15 +247,26 @@ mod tests {
     }
 
     #[test]
+    fn collections_stand_behind_each_other() {
+        let (first, second) = (of_ranks(&[0, 1]), of_ranks(&[1, 2]));
+        let bytes = [first.as_slice(), &second].concat();
+        let at = |begin: usize| Collection::open(bytes.as_slice(), begin as u64, &nspace()).unwrap();
+        assert_eq!(at(0).values_of(Rank(2)), Ok(None));
+        assert_eq!(at(first.len()).values_of(Rank(2)), Ok(Some(vec![kval(2)])));
+        assert_eq!(at(first.len()).values_of(Rank(0)), Ok(None));
+    }
+
+    #[test]
     fn what_is_cut_or_of_another_namespace_is_refused() {
         let bytes = of_ranks(&[0, 1, 2]);
         for end in 0..bytes.len() {
-            assert!(Collection::open(&bytes[..end], &nspace()).is_err(), "{end}");
+            assert!(Collection::open(&bytes[..end], 0, &nspace()).is_err(), "{end}");
         }
-        let longer = [bytes.as_slice(), &[0]].concat();
-        assert!(Collection::open(longer.as_slice(), &nspace()).is_err());
         let other = Nspace::new("job@2").unwrap();
-        assert!(Collection::open(bytes.as_slice(), &other).is_err());
+        assert!(Collection::open(bytes.as_slice(), 0, &other).is_err());
+        for begin in [1, bytes.len() as u64, u64::MAX] {
+            assert!(Collection::open(bytes.as_slice(), begin, &nspace()).is_err());
+        }
     }
 
     #[test]
@@ -261,7 +276,7 @@ mod tests {
         let (first, second) = (index + 8..index + ENTRY, index + ENTRY + 8..index + 2 * ENTRY);
         let of_second = bytes[second].to_vec();
         bytes[first].copy_from_slice(&of_second);
-        let collection = Collection::open(bytes.as_slice(), &nspace()).unwrap();
+        let collection = Collection::open(bytes.as_slice(), 0, &nspace()).unwrap();
         assert!(collection.values_of(Rank(0)).is_err());
         assert_eq!(collection.values_of(Rank(1)), Ok(Some(vec![kval(1)])));
     }

@@ -143,6 +143,7 @@ pub enum Effect {
     /// For our clients, as in `phalanx_core::Output`.
     WriteFile {
         path: String,
+        at: u64,
         bytes: Vec<u8>,
     },
     RemoveFile {

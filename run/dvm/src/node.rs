@@ -70,7 +70,9 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
                 match output {
                     Output::Send { conn, frame } => effects.push_back(Effect::Send { conn, frame }),
                     Output::Close { conn } => effects.push_back(Effect::Close { conn }),
-                    Output::WriteFile { path, bytes } => effects.push_back(Effect::WriteFile { path, bytes }),
+                    Output::WriteFile { path, at, bytes } => {
+                        effects.push_back(Effect::WriteFile { path, at, bytes })
+                    }
                     Output::RemoveFile { path } => effects.push_back(Effect::RemoveFile { path }),
                     Output::CallHost { id, op } => {
                         self.daemon.handle(now, Happening::HostCall { id, op }, &mut self.acts);

@@ -241,9 +241,9 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Effect::Close { conn } => self.close(conn),
-            Effect::WriteFile { path, bytes } => {
+            Effect::WriteFile { path, at, bytes } => {
                 self.session.use_dir();
-                self.files.write(path, &bytes);
+                self.files.write(path, at, &bytes);
             }
             Effect::RemoveFile { path } => self.files.remove(&path),
             Effect::Spawn(start) => self.procs.spawn(*start),

@@ -93,7 +93,9 @@ impl Session {
     /// Makes the directory of the session, for something of our own: whoever wants that is connected, but may not have been
     /// given a directory.
     pub(crate) fn use_dir(&mut self) {
-        self.promise(self.dir.clone());
+        if !self.used {
+            self.promise(self.dir.clone());
+        }
         self.keep_promises();
     }
 

@@ -1,19 +1,21 @@
-//! What fences have collected, in one file per job that the clients of this node read without asking.
+//! What fences have collected, in a file per job that the clients of this node read without asking.
 //!
 //! A fence of a whole job with `pmix.collect` writes down all that is known here to have been committed, as processes of this
-//! node see it, and its answer names the file to the clients that read such files: they say so when they introduce themselves,
-//! and are the user's who owns this server. Later fences name the same file as long as nothing has been committed since. The
-//! shell writes it before it sends the answers. If it cannot, clients find no file, and ask.
+//! node see it, and its answer names the place to the clients that read such files: they say so when they introduce themselves,
+//! and are the user's who owns this server. Later fences name the same place as long as nothing has been committed since, and
+//! write behind it when they collect again: to make and remove files costs more than to write them. The shell writes before it
+//! sends the answers. If it cannot, clients find no file, and ask.
 
 use std::collections::BTreeMap;
 
 use phalanx_spec::{Rank, keys};
-use phalanx_wire::collected::{block, file};
+use phalanx_wire::cmd::fence::Collected;
+use phalanx_wire::collected::{block, collection};
 use phalanx_wire::{Blob, InfoList, Kval, Nspace, ProcId, Text};
 use tracing::debug;
 
 use super::collective::Collective;
-use super::limits::{MAX_COLLECTED, MAX_COLLECTED_BYTES};
+use super::limits::{FULL_COLLECTED, MAX_ALL_COLLECTED, MAX_COLLECTED};
 use super::peer::{Asker, Role};
 use super::registry::Job;
 use super::{Cx, Server};
@@ -28,7 +30,10 @@ pub(super) struct Collections {
 #[derive(Debug)]
 struct Written {
     path: String,
-    bytes: usize,
+    /// Where the last collection begins.
+    at: u64,
+    /// How long the file is.
+    end: u64,
     /// Something was committed since.
     is_old: bool,
 }
@@ -41,14 +46,15 @@ impl Collections {
         }
     }
 
-    fn bytes(&self) -> usize {
-        self.files.values().map(|written| written.bytes).sum()
+    /// How long all files are.
+    fn length(&self) -> u64 {
+        self.files.values().map(|written| written.end).sum()
     }
 }
 
 impl Server {
-    /// The files that the participants of a fence may read from now on.
-    pub(super) fn collected_by(&mut self, cx: &mut Cx<'_>, fence: &Collective) -> Vec<(Nspace, Text)> {
+    /// What the participants of a fence may read from now on.
+    pub(super) fn collected_by(&mut self, cx: &mut Cx<'_>, fence: &Collective) -> Vec<Collected> {
         if self.config.collections.is_none() || !fence.arrived.values().any(|asker| self.reads_files(asker)) {
             return Vec::new();
         }
@@ -65,7 +71,11 @@ impl Server {
                 self.write_collected(cx, nspace);
             }
             let written = self.collections.files.get(nspace).filter(|written| !written.is_old);
-            named.extend(written.map(|written| (nspace.clone(), Text::from(written.path.as_str()))));
+            named.extend(written.map(|written| Collected {
+                nspace: nspace.clone(),
+                file: Text::from(written.path.as_str()),
+                at: written.at,
+            }));
         }
         named
     }
@@ -78,18 +88,23 @@ impl Server {
     }
 
     fn write_collected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.remove_collected(cx, nspace);
+        if self.collections.files.get(nspace).is_some_and(|written| written.end >= FULL_COLLECTED) {
+            self.remove_collected(cx, nspace);
+        }
         let Some(job) = self.jobs.get(nspace) else { return };
         let Some(beginning) = &self.config.collections else { return };
         let bytes = self.collected(job);
-        if bytes.len() > MAX_COLLECTED || self.collections.bytes() + bytes.len() > MAX_COLLECTED_BYTES {
-            return debug!(%nspace, bytes = bytes.len(), "too much was collected for a file: clients have to ask");
+        let length = bytes.len() as u64;
+        if length > MAX_COLLECTED || self.collections.length() + length > MAX_ALL_COLLECTED {
+            return debug!(%nspace, length, "too much was collected for a file: clients have to ask");
         }
-        self.collections.last += 1;
-        let path = format!("{beginning}.{}", self.collections.last);
-        let written = Written { path: path.clone(), bytes: bytes.len(), is_old: false };
-        self.collections.files.insert(nspace.clone(), written);
-        cx.out.push(Output::WriteFile { path, bytes });
+        let Collections { files, last } = &mut self.collections;
+        let written = files.entry(nspace.clone()).or_insert_with(|| {
+            *last += 1;
+            Written { path: format!("{beginning}.{last}"), at: 0, end: 0, is_old: false }
+        });
+        (written.at, written.end, written.is_old) = (written.end, written.end + length, false);
+        cx.out.push(Output::WriteFile { path: written.path.clone(), at: written.at, bytes });
     }
 
     pub(super) fn remove_collected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
@@ -110,6 +125,6 @@ impl Server {
             neighbours.filter(|(_, values)| !values.is_empty()).map(of_neighbour).collect();
         let others = self.modex.blocks(nspace).filter(|(rank, _)| !job.is_local(*rank));
         blocks.extend(others.map(|(rank, block)| (rank, block.clone())));
-        file(nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
+        collection(nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
     }
 }

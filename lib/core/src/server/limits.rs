@@ -15,9 +15,11 @@ pub(super) const MAX_COMMITTED: usize = 256 << 20;
 /// So many ranks, with so many bytes of values, are told in one answer to a process that asks for one after the other.
 pub(super) const MAX_RANKS_AHEAD: u32 = 256;
 pub(super) const MAX_BYTES_AHEAD: usize = 512 << 10;
-/// Bytes of one file of what a fence has collected, and of all such files.
-pub(super) const MAX_COLLECTED: usize = 64 << 20;
-pub(super) const MAX_COLLECTED_BYTES: usize = 256 << 20;
+/// Bytes that a fence may have collected to be written into a file, and those of all such files.
+pub(super) const MAX_COLLECTED: u64 = 64 << 20;
+pub(super) const MAX_ALL_COLLECTED: u64 = 256 << 20;
+/// Such a file that has so many is followed by another.
+pub(super) const FULL_COLLECTED: u64 = 8 << 20;
 /// How long a get waits for a key that a local rank has not committed although it has committed others, unless told.
 pub(super) const KEY_WAIT: Duration = Duration::from_secs(2);
 /// Collectives of one participant that have not ended.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, RwLock};
 
 use phalanx_spec::Rank;
+use phalanx_wire::cmd::fence::Collected;
 use phalanx_wire::collected::{Collection, ReadAt};
 use phalanx_wire::{Kval, Nspace, Text, Value};
 
@@ -19,51 +20,53 @@ use super::{Store, read, write};
 /// Opens the files that a server names: the shell's part.
 pub trait OpenCollected: fmt::Debug + Send + Sync {
     /// None: it is not there, or not ours to read.
-    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>>;
+    fn open(&self, file: &Text) -> Option<Arc<dyn ReadAt>>;
 }
 
-/// The file of one namespace.
+/// The collection of one namespace.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
-    /// Which file is good, by its number; 0: none. Ranks remember up to which one they were read.
+    /// Which collection is good, by its number; 0: none. Ranks remember up to which one they were read.
     good: AtomicU32,
-    file: RwLock<Shelved>,
+    shelved: RwLock<Shelved>,
 }
 
 #[derive(Debug, Default)]
 struct Shelved {
-    /// The number of the last file that was named.
+    /// The number of the last collection that was named.
     last: u32,
     state: State,
+    /// The last file that was opened: the next collection may stand behind the one before.
+    file: Option<(Text, Arc<dyn ReadAt>)>,
 }
 
 #[derive(Clone, Debug, Default)]
 enum State {
     #[default]
     Nothing,
-    Named(Text),
+    Named(Text, u64),
     Open(Arc<Opened>),
 }
 
-type Opened = Collection<Box<dyn ReadAt>>;
+type Opened = Collection<Arc<dyn ReadAt>>;
 
 impl Shelf {
     pub(super) fn good(&self) -> u32 {
         self.good.load(Ordering::Acquire)
     }
 
-    fn set(&self, file: Option<&Text>) {
-        let mut shelved = write(&self.file);
-        let file = file.filter(|_| shelved.last < LAST);
-        shelved.last += u32::from(file.is_some());
-        shelved.state = file.map_or(State::Nothing, |file| State::Named(file.clone()));
-        self.good.store(if file.is_some() { shelved.last } else { 0 }, Ordering::Release);
+    fn set(&self, named: Option<&Collected>) {
+        let mut shelved = write(&self.shelved);
+        let named = named.filter(|_| shelved.last < LAST);
+        shelved.last += u32::from(named.is_some());
+        shelved.state = named.map_or(State::Nothing, |named| State::Named(named.file.clone(), named.at));
+        self.good.store(if named.is_some() { shelved.last } else { 0 }, Ordering::Release);
     }
 
-    /// What became of opening the file of this number.
+    /// What became of opening the collection of this number.
     fn opened(&self, number: u32, collection: Option<&Arc<Opened>>) {
-        let mut shelved = write(&self.file);
-        if shelved.last != number || !matches!(shelved.state, State::Named(_)) {
+        let mut shelved = write(&self.shelved);
+        if shelved.last != number || !matches!(shelved.state, State::Named(..)) {
             return;
         }
         match collection {
@@ -77,16 +80,16 @@ impl Shelf {
 }
 
 impl Store {
-    /// From now on these files tell what their namespaces' processes have committed, and no others.
-    pub fn set_collected(&self, files: &[(Nspace, Text)]) {
+    /// From now on these tell what their namespaces' processes have committed, and no others.
+    pub fn set_collected(&self, named: &[Collected]) {
         for (nspace, space) in read(&self.spaces).iter() {
-            let file = files.iter().find(|(of, _)| of == nspace).map(|(_, file)| file);
-            if file.is_some() || space.shelf.good() != 0 {
-                space.shelf.set(file);
+            let named = named.iter().find(|named| named.nspace == *nspace);
+            if named.is_some() || space.shelf.good() != 0 {
+                space.shelf.set(named);
             }
         }
-        for (nspace, file) in files.iter().filter(|(nspace, _)| self.space(nspace.as_str()).is_none()) {
-            self.space_or_new(nspace).shelf.set(Some(file));
+        for named in named.iter().filter(|named| self.space(named.nspace.as_str()).is_none()) {
+            self.space_or_new(&named.nspace).shelf.set(Some(named));
         }
     }
 
@@ -140,16 +143,20 @@ impl Store {
     }
 
     fn open_collection(&self, space: &Space, nspace: &str, good: u32) -> Option<Arc<Opened>> {
-        let named = match &*read(&space.shelf.file) {
+        let (file, at, known) = match &*read(&space.shelf.shelved) {
             Shelved { last, .. } if *last != good => return None,
             Shelved { state: State::Open(collection), .. } => return Some(collection.clone()),
-            Shelved { state: State::Named(file), .. } => file.clone(),
+            Shelved { state: State::Named(file, at), file: known, .. } => (file.clone(), *at, known.clone()),
             Shelved { state: State::Nothing, .. } => return None,
         };
-        let opened = self.files.as_ref().and_then(|files| files.open(&named));
-        let opened = opened.and_then(|pages| {
+        let pages = match known {
+            Some((name, pages)) if name == file => Some(pages),
+            _ => self.files.as_ref().and_then(|files| files.open(&file)),
+        };
+        let opened = pages.and_then(|pages| {
             let nspace = Nspace::new(nspace).ok()?;
-            Collection::open(pages, &nspace)
+            write(&space.shelf.shelved).file = Some((file, pages.clone()));
+            Collection::open(pages, at, &nspace)
                 .inspect_err(
                     |error| tracing::warn!(%nspace, %error, "a file of the server is not what it should be"),
                 )

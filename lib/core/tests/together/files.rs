@@ -9,14 +9,16 @@ use phalanx_wire::collected::ReadAt;
 
 /// All who have a clone share the files.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Files(Arc<Mutex<BTreeMap<String, Arc<[u8]>>>>);
+pub(crate) struct Files(Arc<Mutex<BTreeMap<String, Arc<File>>>>);
 
-#[derive(Debug)]
-struct Open(Arc<[u8]>);
+#[derive(Debug, Default)]
+struct File(Mutex<Vec<u8>>);
 
 impl Files {
-    pub(crate) fn write(&self, path: String, bytes: Vec<u8>) {
-        assert!(self.0.lock().unwrap().insert(path, bytes.into()).is_none());
+    pub(crate) fn write(&self, path: String, at: u64, bytes: &[u8]) {
+        let file = self.0.lock().unwrap().entry(path).or_default().clone();
+        assert_eq!(file.length(), at, "each collection goes behind the one before");
+        file.0.lock().unwrap().extend_from_slice(bytes);
     }
 
     pub(crate) fn remove(&self, path: &str) {
@@ -25,17 +27,17 @@ impl Files {
 }
 
 impl OpenCollected for Files {
-    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>> {
-        Some(Box::new(Open(self.0.lock().unwrap().get(file.as_str()?)?.clone())))
+    fn open(&self, file: &Text) -> Option<Arc<dyn ReadAt>> {
+        Some(self.0.lock().unwrap().get(file.as_str()?)?.clone())
     }
 }
 
-impl ReadAt for Open {
+impl ReadAt for File {
     fn length(&self) -> u64 {
-        self.0.len() as u64
+        self.0.lock().unwrap().len() as u64
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> bool {
-        (&*self.0).read_at(at, into)
+        self.0.lock().unwrap().as_slice().read_at(at, into)
     }
 }

@@ -316,7 +316,7 @@ impl World {
                 }
                 Output::Return { id, result } => self.on_server_return(node, id, result),
                 Output::CallHost { id, op } => self.host.asked.push_back((node, id, op)),
-                Output::WriteFile { path, bytes } => self.servers[node].files.write(path, bytes),
+                Output::WriteFile { path, at, bytes } => self.servers[node].files.write(path, at, &bytes),
                 Output::RemoveFile { path } => self.servers[node].files.remove(&path),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
             }

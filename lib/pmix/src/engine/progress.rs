@@ -489,7 +489,7 @@ impl<M: Role> Progress<M> {
             Output::Connect { conn, address } => self.links.connect(conn, &address),
             Output::Send { conn, frame } => self.links.push(conn, frame),
             Output::Close { conn } => self.links.close(conn, self.now()),
-            Output::WriteFile { path, bytes } => self.files.write(path, &bytes),
+            Output::WriteFile { path, at, bytes } => self.files.write(path, at, &bytes),
             Output::RemoveFile { path } => self.files.remove(&path),
             Output::Return { id, result } => match self.waiting.remove(&id) {
                 Some(reply) if reply.is_callback() => reply.send(result),

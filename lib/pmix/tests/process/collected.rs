@@ -92,15 +92,6 @@ pub(crate) fn files_vanish() {
     meet(&client, 100);
     client.fence(&[], &[]).unwrap();
     if me == 0 {
-        server_files().into_iter().for_each(|file| fs::remove_file(file).unwrap());
-    }
-    client.fence(&[], &[]).unwrap();
-    for peer in peers(&client, 2) {
-        assert_eq!(client.get(&peer, "card", &[]).unwrap(), Value::Uint32(100 + peer.rank.0));
-    }
-    client.fence(&[], &[]).unwrap();
-    meet(&client, 200);
-    if me == 0 {
         // Of the right length, and of ours, but not what it was.
         for file in server_files() {
             let length = fs::metadata(&file).unwrap().len();
@@ -109,9 +100,19 @@ pub(crate) fn files_vanish() {
     }
     client.fence(&[], &[]).unwrap();
     for peer in peers(&client, 2) {
+        assert_eq!(client.get(&peer, "card", &[]).unwrap(), Value::Uint32(100 + peer.rank.0));
+    }
+    client.fence(&[], &[]).unwrap();
+    meet(&client, 200);
+    if me == 0 {
+        server_files().into_iter().for_each(|file| fs::remove_file(file).unwrap());
+    }
+    client.fence(&[], &[]).unwrap();
+    meet(&client, 300);
+    for peer in peers(&client, 2) {
         let fresh = client.get(&peer, "card", &[on(keys::GET_REFRESH_CACHE)]).unwrap();
-        assert_eq!(fresh, Value::Uint32(200 + peer.rank.0));
-        assert_eq!(client.get(&peer, "card", &[]).unwrap(), Value::Uint32(200 + peer.rank.0));
+        assert_eq!(fresh, Value::Uint32(300 + peer.rank.0));
+        assert_eq!(client.get(&peer, "card", &[]).unwrap(), Value::Uint32(300 + peer.rank.0));
     }
     client.finalize(&[on(keys::EMBED_BARRIER)]).unwrap();
 }

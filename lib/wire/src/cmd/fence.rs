@@ -29,23 +29,31 @@ impl Body for Fence {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     pub status: Status,
-    /// By namespace, at most one each: a file that holds all that its server knows to have been committed
-    /// ([`crate::collected`]).
-    pub collected: Vec<(Nspace, Text)>,
+    /// At most one per namespace.
+    pub collected: Vec<Collected>,
+}
+
+/// Where all that a server knows to have been committed in a namespace can be read ([`crate::collected`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Collected {
+    pub nspace: Nspace,
+    pub file: Text,
+    /// At which byte it begins.
+    pub at: u64,
 }
 
 impl Body for Reply {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put(&self.status);
-        for (nspace, file) in &self.collected {
-            to.put(nspace).put(file);
+        for Collected { nspace, file, at } in &self.collected {
+            to.put(nspace).put(file).put(at);
         }
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
         let status = from.get()?;
         let mut collected = Vec::new();
         while !from.is_at_end() {
-            collected.push((from.get()?, from.get()?));
+            collected.push(Collected { nspace: from.get()?, file: from.get()?, at: from.get()? });
         }
         Ok(Reply { status, collected })
     }

@@ -132,12 +132,12 @@ pub(crate) fn rendezvous(data: &[u8]) {
 /// Whatever is read of a file is written again as it was read.
 pub(crate) fn collection(data: &[u8]) {
     let nspace = Nspace::new("job@1").expect("a name");
-    let Ok(collection) = Collection::open(data, &nspace) else { return };
+    let Ok(collection) = Collection::open(data, 0, &nspace) else { return };
     for rank in (0..8).chain([100, u32::MAX]).map(Rank) {
         if let Ok(Some(values)) = collection.values_of(rank) {
             let block = collected::block(&ProcId::new(&nspace, rank), values.iter().cloned());
-            let again = collected::file(&nspace, std::iter::once((rank, &block)));
-            let again = Collection::open(again.as_slice(), &nspace).expect("our own bytes");
+            let again = collected::collection(&nspace, std::iter::once((rank, &block)));
+            let again = Collection::open(again.as_slice(), 0, &nspace).expect("our own bytes");
             assert_eq!(
                 again.values_of(rank).map(|values| values.map(|values| values.len())),
                 Ok(Some(values.len()))

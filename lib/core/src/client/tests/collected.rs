@@ -8,11 +8,11 @@ use phalanx_wire::cmd::fence::{Fence, Reply};
 use phalanx_wire::cmd::publish::LookupReply;
 use phalanx_wire::frame::TAG_EVENT;
 use phalanx_wire::hello::COLLECTED;
-use phalanx_wire::{Info, InfoList, Text};
+use phalanx_wire::{Info, InfoList};
 
 use super::*;
 use crate::store::Lookup;
-use crate::store::collected::tests::{Files, collection};
+use crate::store::collected::tests::{Files, collection, named};
 
 fn reading() -> (Scene, Files) {
     let files = Files::default();
@@ -24,7 +24,7 @@ fn fence(scene: &mut Scene, files: &[&str]) {
     let info = vec![Info::new(keys::COLLECT_DATA, true)];
     let id = scene.call(ClientCall::Fence { procs: Vec::new(), info: info.clone() });
     assert_eq!(scene.asked(), Request::Fence(Fence { procs: vec![ProcId::all(&proc(0).nspace)], info }));
-    let collected = files.iter().map(|file| (proc(0).nspace, Text::from(*file))).collect();
+    let collected = files.iter().map(|file| named("job", file, 0)).collect();
     scene.reply(&Reply { status: Status::SUCCESS, collected });
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
 }
@@ -47,7 +47,7 @@ fn only_who_can_read_files_says_so() {
 #[test]
 fn a_get_after_a_fence_asks_nobody() {
     let (mut scene, files) = reading();
-    files.put("f", collection("job", &[(0, &[("a", 1)])]));
+    files.put("f", &collection("job", &[(0, &[("a", 1)])]));
     fence(&mut scene, &["f"]);
     let id = get(&mut scene, "a");
     assert_eq!(scene.result(id), ClientReturn::Value(Ok(1_u32.into())));
@@ -60,7 +60,7 @@ fn a_get_after_a_fence_asks_nobody() {
 #[test]
 fn a_server_that_names_nothing_is_asked() {
     let (mut scene, files) = reading();
-    files.put("f", collection("job", &[(0, &[("a", 1)])]));
+    files.put("f", &collection("job", &[(0, &[("a", 1)])]));
     fence(&mut scene, &["f"]);
     fence(&mut scene, &[]);
     get(&mut scene, "a");
@@ -72,7 +72,7 @@ fn a_server_that_names_nothing_is_asked() {
 fn a_client_that_reads_no_files_looks_at_the_status_alone() {
     let mut scene = Scene::ready();
     let id = scene.call(ClientCall::Fence { procs: Vec::new(), info: Vec::new() });
-    scene.reply(&Reply { status: Status::SUCCESS, collected: vec![(proc(0).nspace, "f".into())] });
+    scene.reply(&Reply { status: Status::SUCCESS, collected: vec![named("job", "f", 0)] });
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
     get(&mut scene, "a");
     assert!(matches!(scene.asked(), Request::Get(_)));
@@ -97,7 +97,7 @@ fn who_may_know_that_others_have_gone_on_asks() {
     ];
     for happening in happenings {
         let (mut scene, files) = reading();
-        files.put("f", collection("job", &[(0, &[("a", 1)])]));
+        files.put("f", &collection("job", &[(0, &[("a", 1)])]));
         fence(&mut scene, &["f"]);
         happening(&mut scene);
         assert_eq!(scene.client.store().lookup(&request("a")), Lookup::AskServer);

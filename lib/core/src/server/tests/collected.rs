@@ -2,7 +2,7 @@
 
 use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
-use phalanx_wire::cmd::fence::Reply;
+use phalanx_wire::cmd::fence::{Collected, Reply};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::collected::Collection;
 use phalanx_wire::hello::COLLECTED;
@@ -48,21 +48,22 @@ fn collect() -> Vec<Info> {
 }
 
 /// A fence of all these; what the first of them is told.
-fn meet(world: &mut World, all: &[ConnId], procs: Vec<ProcId>, info: Vec<Info>) -> Vec<String> {
+fn meet(world: &mut World, all: &[ConnId], procs: Vec<ProcId>, info: Vec<Info>) -> Vec<Collected> {
     let tags: Vec<u32> =
         all.iter().map(|conn| world.send(*conn, &fence(procs.clone(), info.clone()))).collect();
     named(world, all[0], tags[0])
 }
 
-fn named(world: &World, conn: ConnId, tag: u32) -> Vec<String> {
+fn named(world: &World, conn: ConnId, tag: u32) -> Vec<Collected> {
     let reply: Reply = world.reply(conn, tag);
     assert_eq!(reply.status, Status::SUCCESS);
-    reply.collected.into_iter().map(|(_, file)| file.to_string_lossy()).collect()
+    reply.collected
 }
 
-/// Keys of a rank in a file, and numbers.
-fn values(world: &World, file: &str, nspace: &str, rank: u32) -> Option<Vec<(String, u32)>> {
-    let collection = Collection::open(world.files[file].as_slice(), &ns(nspace)).unwrap();
+/// Keys of a rank where it was named, and numbers.
+fn values(world: &World, named: &Collected, rank: u32) -> Option<Vec<(String, u32)>> {
+    let file = world.files[named.file.as_str().unwrap()].as_slice();
+    let collection = Collection::open(file, named.at, &named.nspace).unwrap();
     let values = collection.values_of(Rank(rank)).unwrap()?;
     Some(values.into_iter().map(|v| (v.key.to_string(), v.value.as_u32().unwrap())).collect())
 }
@@ -81,14 +82,14 @@ fn a_fence_that_collects_names_a_file_to_clients_of_ours_alone() {
     let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &fence(Vec::new(), collect()))).collect();
     let files = named(&world, ranks[0], tags[0]);
     assert_eq!(
-        (files.as_slice(), named(&world, ranks[1], tags[1])),
-        (&[format!("{BEGINNING}.1")][..], files.clone())
+        (files[0].file.to_string_lossy(), files[0].at, named(&world, ranks[1], tags[1])),
+        (format!("{BEGINNING}.1"), 0, files.clone())
     );
     let plain = StatusReply(Status::SUCCESS).encode(v41());
     assert_eq!(world.client(ranks[2]).replies[&tags[2]], plain);
     let expected = [one("a", 10), None, one("c", 12), None];
     for (rank, expected) in (0..).zip(expected) {
-        assert_eq!(values(&world, &files[0], "job", rank), expected);
+        assert_eq!(values(&world, &files[0], rank), expected);
     }
 }
 
@@ -99,13 +100,13 @@ fn without_a_reader_a_directory_or_a_wish_nothing_is_written() {
     meet(&mut others, &[conn], Vec::new(), collect());
     let mut nowhere = World::with_job(1, 1);
     let conn = reader(&mut nowhere, &proc("job", 0));
-    assert_eq!(meet(&mut nowhere, &[conn], Vec::new(), collect()), [""; 0]);
+    assert_eq!(meet(&mut nowhere, &[conn], Vec::new(), collect()), []);
     let mut plain = world(1, 1);
     let conn = reader(&mut plain, &proc("job", 0));
-    assert_eq!(meet(&mut plain, &[conn], Vec::new(), Vec::new()), [""; 0]);
+    assert_eq!(meet(&mut plain, &[conn], Vec::new(), Vec::new()), []);
     let mut foreign = World::configured(ServerConfig { owner_uid: 0, ..writing() });
     let conn = reader(&mut foreign, &proc("job", 0));
-    assert_eq!(meet(&mut foreign, &[conn], Vec::new(), collect()), [""; 0], "it could not read it");
+    assert_eq!(meet(&mut foreign, &[conn], Vec::new(), collect()), [], "it could not read it");
     for world in [others, nowhere, plain, foreign] {
         assert!(world.files.is_empty());
     }
@@ -120,10 +121,11 @@ fn a_file_is_named_until_somebody_commits() {
     assert_eq!(meet(&mut world, &ranks, Vec::new(), Vec::new()), first, "nothing has changed");
     assert_eq!(meet(&mut world, &ranks, Vec::new(), collect()), first);
     commit(&mut world, ranks[1], "a", 2);
-    assert_eq!(meet(&mut world, &ranks, Vec::new(), Vec::new()), [""; 0]);
+    assert_eq!(meet(&mut world, &ranks, Vec::new(), Vec::new()), []);
     let second = meet(&mut world, &ranks, Vec::new(), collect());
-    assert_eq!(values(&world, &second[0], "job", 1), one("a", 2));
-    assert_eq!(world.files.keys().collect::<Vec<_>>(), [&second[0]], "the old one is gone");
+    assert_eq!(values(&world, &second[0], 1), one("a", 2));
+    assert_eq!(values(&world, &first[0], 1), one("a", 1), "who still reads that is not disturbed");
+    assert_eq!(world.files.len(), 1, "both stand in one file");
 }
 
 #[test]
@@ -131,7 +133,7 @@ fn a_fence_of_some_writes_nothing() {
     let mut world = world(1, 3);
     let ranks = readers(&mut world, 3);
     let some = || vec![proc("job", 0), proc("job", 1)];
-    assert_eq!(meet(&mut world, &ranks[..2], some(), collect()), [""; 0]);
+    assert_eq!(meet(&mut world, &ranks[..2], some(), collect()), []);
     let by_name = (0..3).map(|rank| proc("job", rank)).collect();
     let file = meet(&mut world, &ranks, by_name, collect());
     assert_eq!(file.len(), 1);
@@ -147,10 +149,10 @@ fn each_job_of_a_fence_has_its_file_which_goes_with_it() {
     commit(&mut world, ranks[1], "b", 2);
     let both = vec![ProcId::all(&ns("job")), ProcId::all(&ns("other"))];
     let files = meet(&mut world, &ranks, both, collect());
-    assert_eq!(values(&world, &files[0], "job", 0), one("a", 1));
-    assert_eq!(values(&world, &files[1], "other", 0), one("b", 2));
+    assert_eq!(values(&world, &files[0], 0), one("a", 1));
+    assert_eq!(values(&world, &files[1], 0), one("b", 2));
     world.call(ServerCall::DeregisterNspace(ns("other")));
-    assert_eq!(world.files.keys().collect::<Vec<_>>(), [&files[0]]);
+    assert_eq!(world.files.keys().collect::<Vec<_>>(), [files[0].file.as_str().unwrap()]);
     world.call(ServerCall::DeregisterNspace(ns("job")));
     assert!(world.files.is_empty());
 }
@@ -183,8 +185,24 @@ fn the_file_holds_what_this_node_may_see() {
     let file = named(&world, ranks[1], tags[1]).remove(0);
     let expected = [one("here", 1), None, None, one("far", 3)];
     for (rank, expected) in (0..).zip(expected) {
-        assert_eq!(values(&world, &file, "job", rank), expected);
+        assert_eq!(values(&world, &file, rank), expected);
     }
+}
+
+#[test]
+fn a_long_file_is_followed_by_another() {
+    let mut world = world(1, 1);
+    let rank = reader(&mut world, &proc("job", 0));
+    let mut names = Vec::new();
+    for n in 0..3 {
+        let kval = Kval { key: key("large"), value: Blob::from(vec![n; 5 << 20]).into() };
+        world.ask_status(rank, &Request::Commit(Commit { buckets: vec![(Scope::LOCAL, vec![kval])] }));
+        let named = meet(&mut world, &[rank], Vec::new(), collect()).remove(0);
+        names.push((named.file.to_string_lossy(), named.at > 0));
+    }
+    let name = |n: u32| format!("{BEGINNING}.{n}");
+    assert_eq!(names, [(name(1), false), (name(1), true), (name(2), false)]);
+    assert_eq!(world.files.keys().collect::<Vec<_>>(), [&name(2)]);
 }
 
 #[test]
@@ -197,7 +215,7 @@ fn what_is_too_much_is_not_written() {
         let commit = Commit { buckets: vec![(Scope::LOCAL, vec![kval])] };
         assert_eq!(world.ask_status(*conn, &Request::Commit(commit)), Status::SUCCESS);
     }
-    assert_eq!(meet(&mut world, &ranks, Vec::new(), collect()), [""; 0]);
+    assert_eq!(meet(&mut world, &ranks, Vec::new(), collect()), []);
     assert!(world.files.is_empty());
 }
 

@@ -232,7 +232,11 @@ impl World {
                         self.asked.push((id, op));
                     }
                 }
-                Output::WriteFile { path, bytes } => assert!(self.files.insert(path, bytes).is_none()),
+                Output::WriteFile { path, at, bytes } => {
+                    let file = self.files.entry(path).or_default();
+                    assert_eq!(file.len() as u64, at);
+                    file.extend(bytes);
+                }
                 Output::RemoveFile { path } => assert!(self.files.remove(&path).is_some()),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("not a server's output"),
             }

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use phalanx_spec::{Scope, keys};
 use phalanx_wire::cmd::get::OwnerData;
-use phalanx_wire::collected::{block, file};
+use phalanx_wire::collected::{self, block};
 use phalanx_wire::{Blob, Info, Key, ProcId};
 
 use super::*;
@@ -15,17 +15,22 @@ pub(crate) struct Files(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    files: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Arc<File>>,
     /// How often one was looked for.
     opened: usize,
 }
 
-#[derive(Debug)]
-struct Open(Vec<u8>);
+#[derive(Debug, Default)]
+struct File(Mutex<Vec<u8>>);
 
 impl Files {
-    pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
-        self.0.lock().unwrap().files.insert(name.to_owned(), bytes);
+    /// Writes behind what is in a file, and says where.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> u64 {
+        let file = self.0.lock().unwrap().files.entry(name.to_owned()).or_default().clone();
+        let mut all = file.0.lock().unwrap();
+        let at = all.len() as u64;
+        all.extend_from_slice(bytes);
+        at
     }
 
     fn opened(&self) -> usize {
@@ -34,22 +39,26 @@ impl Files {
 }
 
 impl OpenCollected for Files {
-    fn open(&self, file: &Text) -> Option<Box<dyn ReadAt>> {
+    fn open(&self, file: &Text) -> Option<Arc<dyn ReadAt>> {
         let mut kept = self.0.lock().unwrap();
         kept.opened += 1;
-        let bytes = kept.files.get(file.as_str()?)?.clone();
-        Some(Box::new(Open(bytes)))
+        Some(kept.files.get(file.as_str()?)?.clone())
     }
 }
 
-impl ReadAt for Open {
+impl ReadAt for File {
     fn length(&self) -> u64 {
-        self.0.len() as u64
+        self.0.lock().unwrap().len() as u64
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> bool {
-        self.0.as_slice().read_at(at, into)
+        self.0.lock().unwrap().as_slice().read_at(at, into)
     }
+}
+
+/// That a collection of `job` stands there.
+pub(crate) fn named(nspace: &str, file: &str, at: u64) -> Collected {
+    Collected { nspace: Nspace::new(nspace).unwrap(), file: file.into(), at }
 }
 
 /// What these ranks of `nspace` have committed: keys and numbers.
@@ -60,7 +69,7 @@ pub(crate) fn collection(nspace: &str, ranks: &[(u32, &[(&str, u32)])]) -> Vec<u
         (Rank(*rank), block(&ProcId::new(&nspace, Rank(*rank)), kvals))
     };
     let blocks: Vec<(Rank, Blob)> = ranks.iter().map(one).collect();
-    file(&nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
+    collected::collection(&nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
 }
 
 fn kval(key: &str, n: u32) -> Kval {
@@ -84,15 +93,10 @@ impl Scene {
         Scene { files, store }
     }
 
-    fn named(&self, name: &str, bytes: Vec<u8>) {
-        self.files.put(name, bytes);
-        self.name(&[("job", name)]);
-    }
-
-    fn name(&self, files: &[(&str, &str)]) {
-        let files: Vec<_> =
-            files.iter().map(|(nspace, name)| (Nspace::new(nspace).unwrap(), Text::from(*name))).collect();
-        self.store.set_collected(&files);
+    /// A collection of `job` is written to a file, and named.
+    fn named(&self, file: &str, bytes: &[u8]) {
+        let at = self.files.put(file, bytes);
+        self.store.set_collected(&[named("job", file, at)]);
     }
 
     fn get(&self, rank: u32, key: &str, info: &[Info]) -> Lookup {
@@ -111,7 +115,7 @@ fn hit(n: u32) -> Lookup {
 #[test]
 fn a_rank_is_read_when_one_of_its_values_is_wanted() {
     let scene = Scene::new();
-    scene.named("f", collection("job", &[(0, &[("a", 1), ("b", 2)]), (2, &[("a", 3)])]));
+    scene.named("f", &collection("job", &[(0, &[("a", 1), ("b", 2)]), (2, &[("a", 3)])]));
     assert_eq!(scene.files.opened(), 0);
     assert_eq!(scene.get(0, "a", &[]), hit(1));
     assert_eq!(scene.get(0, "b", &[Info::new(keys::OPTIONAL, true)]), hit(2));
@@ -128,18 +132,21 @@ fn a_rank_is_read_when_one_of_its_values_is_wanted() {
 #[test]
 fn a_later_file_replaces_what_was_read_and_what_was_told_before() {
     let scene = Scene::new();
-    scene.named("f", collection("job", &[(0, &[("a", 1), ("b", 1)])]));
+    scene.named("f", &collection("job", &[(0, &[("a", 1), ("b", 1)])]));
     assert_eq!(scene.get(0, "a", &[]), hit(1));
     scene.told(2, "a", 1);
-    scene.named("g", collection("job", &[(0, &[("a", 2)]), (2, &[("a", 2)])]));
+    scene.named("f", &collection("job", &[(0, &[("a", 2)]), (2, &[("a", 2)])]));
     assert_eq!([scene.get(0, "a", &[]), scene.get(2, "a", &[])], [hit(2), hit(2)]);
     assert_eq!(scene.get(0, "b", &[]), hit(1), "nothing is ever taken back");
+    assert_eq!(scene.files.opened(), 1, "it goes on in the same file");
+    scene.named("g", &collection("job", &[(0, &[("a", 3)])]));
+    assert_eq!((scene.get(0, "a", &[]), scene.files.opened()), (hit(3), 2));
 }
 
 #[test]
 fn what_the_server_tells_is_newer_than_the_file() {
     let scene = Scene::new();
-    scene.named("f", collection("job", &[(0, &[("a", 1)])]));
+    scene.named("f", &collection("job", &[(0, &[("a", 1)])]));
     scene.told(0, "a", 2);
     assert_eq!(scene.get(0, "a", &[]), hit(2));
 }
@@ -147,30 +154,30 @@ fn what_the_server_tells_is_newer_than_the_file() {
 #[test]
 fn an_outdated_file_is_not_read() {
     let scene = Scene::new();
-    scene.named("f", collection("job", &[(0, &[("a", 1)]), (2, &[("a", 1)])]));
+    scene.named("f", &collection("job", &[(0, &[("a", 1)]), (2, &[("a", 1)])]));
     assert_eq!(scene.get(0, "a", &[]), hit(1));
     scene.store.outdate_collected();
     assert_eq!([scene.get(0, "a", &[]), scene.get(2, "a", &[])], [hit(1), Lookup::AskServer]);
-    scene.name(&[("job", "f")]);
+    scene.store.set_collected(&[named("job", "f", 0)]);
     assert_eq!(scene.get(2, "a", &[]), hit(1), "it is good after all");
 }
 
 #[test]
 fn each_namespace_has_its_file() {
     let scene = Scene::new();
-    scene.files.put("f", collection("job", &[(0, &[("a", 1)])]));
-    scene.files.put("g", collection("other", &[(0, &[("a", 2)])]));
-    scene.name(&[("job", "f"), ("other", "g")]);
+    scene.files.put("f", &collection("job", &[(0, &[("a", 1)])]));
+    scene.files.put("g", &collection("other", &[(0, &[("a", 2)])]));
+    scene.store.set_collected(&[named("job", "f", 0), named("other", "g", 0)]);
     assert_eq!(scene.store.value("other", Rank(0), "a"), Some(2_u32.into()));
     assert_eq!(scene.get(0, "a", &[]), hit(1));
-    scene.name(&[("job", "g")]);
+    scene.store.set_collected(&[named("job", "g", 0)]);
     assert_eq!(scene.get(3, "a", &[]), Lookup::AskServer, "a file of another namespace");
 }
 
 #[test]
 fn a_process_knows_better_what_is_its_own() {
     let scene = Scene::new();
-    scene.named("f", collection("job", &[(1, &[("a", 1), ("b", 1)])]));
+    scene.named("f", &collection("job", &[(1, &[("a", 1), ("b", 1)])]));
     scene.store.put(Scope::GLOBAL, kval("a", 2));
     scene.store.keep(&proc("job", 0), kval("c", 3));
     assert_eq!([scene.get(1, "a", &[]), scene.get(1, "b", &[])], [hit(2), Lookup::AskServer]);
@@ -181,7 +188,7 @@ fn a_process_knows_better_what_is_its_own() {
 fn keys_of_the_standard_and_of_a_scope_stay_what_they_were() {
     let scene = Scene::new();
     scene.told(0, keys::HOSTNAME, 1);
-    scene.named("f", collection("job", &[(0, &[(keys::HOSTNAME, 2), (keys::CPUSET, 3), ("a", 4)])]));
+    scene.named("f", &collection("job", &[(0, &[(keys::HOSTNAME, 2), (keys::CPUSET, 3), ("a", 4)])]));
     assert_eq!(scene.get(0, "a", &[Info::new(keys::DATA_SCOPE, Scope::REMOTE)]), Lookup::AskServer);
     assert_eq!(scene.get(0, keys::HOSTNAME, &[]), hit(1));
     assert_eq!(scene.get(0, keys::CPUSET, &[]), hit(3), "Open MPI 4 puts it");
@@ -191,11 +198,11 @@ fn keys_of_the_standard_and_of_a_scope_stay_what_they_were() {
 fn what_cannot_be_read_is_asked_for() {
     let whole = collection("job", &[(0, &[("a", 1)]), (2, &[("a", 1)])]);
     let scene = Scene::new();
-    scene.name(&[("job", "absent")]);
+    scene.store.set_collected(&[named("job", "absent", 0)]);
     assert_eq!([scene.get(0, "a", &[]), scene.get(2, "a", &[])], [Lookup::AskServer, Lookup::AskServer]);
     assert_eq!(scene.files.opened(), 1, "it is looked for once");
     for end in 0..whole.len() {
-        scene.named(&format!("cut.{end}"), whole[..end].to_vec());
+        scene.named(&format!("cut.{end}"), &whole[..end]);
         assert_eq!(scene.get(0, "a", &[]), Lookup::AskServer);
     }
     // Whatever stands in a file, a lookup comes to an end.
@@ -204,7 +211,7 @@ fn what_cannot_be_read_is_asked_for() {
             let mut bytes = whole.clone();
             bytes[at] = byte;
             let scene = Scene::new();
-            scene.named("f", bytes);
+            scene.named("f", &bytes);
             for rank in 0..4 {
                 scene.get(rank, "a", &[]);
             }
