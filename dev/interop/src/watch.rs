@@ -55,17 +55,38 @@ pub fn rss_kib(pid: u32) -> Option<(u64, u64)> {
     Some((field("VmRSS")?, field("VmHWM")?))
 }
 
-/// Whether a process has used no processor time for a moment, as one does that waits for somebody.
+/// Whether a process and all that descend from it wait for somebody else: every thread of theirs sleeps, and none has run between several
+/// looks. One that could run and gets no processor is seen as such, so a busy machine makes nobody seem at rest.
 pub fn rests(pid: u32) -> bool {
-    let before = cpu_ticks(pid);
-    std::thread::sleep(Duration::from_millis(300));
-    before == cpu_ticks(pid)
+    let first = asleep(pid);
+    first.is_some()
+        && (0..3).all(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            asleep(pid) == first
+        })
 }
 
-fn cpu_ticks(pid: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = text.rsplit(')').next().unwrap_or_default();
-    after.split_ascii_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+/// The threads of a process and its descendants with how often each was run, if all of them sleep or are stopped.
+fn asleep(pid: u32) -> Option<Vec<(u32, u64)>> {
+    let (mut all, mut next) = (vec![pid], 0);
+    while let Some(parent) = all.get(next) {
+        all.extend(children_of(*parent));
+        next += 1;
+    }
+    let mut threads = Vec::new();
+    for pid in all {
+        for entry in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            let status = fs::read_to_string(entry.path().join("status")).ok()?;
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            let switches = |name: &str| field(name)?.parse::<u64>().ok();
+            if !matches!(field("State:")?.chars().next(), Some('S' | 'T' | 't')) {
+                return None;
+            }
+            let runs = switches("voluntary_ctxt_switches:")? + switches("nonvoluntary_ctxt_switches:")?;
+            threads.push((entry.file_name().to_str()?.parse().ok()?, runs));
+        }
+    }
+    Some(threads)
 }
 
 fn processes() -> impl Iterator<Item = u32> {
@@ -84,4 +105,29 @@ fn stat(pid: u32) -> Option<(char, u32)> {
 fn command_line(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn only_who_waits_with_all_its_children_rests() {
+        let rests_in = |script: &str| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+            let all = || 1 + children_of(child.id()).len();
+            eventually("it is under way", || all() == 2);
+            let seen = (0..20).any(|_| rests(child.id()));
+            for pid in children_of(child.id()).into_iter().chain([child.id()]) {
+                let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a pid");
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            let _ = child.wait();
+            seen
+        };
+        assert!(rests_in("sleep 1000 & wait"));
+        assert!(!rests_in("while :; do :; done & wait"), "its child is busy, with a processor or without");
+    }
 }

@@ -16,8 +16,10 @@ use std::time::Duration;
 
 use phalanx_interop::load::{Blocks, Lines};
 use phalanx_interop::{
-    Job, Library, Outcome, Running, bench, eventually, libpmix, pmix_tool, px, px_binary, rests,
+    Job, Library, Outcome, Running, bench, children_of, eventually, libpmix, pmix_tool, px, px_binary, rests,
+    rss_kib,
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 
 const LENGTH: usize = 80;
@@ -199,18 +201,16 @@ fn a_rank_that_reads_slowly_slows_the_input_down_and_nothing_piles_up() {
     let gone = Arc::new(AtomicU64::new(0));
     let place = phalanx_interop::new_directory();
     let go = place.path().join("go");
-    let script = format!(
-        "[ $PMIX_RANK = 1 ] && until [ -e {} ]; do sleep 0.05; done; exec {} sink",
-        go.display(),
-        stream().display()
-    );
+    mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let script =
+        format!("[ $PMIX_RANK = 1 ] && read word < {}; exec {} sink", go.display(), stream().display());
     let job = px(["-n", "2", "--stdin", "all", "sh", "-c", &script]).feeding(feed(bytes, gone.clone()));
     let running: Running = job.start();
     eventually("input has begun to flow", || gone.load(Ordering::Relaxed) > 0);
     eventually("the launcher waits", || rests(running.pid()));
     let taken = gone.load(Ordering::Relaxed);
     assert!(taken < 4 << 20, "{taken} bytes were taken although one rank reads none");
-    fs::write(&go, "").expect("letting rank 1 read");
+    fs::write(&go, "go\n").expect("letting rank 1 read");
     expect_read(&expect_small(running.wait()), &[0, 1], bytes);
 }
 
@@ -278,6 +278,65 @@ fn tools_that_join_and_leave_disturb_nobody() {
     for (rank, seen) in lines.seen().into_iter().enumerate() {
         assert!(outcome.stderr.contains(&format!("rank {rank} wrote {seen} lines")), "{seen}\n{outcome}");
     }
+}
+
+#[test]
+fn a_reader_that_is_slow_gets_everything_and_the_launcher_stays_small() {
+    let bytes = 64 << 20;
+    let checked = Arc::new(Mutex::new(Blocks::default()));
+    let gate = Gate::default();
+    gate.stop(true);
+    let (reader, closed) = (checked.clone(), gate.clone());
+    let running = run(1, &[], &blocks(bytes))
+        .reading(move |piece| {
+            closed.pass();
+            let mut checked = reader.lock().expect("it works");
+            checked.feed(piece);
+            // As a terminal would that scrolls.
+            if checked.bytes < 4 << 20 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        })
+        .start();
+    let pid = running.pid();
+    eventually("the rank waits for the reader", || !children_of(pid).is_empty() && rests(pid));
+    let (_, most) = rss_kib(pid).expect("it runs");
+    assert!(most < MOST_KIB, "the launcher had {most} KiB with all of it outstanding");
+    gate.stop(false);
+    expect_small(running.wait());
+    let checked = checked.lock().expect("it works");
+    assert_eq!((checked.bytes, checked.wrong), (bytes, 0));
+}
+
+#[test]
+fn a_tool_that_is_killed_while_it_gets_a_copy_costs_the_user_nothing() {
+    let bytes = 64 << 20;
+    let user = Arc::new(Mutex::new(Blocks::default()));
+    let got = Arc::new(AtomicU64::new(0));
+    let (reader, taken, watched) = (user.clone(), got.clone(), got.clone());
+    let running = run(1, &[], &blocks(bytes))
+        .reading(move |piece| {
+            reader.lock().expect("it works").feed(piece);
+            // The tool is to join before the rank has ended.
+            if watched.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        })
+        .start();
+    let job = job_of(&running);
+    let tool = Job::new(pmix_tool("pull")).args(["pid", &running.pid().to_string(), &job, "0", "2", "copy"]);
+    let tool = tool.env("TMPDIR", running.tmpdir());
+    let count = move |piece: &[u8]| {
+        taken.fetch_add(piece.len() as u64, Ordering::Relaxed);
+    };
+    let tool = tool.reading(count).start();
+    eventually("the tool gets output", || got.load(Ordering::Relaxed) > 0);
+    tool.signal(Signal::KILL);
+    let _ = tool.wait();
+    expect_small(running.wait());
+    let user = user.lock().expect("it works");
+    assert_eq!((user.bytes, user.wrong), (bytes, 0));
+    assert!(got.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

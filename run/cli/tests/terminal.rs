@@ -122,6 +122,41 @@ fn control_c_at_a_terminal() {
     assert_eq!(terminal.end().code(), Some(130));
 }
 
+#[test]
+fn a_slow_terminal_slows_the_rank_and_gets_everything() {
+    let place = place();
+    // 4 MiB: a terminal is slow even without any person. What it makes of ends of lines comes on top.
+    let (line, count) = ("0123456789abcdef".repeat(64), 4096);
+    let script = format!("yes {line} | head -n {count}");
+    let mut terminal = Terminal::px_run(place.path(), "-q -n 1", &script);
+    let status = format!("/proc/{}/status", terminal.session.id());
+    let peak = || -> Option<u64> {
+        let status = fs::read_to_string(&status).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    };
+    let expected = format!("{line}\r\n").into_bytes();
+    let (mut some, mut at, mut most) = (vec![0; 4096], 0, 0);
+    let total = expected.len() * count;
+    while at < total {
+        let read = terminal.person.read(&mut some).expect("a terminal");
+        let whole =
+            some[..read].iter().enumerate().all(|(n, byte)| *byte == expected[(at + n) % expected.len()]);
+        assert!(whole, "something else at {at}");
+        at += read;
+        // As if it scrolled, in the beginning.
+        if at < 256 << 10 {
+            most = peak().expect("px runs").max(most);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if at % 1024 == 0 {
+            most = peak().unwrap_or(most).max(most);
+        }
+    }
+    assert!((1..64 << 10).contains(&most), "px had {most} KiB");
+    assert_eq!(terminal.end().code(), Some(0));
+}
+
 /// A rank that has much to say until it is told to stop, and then says what it reads.
 const TALKS_AND_READS: &str =
     "echo up; until [ -e go ]; do echo tick; sleep 0.05; done; while read line; do echo \"got $line\"; done";
