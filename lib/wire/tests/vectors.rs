@@ -52,6 +52,8 @@ const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("5011-tool-prun-stdin: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
     ("611-proof-tool-v41-query-spawn-iofpull: JOB_CONTROL reply", 1, NOTHING_AFTER_SUCCESS),
     ("611-proof-tool-v41-query-spawn-iofpull: QUERY reply", 1, EMPTY_AFTER_FAILURE),
+    ("611-px-ps: QUERY reply", 3, EMPTY_AFTER_FAILURE),
+    ("611-px-run: QUERY reply", 2, EMPTY_AFTER_FAILURE),
 ];
 
 const UNTYPED_ARRAY: &str =
