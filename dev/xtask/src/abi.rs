@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, target};
+use crate::cargo;
 
 /// What a system must have at least. glibc 2.34 is that of Debian 12, Ubuntu 22.04 and RHEL 9: it is the first with threads and
 /// `dlopen` in `libc.so.6`, so whatever is linked where that is new wants it. An older floor needs an older place to build.
@@ -26,12 +26,8 @@ const LIBRARIES: &[&str] =
     &["libc.so.6", "libgcc_s.so.1", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let files: Vec<PathBuf> = if args.is_empty() {
-        cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
-        vec![target().join("release/libpmix.so")]
-    } else {
-        args.iter().map(PathBuf::from).collect()
-    };
+    let files: Vec<PathBuf> =
+        if args.is_empty() { vec![cargo::library()?] } else { args.iter().map(PathBuf::from).collect() };
     files.iter().try_for_each(|file| check(file, FLOORS))
 }
 

@@ -6,13 +6,13 @@
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, run as execute, target};
+use crate::cargo::{cargo, library, run as execute, target};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
-    cargo(&["build", "--release", "--locked", "--package", "phalanx-libpmix"])?;
+    let library = library()?;
     cargo(&["build", "--release", "--locked", "--package", "phalanx-interop", "--bin", "bench"])?;
     let target = target().join("release");
-    let ours = [("PHALANX_PX", target.join("px")), ("PHALANX_LIBPMIX", target.join("libpmix.so"))];
+    let ours = [("PHALANX_PX", target.join("px")), ("PHALANX_LIBPMIX", library)];
     execute(std::process::Command::new(target.join("bench")).args(args).envs(ours))
 }

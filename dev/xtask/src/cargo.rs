@@ -32,6 +32,12 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Builds the shared library as it is shipped, and says where it is.
+pub(crate) fn library() -> Result<PathBuf> {
+    cargo(&["build", "--profile=library", "--locked", "--package", "phalanx-libpmix"])?;
+    Ok(target().join("library/libpmix.so"))
+}
+
 /// Where cargo puts what it builds.
 pub(crate) fn target() -> PathBuf {
     crate::root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()))

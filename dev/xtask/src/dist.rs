@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::cargo::{cargo, run as execute, target};
+use crate::cargo::{self, cargo, run as execute, target};
 use crate::{abi, debian};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -22,8 +22,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         if dev { ("dev", "debug", "dist-dev") } else { ("release", "release", "dist") };
     let profile = format!("--profile={profile}");
     cargo(&["build", &profile, "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
-    cargo(&["build", &profile, "--locked", "--package", "phalanx-libpmix"])?;
     let (built, into) = (target().join(built), target().join(into));
+    let shared = if dev {
+        cargo(&["build", &profile, "--locked", "--package", "phalanx-libpmix"])?;
+        built.join("libpmix.so")
+    } else {
+        cargo::library()?
+    };
     let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let tree = into.join(&name);
     if tree.exists() {
@@ -61,7 +66,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         copy(&page, &docs.join("guide").join(page.file_name().unwrap_or_default()))?;
     }
 
-    library(&built.join("libpmix.so"), &tree)?;
+    library(&shared, &tree)?;
     abi::check(&tree.join("lib/libpmix.so.2"), floors)?;
 
     let archive = into.join(format!("{name}.tar.gz"));
