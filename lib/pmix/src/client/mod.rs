@@ -236,6 +236,7 @@ impl Drop for Client {
             std::mem::forget(std::mem::take(&mut self.shown));
             return self.engine.abandon();
         }
+        self.end_screens();
         // Finalized before: this is refused, and nothing is said to the server.
         let _ = self.engine.call_last(ClientCall::Finalize { info: Vec::new() });
         self.engine.stop();
