@@ -105,7 +105,10 @@ pub(crate) fn request(data: &[u8]) {
         9 => body::<connect::Reply>(bytes, dialect),
         10 => body::<InfoReply>(bytes, dialect),
         11 => body::<credential::Reply>(bytes, dialect),
-        12 => body::<iof::PullReply>(bytes, dialect),
+        12 => {
+            body::<iof::PullReply>(bytes, dialect);
+            body::<iof::Taken>(bytes, dialect);
+        }
         13 => body::<group::ConstructReply>(bytes, dialect),
         14 => body::<resolve::PeersReply>(bytes, dialect),
         15 => body::<resolve::NodeReply>(bytes, dialect),
