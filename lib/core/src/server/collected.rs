@@ -15,6 +15,7 @@ use phalanx_wire::{Blob, InfoList, Kval, Nspace, ProcId, Text};
 use tracing::debug;
 
 use super::collective::Collective;
+use super::commit::{Values, weight};
 use super::limits::{FULL_COLLECTED, MAX_ALL_COLLECTED, MAX_COLLECTED};
 use super::peer::{Asker, Role};
 use super::registry::Job;
@@ -93,11 +94,12 @@ impl Server {
         }
         let Some(job) = self.jobs.get(nspace) else { return };
         let Some(beginning) = &self.config.collections else { return };
+        let about = self.collected_weight(job);
+        if about > MAX_COLLECTED || self.collections.length() + about > MAX_ALL_COLLECTED {
+            return debug!(%nspace, about, "too much was collected for a file: clients have to ask");
+        }
         let bytes = self.collected(job);
         let length = bytes.len() as u64;
-        if length > MAX_COLLECTED || self.collections.length() + length > MAX_ALL_COLLECTED {
-            return debug!(%nspace, length, "too much was collected for a file: clients have to ask");
-        }
         let Collections { files, last } = &mut self.collections;
         let written = files.entry(nspace.clone()).or_insert_with(|| {
             *last += 1;
@@ -113,10 +115,17 @@ impl Server {
         }
     }
 
+    /// About how many bytes that would be.
+    fn collected_weight(&self, job: &Job) -> u64 {
+        let neighbours = job.clients.values().flat_map(|client| client.committed.local.values()).map(weight);
+        let others = self.modex.blocks(&job.info.nspace).map(|(_, block)| block.len());
+        neighbours.chain(others).map(|bytes| bytes as u64).sum()
+    }
+
     /// What is known of the ranks of a job, as those of this node see it.
     fn collected(&self, job: &Job) -> Vec<u8> {
         let nspace = &job.info.nspace;
-        let of_neighbour = |(rank, values): (Rank, &super::commit::Values)| {
+        let of_neighbour = |(rank, values): (Rank, &Values)| {
             let values = values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
             (rank, block(&ProcId::new(nspace, rank), values))
         };
