@@ -48,13 +48,16 @@ job = [
     {"key": pmix.PMIX_UNIV_SIZE, "value": count, "val_type": pmix.PMIX_UINT32},
 ]
 check(server.register_nspace("python-job", count, job), "register_nspace")
-clients = []
+environments = []
 for rank in range(count):
     proc = {"nspace": "python-job", "rank": rank}
     check(server.register_client(proc, os.geteuid(), os.getegid()), "register_client")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PMIX_")}
     check(server.setup_fork(proc, environment), "setup_fork")
-    clients.append(subprocess.Popen(sys.argv[2:], env=environment))
+    environments.append(environment)
+# Not before all are registered: the module keeps Python's lock while it waits for the library, which waits for that lock when it
+# tells of a client.
+clients = [subprocess.Popen(sys.argv[2:], env=environment) for environment in environments]
 codes = [client.wait() for client in clients]
 for rank in range(count):
     server.deregister_client({"nspace": "python-job", "rank": rank})
