@@ -39,6 +39,29 @@ fn stop(dvm: Running) {
 }
 
 #[test]
+fn daemons_that_ranks_leave_end_with_their_job_and_not_with_another() {
+    let (dvm, place) = (dvm(&[]), new_directory());
+    let pid = dvm.pid().to_string();
+    let (left, stays) = (place.path().join("left"), place.path().join("stays"));
+    let daemon = |file: &Path| {
+        let script = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000; true", file.display());
+        let start = format!("(setsid sh -c '{script}' </dev/null >/dev/null 2>&1 &)");
+        format!("{start}; until [ -e {} ]; do sleep 0.02; done", file.display())
+    };
+    let long = format!("{}; exec sleep 1000", daemon(&stays));
+    let other = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &long]).start();
+    eventually("its daemon is there", || stays.exists());
+    let run = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &daemon(&left)]);
+    let _ = run.outlived().run().expect_code(0);
+    eventually("the daemon has ended with its job", || !lives(number(&left)));
+    assert!(lives(number(&stays)));
+    other.signal(Signal::TERM);
+    let _ = other.wait().expect_code(143);
+    eventually("so has the other", || !lives(number(&stays)));
+    stop(dvm);
+}
+
+#[test]
 fn the_system_server_runs_jobs_and_a_second_is_refused() {
     let first = dvm(&["--system-server"]);
     let file = format!("pmix.sys.{}", host());

@@ -8,7 +8,7 @@ use std::path::Path;
 use phalanx_interop::{
     Job,
     Library::{OpenMpi4, OpenMpi5},
-    Running, eventually, mpi, new_directory, pmix, px, survivors,
+    Running, eventually, lives, mpi, new_directory, pmix, px, survivors,
 };
 use rustix::process::Signal;
 
@@ -56,6 +56,34 @@ fn two_interrupts_kill_ranks_that_ignore_one() {
     running.signal(Signal::INT);
     running.signal(Signal::INT);
     running.wait().expect_code(130).expect_nothing_left();
+}
+
+#[test]
+fn daemons_that_ranks_leave_end_with_the_job() {
+    let place = new_directory();
+    let daemon = "echo $$ > daemon.$PMIX_RANK; sleep 1000; true";
+    // Its parents are gone, and it shares neither session nor streams with anybody.
+    let script = format!(
+        "cd {}; (setsid sh -c '{daemon}' </dev/null >/dev/null 2>&1 &); until [ -s daemon.$PMIX_RANK ]; do sleep 0.01; done",
+        place.path().display()
+    );
+    let job = px(["-n", "3", "sh", "-c", &script]);
+    let _ = job.run().expect_code(0).expect_nothing_left();
+    assert_eq!(files_in(place.path()).len(), 3, "they have lived");
+}
+
+/// Whoever was there before px was its process is none of its business.
+#[test]
+fn children_that_a_launcher_has_inherited_live_on() {
+    let place = new_directory();
+    let file = place.path().join("pid");
+    let script = format!("sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > {}; exec \"$@\"", file.display());
+    let launcher = Job::new("sh").args(["-c", &script, "sh"]).arg(phalanx_interop::px_binary());
+    let _ = launcher.args(["run", "-n", "1", "true"]).outlived().run();
+    let pid = fs::read_to_string(&file).expect("readable").trim().parse::<u32>().expect("a number");
+    assert!(lives(pid));
+    let own = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a pid");
+    rustix::process::kill_process(own, Signal::KILL).expect("ending it");
 }
 
 #[test]

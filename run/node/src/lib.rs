@@ -31,6 +31,7 @@ mod spawn;
 mod startup;
 mod stdin;
 mod stdio;
+mod strays;
 mod usage;
 mod warden;
 

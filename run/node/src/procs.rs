@@ -24,6 +24,7 @@ use crate::drive::Wake;
 use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Pipes, Reader, StreamEvent, Writer, WriterState, Written};
+use crate::strays;
 use crate::warden::GroupSlot;
 
 /// What is to be told to the node, in order.
@@ -384,6 +385,9 @@ impl Procs {
             }
             stays
         });
+        if strays::are_possible(|pid| pid == session.warden() || self.by_pid.contains_key(&pid)) {
+            strays::kill_marked(format!("PHALANX_JOB={nspace}").as_bytes());
+        }
         if let Some(scratch) = scratch {
             session.discard(Path::new(OsStr::from_bytes(scratch.as_bytes())));
         }

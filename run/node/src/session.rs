@@ -20,6 +20,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat};
 use rustix::process::{Pid, geteuid};
 
 use crate::cleanup;
+use crate::strays;
 use crate::warden::{Groups, Warden};
 
 /// Where to put the session.
@@ -52,6 +53,7 @@ impl Session {
             None => lock_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
         };
         let warden = Warden::fork(&dir, &lock).context("cannot start the process that cleans up after us")?;
+        strays::adopt();
         Ok(Session { dir, note, _lock: lock, warden, promised: Vec::new(), used: false })
     }
 
@@ -109,6 +111,9 @@ impl Session {
 
     /// The orderly end: nothing of the session is left.
     pub fn end(self) {
+        if strays::are_possible(|pid| pid == self.warden.pid()) {
+            strays::kill_all(self.marker().as_bytes(), || ());
+        }
         if self.used {
             remove(&self.dir);
         }

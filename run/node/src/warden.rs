@@ -11,13 +11,13 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
 use crate::session;
+use crate::strays::{self, WARDEN};
 
 /// The launcher's side.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ fn overwrite_command_line() {
     // stack, are writable, and nothing in this process reads or borrows them while it runs `guard`.
     let shown = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, end - start) };
     shown.fill(0);
-    for (to, from) in shown.iter_mut().zip(NAME.as_bytes()) {
+    for (to, from) in shown.iter_mut().zip(WARDEN.as_bytes()) {
         *to = *from;
     }
 }
@@ -202,46 +202,10 @@ fn wait_for_the_end(watch: BorrowedFd<'_>) {
     while rustix::io::read(watch, &mut nothing) == Err(Errno::INTR) {}
 }
 
-/// Kills what is left of a session, until a search finds nothing, and removes its files.
+/// Kills what is left of a session, and removes its files.
 fn finish(dir: &Path, kill_known: impl Fn()) {
-    let marker = session::marker(dir);
-    for _ in 0..KILL_ROUNDS {
-        kill_known();
-        if kill_marked(marker.as_bytes()) == 0 {
-            break;
-        }
-        std::thread::sleep(KILL_PAUSE);
-    }
+    strays::kill_all(session::marker(dir).as_bytes(), kill_known);
     session::clear(dir);
 }
 
-/// Kills every process that carries the marker and is not dead yet; returns how many.
-fn kill_marked(marker: &[u8]) -> usize {
-    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
-    let me = std::process::id();
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| *pid != me && carries(*pid, marker) && !is_warden(*pid))
-        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-        .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
-        .count()
-}
-
-/// Whether a process was started with this variable. The environment of other users' processes cannot be read, that
-/// of a zombie is empty.
-fn carries(pid: u32, marker: &[u8]) -> bool {
-    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|b| *b == 0).any(|variable| variable == marker)
-}
-
-/// A launcher among the ranks has a warden of its own, which has work to do now.
-fn is_warden(pid: u32) -> bool {
-    fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == format!("{NAME}\n").into_bytes())
-}
-
-/// Without `px` in it: who kills all launchers by that name shall not kill what cleans up behind them.
-const NAME: &str = "phalanx-warden";
 const SLOTS: usize = 16_384;
-const KILL_ROUNDS: u32 = 100;
-const KILL_PAUSE: Duration = Duration::from_millis(10);

@@ -1,6 +1,7 @@
 //! How processes are started, and how it is told when they cannot be.
 
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use phalanx_dvm::{Control, ExitStatus, Report};
 use phalanx_node::StdinSource;
@@ -173,7 +174,13 @@ fn signals_reach_the_whole_group() {
                     for proc in &end.procs {
                         assert_eq!(proc.status, Some(ExitStatus::Code(9)));
                         let group = rustix::process::Pid::from_raw(proc.pid.unwrap() as i32).unwrap();
-                        crate::until(|| rustix::process::test_kill_process_group(group).is_err());
+                        // Orphans are the node's to wait for.
+                        let gone = async {
+                            while rustix::process::test_kill_process_group(group).is_ok() {
+                                tokio::time::sleep(Duration::from_millis(2)).await;
+                            }
+                        };
+                        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
                     }
                     return;
                 }

@@ -1,0 +1,72 @@
+//! Processes that ranks have started and left, in whatever session or group: found by what every process of a session carries in
+//! its environment.
+//!
+//! The kernel makes them children of the launcher when their parents die, so that it knows without a search that there are none.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+
+/// From now on orphans of our descendants become children of ours. Where that cannot be, there is always a search.
+pub(crate) fn adopt() {
+    if let Err(error) = set_child_subreaper(Some(getpid())) {
+        tracing::debug!(%error, "orphans are left to others");
+    }
+}
+
+/// Whether a search may find anybody: we have children that are not `known`.
+pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return true };
+    for thread in threads.flatten() {
+        // Not every kernel has this file.
+        let Ok(children) = fs::read_to_string(thread.path().join("children")) else { return true };
+        let mut pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        if pids.any(|pid| !known(pid)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Kills all that carry the marker, `NAME=VALUE`, until a search finds nobody. `also` is done in each round before.
+pub(crate) fn kill_all(marker: &[u8], also: impl Fn()) {
+    for _ in 0..KILL_ROUNDS {
+        also();
+        if kill_marked(marker) == 0 {
+            break;
+        }
+        std::thread::sleep(KILL_PAUSE);
+    }
+}
+
+/// Kills every process that carries the marker and is not dead yet; returns how many.
+pub(crate) fn kill_marked(marker: &[u8]) -> usize {
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    let me = std::process::id();
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| *pid != me && carries(*pid, marker) && !is_warden(*pid))
+        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+        .filter(|pid| kill_process(*pid, Signal::KILL).is_ok())
+        .count()
+}
+
+/// Whether a process was started with this variable. The environment of other users' processes cannot be read, that
+/// of a zombie is empty.
+fn carries(pid: u32, marker: &[u8]) -> bool {
+    let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|b| *b == 0).any(|variable| variable == marker)
+}
+
+/// A launcher among the ranks has a warden of its own, which has work to do now.
+fn is_warden(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/comm"))
+        .is_ok_and(|name| name.strip_suffix(b"\n") == Some(WARDEN.as_bytes()))
+}
+
+/// Without `px` in it: who kills all launchers by that name shall not kill what cleans up behind them.
+pub(crate) const WARDEN: &str = "phalanx-warden";
+const KILL_ROUNDS: u32 = 100;
+const KILL_PAUSE: Duration = Duration::from_millis(10);
