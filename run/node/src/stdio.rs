@@ -8,12 +8,15 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use phalanx_dvm::{LEAST_CHARGE, charge};
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -132,13 +135,14 @@ struct Source {
 }
 
 impl Source {
-    async fn run(self) {
+    async fn run(mut self) {
         self.read_until_exit_or_end().await;
         let _ = self.events.send(StreamEvent::OutputClosed { proc: self.proc, channel: self.channel }).await;
     }
 
-    async fn read_until_exit_or_end(&self) {
-        let exit = self.shared.exited.notified();
+    async fn read_until_exit_or_end(&mut self) {
+        let shared = self.shared.clone();
+        let exit = shared.exited.notified();
         tokio::pin!(exit);
         loop {
             let more = tokio::select! {
@@ -163,32 +167,39 @@ impl Source {
 
     /// Reads and delivers up to `most` bytes, as far as there is credit; 0 means the end. May be cancelled while it
     /// waits, never between reading and delivering.
-    async fn read_some(&self, most: usize) -> io::Result<usize> {
+    async fn read_some(&mut self, most: usize) -> io::Result<usize> {
         loop {
             let Ok(permit) = self.shared.credit.acquire_many(LEAST_CHARGE as u32).await else { return Ok(0) };
             drop(permit);
             self.pipe.readable().await?;
             let place = self.events.reserve().await.map_err(|_| io::ErrorKind::BrokenPipe)?;
-            let mut scratch = self.pipes.scratch.borrow_mut();
+            let scratch = self.pipes.scratch.clone();
+            let mut scratch = scratch.borrow_mut();
             let room = self.shared.credit.available_permits().min(most).min(scratch.len());
-            let room = scratch.get_mut(..room).unwrap_or_default();
-            match self.pipe.try_read(room) {
-                Ok(0) => return Ok(0),
-                Ok(read) => {
-                    let data = room.get(..read).unwrap_or_default().into();
-                    self.shared.credit.forget_permits(charge(read));
-                    if read == CHUNK {
-                        self.enlarged.get_or_init(|| self.pipes.enlarge(&self.pipe));
-                    }
-                    let (proc, channel) = (self.proc.clone(), self.channel);
-                    place.send(StreamEvent::Output { proc, channel, data });
-                    return Ok(read);
-                }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-                Err(e) => return Err(e),
+            let mut room = ReadBuf::new(scratch.get_mut(..room).unwrap_or_default());
+            // In this way a pipe that gives less than there is room for is not asked again before it has more.
+            match poll_now(|cx| Pin::new(&mut self.pipe).poll_read(cx, &mut room)) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => continue,
             }
+            let read = room.filled().len();
+            if read > 0 {
+                self.shared.credit.forget_permits(charge(read));
+                if read == CHUNK {
+                    self.enlarged.get_or_init(|| self.pipes.enlarge(&self.pipe));
+                }
+                let (proc, channel) = (self.proc.clone(), self.channel);
+                place.send(StreamEvent::Output { proc, channel, data: room.filled().into() });
+            }
+            return Ok(read);
         }
     }
+}
+
+/// What comes of it without waiting; whoever calls this waits in another way.
+fn poll_now<T>(poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// A rank's standard input. Belongs to the owner, which writes what it can at once.
