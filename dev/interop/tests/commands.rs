@@ -181,7 +181,9 @@ fn events_are_followed() {
 
 /// The launcher of Open MPI 5 with a job that ends when the file is there, once it answers.
 fn prterun(over: &Path) -> Running {
-    let script = format!("until [ -e {} ]; do sleep 0.05; done; exit 3", over.display());
+    // Ranks go on when their launcher is killed, but not without the place of the test.
+    let place = over.parent().expect("a directory").display();
+    let script = format!("while [ -d {place} ] && ! [ -e {} ]; do sleep 0.05; done; exit 3", over.display());
     let running = Job::new(wheel().root.join("bin/mpirun"))
         .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
         .with(OpenMpi5)
