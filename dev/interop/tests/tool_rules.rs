@@ -48,11 +48,14 @@ fn end(running: Running) {
     let _ = running.wait().expect_code(143);
 }
 
-/// Where there is no `/tmp`, and so no servers of other tests.
+/// Where there is nothing in `/tmp`, and so no servers of other tests, but what was built, if it was built there.
 fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
-    let hide = "mount -t tmpfs none /tmp && exec \"$@\"";
+    let hide = "exec 9<\"$BUILT\" && mount -t tmpfs none /tmp && mkdir -p \"$BUILT\" && \
+                mount --no-canonicalize --bind /proc/self/fd/9 \"$BUILT\" && exec 9<&- \"$@\"";
+    let px = px_binary();
+    let built = px.ancestors().nth(2).expect("the directory of what was built");
     let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
-    job.env("TMPDIR", tmpdir).deadline(60)
+    job.env("BUILT", built).env("TMPDIR", tmpdir).deadline(60)
 }
 
 #[test]
