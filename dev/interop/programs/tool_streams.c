@@ -30,6 +30,7 @@
 
 static volatile int over, finished, ends, events;
 static volatile int pushed, refused, followed, others;
+static pmix_proc_t me;
 static char child[PMIX_MAX_NSLEN + 1], ended[PMIX_MAX_NSLEN + 1];
 static char got[1 << 16];
 static volatile size_t have;
@@ -62,7 +63,7 @@ static void on_stream(size_t handler, pmix_status_t status, const pmix_proc_t *s
     for (size_t n = 0; n < ninfo; n++)
         if (strcmp(info[n].key, PMIX_EVENT_AFFECTED_PROC) == 0) {
             rank = info[n].value.data.proc->rank;
-            tool = strcmp(info[n].value.data.proc->nspace, child) != 0;
+            tool = strcmp(info[n].value.data.proc->nspace, me.nspace) == 0;
         } else if (strcmp(info[n].key, "phalanx.iof.channel") == 0) {
             channels = info[n].value.data.uint16;
         }
@@ -155,7 +156,7 @@ int main(int argc, char **argv)
 {
     pmix_status_t codes[] = { PMIX_ERR_IOF_COMPLETE, PMIX_ERR_IOF_FAILURE }, job_end = PMIX_EVENT_JOB_END, status;
     pmix_info_t how, *info;
-    pmix_proc_t me, all;
+    pmix_proc_t all;
     size_t count = 0;
     pid_t pid;
 
