@@ -7,13 +7,7 @@
 #include <pmix.h>
 #include <pmix_server.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            return 1;                                                                     \
-        }                                                                                 \
-    } while (0)
+#include "check.h"
 
 static volatile int calls;
 static pmix_status_t told;

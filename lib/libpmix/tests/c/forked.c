@@ -10,13 +10,7 @@
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            return 1;                                                                     \
-        }                                                                                 \
-    } while (0)
+#include "check.h"
 
 /* A client of its own, with its parent's name. */
 static int becomes_the_rank(void)

@@ -10,40 +10,7 @@
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            return 1;                                                                     \
-        }                                                                                 \
-    } while (0)
-
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int count = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        count++;
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
-
-/* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */
-static long private_kib(void)
-{
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    char line[256];
-    long kib = 0, part;
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "Anonymous: %ld", &part) == 1)
-            kib += part;
-    if (file != NULL)
-        fclose(file);
-    return kib;
-}
+#include "check.h"
 
 static int in_a_child(const pmix_proc_t *parent)
 {

@@ -1,29 +1,10 @@
 /* A program that makes progress itself: no thread of the library's, callbacks only inside of calls. */
-#include <dirent.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            return 1;                                                                     \
-        }                                                                                 \
-    } while (0)
-
-static int threads(void)
-{
-    DIR *dir = opendir("/proc/self/task");
-    int count = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        count++;
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
+#include "check.h"
 
 static int ended, events;
 
@@ -43,7 +24,7 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
 
 int main(void)
 {
-    int before = threads();
+    int before = entries("/proc/self/task");
     pmix_value_t *value;
     pmix_info_t info;
     pmix_proc_t me, all;
@@ -57,7 +38,7 @@ int main(void)
 
         ended = events = 0;
         CHECK(PMIx_Init(&me, &info, 1) == PMIX_SUCCESS);
-        CHECK(threads() == before);
+        CHECK(entries("/proc/self/task") == before);
         PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
         CHECK(PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS);
         uint32_t size = value->data.uint32;
@@ -75,7 +56,7 @@ int main(void)
         CHECK(events == (int)size);
         CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
     }
-    CHECK(threads() == before);
+    CHECK(entries("/proc/self/task") == before);
     printf("progress is ours\n");
     return 0;
 }

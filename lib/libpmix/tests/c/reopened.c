@@ -1,30 +1,11 @@
 /* A host that loads the library, uses it, and unloads it, again and again. The library is named on the command line. */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            return 1;                                                                     \
-        }                                                                                 \
-    } while (0)
-
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int count = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        count++;
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
+#include "check.h"
 
 int main(int argc, char **argv)
 {

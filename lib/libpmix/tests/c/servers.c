@@ -1,7 +1,6 @@
 /* The server's role: counted, repeatable without growth, not inherited by a forked child, harmless to the process's signals and
  * environment; too early, too late, NULL and nonsense; and modules of the layouts of each release, at the end of the memory. */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,42 +9,9 @@
 
 #include <pmix_server.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            exit(1);                                                                      \
-        }                                                                                 \
-    } while (0)
+#include "check.h"
 
 extern char **environ;
-
-static int entries(const char *path)
-{
-    DIR *dir = opendir(path);
-    int count = 0;
-
-    while (dir != NULL && readdir(dir) != NULL)
-        count++;
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
-
-/* What is not backed by files. */
-static long private_kib(void)
-{
-    FILE *file = fopen("/proc/self/smaps_rollup", "r");
-    char line[256];
-    long kib = 0, part;
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "Anonymous: %ld", &part) == 1)
-            kib += part;
-    if (file != NULL)
-        fclose(file);
-    return kib;
-}
 
 static pmix_status_t told = PMIX_SUCCESS;
 static int answers;

@@ -1,0 +1,45 @@
+/* What the programs here have in common: a check that ends the program, and what a process holds. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                  \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
+            exit(1);                                                                      \
+        }                                                                                 \
+    } while (0)
+
+/* Of a directory: the open files of a process in /proc/self/fd, its threads in /proc/self/task. */
+static inline int entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+/* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */
+static inline long private_kib(void)
+{
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    char line[256];
+    long kib = 0, part;
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "Anonymous: %ld", &part) == 1)
+            kib += part;
+    if (file != NULL)
+        fclose(file);
+    return kib;
+}
+
+#endif
