@@ -30,12 +30,14 @@ const UPCALLS: [&str; 18] = [
 
 /// What ours asks besides: 4.2.2 looks after files itself, connects processes of one node without its host, and crashes when it
 /// is given output.
-const OURS: [&str; 8] = [
+const OURS: [&str; 10] = [
     "monitor",
     "register_events",
     "connect",
     "disconnect",
+    "deregister_events",
     "iof_pull",
+    "iof_stop",
     "push_stdin",
     "fabric request",
     "fabric update",

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use phalanx_interop::{
@@ -146,6 +147,35 @@ fn a_server_of_a_program_lets_tools_in_if_its_host_does() {
         let _ = attached.expect_stdout(&["init PMIX_SUCCESS", "me tool"]);
         fs::write(&over, "").expect("writing");
         let _ = running.wait().expect_code(0);
+    }
+}
+
+#[test]
+fn a_tool_that_dies_is_forgotten_with_its_handlers_and_its_pulls() {
+    for library in [Path::new("/nonexistent"), libpmix()] {
+        let place = new_directory();
+        let over = place.path().join("over");
+        let said = Arc::new(Mutex::new(String::new()));
+        let heard = said.clone();
+        let rank = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+        let host = Job::new(pmix("host")).args(["1", "/bin/sh", "-c", &rank]).env("HOST_SERVES", "tools");
+        let host = host.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path());
+        let host = host.env("LD_LIBRARY_PATH", libpmix()).reading(move |piece| {
+            heard.lock().expect("it works").push_str(&String::from_utf8_lossy(piece));
+        });
+        let host = host.start();
+        let has = |line: &str| said.lock().expect("it works").lines().any(|said| said == line);
+        let find = format!("pmix.{}.tool.{}", phalanx_interop::host(), host.pid());
+        eventually("the host can be found", || place.path().join(&find).exists());
+        let tool = Job::new(pmix_tool("pull")).args(["pid", &host.pid().to_string(), "hosted-job", "0", "2"]);
+        let tool = tool.env("TMPDIR", place.path()).env("LD_LIBRARY_PATH", library).start();
+        eventually("its host knows what it wants", || has("ok register_events") && has("ok iof_pull"));
+        assert!(!has("ok deregister_events") && !has("ok iof_stop"), "{}", said.lock().expect("it works"));
+        tool.signal(Signal::KILL);
+        let _ = tool.wait();
+        eventually("and that nobody wants it", || has("ok deregister_events") && has("ok iof_stop"));
+        fs::write(&over, "").expect("writing");
+        let _ = host.wait().expect_code(0);
     }
 }
 
