@@ -10,6 +10,7 @@ mod ci;
 mod debian;
 mod deps;
 mod dist;
+mod fuzz;
 mod r#gen;
 mod sources;
 mod test;
@@ -57,6 +58,12 @@ const CHORES: &[Chore] = &[
         usage: "abi [FILE..]",
         summary: "check which systems libpmix.so.2, or these files, can be loaded on",
         run: abi::run,
+    },
+    Chore {
+        name: "fuzz",
+        usage: "fuzz [TARGET..] [--seconds N]",
+        summary: "look for inputs that decoders and machines do not stand, so long for each target",
+        run: fuzz::run,
     },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },
     Chore {

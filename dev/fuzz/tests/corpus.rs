@@ -1,44 +1,21 @@
 //! The inputs of the fuzz targets, and simple mutations of them, as an ordinary test.
 
 // Tests read files and may fail.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
-
-mod targets;
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 
-#[test]
-fn frame() {
-    run("frame", targets::frame);
-}
+use phalanx_fuzz::{TARGETS, Target};
 
 #[test]
-fn hello() {
-    run("hello", targets::hello);
+fn every_input_and_its_mutants_are_stood() {
+    for target in TARGETS {
+        stand(target);
+    }
 }
 
-#[test]
-fn value() {
-    run("value", targets::value);
-}
-
-#[test]
-fn request() {
-    run("request", targets::request);
-}
-
-#[test]
-fn rendezvous() {
-    run("rendezvous", targets::rendezvous);
-}
-
-#[test]
-fn collection() {
-    run("collection", targets::collection);
-}
-
-fn run(target: &str, check: fn(&[u8])) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/fuzz/corpus").join(target);
+fn stand(target: &Target) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let mut inputs = Vec::new();
     for entry in std::fs::read_dir(&dir).unwrap() {
         inputs.push(std::fs::read(entry.unwrap().path()).unwrap());
@@ -47,13 +24,13 @@ fn run(target: &str, check: fn(&[u8])) {
     inputs.sort();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     for (i, input) in inputs.iter().enumerate() {
-        check(input);
+        (target.check)(input);
         for _ in 0..MUTATIONS {
             let mut mutant = input.clone();
             for _ in 0..=dice.below(3) {
                 mutate(&mut mutant, &inputs[(i + dice.below(inputs.len())) % inputs.len()], &mut dice);
             }
-            check(&mutant);
+            (target.check)(&mutant);
         }
     }
 }

@@ -1,6 +1,4 @@
-//! What must hold for any bytes whatsoever: nothing panics, and what was understood once is understood again.
-//!
-//! One function per fuzz target of `dev/fuzz`, which feeds them; `tests/corpus.rs` feeds them the checked-in inputs.
+//! Bytes that are to be read as what travels between processes, or lies in their files.
 
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::{

@@ -1,0 +1,25 @@
+//! What users and batch systems write: lists of hosts, hostfiles, rankfiles, sequences.
+
+use phalanx_dvm::hosts::{
+    parse_hostfile, parse_hosts, parse_lsf, parse_rankfile, parse_sequence, parse_slurm,
+};
+
+/// An error shows the place, which must be there.
+pub(crate) fn files(input: &[u8]) {
+    let Some((kind, text)) = input.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let error = match kind % 6 {
+        0 => parse_hosts("--host", text).err(),
+        1 => parse_hostfile("hosts", text).err(),
+        2 => parse_rankfile("ranks", text).err(),
+        3 => parse_sequence("hosts", text).err(),
+        4 => parse_lsf(text).err(),
+        _ => {
+            let (nodes, per_node) = text.split_once('\n').unwrap_or((text, ""));
+            parse_slurm(nodes, Some(per_node).filter(|text| !text.is_empty())).err()
+        }
+    };
+    if let Some(error) = error {
+        assert!(!error.to_string().is_empty());
+    }
+}

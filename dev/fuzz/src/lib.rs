@@ -1,0 +1,36 @@
+//! What must hold for any bytes whatsoever: nothing panics, nothing grows without bound, and what was understood once is
+//! understood again.
+//!
+//! Each target takes any input. `cargo xtask fuzz` lets libFuzzer look for one that a target does not stand; the inputs in
+//! `corpus`, and simple mutations of them, are an ordinary test.
+
+// A target that fails panics: that is how it says so.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod client;
+mod hosts;
+mod script;
+mod server;
+mod wire;
+
+pub struct Target {
+    /// Also of the folder in `corpus`.
+    pub name: &'static str,
+    pub check: fn(&[u8]),
+}
+
+pub const TARGETS: &[Target] = &[
+    Target { name: "frame", check: wire::frame },
+    Target { name: "hello", check: wire::hello },
+    Target { name: "value", check: wire::value },
+    Target { name: "request", check: wire::request },
+    Target { name: "rendezvous", check: wire::rendezvous },
+    Target { name: "collection", check: wire::collection },
+    Target { name: "server", check: server::session },
+    Target { name: "client", check: client::session },
+    Target { name: "hosts", check: hosts::files },
+];
+
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
