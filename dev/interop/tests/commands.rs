@@ -123,6 +123,8 @@ fn what_one_call_publishes_others_find_and_withdraw() {
     says(&running, "lookup port --wait 10s").expect_code(0).expect_lines(["port = tcp://here:1"]);
     says(&running, "publish port=again").expect_failure().expect_stderr(&["DUPLICATE"]);
     says(&running, "unpublish port").expect_code(0);
+    let late = says(&running, "lookup port --wait 1s").expect_failure();
+    late.expect_stderr(&["nobody has published all of port in time"]);
     let outcome = says(&running, "lookup port other").expect_failure();
     outcome.assert_line("other = x");
     outcome.expect_stderr(&["nobody has published port"]);
@@ -158,7 +160,17 @@ fn a_query_is_answered_or_says_why_not() {
         "PMIX_HOST_ATTRIBUTES:",
         "  PMIx_Spawn:\n    PMIX_",
     ]);
-    says(&running, "query QUERY_QUEUE_LIST").expect_failure().expect_stderr(&["PMIX_ERR_NOT_SUPPORTED"]);
+    let queues = says(&running, "query QUERY_QUEUE_LIST").expect_failure();
+    queues.expect_stderr(&["PMIX_QUERY_QUEUE_LIST", "PMIX_ERR_NOT_SUPPORTED", "'px query --list'"]);
+    says(&running, "query JOB_SIZE")
+        .expect_failure()
+        .expect_stderr(&["does not answer PMIX_JOB_SIZE", "KEY:NSPACE=JOB"]);
+    says(&running, &format!("query PROC_PID:NSPACE={job}:RANK=9"))
+        .expect_failure()
+        .expect_stderr(&["does not answer PMIX_PROC_PID: PMIX_ERR_NOT_FOUND", "'px ps --ranks'"]);
+    says(&running, "query NOTHING_LIKE_IT")
+        .expect_code(2)
+        .expect_stderr(&["there is no attribute", "'px query --list'"]);
     says(&running, "query JOB_SIZ")
         .expect_code(2)
         .expect_stderr(&["the nearest attribute is 'PMIX_JOB_SIZE'"]);
@@ -175,6 +187,7 @@ fn events_are_followed() {
     says(&running, "events --code EVENT_PROC_TERMINATED --count 1")
         .expect_code(0)
         .expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
+    says(&running, "events --count 0").expect_code(2).expect_stderr(&["'0' is no value of '--count"]);
     says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
     end(running);
 }

@@ -131,16 +131,24 @@ fn a_server_that_dies_is_told_and_reached_no_more() {
     let _ = launcher.wait();
 }
 
+/// The pid of a process that has ended.
+fn dead() -> u32 {
+    let mut child = std::process::Command::new("true").spawn().expect("a process");
+    child.wait().expect("its end");
+    child.id()
+}
+
 #[test]
 fn a_tool_that_finds_nobody_says_where_it_looked() {
     let place = new_directory();
     let (dir, host) = (place.path().display().to_string(), host());
     let file = format!("{dir}/none");
-    let cases: [(&str, Vec<String>); 8] = [
+    let cases: [(&str, Vec<String>); 9] = [
         (
             "pmix.srvr.pidinfo=1",
-            vec![format!("looked for pmix.{host}.tool.1 below {dir}"), "no such file".into()],
+            vec![format!("looked for pmix.{host}.tool.1 below {dir}"), "no such file\n".into()],
         ),
+        (&format!("pmix.srvr.pidinfo={}", dead()), vec!["no such file, nor such a process\n".into()]),
         ("pmix.srv.nspace=gone", vec![format!("looked for pmix.{host}.tool.gone below {dir}")]),
         ("pmix.cnct.sys", vec![format!("looked for pmix.sys.{host} in {dir}")]),
         (

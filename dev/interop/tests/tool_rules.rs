@@ -97,6 +97,44 @@ fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
     end(second);
 }
 
+/// Only a search that asks goes to the right one of several servers, and round the one that does not answer.
+#[test]
+fn commands_about_a_job_find_the_server_that_knows_it() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let (older, newer, silent) =
+        (launcher_at(place.path()), launcher_at(place.path()), launcher_at(place.path()));
+    let long_ago = SystemTime::now() - Duration::from_secs(1000);
+    for running in [&older, &silent] {
+        for file in files_of(place.path(), running.pid()) {
+            File::open(file).and_then(|file| file.set_modified(long_ago)).expect("setting its time");
+        }
+    }
+    silent.signal(Signal::STOP);
+    let job = |running: &Running| format!("{}@{}", name(running.pid()), running.pid() & 0xffff);
+    for running in [&older, &newer] {
+        let at = |words: &str| {
+            let words: Vec<&str> = words.split(' ').collect();
+            without_tmp(px_binary(), &words, place.path()).run()
+        };
+        let job = job(running);
+        at(&format!("query JOB_SIZE:NSPACE={job}")).expect_code(0).assert_line("PMIX_JOB_SIZE: 1");
+        let refused = at(&format!("attach {job}:5")).expect_failure();
+        let _ = refused.expect_stderr(&[&format!("job {job} has no rank 5"), "its ranks are 0 to 0"]);
+        let shown = at(&format!("ps {job}")).expect_code(0);
+        assert!(shown.stdout.contains(&job), "{shown}");
+        assert_eq!(
+            shown.stdout.matches("px-").count(),
+            3,
+            "the server, its job and the job's ranks: {shown}"
+        );
+        let _ = shown.expect_stderr(&[&name(silent.pid()), "the server did not answer in time"]);
+    }
+    let nobody = without_tmp(px_binary(), &["attach", "nobody@1"], place.path()).run().expect_failure();
+    let _ = nobody.expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
+    silent.signal(Signal::CONT);
+    [older, newer, silent].into_iter().for_each(end);
+}
+
 /// A rank that tells where its server is.
 fn rank_that_tells(file: &Path, until: &Path) -> String {
     let (file, until) = (file.display(), until.display());

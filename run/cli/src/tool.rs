@@ -1,12 +1,14 @@
 //! The way from the options of a command to a PMIx server, and from the library's errors to those of px.
 
 use std::path::Path;
+use std::time::Duration;
 
-use pmix::{Info, Tool, Value, keys};
+use pmix::{DataArray, Info, Nspace, Query, Tool, Value, keys};
 
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::log;
+use crate::render::value;
 
 /// Attaches to the server that the options name.
 pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
@@ -19,13 +21,54 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
     let mut info = connection(server)?;
     info.extend_from_slice(more);
     Tool::init(&info).map_err(|error| {
-        let failure = failed("no PMIx server could be attached to", &error);
+        let failure = failed("cannot attach to a PMIx server", &error);
         match names_any(server) {
             true => failure.hint("'px ps' lists the servers of this machine"),
             false => failure
                 .hint("'px run' is a server while its job runs; --pid, --nspace, --uri and --file name one"),
         }
     })
+}
+
+/// Attaches to the server that the options name. If they name none, it is the one of this machine that knows the job, and if none
+/// does, the one that a search finds.
+pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Failure> {
+    let tool = attach(server)?;
+    if names_any(server) || knows(&tool, job) {
+        return Ok(tool);
+    }
+    for other in servers_here(&tool)? {
+        match attach_one(&other) {
+            Ok(other) if knows(&other, job) => return Ok(other),
+            Ok(_) => {}
+            Err(error) => tracing::info!(%error, "a server is passed over"),
+        }
+    }
+    Ok(tool)
+}
+
+fn knows(tool: &Tool, job: &Nspace) -> bool {
+    let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
+    tool.query(&[Query { keys: vec![keys::JOB_SIZE.into()], qualifiers }]).is_ok()
+}
+
+/// What there is to know of each server of this machine.
+pub(crate) fn servers_here(tool: &Tool) -> Result<Vec<DataArray>, Failure> {
+    let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers: Vec::new() }];
+    let found = tool.query(&queries).map_err(|error| failed("cannot look for servers", &error))?;
+    Ok(value::records(&found, keys::QUERY_AVAIL_SERVERS))
+}
+
+/// Attaches to a server that was found. One that does not answer is not waited for as long as one that was named.
+pub(crate) fn attach_one(about: &DataArray) -> Result<Tool, pmix::Error> {
+    let uri = value::find(about, keys::SERVER_URI).and_then(Value::as_str).unwrap_or_default();
+    let limit = u32::try_from(PATIENCE.as_secs()).unwrap_or(u32::MAX);
+    let info = [
+        Info::new(keys::SERVER_URI, uri),
+        Info::new(keys::CONNECT_MAX_RETRIES, 0_u32),
+        Info::new(keys::TIMEOUT, limit),
+    ];
+    Tool::init(&info)
 }
 
 /// A tool that has no server, for what can be found without one.
@@ -61,11 +104,19 @@ pub(crate) fn names_any(server: &ServerArgs) -> bool {
     pid.is_some() || nspace.is_some() || uri.is_some() || file.is_some() || *system || *system_first
 }
 
-/// What the library says, one cause for each line.
+/// What the library says, beyond what was being done.
 pub(crate) fn failed(doing: &str, error: &pmix::Error) -> Failure {
-    error.to_string().lines().fold(Failure::new(doing), |failure, line| failure.because(line.trim()))
+    let failure = Failure::new(doing);
+    match error {
+        pmix::Error::NoServer { tried, .. } => failure.because(tried.join("\n")),
+        pmix::Error::Failed { status, .. } => failure.because(status),
+        error => failure.because(error),
+    }
 }
 
 fn utf8(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::usage(format!("'{}' is not UTF-8", path.display())))
 }
+
+/// How long one of several servers may take to let us in.
+const PATIENCE: Duration = Duration::from_secs(5);

@@ -66,8 +66,11 @@ fn open_file(path: &Path) -> io::Result<File> {
 /// Whether the server that wrote this is certainly gone: its process is, and nobody accepts connections at its address. A
 /// process of another container may be alive where we see none.
 fn is_dead(of: &Rendezvous) -> bool {
-    let pid = of.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    pid.is_some_and(is_gone) && is_deserted(of.uri.address)
+    of.pid.is_some_and(is_no_process) && is_deserted(of.uri.address)
+}
+
+fn is_no_process(pid: u32) -> bool {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).is_none_or(is_gone)
 }
 
 /// Containers often have nobody who waits for orphans: a process that has ended stays there.

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use phalanx_wire::rendezvous::{self, Rendezvous};
 use rustix::process::geteuid;
 
-use super::{is_dead, read};
+use super::{is_dead, is_no_process, read};
 
 /// Which server is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,6 +180,10 @@ impl fmt::Display for Search {
         }
         if self.passed.is_empty() && self.found.is_empty() {
             f.write_str(": there is no such file")?;
+            match &self.wanted {
+                Wanted::Pid(pid) if is_no_process(*pid) => f.write_str(", nor such a process")?,
+                _ => {}
+            }
         }
         for Passed { path, why } in &self.passed {
             write!(f, "\n  {}: {why}", path.display())?;

@@ -147,7 +147,7 @@ pub(crate) struct EventsArgs {
     pub(crate) code: Vec<String>,
 
     /// End after so many events
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
     /// Say them as JSON, one object a line

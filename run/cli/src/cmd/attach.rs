@@ -35,7 +35,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     {
         return show_kept(args, &nspace, &kept);
     }
-    let tool = Arc::new(tool::attach(&args.server)?);
+    let tool = Arc::new(tool::attach_for(&args.server, &nspace)?);
     let size = size(&tool, &nspace)?;
     let wanted = wanted.unwrap_or_else(|| (0..size).collect());
     if let Some(missing) = wanted.iter().find(|rank| *rank >= size) {

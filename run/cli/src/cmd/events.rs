@@ -1,7 +1,8 @@
 //! `px events`: follows the events of a server until it is gone, or Ctrl-C.
 
 use std::io::Write;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use phalanx_spec::Range;
 use pmix::{Event, Info, Status, Verdict};
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::args::nearest::nearest;
 use crate::args::tools::EventsArgs;
 use crate::failure::Failure;
-use crate::render::value;
+use crate::render::{hint, value};
 use crate::tool;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
@@ -22,14 +23,19 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
         codes.push(Status::ERR_LOST_CONNECTION);
     }
     let (told, events) = mpsc::sync_channel(QUEUE);
+    let lost = Arc::new(AtomicU64::new(0));
     // Those who ask for no code in particular are spared many events, so all that have a name are asked for by it, too.
     let named: Vec<Status> = Status::all().filter(|code| *code != Status::SUCCESS).collect();
     let wanted = if codes.is_empty() { vec![named, codes] } else { vec![codes] };
     for codes in wanted {
-        let told = told.clone();
+        let (told, missed) = (told.clone(), lost.clone());
         tool.register_event_handler(&codes, &[], move |event: &Event, _: &[Info]| {
-            // A reader that is slow loses the newest events rather than stopping the library.
-            let _ = told.try_send(event.clone());
+            // A reader that is slow loses the newest events rather than stopping the library. Behind the last one nothing waits.
+            let is_missed = match event.code {
+                Status::ERR_LOST_CONNECTION => told.send(event.clone()).is_err(),
+                _ => told.try_send(event.clone()).is_err(),
+            };
+            missed.fetch_add(u64::from(is_missed), Ordering::Relaxed);
             Verdict { status: Status::EVENT_ACTION_COMPLETE, results: Vec::new() }
         })
         .map_err(|error| tool::failed("cannot follow events", &error))?;
@@ -37,14 +43,19 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     drop(told);
     let mut shown = 0;
     while let Ok(event) = events.recv() {
-        let lost = event.code == Status::ERR_LOST_CONNECTION;
-        if !lost || asked_for_loss {
+        let missed = lost.swap(0, Ordering::Relaxed);
+        if missed > 0 {
+            let text = format!("{missed} events are missing: they came faster than they were read");
+            hint::say(&hint::note(&text, args.json));
+        }
+        let is_last = event.code == Status::ERR_LOST_CONNECTION;
+        if !is_last || asked_for_loss {
             if !say(&show(&event, args.json)) {
                 return Ok(0);
             }
             shown += 1;
         }
-        if lost || args.count.is_some_and(|count| shown >= count) {
+        if is_last || args.count.is_some_and(|count| shown >= count) {
             break;
         }
     }

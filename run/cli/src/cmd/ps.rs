@@ -13,16 +13,16 @@ use crate::render::{hint, value};
 use crate::tool;
 
 pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
-    let servers = match tool::names_any(&args.server) {
+    let mut servers = match tool::names_any(&args.server) {
         true => vec![named(args)?],
         false => all(args)?,
     };
-    if let Some(wanted) = &args.job
-        && !servers.iter().any(|server| server.jobs.iter().any(|job| job.nspace == *wanted))
-    {
-        return Err(
-            Failure::new(format!("no server knows a job '{wanted}'")).hint("'px ps --all' lists the jobs")
-        );
+    if let Some(wanted) = &args.job {
+        servers.retain(|server| !server.jobs.is_empty());
+        if servers.is_empty() {
+            return Err(Failure::new(format!("no server knows a job '{wanted}'"))
+                .hint("'px ps --all' lists the jobs"));
+        }
     }
     let with_ranks = args.ranks || args.job.is_some();
     let text = match args.json {
@@ -42,13 +42,9 @@ fn named(args: &PsArgs) -> Result<Server, Failure> {
 
 /// Every server of this machine. One that does not let us in is shown with the reason.
 fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
-    let found = {
-        let tool = tool::alone()?;
-        let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers: Vec::new() }];
-        tool.query(&queries).map_err(|error| tool::failed("cannot look for servers", &error))?
-    };
+    let found = tool::servers_here(&tool::alone()?)?;
     let mut servers = Vec::new();
-    for about in value::records(&found, keys::QUERY_AVAIL_SERVERS) {
+    for about in found {
         let text = |key| value::find(&about, key).and_then(Value::as_str).map(str::to_owned);
         let mut server = Server {
             name: text(keys::NSPACE).unwrap_or_default(),
@@ -57,9 +53,7 @@ fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
             version: text(keys::VERSION_INFO),
             ..Server::default()
         };
-        let uri = server.uri.clone().unwrap_or_default();
-        let info = [Info::new(keys::SERVER_URI, uri), Info::new(keys::CONNECT_MAX_RETRIES, 0_u32)];
-        let asked = Tool::init(&info)
+        let asked = tool::attach_one(&about)
             .map_err(|error| tool::failed("cannot attach to it", &error))
             .and_then(|tool| jobs(&tool, args));
         match asked {

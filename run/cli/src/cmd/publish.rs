@@ -53,7 +53,9 @@ pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
         info.extend([Info::new(keys::WAIT, 0_i32), Info::new(keys::TIMEOUT, seconds)]);
     }
     let found = tool.lookup(&keys, &info).map_err(|error| match error.status() {
-        Status::ERR_TIMEOUT => Failure::new("not all keys were published in time"),
+        Status::ERR_TIMEOUT => {
+            Failure::new(format!("nobody has published all of {} in time", keys.join(", ")))
+        }
         Status::ERR_NOT_FOUND => Failure::new(format!("nobody has published {}", keys.join(", "))),
         _ => tool::failed("cannot look up", &error),
     })?;

@@ -1,7 +1,7 @@
 //! `px query`: any question that a PMIx server answers.
 
 use phalanx_spec::attributes;
-use pmix::{DataArray, Info, InfoList, Key, Query, Value, keys};
+use pmix::{DataArray, Info, InfoList, Key, Nspace, Query, Status, Value, keys};
 
 use crate::args::nearest::nearest;
 use crate::args::tools::QueryArgs;
@@ -14,9 +14,11 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
         true => vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers: every_layer() }],
         false => args.keys.iter().map(|word| question(word)).collect::<Result<_, _>>()?,
     };
-    let tool = tool::attach(&args.server)?;
-    let info =
-        tool.query(&queries).map_err(|error| tool::failed("the server does not answer the query", &error))?;
+    let tool = match queries.iter().find_map(job) {
+        Some(job) => tool::attach_for(&args.server, &job)?,
+        None => tool::attach(&args.server)?,
+    };
+    let info = tool.query(&queries).map_err(|error| unanswered(&queries, &error))?;
     if info.is_empty() {
         return Err(Failure::new("the server has answered nothing"));
     }
@@ -29,16 +31,37 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
         }),
     };
     super::print(text.as_bytes())?;
-    let missing = queries
-        .iter()
-        .flat_map(|query| &query.keys)
-        .filter(|key| !info.iter().any(|i| **key == *i.key.as_str()));
-    let missing: Vec<String> =
-        missing.filter_map(|key| Some(value::name_of(key.as_str()?).to_owned())).collect();
+    let missing = names(&queries, |key| !info.iter().any(|info| info.key == *key));
     match missing.is_empty() {
         true => Ok(0),
         false => Err(Failure::new(format!("the server has no answer to {}", missing.join(", ")))
             .hint("'px query --list' shows what is supported")),
+    }
+}
+
+/// The job that a question is about.
+fn job(query: &Query) -> Option<Nspace> {
+    match query.qualifiers.find(keys::NSPACE)? {
+        Value::ProcNspace(nspace) => Some(nspace.clone()),
+        value => value.as_str().and_then(|name| Nspace::new(name).ok()),
+    }
+}
+
+fn names(queries: &[Query], is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+    let keys = queries.iter().flat_map(|query| &query.keys).filter_map(|key| key.as_str());
+    keys.filter(|key| is_meant(key)).map(|key| value::name_of(key).to_owned()).collect()
+}
+
+fn unanswered(queries: &[Query], error: &pmix::Error) -> Failure {
+    let asked = names(queries, |_| true).join(", ");
+    let failure = tool::failed(&format!("the server does not answer {asked}"), error);
+    match error.status() {
+        Status::ERR_NOT_SUPPORTED => failure.hint("'px query --list' shows what is supported"),
+        Status::ERR_NOT_FOUND if queries.iter().all(|query| query.qualifiers.is_empty()) => {
+            failure.hint("what is asked of a job or a rank wants to know which: KEY:NSPACE=JOB:RANK=N")
+        }
+        Status::ERR_NOT_FOUND => failure.hint("'px ps --ranks' lists the jobs and their ranks"),
+        _ => failure,
     }
 }
 
@@ -75,9 +98,10 @@ fn key_of(word: &str) -> Result<&str, Failure> {
         let failure = Failure::usage(format!("there is no attribute '{word}'"));
         let names: Vec<&str> = attributes().map(|attribute| attribute.name).collect();
         let full = if word.starts_with("PMIX_") { word.to_owned() } else { format!("PMIX_{word}") };
-        nearest(&full, &names)
-            .into_iter()
-            .fold(failure, |failure, nearest| failure.hint(format!("the nearest attribute is '{nearest}'")))
+        match nearest(&full, &names) {
+            Some(nearest) => failure.hint(format!("the nearest attribute is '{nearest}'")),
+            None => failure.hint("'px query --list' shows what is supported"),
+        }
     })
 }
 

@@ -7,20 +7,20 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::render::style::{ERROR, HINT, on_stderr, paint};
 
-/// `px: error: ...` and its `px: hint: ...` lines; as JSON one object `{"type":"error",...}`. Without the last line end.
+/// `px: error: ...`, further lines of it with `px:` in front, and its `px: hint: ...` lines; as JSON one object `{"type":"error",...}`. Without the last line end.
 pub(crate) fn failure(failure: &Failure, as_json: bool) -> String {
     if as_json {
         return json!({
             "type": "error",
             "message": failure.message,
-            "causes": failure.causes,
+            "causes": failure.causes.iter().flat_map(|cause| cause.lines()).map(str::trim).collect::<Vec<_>>(),
             "hints": failure.hints,
             "exit_code": failure.exit_code,
         })
         .to_string();
     }
     let coloured = on_stderr();
-    let mut text = format!("px: {}: {failure}", paint(ERROR, "error", coloured));
+    let mut text = format!("px: {}: {failure}", paint(ERROR, "error", coloured)).replace('\n', "\npx:   ");
     for hint in &failure.hints {
         text.push_str(&format!("\npx: {}: {hint}", paint(HINT, "hint", coloured)));
     }
