@@ -92,7 +92,7 @@ impl World {
             }
             13 => {
                 if let Some(delivery) = self.delivered.pop() {
-                    self.call(ClientCall::Taken { delivery });
+                    self.call(ClientCall::Taken { delivery, held: 0 });
                 }
             }
             14 => {

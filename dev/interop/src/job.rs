@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::program::locked;
-use crate::watch::{rss_kib, survivors};
+use crate::watch::{eventually, host, rss_kib, survivors};
 use crate::{Ended, Library, Outcome};
 
 /// Gets output, piece by piece.
@@ -173,6 +173,17 @@ impl Running {
 
     pub fn tmpdir(&self) -> &Path {
         self.job.tmpdir.path()
+    }
+
+    /// Once tools can find the launcher, the name of its job.
+    pub fn job_name(&self) -> String {
+        let (pid, host) = (self.pid(), host());
+        let name = format!("pmix.{host}.tool.{pid}");
+        eventually("the launcher can be found", || {
+            let sessions = fs::read_dir(self.tmpdir()).into_iter().flatten().flatten();
+            sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
+        });
+        format!("px-{host}-{pid}@{}", pid & 0xffff)
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -122,6 +122,15 @@ impl Lines {
         }
     }
 
+    /// Appends the next `count` lines that stream.c writes for this rank.
+    pub fn write(&mut self, rank: u32, count: u64, into: &mut Vec<u8>) {
+        let next = &mut self.ranks[rank as usize].next;
+        for _ in 0..count {
+            into.extend_from_slice(next);
+            count_up(next);
+        }
+    }
+
     /// Lines of all ranks that came whole.
     pub fn whole(&self) -> u64 {
         self.ranks.iter().map(|rank| rank.seen).sum()

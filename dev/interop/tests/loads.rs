@@ -16,8 +16,7 @@ use std::time::Duration;
 
 use phalanx_interop::load::{Blocks, Lines};
 use phalanx_interop::{
-    Job, Library, Outcome, Running, bench, children_of, eventually, libpmix, pmix_tool, px, px_binary, rests,
-    rss_kib,
+    Job, Library, Outcome, Running, bench, children_of, eventually, pmix_tool, px, px_binary, rests, rss_kib,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
@@ -25,7 +24,6 @@ use rustix::process::Signal;
 const LENGTH: usize = 80;
 const MOST_KIB: u64 = 64 << 10;
 const GIB: u64 = 1 << 30;
-const BLOCK: usize = 4096;
 
 fn in_full() -> bool {
     std::env::var("PHALANX_LOADS").is_ok_and(|value| value == "full")
@@ -214,17 +212,6 @@ fn a_rank_that_reads_slowly_slows_the_input_down_and_nothing_piles_up() {
     expect_read(&expect_small(running.wait()), &[0, 1], bytes);
 }
 
-/// Once tools can find it, the name of its job.
-fn job_of(running: &Running) -> String {
-    let (pid, host) = (running.pid(), phalanx_interop::host());
-    let name = format!("pmix.{host}.tool.{pid}");
-    eventually("the launcher can be found", || {
-        let sessions = fs::read_dir(running.tmpdir()).into_iter().flatten().flatten();
-        sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
-    });
-    format!("px-{host}-{pid}@{}", pid & 0xffff)
-}
-
 /// Fails unless this is one piece of what `rank` writes: nothing missing inside it, nothing twice, nothing else.
 #[track_caller]
 fn expect_contiguous(piece: &[u8], rank: u32) {
@@ -257,7 +244,7 @@ fn tools_that_join_and_leave_disturb_nobody() {
             std::thread::sleep(Duration::from_millis(1));
         })
         .start();
-    let job = job_of(&running);
+    let job = running.job_name();
     for number in 0..if in_full() { 100 } else { 10 } {
         let rank = number % 2;
         let got = Arc::new(Mutex::new(Vec::new()));
@@ -323,7 +310,7 @@ fn a_tool_that_is_killed_while_it_gets_a_copy_costs_the_user_nothing() {
             }
         })
         .start();
-    let job = job_of(&running);
+    let job = running.job_name();
     let tool = Job::new(pmix_tool("pull")).args(["pid", &running.pid().to_string(), &job, "0", "2", "copy"]);
     let tool = tool.env("TMPDIR", running.tmpdir());
     let count = move |piece: &[u8]| {
@@ -337,76 +324,4 @@ fn a_tool_that_is_killed_while_it_gets_a_copy_costs_the_user_nothing() {
     let user = user.lock().expect("it works");
     assert_eq!((user.bytes, user.wrong), (bytes, 0));
     assert!(got.load(Ordering::Relaxed) > 0);
-}
-
-#[test]
-fn a_killed_tool_that_read_instead_of_the_user_takes_nothing_with_it() {
-    let attached = killed_while_it_read_instead(|running, job| {
-        let pid = running.pid().to_string();
-        Job::new(px_binary()).args(["attach", "--pid", &pid, "--redirect", job])
-    });
-    let in_c = killed_while_it_read_instead(|running, job| {
-        pull_instead(running, job).env("LD_LIBRARY_PATH", libpmix())
-    });
-    println!("px attach: {attached} bytes came twice; a tool on our library: {in_c}");
-    for twice in [attached, in_c] {
-        // What it had taken and not told yet; never a gap.
-        assert!((0..=512 << 10).contains(&twice), "{twice}");
-    }
-}
-
-/// OpenPMIx's library tells nobody what its program has taken: what the kernel holds for a killed process is gone with it.
-#[test]
-fn a_killed_tool_on_another_library_takes_with_it_what_its_connection_held() {
-    let twice = killed_while_it_read_instead(pull_instead);
-    println!("{} bytes went with the tool", -twice);
-    let most = |path: &str| -> i64 {
-        let text = fs::read_to_string(path).expect("the kernel says it");
-        text.split_whitespace().last().and_then(|word| word.parse().ok()).expect("a number")
-    };
-    let buffers = most("/proc/sys/net/ipv4/tcp_rmem") + most("/proc/sys/net/ipv4/tcp_wmem");
-    assert!((-buffers - (1 << 20)..=512 << 10).contains(&twice), "{twice}");
-}
-
-fn pull_instead(running: &Running, job: &str) -> Job {
-    Job::new(pmix_tool("pull")).args(["pid", &running.pid().to_string(), job, "0", "2", "redirect"])
-}
-
-/// Kills a tool in the middle. Returns how many bytes both it and the user have; if negative, how many neither has.
-#[track_caller]
-fn killed_while_it_read_instead(tool: impl Fn(&Running, &str) -> Job) -> i64 {
-    let total = 64 << 20;
-    let (user, got) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
-    let (reader, taken, watched) = (user.clone(), got.clone(), got.clone());
-    let running = run(1, &[], &blocks(total))
-        .reading(move |piece| {
-            reader.lock().expect("it works").extend_from_slice(piece);
-            // The tool is to join before the rank has ended.
-            if watched.lock().expect("it works").is_empty() {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        })
-        .start();
-    let job = job_of(&running);
-    let tool = tool(&running, &job).env("TMPDIR", running.tmpdir());
-    let tool = tool.reading(move |piece| taken.lock().expect("it works").extend_from_slice(piece)).start();
-    eventually("the tool gets output", || got.lock().expect("it works").len() > 1 << 20);
-    // It is killed when as much as possible is on its way to it.
-    tool.signal(Signal::STOP);
-    eventually("the rank waits", || rests(running.pid()));
-    tool.signal(Signal::KILL);
-    let _ = tool.wait();
-    expect_small(running.wait());
-    let mut written = Vec::new();
-    Blocks::default().write(0, total as usize, &mut written);
-    let (user, got) = (user.lock().expect("it works"), got.lock().expect("it works"));
-    let pairs = written.chunks(BLOCK).zip(user.chunks(BLOCK));
-    let before = pairs.take_while(|(written, seen)| written == seen).count() * BLOCK;
-    // The tool's piece begins where the user's first piece ends.
-    let start = (before.saturating_sub(BLOCK)..before + BLOCK).find(|at| written[*at..].starts_with(&got));
-    let start = start.expect("the tool's piece begins where the user's first piece ends");
-    let rest = &user[start..];
-    let whole = user[..start] == written[..start] && written.ends_with(rest);
-    assert!(whole && !rest.is_empty(), "the user's output is torn");
-    (user.len() + got.len()) as i64 - written.len() as i64
 }

@@ -48,6 +48,8 @@ pub struct Tap {
     pub pace: Duration,
     /// It is gone when it has read so much.
     pub dies_after: Option<usize>,
+    /// So many of the last bytes of each stream it holds until the stream ends, and takes with it when it dies.
+    pub holds: usize,
     pub read: usize,
     /// The most that ever waited for it.
     pub most_waiting: usize,
@@ -68,6 +70,10 @@ impl Tap {
         Tap { pace, dies_after, ..Tap::default() }
     }
 
+    pub fn holding(self, holds: usize) -> Tap {
+        Tap { holds, ..self }
+    }
+
     pub fn is_dead(&self) -> bool {
         self.dies_after.is_some_and(|limit| self.read >= limit)
     }
@@ -82,10 +88,23 @@ impl Tap {
                     self.ended.insert(unread.stream.clone());
                 }
                 *self.lost.entry(unread.stream.clone()).or_default() += unread.lost;
-                self.streams.entry(unread.stream).or_default().extend_from_slice(unread.data.as_bytes());
-                result = ServerReturn::Done(Status::SUCCESS);
+                let stream = self.streams.entry(unread.stream).or_default();
+                stream.extend_from_slice(unread.data.as_bytes());
+                result = match self.holds.min(stream.len()) {
+                    held if held > 0 && !unread.data.is_empty() => ServerReturn::Held(held),
+                    _ => ServerReturn::Done(Status::SUCCESS),
+                };
+                if self.is_dead() {
+                    self.lose_held();
+                }
             }
             out.push(Output::Return { id: unread.id, result });
+        }
+    }
+
+    fn lose_held(&mut self) {
+        for (_, bytes) in self.streams.iter_mut().filter(|(stream, _)| !self.ended.contains(stream)) {
+            bytes.truncate(bytes.len().saturating_sub(self.holds));
         }
     }
 }

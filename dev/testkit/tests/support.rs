@@ -76,7 +76,9 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
         "PMIx_Disconnect" => HostOp::Disconnect { procs, info },
         "PMIx_Group_construct" => HostOp::GroupConstruct { id: format!("g{round}"), procs, info },
         "PMIx_Group_destruct" => HostOp::GroupDestruct { id: format!("g{round}"), procs, info },
-        "PMIx_IOF_deregister" => HostOp::IofStop { from, handle: round as u64, directives: info },
+        "PMIx_IOF_deregister" => {
+            HostOp::IofStop { from, handle: round as u64, directives: info, died: false }
+        }
         "PMIx_IOF_pull" => {
             let channels = IofChannel::STDOUT;
             HostOp::IofPull { from, sources: procs, channels, directives: info, handle: round as u64 }

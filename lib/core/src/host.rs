@@ -83,8 +83,9 @@ pub enum HostOp {
     /// Somebody here wants these streams. `handle` is the server's number for the registration. Answer: `Done`; then the
     /// streams arrive by `ServerCall::Output`.
     IofPull { from: ProcId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info>, handle: u64 },
-    /// The registration `handle` has ended. Answer: `Done`.
-    IofStop { from: ProcId, handle: u64, directives: Vec<Info> },
+    /// The registration `handle` has ended. `died`: with its reader, so that what it held (`ServerReturn::Held`) is for
+    /// somebody else. Answer: `Done`.
+    IofStop { from: ProcId, handle: u64, directives: Vec<Info>, died: bool },
     /// Answer: `Done`. No bytes: end of file.
     PushStdin { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info>, data: Blob },
     /// All local members are in; `info` holds what each of them gave. May report a local failure as `Fence` does.

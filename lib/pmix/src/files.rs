@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::output::{Channel, Files, Lines, Piece, Rules, Source};
+use phalanx_core::output::{Channel, Files, Lines, Piece, Rules, Source, Stream};
 
 /// The files of one run. Each is emptied when it is first written to.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct FileSet {
     names: Files,
     files: BTreeMap<PathBuf, Target>,
     open: usize,
+    /// Where lines of streams that share a file are held.
+    shared: BTreeMap<Stream, PathBuf>,
     /// The first thing that went wrong; what belongs into that file is lost from then on.
     trouble: Option<FileTrouble>,
 }
@@ -41,7 +43,7 @@ struct Target {
 
 impl FileSet {
     pub fn new(names: Files) -> FileSet {
-        FileSet { names, files: BTreeMap::new(), open: 0, trouble: None }
+        FileSet { names, files: BTreeMap::new(), open: 0, shared: BTreeMap::new(), trouble: None }
     }
 
     pub fn data(&mut self, now: Time, source: &Source<'_>, channel: Channel, data: &[u8]) {
@@ -50,6 +52,12 @@ impl FileSet {
 
     pub fn end(&mut self, now: Time, source: &Source<'_>, channel: Channel) {
         self.write(source, channel, |lines, emit| lines.end(now, source.stream, emit));
+    }
+
+    /// How many bytes of a stream are still to be written.
+    pub fn held(&self, stream: &Stream) -> usize {
+        let target = self.shared.get(stream).and_then(|path| self.files.get(path));
+        target.map_or(0, |target| target.lines.held(stream))
     }
 
     pub fn finish(&mut self) {
@@ -82,6 +90,9 @@ impl FileSet {
             self.files.insert(path.clone(), target.0);
         }
         let Some(target) = self.files.get_mut(&path) else { return };
+        if !self.names.one_rank_each() && !self.shared.contains_key(source.stream) {
+            self.shared.insert(source.stream.clone(), path.clone());
+        }
         let mut bytes = Vec::new();
         step(&mut target.lines, &mut |piece| append(&mut bytes, piece));
         let was_closed = target.file.is_none();

@@ -4,7 +4,6 @@
 //! stop the library. What waits for it is bounded: then whoever delivers output waits, and in the end the processes that
 //! write it.
 
-use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -12,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
 use phalanx_core::output::{
-    BUFFER_ATTRIBUTES, Channel, Dresser, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Moment, Ready, Source, Stream,
-    Style, closing, opening,
+    BUFFER_ATTRIBUTES, Channel, Dresser, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Held, Moment, Owed, Ready, Source,
+    Stream, Style, closing, opening,
 };
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
@@ -165,8 +164,8 @@ struct Writer {
     files: Option<FileSet>,
     began: Instant,
     opened: bool,
-    /// Of whose lines the beginning waits here: pieces that have not been shown as a whole, and their bytes.
-    kept: BTreeMap<Stream, (usize, Vec<OutputDone>)>,
+    /// Pieces that have not been shown as a whole.
+    owed: Owed<OutputDone>,
 }
 
 impl Writer {
@@ -177,7 +176,7 @@ impl Writer {
             files,
             began: Instant::now(),
             opened: false,
-            kept: BTreeMap::new(),
+            owed: Owed::default(),
         }
     }
 
@@ -194,7 +193,7 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {
                     let ready = self.dresser.tick(self.now());
                     self.show(ready);
-                    self.let_go();
+                    self.settle();
                 }
                 Ok(Word::End) | Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
@@ -223,15 +222,19 @@ impl Writer {
             let ready = self.dresser.data(now, &stream, &data, &info);
             self.show(ready);
         }
-        let (bytes, kept) = self.kept.entry(stream).or_default();
-        *bytes += data.len().max(LEAST_KEPT);
-        kept.push(done);
-        self.let_go();
+        self.owed.arrived(stream, data.len(), done);
+        self.settle();
     }
 
-    /// What is shown has been taken. A line may be longer than what its process may have on the way: then nobody waits for it.
-    fn let_go(&mut self) {
-        self.kept.retain(|stream, (bytes, _)| *bytes <= MOST_KEPT && self.dresser.holds_line(stream));
+    /// What has been written has been taken.
+    fn settle(&mut self) {
+        let held = |stream: &Stream| {
+            let Held { lines, collected } = self.dresser.held(stream);
+            // In files a line waits for its end however long that takes.
+            let in_files = self.files.as_ref().map_or(0, |files| files.held(stream));
+            Held { lines, collected: collected.max(in_files.saturating_sub(lines)) }
+        };
+        self.owed.settle(PATIENCE, held).into_iter().for_each(|(done, held)| done.held(held));
     }
 
     fn end(mut self) {
@@ -281,9 +284,7 @@ fn write_all(to: BorrowedFd<'_>, mut bytes: &[u8]) {
 
 /// Pieces of output; each is at most what arrives at once.
 const MOST_WAITING: usize = 16;
-/// Bytes of one stream whose takings wait for the end of a line.
-const MOST_KEPT: usize = 16 << 10;
-/// What a tiny piece counts, as it does where it is read.
-const LEAST_KEPT: usize = 256;
+/// Bytes of one stream whose senders wait for the end of a line.
+const PATIENCE: usize = 16 << 10;
 /// More than are under way before a pull has been answered.
 const MOST_EARLY: usize = 64;

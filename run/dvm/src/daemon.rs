@@ -319,8 +319,8 @@ impl Daemon {
             }
             // A server that cannot tell waits for nothing that it could tell of.
             (Some(Call::Explain(survey)), _) => self.on_explained(cx, survey, Vec::new()),
-            (Some(Call::Output { to, piece, bytes }), ServerReturn::Done(status)) => {
-                self.output_left(cx, to, piece, bytes, status);
+            (Some(Call::Output { to, piece, bytes }), result) => {
+                self.output_left(cx, to, piece, bytes, &result);
             }
             (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
                 tracing::warn!(what, %status, "the server refused");

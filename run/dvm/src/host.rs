@@ -170,8 +170,8 @@ impl Daemon {
             HostOp::PushStdin { from, targets, directives, data } => {
                 self.push_stdin(cx, (origin, request), from, targets, (directives, data));
             }
-            HostOp::IofStop { from: _, handle, directives: _ } => {
-                self.stop_output(cx, origin, request, *handle);
+            HostOp::IofStop { from: _, handle, directives: _, died } => {
+                self.stop_output(cx, origin, request, (*handle, *died));
             }
             HostOp::JobControl { from, targets, directives } => {
                 self.job_control(cx, (origin, request), from, targets, directives);

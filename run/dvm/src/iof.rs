@@ -9,6 +9,7 @@ mod cache;
 mod past;
 mod pull;
 mod readers;
+mod retained;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

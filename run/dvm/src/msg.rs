@@ -202,10 +202,11 @@ pub enum Up {
         nspace: Nspace,
         rank: Rank,
     },
-    /// These pieces of [`Down::Output`] have left our server. `gone`: it has nobody for them any more.
+    /// These pieces of [`Down::Output`] have left our server, in this order; of each, how many of the last bytes of its stream are
+    /// held all the same. `gone`: it has nobody for them any more.
     OutputLeft {
         to: TapName,
-        pieces: Vec<u64>,
+        pieces: Vec<(u64, usize)>,
         gone: bool,
     },
     NodeLost {

@@ -35,8 +35,9 @@ pub enum ClientCall {
     DeregisterEvents { handler: HandlerId },
     /// A handler has finished with what was delivered to it. Not answered.
     Handled { delivery: DeliveryId, verdict: Verdict },
-    /// The program has done with output what it wants to. Not answered.
-    Taken { delivery: DeliveryId },
+    /// The program has done with output what it wants to, but for so many of the last bytes of that stream, which it holds.
+    /// Not answered.
+    Taken { delivery: DeliveryId, held: usize },
     /// Answer: `Infos`.
     Query { queries: Vec<Query> },
     /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.

@@ -137,15 +137,18 @@ impl Client {
                 let what = ClientDelivery::Output { source, channel, data, info };
                 out.push(Output::Deliver { id: id.unwrap_or(UNTOLD), to, what });
             }
-            None => id.into_iter().for_each(|id| self.on_taken(id, out)),
+            None => id.into_iter().for_each(|id| self.on_taken(id, 0, out)),
         }
     }
 
-    /// The program is done with a piece for good.
-    pub(super) fn on_taken(&mut self, delivery: DeliveryId, out: &mut Out) {
+    /// The program is done with a piece for good, or nobody is to wait for what it holds.
+    pub(super) fn on_taken(&mut self, delivery: DeliveryId, held: usize, out: &mut Out) {
         let streams = &mut self.streams;
         let Some((piece, bytes)) = streams.given.remove(&delivery) else { return };
-        streams.untold.add(piece);
+        match held {
+            0 => streams.untold.add(piece),
+            held => streams.untold.held.push((piece, held as u64)),
+        }
         streams.untold_bytes += bytes;
         if streams.given.is_empty() || streams.untold_bytes >= TELL_AFTER {
             streams.untold_bytes = 0;

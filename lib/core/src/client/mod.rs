@@ -171,7 +171,7 @@ impl Client {
         match call {
             ClientCall::Init => self.on_init(now, id, out),
             ClientCall::Handled { delivery, verdict } => self.on_handled(now, delivery, verdict, out),
-            ClientCall::Taken { delivery } => self.on_taken(delivery, out),
+            ClientCall::Taken { delivery, held } => self.on_taken(delivery, held, out),
             ClientCall::DeregisterEvents { handler } => self.on_deregister_events(id, handler, out),
             ClientCall::RegisterEvents { handler, codes, info } => {
                 self.on_register_events(now, id, handler, codes, info, out);

@@ -10,7 +10,7 @@ use phalanx_spec::keys;
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use super::{Channel, Form, Lines, Piece, Rules, Source, Stream, Style, append};
+use super::{Channel, Form, Held, Lines, Piece, Rules, Source, Stream, Style, append};
 use crate::machine::Time;
 
 #[derive(Debug)]
@@ -46,6 +46,8 @@ struct Dressed {
 #[derive(Debug)]
 struct Collected {
     data: Vec<u8>,
+    /// How many bytes it was before it was dressed, by the channel on which they came.
+    raw: BTreeMap<Channel, usize>,
     since: Time,
 }
 
@@ -83,9 +85,12 @@ impl Dresser {
         &self.style
     }
 
-    /// Whether the beginning of a line of this stream is held, which will leave soon, whatever happens.
-    pub fn holds_line(&self, stream: &Stream) -> bool {
-        self.lines.as_ref().is_some_and(|lines| lines.is_held(stream))
+    /// What of this stream has not left.
+    pub fn held(&self, stream: &Stream) -> Held {
+        let lines = self.lines.as_ref().map_or(0, |lines| lines.held(stream));
+        let collected = self.dressed.collected.get(&self.dressed.leaving(&self.style, stream));
+        let collected = collected.and_then(|held| held.raw.get(&stream.channel)).copied().unwrap_or(0);
+        Held { lines, collected }
     }
 
     /// Bytes of a stream, with what was said about them; no bytes: it has ended. Returns what is to leave now.
@@ -152,7 +157,7 @@ impl Dresser {
         let (style, dressed) = (&self.style, &mut self.dressed);
         if let Some(lines) = &mut self.lines {
             let emit = &mut |piece: Piece<'_>| dressed.take(now, style, piece);
-            if lines.is_held(stream) {
+            if lines.held(stream) > 0 {
                 lines.interrupt(emit);
             }
             lines.end(now.time, stream, emit);
@@ -182,8 +187,7 @@ impl Dressed {
         let (stream, bytes, starts) = match piece {
             Piece::Text { stream, bytes, starts } => (stream, bytes, starts),
             Piece::Break { stream } => {
-                let leaving = self.leaving(style, stream);
-                return self.collect(now, style, leaving, b"\n".to_vec());
+                return self.collect(now, style, stream, 0, b"\n".to_vec());
             }
         };
         let mut data = Vec::with_capacity(bytes.len());
@@ -192,8 +196,7 @@ impl Dressed {
         let pid = place.and_then(|(_, pid)| *pid);
         let source = Source { stream, host, pid, job: None, rank_width: 0 };
         append(&mut data, style, &source, bytes, starts, now.wall);
-        let leaving = self.leaving(style, stream);
-        self.collect(now, style, leaving, data);
+        self.collect(now, style, stream, bytes.len(), data);
     }
 
     /// As which stream it reaches the reader.
@@ -202,18 +205,18 @@ impl Dressed {
         Stream { proc: stream.proc.clone(), channel }
     }
 
-    fn collect(&mut self, now: Moment, style: &Style, stream: Stream, data: Vec<u8>) {
+    fn collect(&mut self, now: Moment, style: &Style, stream: &Stream, raw: usize, data: Vec<u8>) {
+        let leaving = self.leaving(style, stream);
         if style.buffer == 0 && style.buffer_for.is_none() {
-            return self.leave(stream, data);
+            return self.leave(leaving, data);
         }
         self.collected_bytes += data.len();
-        let held = self
-            .collected
-            .entry(stream.clone())
-            .or_insert_with(|| Collected { data: Vec::new(), since: now.time });
+        let new = || Collected { data: Vec::new(), raw: BTreeMap::new(), since: now.time };
+        let held = self.collected.entry(leaving.clone()).or_insert_with(new);
+        *held.raw.entry(stream.channel).or_default() += raw;
         held.data.extend(data);
         if style.buffer > 0 && held.data.len() >= style.buffer {
-            self.pass_on(&stream);
+            self.pass_on(&leaving);
         } else if self.collected_bytes > MOST_COLLECTED {
             self.pass_all_on();
         }

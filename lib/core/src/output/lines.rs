@@ -80,9 +80,9 @@ impl Lines {
         self.open.is_some()
     }
 
-    /// Whether bytes of this stream wait.
-    pub fn is_held(&self, stream: &Stream) -> bool {
-        self.held.contains_key(stream)
+    /// How many bytes of this stream wait.
+    pub fn held(&self, stream: &Stream) -> usize {
+        self.held.get(stream).map_or(0, |held| held.bytes.len())
     }
 
     pub fn data(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {

@@ -23,7 +23,7 @@ use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
 pub use dress::OUTPUT_DEFAULTS;
 use dress::{Dress, honoured};
-use lane::{Drops, Lanes};
+use lane::{Drops, Lanes, Left};
 
 #[derive(Debug, Default)]
 pub(super) struct Streams {
@@ -59,6 +59,8 @@ struct Pulled {
     drops: Option<Drops>,
     /// It was told to stop; what was sent before still arrives.
     stopping: bool,
+    /// Others get what it has not taken when it dies.
+    instead: bool,
     /// It reads instead of others and says what it has taken: until then a piece has not been delivered.
     tells: bool,
     /// How it wants to have what it gets, if it does not take it as it comes.
@@ -88,7 +90,8 @@ impl Server {
         let Pull { sources, mut directives, channels, handle } = pull;
         let copy = directives.is_set(keys::IOF_COPY);
         // Nobody else needs what the reader of a copy has not taken, nor waits for it.
-        let tells = directives.is_set(TELLS_TAKEN) && (!copy || directives.is_set(keys::IOF_REDIRECT));
+        let instead = !copy || directives.is_set(keys::IOF_REDIRECT);
+        let tells = instead && directives.is_set(TELLS_TAKEN);
         directives.retain(|info| info.key != *TELLS_TAKEN);
         let by = from.proc.clone();
         // Who wants what was written before has to ask the host for it.
@@ -107,6 +110,7 @@ impl Server {
             feed,
             drops,
             stopping: false,
+            instead,
             tells,
             dress: None,
         });
@@ -213,6 +217,7 @@ impl Server {
             feed: None,
             drops: None,
             stopping: false,
+            instead: false,
             tells: false,
             dress: None,
         };
@@ -237,12 +242,13 @@ impl Server {
                     from: proc.clone(),
                     handle: number,
                     directives: request.directives.clone(),
+                    died: false,
                 };
                 if let Some(feed) = self.streams.feeds.get_mut(&number) {
                     feed.accepted = false;
                 }
                 self.call_host(cx, Some(&proc), op, Then::AnswerStop { to: from, handle });
-                self.keep_nothing(cx, handle);
+                self.wait_for_no_line(cx, handle);
             }
             None => {
                 self.leave_feed(feed);
@@ -291,13 +297,14 @@ impl Server {
         for mut pulled in gone {
             if let Some(dress) = pulled.dress.take() {
                 self.timers.cancel(dress.timer);
-                dress.into_kept().for_each(|id| self.delivered(cx, id, false));
+                dress.into_owed().for_each(|id| self.delivered(cx, id, Left::Nothing));
             }
             let Some(handle) = pulled.feed else { continue };
             let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());
             // One that is being stopped was ended with the host before.
             if self.leave_feed(Some(handle)) && !pulled.stopping {
-                let op = HostOp::IofStop { from: by.unwrap_or(pulled.by), handle, directives: Vec::new() };
+                let (from, directives) = (by.unwrap_or(pulled.by), Vec::new());
+                let op = HostOp::IofStop { from, handle, directives, died: true };
                 self.call_host(cx, None, op, Then::Nothing);
             }
         }

@@ -148,6 +148,9 @@ pub enum ServerCall {
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerReturn {
     Done(Status),
+    /// Output was delivered, but of its stream, up to the end of what this call brought, so many of the last bytes are still
+    /// held, and reach nobody if the reader dies. Only for readers that read instead of others.
+    Held(usize),
     Environment(Vec<(String, String)>),
     Waiting(Vec<Waiting>),
     Modex(Result<Blob, Status>),

@@ -144,14 +144,10 @@ impl Tool {
     fn on_client_call(&mut self, now: Time, id: CallId, call: ClientCall, out: &mut Out) {
         let session = match &call {
             ClientCall::Handled { delivery, .. } => return self.on_handled(now, id, *delivery, call, out),
-            ClientCall::Taken { delivery } => {
+            ClientCall::Taken { delivery, held } => {
                 let (session, delivery) = inner(*delivery);
-                return self.hand(
-                    now,
-                    session,
-                    Input::Call { id, call: ClientCall::Taken { delivery } },
-                    out,
-                );
+                let call = ClientCall::Taken { delivery, held: *held };
+                return self.hand(now, session, Input::Call { id, call }, out);
             }
             ClientCall::RegisterEvents { handler, codes, info } => {
                 self.handlers.add(id, *handler, codes.clone(), info.clone());

@@ -197,8 +197,8 @@ impl Role for core::Tool {
         core::ToolCall::Client(ClientCall::Handled { delivery, verdict })
     }
 
-    fn taken(delivery: DeliveryId) -> core::ToolCall {
-        core::ToolCall::Client(ClientCall::Taken { delivery })
+    fn taken(delivery: DeliveryId, held: usize) -> core::ToolCall {
+        core::ToolCall::Client(ClientCall::Taken { delivery, held })
     }
 
     fn explain(&self) -> Vec<Waiting> {
@@ -215,8 +215,8 @@ impl Role for core::Client {
         ClientCall::Handled { delivery, verdict }
     }
 
-    fn taken(delivery: DeliveryId) -> ClientCall {
-        ClientCall::Taken { delivery }
+    fn taken(delivery: DeliveryId, held: usize) -> ClientCall {
+        ClientCall::Taken { delivery, held }
     }
 
     fn explain(&self) -> Vec<Waiting> {

@@ -46,7 +46,7 @@ pub(crate) trait Role:
     /// The call by which the machine learns what a handler made of an event.
     fn handled(delivery: DeliveryId, verdict: Verdict) -> Self::Call;
     /// The call by which the machine learns that a handler has taken output for good.
-    fn taken(delivery: DeliveryId) -> Self::Call;
+    fn taken(delivery: DeliveryId, held: usize) -> Self::Call;
     fn explain(&self) -> Vec<Waiting>;
     /// Whether anything can come that nobody has asked for, and that no callback waits for either.
     fn awaits_news(&self) -> bool;
@@ -119,6 +119,13 @@ pub struct OutputDone {
 }
 
 impl OutputDone {
+    /// Nobody is to wait for the rest, but so many of the last bytes of that stream, up to there, have not been taken.
+    pub fn held(mut self, bytes: usize) {
+        if let Some(delivery) = self.delivery.take() {
+            self.to.taken(delivery, bytes);
+        }
+    }
+
     /// It was not taken, and nobody here will.
     pub fn refuse(mut self) {
         self.delivery = None;
@@ -128,7 +135,7 @@ impl OutputDone {
 impl Drop for OutputDone {
     fn drop(&mut self) {
         if let Some(delivery) = self.delivery.take() {
-            self.to.taken(delivery);
+            self.to.taken(delivery, 0);
         }
     }
 }
@@ -169,7 +176,7 @@ impl Drop for Afterwards {
 /// What callbacks of the program tell an engine of any role. Never blocks: the engine may be waiting for the caller.
 trait Inbox: Send + Sync {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict);
-    fn taken(&self, delivery: DeliveryId);
+    fn taken(&self, delivery: DeliveryId, held: usize);
     fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool;
 }
 
@@ -179,8 +186,8 @@ impl<M: Role> Inbox for Queue<Order<M>> {
         let _ = self.push_now(Order::Call { call: M::handled(delivery, verdict), reply: None });
     }
 
-    fn taken(&self, delivery: DeliveryId) {
-        let _ = self.push_now(Order::Call { call: M::taken(delivery), reply: None });
+    fn taken(&self, delivery: DeliveryId, held: usize) {
+        let _ = self.push_now(Order::Call { call: M::taken(delivery, held), reply: None });
     }
 
     fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool {

@@ -251,7 +251,7 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
             let request = PullRequest { from, sources, channels, directives, handle };
             host.iof_pull(request, Done::new(to, "pull of output"));
         }
-        HostOp::IofStop { from, handle, directives } => {
+        HostOp::IofStop { from, handle, directives, died: _ } => {
             host.iof_stop(PullEnded { from, handle, directives }, Done::new(to, "end of a pull"));
         }
         HostOp::PushStdin { from, targets, directives, data } => {

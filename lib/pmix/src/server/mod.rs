@@ -232,8 +232,8 @@ impl Role for ServerProcess {
         ServerProcessCall::Client(ClientCall::Handled { delivery, verdict })
     }
 
-    fn taken(delivery: DeliveryId) -> ServerProcessCall {
-        ServerProcessCall::Client(ClientCall::Taken { delivery })
+    fn taken(delivery: DeliveryId, held: usize) -> ServerProcessCall {
+        ServerProcessCall::Client(ClientCall::Taken { delivery, held })
     }
 
     fn explain(&self) -> Vec<Waiting> {
@@ -263,6 +263,7 @@ impl std::fmt::Debug for Server {
 fn done(result: ServerReturn, operation: impl FnOnce() -> String) -> Result<(), Error> {
     match result {
         ServerReturn::Done(status) if status.is_success() => Ok(()),
+        ServerReturn::Held(_) => Ok(()),
         ServerReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
         other => Err(unexpected(&operation(), &other)),
     }

@@ -68,6 +68,9 @@ pub const PIECE: &str = "phalanx.iof.piece";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     pub spans: Vec<(u64, u64)>,
+    /// Pieces of which something is held back, but which nobody is to wait for: so many of the last bytes of their stream, up to
+    /// the end of that piece, have not been taken.
+    pub held: Vec<(u64, u64)>,
 }
 
 impl Taken {
@@ -96,13 +99,21 @@ impl Body for Pull {
 
 impl Body for Taken {
     fn write(&self, to: &mut Writer, _: Dialect) {
-        let numbers: Vec<Size> =
-            self.spans.iter().flat_map(|(first, last)| [Size(*first), Size(*last)]).collect();
-        to.put_list(&numbers);
+        let numbers = |pairs: &[(u64, u64)]| -> Vec<Size> {
+            pairs.iter().flat_map(|(first, second)| [Size(*first), Size(*second)]).collect()
+        };
+        to.put_list(&numbers(&self.spans));
+        if !self.held.is_empty() {
+            to.put_list(&numbers(&self.held));
+        }
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        let numbers: Vec<Size> = from.get_list()?;
-        Ok(Taken { spans: numbers.as_chunks().0.iter().map(|[first, last]| (first.0, last.0)).collect() })
+        let pairs = |numbers: Vec<Size>| {
+            numbers.as_chunks().0.iter().map(|[first, second]| (first.0, second.0)).collect()
+        };
+        let spans = pairs(from.get_list()?);
+        let held = if from.is_at_end() { Vec::new() } else { pairs(from.get_list()?) };
+        Ok(Taken { spans, held })
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use phalanx_core::HostReply;
-use phalanx_core::server::{OutputTo, ServerCall};
+use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value, cmd::iof::DROPPED};
 
@@ -36,7 +36,7 @@ pub(crate) struct Delivering(BTreeMap<TapName, Open>);
 struct Open {
     pieces: usize,
     /// What has left and was not told.
-    left: Vec<u64>,
+    left: Vec<(u64, usize)>,
     left_bytes: usize,
 }
 
@@ -144,12 +144,20 @@ impl Daemon {
         name.iter().for_each(|name| self.remove_tap(cx, name));
     }
 
-    /// Root only: a server wants no more of a pull than was written by now.
-    pub(crate) fn stop_output(&mut self, cx: &mut Cx<'_>, origin: NodeId, request: u64, handle: u64) {
+    /// Root only: a server wants no more of a pull than was written by now. Unless its reader has died, that gets what is held
+    /// for it.
+    pub(crate) fn stop_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        (handle, died): (u64, bool),
+    ) {
         let name = (origin, TapName::Pull(handle));
         match self.iof.readers.taps.get_mut(&name) {
             Some(tap) => {
                 tap.stopping = Some(request);
+                tap.ends_well = !died;
                 self.try_stopped(cx, &name);
             }
             None => self.refuse(cx, origin, request, Status::SUCCESS),
@@ -157,8 +165,11 @@ impl Daemon {
     }
 
     pub(super) fn try_stopped(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
-        let over = |tap: &Tap| tap.stopping.is_some() && tap.is_drained();
-        if self.iof.readers.taps.get(name).is_some_and(over) {
+        let over = |tap: &&mut Tap| tap.stopping.is_some() && tap.is_drained();
+        if let Some(tap) = self.iof.readers.taps.get_mut(name).filter(over) {
+            if tap.ends_well {
+                tap.held.clear();
+            }
             self.remove_tap(cx, name);
         }
     }
@@ -196,13 +207,14 @@ impl Daemon {
         to: TapName,
         piece: u64,
         bytes: usize,
-        status: Status,
+        result: &ServerReturn,
     ) {
         let Some(open) = self.iof.delivering.0.get_mut(&to) else { return };
         open.pieces -= 1;
-        let gone = status == Status::ERR_NOT_FOUND;
+        let gone = *result == ServerReturn::Done(Status::ERR_NOT_FOUND);
         if !gone {
-            open.left.push(piece);
+            let held = if let ServerReturn::Held(held) = result { *held } else { 0 };
+            open.left.push((piece, held));
             open.left_bytes += bytes;
         }
         let last = open.pieces == 0;

@@ -1,7 +1,8 @@
 //! Root only: who reads which output, and what each of them has not taken yet.
 //!
 //! A chunk is held until its last reader has taken it: the user, unless somebody has the stream redirected, and every tap.
-//! When a tap is gone, what only it was to read goes to the user after all. Chunks that only taps still want give the link
+//! When a tap is gone, what only it was to read goes to the user after all; so does what had left for it and was held by its reader
+//! when that died. Chunks that only taps still want give the link
 //! that they came by back early, up to a bound, so that one slow tool does not stop a whole subtree.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,6 +17,7 @@ use crate::effect::Report;
 use crate::iof::charge;
 use crate::iof::past::Unread;
 use crate::iof::pull::{OUTPUTS, TapName};
+use crate::iof::retained::Retained;
 use crate::msg::{Chunk, ChunkAck, Down, Forward, Msg, NodeId};
 use crate::ranges::Ranges;
 
@@ -75,10 +77,14 @@ pub(super) struct Tap {
     pub(super) ready: bool,
     /// It gets nothing new; the request that waits for the rest.
     pub(super) stopping: Option<u64>,
+    /// Its reader lives, and gets what is held for it.
+    pub(super) ends_well: bool,
     queue: VecDeque<Piece>,
     flying: BTreeMap<u64, Piece>,
     flying_cost: usize,
     last: u64,
+    /// Nobody waits for these, but if the reader dies, they are for the user.
+    pub(super) held: Retained,
     /// What the next piece of a stream has to say that it misses.
     pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
 }
@@ -114,10 +120,12 @@ impl Tap {
             names_places: false,
             ready: true,
             stopping: None,
+            ends_well: false,
             queue: VecDeque::new(),
             flying: BTreeMap::new(),
             flying_cost: 0,
             last: 0,
+            held: Retained::default(),
             lost: BTreeMap::new(),
         }
     }
@@ -318,18 +326,19 @@ impl Daemon {
         cx: &mut Cx<'_>,
         origin: NodeId,
         to: &TapName,
-        pieces: &[u64],
+        pieces: &[(u64, usize)],
         gone: bool,
     ) {
         let name = (origin, to.clone());
         let mut taken = Vec::new();
         let readers = &mut self.iof.readers;
         if let Some(tap) = readers.taps.get_mut(&name) {
-            for piece in pieces {
+            for (piece, held) in pieces {
                 let Some(piece) = tap.flying.remove(piece) else { continue };
                 let cost = charge(piece.data.len());
                 tap.flying_cost -= cost;
                 readers.flying -= cost;
+                tap.held.left(&piece, *held);
                 taken.extend(piece.number.map(|number| (number, piece.instead)));
             }
         }
@@ -353,6 +362,13 @@ impl Daemon {
     pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         let Some(tap) = self.iof.readers.taps.remove(name) else { return };
         self.iof.readers.flying -= tap.flying_cost;
+        for Piece { proc, pid, channel, data, .. } in tap.held.into_pieces() {
+            let readers = &mut self.iof.readers;
+            // Its writer does not wait for it.
+            readers.number += 1;
+            readers.user.push_back((readers.number, data.len()));
+            report(cx, proc, pid, channel, data);
+        }
         for piece in tap.flying.into_values().chain(tap.queue) {
             let Some(number) = piece.number else { continue };
             let readers = &mut self.iof.readers;
@@ -371,7 +387,8 @@ impl Daemon {
             self.refuse(cx, name.0, request, Status::SUCCESS);
         }
         self.feed_starved(cx);
-        self.tell_taken(cx);
+        // The end of a stream needs no taking.
+        self.on_output_taken(cx, 0);
     }
 
     fn feed_starved(&mut self, cx: &mut Cx<'_>) {
@@ -393,6 +410,7 @@ impl Daemon {
             dropped.extend(of_job.filter_map(numbers));
             tap.flying.values_mut().filter(|p| p.proc.nspace == *nspace).for_each(|p| p.number = None);
             tap.queue = queued.into();
+            tap.held.forget(nspace);
         }
         dropped.into_iter().for_each(|number| self.taken_by_one(cx, number));
         self.tell_taken(cx);
@@ -401,6 +419,7 @@ impl Daemon {
     /// The job is over.
     pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace) {
         self.iof.readers.abandoned.remove(nspace);
+        self.iof.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 
     pub(crate) fn forget_chunks_of(&mut self, cx: &mut Cx<'_>, lost: NodeId) {

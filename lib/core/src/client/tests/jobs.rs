@@ -131,7 +131,7 @@ fn the_server_hears_what_the_program_has_taken_when_it_wants_to() {
         Some(id)
     };
     let take = |scene: &mut Scene, id: Option<DeliveryId>| {
-        scene.call(ClientCall::Taken { delivery: id.unwrap() });
+        scene.call(ClientCall::Taken { delivery: id.unwrap(), held: 0 });
         scene.taken.pop().map(|taken| taken.spans)
     };
     // Several at once are told at once, and a long one as it comes.
@@ -143,9 +143,16 @@ fn the_server_hears_what_the_program_has_taken_when_it_wants_to() {
     assert_eq!(take(&mut scene, few[2]), None);
     assert_eq!(take(&mut scene, long), Some(vec![(5, 6), (8, 9)]));
     assert_eq!(take(&mut scene, more), Some(vec![(10, 10)]));
+    // Of what it holds, how much.
+    let held = write(&mut scene, Some(11), handle, 10);
+    let (spans, before) = (vec![(12, 12)], write(&mut scene, Some(12), handle, 10));
+    scene.call(ClientCall::Taken { delivery: held.unwrap(), held: 7 });
+    assert!(scene.taken.is_empty());
+    scene.call(ClientCall::Taken { delivery: before.unwrap(), held: 0 });
+    assert_eq!(scene.taken.pop(), Some(iof::Taken { spans, held: vec![(11, 7)] }));
     // What belongs to no pull any more is done with; other servers are told nothing.
-    assert_eq!(write(&mut scene, Some(11), 999, 1), None);
-    assert_eq!(scene.taken.pop().unwrap().spans, [(11, 11)]);
+    assert_eq!(write(&mut scene, Some(13), 999, 1), None);
+    assert_eq!(scene.taken.pop().unwrap().spans, [(13, 13)]);
     assert_eq!(write(&mut scene, None, handle, 1), Some(UNTOLD));
     assert_eq!(take(&mut scene, Some(UNTOLD)), None);
 }

@@ -2,8 +2,6 @@
 //!
 //! What was said when the server was started holds, then what was said of the job, then what the reader says.
 
-use std::collections::{BTreeMap, VecDeque};
-
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::cmd::iof::{DRESSED, DROPPED};
 use phalanx_wire::{Blob, Info, InfoList, ProcId};
@@ -13,7 +11,9 @@ use super::super::timers::{Timer, TimerId};
 use super::super::{Cx, Server};
 use super::lane::Piece;
 use crate::machine::CallId;
-use crate::output::{BUFFER_ATTRIBUTES, Channel, Dresser, FORM_ATTRIBUTES, Moment, Ready, Stream, Style};
+use crate::output::{
+    BUFFER_ATTRIBUTES, Channel, Dresser, FORM_ATTRIBUTES, Moment, Owed, Ready, Stream, Style,
+};
 
 /// What is honoured of a pull, and of what was said when the server was started. Files are for those who can write them.
 pub const OUTPUT_DEFAULTS: &[&[&str]] = &[FORM_ATTRIBUTES, BUFFER_ATTRIBUTES, DROP_ATTRIBUTES];
@@ -23,34 +23,23 @@ const DROP_ATTRIBUTES: &[&str] = &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, 
 pub(super) struct Dress {
     dresser: Dresser,
     pub(super) timer: Option<TimerId>,
-    /// For a reader that says what it has taken: calls of which something is held, with their bytes.
-    kept: BTreeMap<Stream, VecDeque<(usize, CallId)>>,
+    /// For a reader that reads instead of others: calls of which something is held.
+    owed: Owed<CallId>,
 }
 
 impl Dress {
     fn new(dresser: Dresser) -> Dress {
-        Dress { dresser, timer: None, kept: BTreeMap::new() }
+        Dress { dresser, timer: None, owed: Owed::default() }
     }
 
-    /// The calls of which no line is held any more, and those that cannot be waited for: a line may be longer than what its
-    /// process may have on the way.
-    fn let_go(&mut self) -> Vec<CallId> {
-        let mut gone = Vec::new();
-        for (stream, kept) in &mut self.kept {
-            let most = if self.dresser.holds_line(stream) { MOST_KEPT } else { 0 };
-            let mut bytes: usize = kept.iter().map(|(bytes, _)| bytes).sum();
-            while bytes > most || most == 0 {
-                let Some((first, id)) = kept.pop_front() else { break };
-                bytes -= first;
-                gone.push(id);
-            }
-        }
-        self.kept.retain(|_, kept| !kept.is_empty());
-        gone
+    /// The calls that are over, and what is held of them. Only readers that say what they have taken are waited for.
+    fn settle(&mut self, tells: bool) -> Vec<(CallId, usize)> {
+        let patience = if tells { PATIENCE } else { 0 };
+        self.owed.settle(patience, |stream| self.dresser.held(stream))
     }
 
-    pub(super) fn into_kept(self) -> impl Iterator<Item = CallId> {
-        self.kept.into_values().flatten().map(|(_, id)| id)
+    pub(super) fn into_owed(self) -> impl Iterator<Item = CallId> {
+        self.owed.into_all()
     }
 }
 
@@ -83,46 +72,46 @@ impl Server {
     ) {
         let now = self.moment(cx);
         let Some(pulled) = self.streams.pulls.get_mut(&pull) else { return };
-        let keeps = pulled.tells && pulled.drops.is_none() && !pulled.stopping;
+        let (tells, owes) = (pulled.tells && !pulled.stopping, pulled.is_owed());
         let Some(dress) = pulled.dress.as_mut() else { return };
         let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
         let ready = dress.dresser.data(now, &stream, data.as_bytes(), info);
-        let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready, Some(id))).collect();
+        let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready)).collect();
         if data.is_empty() {
             let info = info.iter().filter(|info| info.key != *DROPPED).cloned().collect();
             let (source, data) = (source.clone(), Blob::default());
-            pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) });
+            pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: None });
         }
-        let mut done = vec![id];
-        if keeps {
-            dress.kept.entry(stream).or_default().push_back((data.len().max(LEAST_KEPT), id));
-            done = dress.let_go();
+        let mut over = vec![(id, 0)];
+        if owes {
+            dress.owed.arrived(stream, data.len(), id);
+            over = dress.settle(tells);
         }
         self.wake_dress(pull);
-        self.enter_ready(cx, id, pull, pieces);
-        self.enter_held(cx, pull, done);
+        pieces.into_iter().for_each(|piece| self.enter_piece(cx, piece));
+        self.enter_over(cx, pull, over);
     }
 
     /// The pull is about to end: its host does not wait for lines any more.
-    pub(super) fn keep_nothing(&mut self, cx: &mut Cx<'_>, pull: u64) {
+    pub(super) fn wait_for_no_line(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
             return;
         };
-        let done = std::mem::take(&mut dress.kept).into_values().flatten().map(|(_, id)| id).collect();
-        self.enter_held(cx, pull, done);
+        let over = dress.settle(false);
+        self.enter_over(cx, pull, over);
     }
 
     pub(in crate::server) fn on_dress_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let now = self.moment(cx);
-        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
-            return;
-        };
+        let Some(pulled) = self.streams.pulls.get_mut(&pull) else { return };
+        let tells = pulled.tells && !pulled.stopping;
+        let Some(dress) = pulled.dress.as_mut() else { return };
         dress.timer = None;
         let ready = dress.dresser.tick(now);
-        let done = dress.let_go();
+        let over = dress.settle(tells);
         self.wake_dress(pull);
-        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
-        self.enter_held(cx, pull, done);
+        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready)));
+        self.enter_over(cx, pull, over);
     }
 
     /// The pull ends: it gets what was held.
@@ -133,8 +122,8 @@ impl Server {
         };
         self.timers.cancel(dress.timer);
         let ready = dress.dresser.finish(now);
-        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready, None)));
-        self.enter_held(cx, pull, dress.into_kept().collect());
+        ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready)));
+        self.enter_over(cx, pull, dress.into_owed().map(|id| (id, 0)).collect());
     }
 
     fn wake_dress(&mut self, pull: u64) {
@@ -157,13 +146,11 @@ pub(super) fn honoured(level: &[Info]) -> impl Iterator<Item = &Info> {
     level.iter().filter(|info| OUTPUT_DEFAULTS.iter().any(|keys| keys.contains(&info.key.as_str())))
 }
 
-/// Bytes of one stream whose calls wait for what is held of them.
-const MOST_KEPT: usize = 16 << 10;
-/// What a tiny piece counts, as it does where it is read.
-const LEAST_KEPT: usize = 256;
+/// Bytes of one stream whose calls wait for the end of a line.
+const PATIENCE: usize = 16 << 10;
 
-fn piece(pull: u64, ready: Ready, delivery: Option<CallId>) -> Piece {
+fn piece(pull: u64, ready: Ready) -> Piece {
     let Ready { stream, data, lost } = ready;
     let channel = stream.channel.into();
-    Piece { pull, source: stream.proc, channel, data: data.into(), info: Vec::new(), lost, delivery }
+    Piece { pull, source: stream.proc, channel, data: data.into(), info: Vec::new(), lost, delivery: None }
 }

@@ -2,8 +2,9 @@
 //!
 //! A piece is shared by all who read it and ends, for the host, when the last reader's transport has taken it; so credit flows
 //! back from the slowest of them. A reader of our own library says what its program has taken, and is waited for until then:
-//! what it has not taken when it dies reached nobody. Readers who allow it lose what finds no room instead, and learn how
-//! much was lost where.
+//! what it has not taken when it dies reached nobody. What it, or we for it, hold back for long (lines, and what is collected)
+//! is not waited for: the host is told how much that is. Readers who allow it lose what finds no room instead, and learn how much
+//! was lost where.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,23 +31,44 @@ struct Delivery {
     waiting: usize,
     /// Somebody got it.
     reached: bool,
+    /// The most that somebody holds back, if others do not get all of it.
+    held: usize,
+}
+
+/// What has left one reader of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// All but so many of the last bytes of the stream up to there.
+    AllBut(usize),
+    Nothing,
 }
 
 #[derive(Debug, Default)]
 struct Lane {
     queue: VecDeque<Parcel>,
-    /// What the transport holds: up to which of the peer's bytes, and whom that concerns.
-    flying: VecDeque<(u64, CallId)>,
+    /// What the transport holds: up to which of the peer's bytes, whom that concerns, and what is held of it.
+    flying: VecDeque<(u64, CallId, usize)>,
     /// What the reader has not said to have taken, by the numbers of the pieces.
-    untaken: BTreeMap<u64, Vec<CallId>>,
+    untaken: BTreeMap<u64, Untaken>,
     last_piece: u64,
+}
+
+#[derive(Debug)]
+struct Untaken {
+    pull: u64,
+    /// The calls that are over when it has been taken, and what is held of them.
+    calls: Vec<(CallId, usize)>,
 }
 
 #[derive(Debug)]
 enum Parcel {
     Piece(Piece),
-    /// What this call brought is held, or was, and counts as delivered when all before it is.
-    Held(CallId),
+    /// What this call brought is before this, but for so many bytes that are held.
+    Over {
+        pull: u64,
+        id: CallId,
+        held: usize,
+    },
     /// The end of a pull, said behind what the pull brought.
     Farewell {
         to: Asker,
@@ -107,7 +129,7 @@ impl Server {
         // One more than there are, so that nothing ends before all have it.
         let waiting = readers.iter().filter(waits).count() + 1;
         let reached = waiting <= readers.len();
-        self.streams.lanes.deliveries.insert(id, Delivery { waiting, reached });
+        self.streams.lanes.deliveries.insert(id, Delivery { waiting, reached, held: 0 });
         for pull in readers {
             if self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.dress.is_some()) {
                 self.hand_to_dress(cx, (id, pull), (source, channel), data, info);
@@ -116,7 +138,7 @@ impl Server {
             let (source, data, info) = (source.clone(), data.clone(), info.to_vec());
             self.enter_piece(cx, Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) });
         }
-        self.delivered(cx, id, false);
+        self.delivered(cx, id, Left::Nothing);
     }
 
     /// Queues a piece for its reader, or drops it, or others in its stead.
@@ -134,22 +156,13 @@ impl Server {
         self.pump(cx, conn);
     }
 
-    /// Pieces that come of one call, which is delivered when all of them are and [`enter_held`](Server::enter_held) has said so.
-    pub(super) fn enter_ready(&mut self, cx: &mut Cx<'_>, id: CallId, pull: u64, pieces: Vec<Piece>) {
-        let waits = self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.drops.is_none());
-        if waits && let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) {
-            delivery.waiting += pieces.len();
-        }
-        pieces.into_iter().for_each(|piece| self.enter_piece(cx, piece));
-    }
-
-    /// Nothing is held, or waited for, of what these calls brought: they are delivered when what is before them is.
-    pub(super) fn enter_held(&mut self, cx: &mut Cx<'_>, pull: u64, calls: Vec<CallId>) {
+    /// Nobody waits longer for what these calls brought than for what is before this; so much of it is held.
+    pub(super) fn enter_over(&mut self, cx: &mut Cx<'_>, pull: u64, calls: Vec<(CallId, usize)>) {
         let Some(pulled) = self.streams.pulls.get(&pull) else { return };
         let (conn, waits) = (pulled.conn, pulled.drops.is_none());
         if waits && !calls.is_empty() {
             let lane = self.streams.lanes.by_conn.entry(conn).or_default();
-            lane.queue.extend(calls.into_iter().map(Parcel::Held));
+            lane.queue.extend(calls.into_iter().map(|(id, held)| Parcel::Over { pull, id, held }));
             self.pump(cx, conn);
         }
     }
@@ -165,14 +178,17 @@ impl Server {
     fn pump(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         loop {
             let Some(peer) = self.conns.peer(conn).filter(|peer| peer.queued() < LANE_WINDOW) else { return };
-            let dialect = peer.dialect;
+            let (dialect, sent, is_sent) = (peer.dialect, peer.sent(), peer.queued() == 0);
             let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) else { return };
             let piece = match lane.queue.pop_front() {
                 Some(Parcel::Piece(piece)) => piece,
-                Some(Parcel::Held(id)) => {
-                    match lane.untaken.last_entry() {
-                        Some(mut last) => last.get_mut().push(id),
-                        None => self.delivered(cx, id, true),
+                Some(Parcel::Over { pull, id, held }) => {
+                    let tells = self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.tells);
+                    let last = lane.untaken.values_mut().rev().find(|piece| piece.pull == pull);
+                    match last {
+                        Some(last) => last.calls.push((id, held)),
+                        None if tells || is_sent => self.delivered(cx, id, Left::AllBut(held)),
+                        None => lane.flying.push_back((sent, id, held)),
                     }
                     continue;
                 }
@@ -186,7 +202,7 @@ impl Server {
             let Piece { pull, source, channel, data, mut info, lost, delivery } = piece;
             let Some(pulled) = self.streams.pulls.get_mut(&pull) else {
                 if let Some(id) = delivery {
-                    self.delivered(cx, id, false);
+                    self.delivered(cx, id, Left::Nothing);
                 }
                 continue;
             };
@@ -197,7 +213,8 @@ impl Server {
             let tells = pulled.tells && pulled.drops.is_none();
             if tells {
                 lane.last_piece += 1;
-                lane.untaken.insert(lane.last_piece, delivery.into_iter().collect());
+                let calls = delivery.map(|id| (id, 0)).into_iter().collect();
+                lane.untaken.insert(lane.last_piece, Untaken { pull, calls });
                 info.push(Info::new(PIECE, lane.last_piece));
             }
             let forwarded = Forwarded { source, channel, handle: pulled.handle, info, data };
@@ -206,7 +223,7 @@ impl Server {
             if let (Some(id), Some(peer)) = (by_transport, self.conns.peer(conn)) {
                 let upto = peer.sent();
                 if let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) {
-                    lane.flying.push_back((upto, id));
+                    lane.flying.push_back((upto, id, 0));
                 }
             }
         }
@@ -217,21 +234,28 @@ impl Server {
         let Some(peer) = self.conns.peer(conn) else { return };
         let left = peer.sent().saturating_sub(peer.queued() as u64);
         while let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn)
-            && let Some((_, id)) = lane.flying.pop_front_if(|(upto, _)| *upto <= left)
+            && let Some((_, id, held)) = lane.flying.pop_front_if(|(upto, ..)| *upto <= left)
         {
-            self.delivered(cx, id, true);
+            self.delivered(cx, id, Left::AllBut(held));
         }
         self.pump(cx, conn);
     }
 
     /// A reader says what its program has taken.
     pub(in crate::server) fn on_taken(&mut self, cx: &mut Cx<'_>, conn: ConnId, taken: &Taken) {
-        for (first, last) in taken.spans.iter().copied().filter(|(first, last)| first <= last) {
-            while let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn)
-                && let Some(piece) = lane.untaken.range(first..=last).next().map(|(piece, _)| *piece)
-                && let Some(calls) = lane.untaken.remove(&piece)
-            {
-                calls.into_iter().for_each(|id| self.delivered(cx, id, true));
+        let Some(lane) = self.streams.lanes.by_conn.get_mut(&conn) else { return };
+        let mut gone = BTreeMap::new();
+        for (first, last) in taken.spans.iter().filter(|(first, last)| first <= last) {
+            let pieces = lane.untaken.extract_if(*first..=*last, |_, _| true);
+            gone.extend(pieces.map(|(number, piece)| (number, (piece, 0))));
+        }
+        for (number, held) in &taken.held {
+            let held = usize::try_from(*held).unwrap_or(usize::MAX);
+            gone.extend(lane.untaken.remove(number).map(|piece| (*number, (piece, held))));
+        }
+        for (piece, held_there) in gone.into_values() {
+            for (id, held) in piece.calls {
+                self.delivered(cx, id, Left::AllBut(held.max(held_there)));
             }
         }
     }
@@ -241,28 +265,42 @@ impl Server {
         let Some(lane) = self.streams.lanes.by_conn.remove(&conn) else { return };
         let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
             Parcel::Piece(piece) => piece.delivery,
-            Parcel::Held(id) => Some(id),
+            Parcel::Over { id, .. } => Some(id),
             Parcel::Farewell { .. } => None,
         });
-        let flying = lane.flying.into_iter().map(|(_, id)| id);
-        let waiting: Vec<CallId> = flying.chain(lane.untaken.into_values().flatten()).chain(queued).collect();
-        waiting.into_iter().for_each(|id| self.delivered(cx, id, false));
+        let flying = lane.flying.into_iter().map(|(_, id, _)| id);
+        let untaken = lane.untaken.into_values().flat_map(|piece| piece.calls).map(|(id, _)| id);
+        let waiting: Vec<CallId> = flying.chain(untaken).chain(queued).collect();
+        waiting.into_iter().for_each(|id| self.delivered(cx, id, Left::Nothing));
     }
 
     /// One reader less that the host has to wait for.
-    pub(super) fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, reached: bool) {
+    pub(super) fn delivered(&mut self, cx: &mut Cx<'_>, id: CallId, left: Left) {
         let Some(delivery) = self.streams.lanes.deliveries.get_mut(&id) else { return };
         delivery.waiting -= 1;
-        delivery.reached |= reached;
+        match left {
+            Left::AllBut(0) => delivery.reached = true,
+            Left::AllBut(held) => delivery.held = delivery.held.max(held),
+            Left::Nothing => {}
+        }
         if delivery.waiting == 0 {
-            let status = if delivery.reached { Status::SUCCESS } else { Status::ERR_NOT_FOUND };
+            let result = match (delivery.reached, delivery.held) {
+                (true, _) => ServerReturn::Done(Status::SUCCESS),
+                (false, 0) => ServerReturn::Done(Status::ERR_NOT_FOUND),
+                (false, held) => ServerReturn::Held(held),
+            };
             self.streams.lanes.deliveries.remove(&id);
-            cx.out.push(Output::Return { id, result: ServerReturn::Done(status) });
+            cx.out.push(Output::Return { id, result });
         }
     }
 }
 
 impl Pulled {
+    /// Whether somebody else is to get what it has not taken.
+    pub(super) fn is_owed(&self) -> bool {
+        self.instead && self.drops.is_none()
+    }
+
     /// Bytes that waited have gone to the transport.
     fn left(&mut self, channel: IofChannel, bytes: usize) {
         if let Some(waiting) = self.drops.as_mut().and_then(|drops| drops.waiting.get_mut(&channel)) {

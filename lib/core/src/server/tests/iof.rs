@@ -91,7 +91,7 @@ fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
     assert_eq!(world.ask_status(b, &stop(handle)), Status::ERR_NOT_FOUND, "it is another's");
     let tag = world.send(a, &stop(handle));
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new() });
+    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new(), died: false });
     assert_eq!(world.try_call(to_all(b"rest")).1, None);
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
@@ -107,7 +107,7 @@ fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
     accepted(&mut world, b, &pull(2));
     world.close(b);
     let (_, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::IofStop { .. }));
+    assert!(matches!(op, HostOp::IofStop { died: true, .. }));
 }
 
 #[test]
@@ -137,7 +137,10 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
     assert_eq!((received(&world, a).len(), received(&world, b).len()), (1, 2));
     let tag = world.send(b, &stop(within.handle));
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::IofStop { from: proc("job", 1), handle: whole, directives: Vec::new() });
+    assert_eq!(
+        op,
+        HostOp::IofStop { from: proc("job", 1), handle: whole, directives: Vec::new(), died: false }
+    );
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(b, tag), Status::SUCCESS);
     assert_eq!(world.call(output(OutputTo::Pull(whole), IofChannel::STDOUT, b"late")), NOBODY);
@@ -201,7 +204,7 @@ fn who_may_lose_bytes_keeps_nobody_waiting_and_learns_what_was_lost() {
 }
 
 fn take(world: &mut World, conn: ConnId, spans: &[(u64, u64)]) {
-    let taken = Taken { spans: spans.to_vec() };
+    let taken = Taken { spans: spans.to_vec(), held: Vec::new() };
     world.input(Input::Bytes { conn, data: &encode_frame(0, TAG_IOF, &taken.encode(v41())) });
 }
 
@@ -255,12 +258,13 @@ fn the_beginning_of_a_line_that_is_held_for_a_reader_of_ours_is_not_taken() {
     assert!(is_done(&mut world, first) && is_done(&mut world, second));
     assert_eq!(text(&received(&world, a)), ["one\n", "two!\n"].map(|l| format!("[child,0]<stdout>: {l}")));
     world.returns.clear();
-    // What is longer than its process may have on the way is let go.
+    // What is longer than its process may have on the way is not waited for, but known.
     let long: Vec<CallId> = (0..4).map(|_| world.try_call(to_all(&[b'x'; 5_000])).0).collect();
-    assert!(is_done(&mut world, long[0]) && world.returns.is_empty());
+    assert_eq!(std::mem::take(&mut world.returns), [(long[0], ServerReturn::Held(5_000))].into());
     // Whoever ends the pull waits for no line.
     let end = world.send(a, &stop(handle));
-    assert!(long[1..].iter().all(|id| is_done(&mut world, *id)));
+    let held = [10_000, 15_000, 20_000].map(ServerReturn::Held);
+    assert_eq!(world.returns, long[1..].iter().copied().zip(held).collect());
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, end), Status::SUCCESS);
@@ -285,7 +289,7 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
     assert_eq!(text(&received(&world, a)), ["[child,0]<stdout>: one\n"]);
     assert_eq!(text(&received(&world, b)), ["one\ntw"], "who asks for nothing gets it as it came");
 
-    // What is held for a moment keeps nobody waiting, and leaves when it has been quiet.
+    // What is held for a moment keeps nobody waiting, and leaves when it has been quiet. Another reader has all of it.
     world.advance(Duration::from_secs(1));
     drained(&mut world, a);
     assert_eq!(text(&received(&world, a))[1..], ["[child,0]<stdout>: tw"]);
@@ -306,7 +310,8 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
 fn what_is_held_for_a_reader_that_does_not_read_is_bounded() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], vec![tag()], 1));
+    let wishes = vec![tag(), Info::new(keys::IOF_COPY, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], wishes, 1));
     let mut open = Vec::new();
     for _ in 0..20 {
         let (id, early) = world.try_call(to_all(&[b'x'; 50_000]));
@@ -361,11 +366,57 @@ fn the_end_of_a_stream_comes_behind_what_was_held_of_it() {
     let a = world.connect(0);
     let directives = vec![Info::new(keys::IOF_BUFFERING_SIZE, 100u32)];
     accepted(&mut world, a, &pull_of(vec![proc("child", 0)], directives, 1));
-    assert_eq!(world.call(to_all(b"few")), DONE, "nobody waits for what is collected");
+    let (id, _) = world.try_call(to_all(b"few"));
+    drained(&mut world, a);
+    assert_eq!(world.returns.remove(&id), Some(ServerReturn::Held(3)), "nobody waits for what is collected");
     let (id, _) = world.try_call(to_all(b""));
     drained(&mut world, a);
     assert!(is_done(&mut world, id));
     assert_eq!(text(&received(&world, a)), ["few", ""]);
+
+    // The reader of a copy has nothing that anybody else lacks.
+    let copy = vec![Info::new(keys::IOF_BUFFERING_SIZE, 100u32), Info::new(keys::IOF_COPY, true)];
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], copy, 1));
+    let (id, _) = world.try_call(to_all(b"few"));
+    drained(&mut world, a);
+    assert!(is_done(&mut world, id));
+}
+
+#[test]
+fn what_the_library_of_a_reader_holds_is_told_the_host() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let wishes = vec![Info::new(DRESSED, true), Info::new(TELLS_TAKEN, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], wishes.clone(), 1));
+    let ids: Vec<CallId> = (0..3).map(|n| world.try_call(to_all(&[n; 10])).0).collect();
+    let taken = Taken { spans: vec![(1, 1)], held: vec![(2, 4), (77, 1)] };
+    world.input(Input::Bytes { conn: a, data: &encode_frame(0, TAG_IOF, &taken.encode(v41())) });
+    assert!(is_done(&mut world, ids[0]));
+    assert_eq!(world.returns.remove(&ids[1]), Some(ServerReturn::Held(4)));
+    // Where somebody else has all of it, nothing is missing.
+    let _within: PullReply = world.ask(b, &pull_of(vec![proc("child", 0)], wishes, 2));
+    let both = world.try_call(to_all(b"both")).0;
+    let held = Taken { spans: Vec::new(), held: vec![(4, 4)] };
+    world.input(Input::Bytes { conn: a, data: &encode_frame(0, TAG_IOF, &held.encode(v41())) });
+    assert!(world.returns.is_empty());
+    take(&mut world, b, &[(1, 1)]);
+    assert!(is_done(&mut world, both));
+    world.close(a);
+    assert_eq!(world.returns.remove(&ids[2]), Some(NOBODY));
+}
+
+#[test]
+fn a_call_of_which_only_a_part_has_left_reached_nobody_when_the_reader_dies() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let wishes = vec![tag(), Info::new(TELLS_TAKEN, true)];
+    accepted(&mut world, a, &pull_of(vec![proc("child", 0)], wishes, 1));
+    let id = world.try_call(to_all(b"one\ntw")).0;
+    take(&mut world, a, &[(1, 1)]);
+    world.close(a);
+    assert_eq!(world.returns.remove(&id), Some(NOBODY));
 }
 
 fn tag() -> Info {
