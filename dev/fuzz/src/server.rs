@@ -249,6 +249,7 @@ fn config() -> ServerConfig {
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
         tool_support: true,
+        refuse_clones: false,
         remote: None,
         collections: Some("/tmp/px/collected".into()),
         modex: ModexForm::Compact,

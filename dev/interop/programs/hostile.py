@@ -263,11 +263,23 @@ def finalize_twice():
 
 
 def second_connection():
-    """The same rank connects again while its first connection lives."""
-    keep.append(connected())
-    sock = connection()
-    sock.sendall(hello())
-    return outcome(sock)
+    """The same rank connects again while its first connection lives, and leaves again."""
+    first, second = connected(), connected()
+    keep.extend([first, second])
+    answers = [request(sock, REQ) for sock in (second, first)]
+    answers.append(request(second, FINALIZE, tag=102))
+    second.close()
+    answers.append(request(first, REQ, tag=103))
+    return "both served" if all(answer.startswith("answered") for answer in answers) else str(answers)
+
+
+def connection_flood():
+    """The same rank connects for as long as it is let in."""
+    while True:
+        try:
+            keep.append(connected())
+        except ConnectionError as refusal:
+            return f"{refusal} after {len(keep)}"
 
 
 keep = []

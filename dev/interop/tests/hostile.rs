@@ -87,7 +87,12 @@ fn finalize_sent_twice() {
 
 #[test]
 fn the_same_rank_connected_twice() {
-    mischief("second_connection", &["closed", "answered 8 bytes"]);
+    mischief("second_connection", &["both served"]);
+}
+
+#[test]
+fn a_rank_that_connects_again_and_again() {
+    mischief("connection_flood", &["closed after 128"]);
 }
 
 /// Runs one kind of mischief and checks that the others are not disturbed by it. `verdicts` are the beginnings of what

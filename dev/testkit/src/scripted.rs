@@ -303,7 +303,7 @@ impl RankServer for ScriptedServer {
         let uid = 1000;
         match op {
             Op::Init => self.upcall(HostOp::ClientConnected { proc: from }, done),
-            Op::Finalize => self.upcall(HostOp::ClientFinalized { proc: from }, done),
+            Op::Finalize => self.upcall(HostOp::ClientFinalized { proc: from, others: false }, done),
             Op::Commit { key, value } => {
                 self.committed.entry(from.clone()).or_default().insert(key, value);
                 self.answers.push((from, Answer::Done(Status::SUCCESS)));

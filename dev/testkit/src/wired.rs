@@ -69,6 +69,7 @@ impl WiredServer {
             system_tmpdir: "/tmp".to_owned(),
             owner_uid: UID,
             tool_support: false,
+            refuse_clones: false,
             remote: None,
             collections: Some("/scratch/collected".to_owned()),
             modex: ModexForm::Compact,

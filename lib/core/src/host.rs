@@ -9,11 +9,13 @@ use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query, ResourceU
 /// A request to the host.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostOp {
-    /// A client passed the handshake; it is let in when the host has answered. Answer: `Done`.
+    /// A client passed the handshake; it is let in when the host has answered. Further connections of the same rank are let
+    /// in without asking as long as one of them goes on. Answer: `Done`.
     ClientConnected { proc: ProcId },
-    /// A client called finalize; it is answered when the host has. Answer: `Done`.
-    ClientFinalized { proc: ProcId },
-    /// A client's connection closed without finalize. Whoever waits for it is told when the host has answered, which may
+    /// A client called finalize; it is answered when the host has. `others`: further connections of the same rank go on, so
+    /// that the rank has not finalized yet. Answer: `Done`.
+    ClientFinalized { proc: ProcId, others: bool },
+    /// A client's connection closed without finalize, and no other connection of the rank goes on or has finalized. Whoever waits for it is told when the host has answered, which may
     /// find out before that the process has died. Answer: `Done`.
     ClientLost { proc: ProcId },
     /// `procs` empty: the caller's whole job. Answer: `Done`.

@@ -424,6 +424,7 @@ fn server() -> Server {
         system_tmpdir: "/tmp".into(),
         owner_uid: 0,
         tool_support: true,
+        refuse_clones: false,
         remote: None,
         collections: None,
         modex: ModexForm::Compact,

@@ -64,6 +64,7 @@ impl World {
                 system_tmpdir: "/tmp".into(),
                 owner_uid: UID,
                 tool_support: true,
+                refuse_clones: false,
                 remote: None,
                 clock: Duration::ZERO,
                 output: Vec::new(),
@@ -163,7 +164,7 @@ impl World {
                         }
                         HostOp::Query { .. } if self.silent => continue,
                         HostOp::Query { .. } => HostReply::Infos(Status::SUCCESS, vec![Info::new("k", true)]),
-                        HostOp::ClientLost { proc } | HostOp::ClientFinalized { proc } => {
+                        HostOp::ClientLost { proc } | HostOp::ClientFinalized { proc, .. } => {
                             self.lost.push(proc);
                             HostReply::Done(Status::SUCCESS)
                         }

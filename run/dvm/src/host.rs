@@ -52,7 +52,11 @@ impl Daemon {
                 self.on_client(cx, &proc, Pmix::Connected);
                 done(cx);
             }
-            HostOp::ClientFinalized { proc } => {
+            HostOp::ClientFinalized { proc, others: true } => {
+                self.on_client(cx, &proc, Pmix::Leaving);
+                done(cx);
+            }
+            HostOp::ClientFinalized { proc, others: false } => {
                 self.on_client(cx, &proc, Pmix::Finalized);
                 self.tell_of_tool(cx, &proc);
                 done(cx);

@@ -77,6 +77,8 @@ pub(crate) enum Phase {
 pub(crate) enum Pmix {
     Never,
     Connected,
+    /// One of its connections has finalized, others go on.
+    Leaving,
     Finalized,
     Lost,
 }
@@ -231,7 +233,7 @@ impl Daemon {
             job.connected += 1;
             self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
         }
-        if pmix != Pmix::Connected {
+        if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
             self.settle(cx, proc);
         }
     }

@@ -262,7 +262,7 @@ impl Proc {
         match (self.phase, self.pmix) {
             (Phase::Preparing, _) => ProcState::PREPPED,
             (Phase::Starting, _) => ProcState::LAUNCH_UNDERWAY,
-            (Phase::Running, Pmix::Connected) => ProcState::CONNECTED,
+            (Phase::Running, Pmix::Connected | Pmix::Leaving) => ProcState::CONNECTED,
             (Phase::Running, _) => ProcState::RUNNING,
             (Phase::Gone, _) => ended_state(self.status, self.killed.is_some(), self.lost_connection()),
         }

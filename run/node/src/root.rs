@@ -93,6 +93,7 @@ impl Running {
                 system_tmpdir,
                 owner_uid: geteuid().as_raw(),
                 tool_support: true,
+                refuse_clones: false,
                 remote: site.remote.clone(),
                 collections: pmix::collected::beginning(site.dir),
                 modex: ModexForm::Compact,

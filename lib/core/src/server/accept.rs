@@ -4,7 +4,7 @@
 //! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
 //! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted. A peer whom the kernel
 //! cannot name is refused, unless it is a tool with the secret that only readers of this server's rendezvous files know:
-//! then it is the owner's. Clients are never told why, they only see the connection close; tools get a status.
+//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `clones`). Clients are never told why, they only see the connection close; tools get a status.
 
 use phalanx_spec::Status;
 use phalanx_wire::InfoList;
@@ -16,7 +16,7 @@ use phalanx_wire::hello::{
 use tracing::{debug, warn};
 
 use super::host::{Then, as_failure};
-use super::limits::{HELLO_WAIT, MAX_STRANGERS};
+use super::limits::{HELLO_WAIT, MAX_CLONES, MAX_STRANGERS};
 use super::peer::{Conn, Peer, Role};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
@@ -44,6 +44,15 @@ enum State {
 }
 
 impl Shaking {
+    /// Whether it has introduced itself as this process, and the host decides.
+    pub(super) fn awaits(&self, proc: &ProcId) -> bool {
+        matches!(&self.state, State::ExpectAdmission { hello, .. } if hello.proc.as_ref() == Some(proc))
+    }
+
+    fn is_client(&self) -> bool {
+        matches!(&self.state, State::ExpectAdmission { hello, .. } if is_welcomed_as_client(hello.flavor))
+    }
+
     pub(super) fn is_stranger(&self) -> bool {
         matches!(self.state, State::ExpectHello(_))
     }
@@ -119,13 +128,12 @@ impl Server {
         );
         let verdict = cred.ok_or(denied("a peer on another node without the secret of this server"));
         let verdict = verdict.and_then(|cred| self.examine(cred, &hello));
-        let is_client = is_welcomed_as_client(hello.flavor);
         if let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) {
             shaking.cred = cred;
             shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
         }
         match verdict {
-            Ok(op) if is_client => self.call_host(cx, None, op, Then::AdmitClient(conn)),
+            Ok(HostOp::ClientConnected { proc }) => self.ask_for_client(cx, conn, proc),
             Ok(op) => self.call_host(cx, None, op, Then::AdmitTool(conn)),
             Err(refusal) => self.turn_away(cx, conn, refusal),
         }
@@ -158,7 +166,7 @@ impl Server {
         }
     }
 
-    /// A client must be one that the host has announced, run as the uid that the host said, and be the only one.
+    /// A client must be one that the host has announced and run as the uid that the host said.
     fn examine_client(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         check_credential(hello)?;
         let proc = hello.proc.clone().ok_or(denied("a client without a name"))?;
@@ -168,10 +176,11 @@ impl Server {
             return Err(denied("its user is not the rank's user"));
         }
         self.check_free(&proc)?;
+        self.check_room(&proc)?;
         Ok(HostOp::ClientConnected { proc })
     }
 
-    /// A tool must belong to the server's owner or to root, and not take a name that somebody has.
+    /// A tool must belong to the server's owner or to root, and not take a name that somebody has. It may have a rank's.
     fn examine_tool(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         if !self.config.tool_support {
             return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
@@ -188,36 +197,73 @@ impl Server {
                 return Err(denied("its user is not the rank's user"));
             }
             self.check_free(proc)?;
+            self.check_room(proc)?;
         }
         let info = hello.info.clone();
         Ok(HostOp::ToolConnected { uid: cred.uid, gid: cred.gid, claims: hello.proc.clone(), info })
     }
 
     fn check_free(&self, proc: &ProcId) -> Result<(), Refusal> {
-        if self.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) {
-            return Err(Refusal { status: Status::ERR_EXISTS, why: "the process is connected already" });
+        match self.client(proc) {
+            Some(client) if client.stage == Stage::Gone => Err(denied("the process has ended")),
+            Some(_) if self.config.refuse_clones && self.live_connections(proc).next().is_some() => {
+                Err(Refusal { status: Status::ERR_EXISTS, why: "the rank is connected already" })
+            }
+            Some(_) => Ok(()),
+            None if self.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) => {
+                Err(Refusal {
+                    status: Status::ERR_EXISTS,
+                    why: "a process of that name is connected already",
+                })
+            }
+            None => Ok(()),
         }
-        if self.stage(proc) == Some(Stage::Gone) {
-            return Err(denied("the process has ended"));
-        }
-        Ok(())
     }
 
-    pub(super) fn on_client_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, status: Status) {
-        let Some(hello) = self.expected(conn) else { return };
-        let Some(proc) = hello.proc.clone() else { return };
+    /// Connections of one rank are bounded.
+    fn check_room(&self, proc: &ProcId) -> Result<(), Refusal> {
+        let open = self.client(proc).map_or(0, |client| client.conns.len());
+        if open + self.conns.awaiting(proc).count() < MAX_CLONES {
+            return Ok(());
+        }
+        warn!(%proc, limit = MAX_CLONES, "too many connections of one rank: refused");
+        Err(Refusal { status: Status::ERR_OUT_OF_RESOURCE, why: "its rank has too many connections" })
+    }
+
+    /// The host is asked for a rank once, however many connections wait for its answer or come while one goes on.
+    fn ask_for_client(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId) {
+        if self.stage(&proc) == Some(Stage::Connected) {
+            return self.on_client_admitted(cx, conn, &proc, Status::SUCCESS);
+        }
+        let is_asked =
+            self.conns.awaiting(&proc).any(|(other, shaking)| other != conn && shaking.is_client());
+        if !is_asked {
+            let op = HostOp::ClientConnected { proc: proc.clone() };
+            self.call_host(cx, None, op, Then::AdmitClients(proc));
+        }
+    }
+
+    pub(super) fn on_clients_admitted(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: Status) {
+        let awaiting = self.conns.awaiting(proc).filter(|(_, shaking)| shaking.is_client());
+        let all: Vec<ConnId> = awaiting.map(|(conn, _)| conn).collect();
+        for conn in all {
+            self.on_client_admitted(cx, conn, proc, status);
+        }
+    }
+
+    fn on_client_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId, status: Status) {
         if !status.is_success() {
             return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
         }
-        // The rank may have ended, or another connection have become it, while the host decided.
-        if let Err(refusal) = self.check_free(&proc) {
+        // The rank may have ended while the host decided.
+        if let Err(refusal) = self.check_free(proc) {
             return self.turn_away(cx, conn, refusal);
         }
-        if self.client(&proc).is_none() {
+        if self.client(proc).is_none() {
             return self.turn_away(cx, conn, denied("its job has ended"));
         }
         let welcome = Answer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
-        self.admit(cx, conn, proc, Role::Client, welcome);
+        self.admit(cx, conn, proc.clone(), Role::Client, welcome);
     }
 
     pub(super) fn on_tool_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, reply: HostReply) {
@@ -275,7 +321,8 @@ impl Server {
         // The kernel vouches for the user; which of his groups counts, the host has said.
         let mut gid = cred.gid;
         if let Some(client) = self.client_mut(&proc) {
-            client.conn = Some(conn);
+            client.conns.insert(conn);
+            client.has_finalized &= client.stage == Stage::Connected;
             client.stage = Stage::Connected;
             gid = client.gid;
         }

@@ -56,7 +56,7 @@ impl Collections {
 impl Server {
     /// What the participants of a fence may read from now on.
     pub(super) fn collected_by(&mut self, cx: &mut Cx<'_>, fence: &Collective) -> Vec<Collected> {
-        if self.config.collections.is_none() || !fence.arrived.values().any(|asker| self.reads_files(asker)) {
+        if self.config.collections.is_none() || !fence.latest_first().any(|asker| self.reads_files(asker)) {
             return Vec::new();
         }
         let procs = &fence.signature.procs;

@@ -3,21 +3,23 @@
 //! Local participants meet here; when the last has come, the host is asked once for the whole node, and its answer goes to
 //! all. A meeting is known by its kind, its id and its set of participants, in whatever order they were given. A
 //! participant that comes again before the meeting has ended opens the next one of the same set: meetings of one set
-//! are a queue. If a participant ends before it came, or time runs out, the meeting fails for all, also for those who
+//! are a queue, and connections of one rank come in its name (see `clones`). If a participant ends before it came, or time runs out, the meeting fails for all, also for those who
 //! come later, and the host is told, since other nodes wait for it too. What completion means is in the file of each verb.
+
+mod clones;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 use tracing::{debug, warn};
 
 use super::directive::timeout;
 use super::limits::MAX_COLLECTIVES;
 use super::peer::Asker;
 use super::registry::Stage;
-use super::timers::{Timer, TimerId};
+use super::timers::{Timer, TimerId, Timers};
 use super::{Cx, Server};
 use crate::explain::Waiting;
 use crate::host::HostReply;
@@ -47,14 +49,22 @@ pub(super) struct Collective {
     pub(super) signature: Signature,
     /// Local participants.
     pub(super) expected: BTreeSet<ProcId>,
-    pub(super) arrived: BTreeMap<ProcId, Asker>,
-    /// The same, the latest last.
-    order: Vec<ProcId>,
+    arrived: BTreeMap<ProcId, Arrival>,
+    /// Who waits for the end, the latest last.
+    askers: Vec<Asker>,
     /// What the participants gave, each info once.
     pub(super) info: Vec<Info>,
     pub(super) state: State,
     since: Time,
     timer: Option<TimerId>,
+}
+
+/// How a participant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    Whole,
+    /// All its connections must come before it has.
+    ByAllClones,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +96,26 @@ impl Collective {
         self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
     }
 
+    /// Its deadline is at this time, or earlier.
+    fn end_by(&mut self, timers: &mut Timers, id: u64, at: Time) {
+        if self.timer.is_none_or(|timer| at < timer.at()) {
+            timers.cancel(self.timer);
+            self.timer = Some(timers.set(at, Timer::Collective(id)));
+        }
+    }
+
+    fn add_info(&mut self, info: Vec<Info>) {
+        for one in info {
+            if !self.info.contains(&one) {
+                self.info.push(one);
+            }
+        }
+    }
+
     /// Those who came, the latest first. What that process did last is still in the caches of its processor; those who
     /// came first have long been asleep.
     pub(super) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
-        self.order.iter().rev().filter_map(|proc| self.arrived.get(proc))
-    }
-
-    fn is_complete(&self) -> bool {
-        self.arrived.len() >= self.expected.len()
+        self.askers.iter().rev()
     }
 }
 
@@ -109,21 +131,18 @@ impl Server {
         };
         let Some(collective) = self.collectives.open.get_mut(&id) else { return };
         let failed = matches!(collective.state, State::Failed(_));
+        let with_clones = info.is_set(keys::ALL_CLONES_PARTICIPATE);
         if let Some(limit) = timeout(&info).filter(|_| !failed) {
-            let at = cx.now.after(limit);
-            if collective.timer.is_none_or(|timer| at < timer.at()) {
-                self.timers.cancel(collective.timer);
-                collective.timer = Some(self.timers.set(at, Timer::Collective(id)));
-            }
+            collective.end_by(&mut self.timers, id, cx.now.after(limit));
         }
-        for one in info {
-            if !collective.info.contains(&one) {
-                collective.info.push(one);
-            }
+        collective.add_info(info);
+        let arrival = collective.arrived.entry(from.proc.clone()).or_insert(Arrival::Whole);
+        if with_clones {
+            *arrival = Arrival::ByAllClones;
         }
-        collective.arrived.insert(from.proc.clone(), from.clone());
-        collective.order.push(from.proc.clone());
-        match collective.state {
+        collective.askers.push(from.clone());
+        let state = collective.state;
+        match state {
             State::Failed(status) => {
                 self.answer(cx, &from, status);
                 self.close_if_abandoned(id);
@@ -131,7 +150,7 @@ impl Server {
             // Nobody expected is left once the host is asked.
             State::WithHost => {}
             // That somebody will never come is noticed when the meeting opens and when it happens, not at each arrival.
-            State::Gathering if is_new || collective.is_complete() => self.advance(cx, id),
+            State::Gathering if is_new || self.is_complete(id) => self.advance(cx, id),
             State::Gathering => {}
         }
     }
@@ -141,7 +160,7 @@ impl Server {
         let queue = self.collectives.queues.get(&signature);
         let lacks = |id: &&u64| {
             let collective = self.collectives.open.get(*id);
-            collective.is_some_and(|c| c.expected.contains(&from.proc) && !c.arrived.contains_key(&from.proc))
+            collective.is_some_and(|c| c.expected.contains(&from.proc) && c.has_place_for(from))
         };
         if let Some(id) = queue.into_iter().flatten().find(lacks) {
             return Some((*id, false));
@@ -159,7 +178,7 @@ impl Server {
             signature,
             expected,
             arrived: BTreeMap::new(),
-            order: Vec::new(),
+            askers: Vec::new(),
             info: Vec::new(),
             state: State::Gathering,
             since: cx.now,
@@ -205,7 +224,7 @@ impl Server {
         let kind = collective.signature.kind;
         let over = |proc: &&ProcId| self.stage(proc).is_none_or(Stage::is_over);
         let never = collective.missing().find(over).cloned();
-        let complete = collective.is_complete();
+        let complete = self.is_complete(id);
         if let Some(proc) = never {
             debug!(%proc, ?kind, "a participant has ended: the collective fails");
             return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
@@ -225,6 +244,7 @@ impl Server {
 
     /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
+        let complete = self.is_complete(id);
         let Some(collective) = self.collectives.open.get_mut(&id) else { return };
         if matches!(collective.state, State::Failed(_)) {
             return;
@@ -232,9 +252,8 @@ impl Server {
         let with_host = collective.state == State::WithHost;
         collective.state = State::Failed(status);
         let timer = collective.timer.take();
-        let waiting: Vec<Asker> = collective.arrived.values().cloned().collect();
+        let waiting = collective.askers.clone();
         let signature = collective.signature.clone();
-        let complete = collective.is_complete();
         self.timers.cancel(timer);
         if !with_host && !self.is_all_local(&signature.procs) {
             match signature.kind {
@@ -338,7 +357,7 @@ impl Server {
                 },
                 subject: format!("{id}{named}{rest}"),
                 asked_by: collective.arrived.keys().cloned().collect(),
-                missing: collective.missing().cloned().collect(),
+                missing: collective.missing().chain(self.without_all_clones(collective)).cloned().collect(),
                 since: collective.since,
                 deadline: collective.timer.map(TimerId::at),
                 unblocked_by: match collective.state {

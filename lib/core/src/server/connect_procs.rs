@@ -14,7 +14,7 @@ use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
 
-pub(super) const ATTRIBUTES: &[&str] = &[keys::TIMEOUT];
+pub(super) const ATTRIBUTES: &[&str] = &[keys::ALL_CLONES_PARTICIPATE, keys::TIMEOUT];
 
 impl Server {
     pub(super) fn on_connect(&mut self, cx: &mut Cx<'_>, from: Asker, connect: Connect) {
@@ -42,7 +42,7 @@ impl Server {
         let Some(collective) = self.close(id) else { return };
         let connected = status.is_success() && collective.signature.kind == Kind::Connect;
         let jobs = self.jobs_among(&collective.signature.procs);
-        for asker in collective.arrived.values() {
+        for asker in collective.latest_first() {
             if connected {
                 self.welcome(cx, asker, &jobs);
             } else {

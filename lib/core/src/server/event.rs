@@ -2,7 +2,7 @@
 //!
 //! An event that a local process raises goes to the local processes that registered for it and may see it; unless its range
 //! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
-//! source is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
+//! connection that raised it is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
 //! told to them behind the answer to their registration, never before.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -76,10 +76,12 @@ struct Registration {
 #[derive(Debug)]
 struct Cached {
     event: Event,
+    /// The connection that raised it, while that is open.
+    raised_by: Option<ConnId>,
     since: Time,
     bytes: usize,
     told: BTreeSet<ConnId>,
-    /// Processes that were told and have left: one that comes back is not told again.
+    /// Processes that were told and whose last connection has ended: one that comes back is not told again.
     told_before: BTreeSet<ProcId>,
 }
 
@@ -150,8 +152,10 @@ impl Server {
 
     pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let gone = self.events.registrations.remove(&conn).unwrap_or_default();
+        let is_last = !self.goes_on_without(proc, conn);
         for cached in &mut self.events.cache {
-            if cached.told.remove(&conn) {
+            cached.raised_by.take_if(|raised_by| *raised_by == conn);
+            if cached.told.remove(&conn) && is_last {
                 cached.told_before.insert(proc.clone());
             }
         }
@@ -188,15 +192,15 @@ impl Server {
             Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
         // The host raises it in this very process: it knows, and tells the other servers itself.
         if from.conn == OWN {
-            self.tell(cx, &event);
+            self.tell(cx, &event, Some(OWN));
             return self.answer(cx, &from, Status::SUCCESS);
         }
-        self.raise(cx, &event, Then::Answer(from));
+        self.raise(cx, &event, Some(from.conn), Then::Answer(from));
     }
 
     /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
-    pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, then: Then) {
-        self.tell(cx, event);
+    pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, then: Then) {
+        self.tell(cx, event, raised_by);
         if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
             if let Then::Answer(to) = then {
                 self.answer(cx, &to, Status::SUCCESS);
@@ -208,12 +212,12 @@ impl Server {
     }
 
     pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: Event) -> Status {
-        self.tell(cx, &event);
+        self.tell(cx, &event, None);
         Status::SUCCESS
     }
 
     /// Tells the local processes that want the event, and keeps it for those who will.
-    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event) {
+    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>) {
         match event.code {
             Status::GROUP_CONSTRUCT_COMPLETE => self.learn_group(event),
             Status::GROUP_LEFT => self.learn_who_left(event),
@@ -222,7 +226,10 @@ impl Server {
         let told: BTreeSet<ConnId> = self
             .conns
             .peers()
-            .filter(|(conn, peer)| self.events.is_wanted(*conn, event) && may_see(peer, event))
+            .filter(|(conn, peer)| {
+                let is_source = is_source(*conn, peer, event, raised_by);
+                !is_source && self.events.is_wanted(*conn, event) && may_see(peer, event)
+            })
             .map(|(conn, _)| conn)
             .collect();
         let mut encoded: Vec<(Dialect, Vec<u8>)> = Vec::new();
@@ -232,7 +239,7 @@ impl Server {
         if !event.info.is_set(keys::EVENT_DO_NOT_CACHE)
             && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
         {
-            self.events.keep(cx.now, event, told);
+            self.events.keep(cx.now, event, raised_by, told);
         }
     }
 
@@ -250,7 +257,9 @@ impl Server {
         let mut due = Vec::new();
         let mut cache = std::mem::take(&mut self.events.cache);
         for cached in &mut cache {
-            let may_see = may_see(peer, &cached.event) || wants_its_own_again(peer, &cached.event);
+            let is_source = is_source(conn, peer, &cached.event, cached.raised_by);
+            let sees = if is_source { wants_its_own_again } else { may_see };
+            let may_see = sees(peer, &cached.event);
             let is_news = !cached.told_before.contains(&peer.proc);
             if may_see && is_news && self.events.is_wanted(conn, &cached.event) && cached.told.insert(conn) {
                 due.push(cached.event.clone());
@@ -304,7 +313,7 @@ impl Events {
         })
     }
 
-    fn keep(&mut self, now: Time, event: &Event, told: BTreeSet<ConnId>) {
+    fn keep(&mut self, now: Time, event: &Event, raised_by: Option<ConnId>, told: BTreeSet<ConnId>) {
         let bytes = size_of_infos(&event.info);
         if bytes > MAX_CACHED_EVENT_BYTES / 16 {
             return;
@@ -319,6 +328,7 @@ impl Events {
         self.cached_bytes += bytes;
         self.cache.push_back(Cached {
             event: event.clone(),
+            raised_by,
             since: now,
             bytes,
             told,
@@ -333,9 +343,14 @@ impl Events {
     }
 }
 
-/// Whether a peer is in the event's range, and not its source.
+/// Whether a peer has raised the event itself. Others of its rank have not.
+fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Option<ConnId>) -> bool {
+    peer.proc == event.source && raised_by.is_none_or(|raised_by| raised_by == conn)
+}
+
+/// Whether a peer is in the event's range.
 fn may_see(peer: &Peer, event: &Event) -> bool {
-    if peer.proc == event.source || peer.finalized {
+    if peer.finalized {
         return false;
     }
     match event.range {
@@ -352,8 +367,7 @@ fn may_see(peer: &Peer, event: &Event) -> bool {
 /// Whether a peer that registers late for an event of its own has to hear of it from us. Libraries before 5.0 keep such
 /// events themselves; later ones keep only those that never left the process.
 fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
-    peer.proc == event.source
-        && !peer.finalized
+    !peer.finalized
         && peer.dialect.release.major >= 5
         && (event.range != Range::CUSTOM
             || event

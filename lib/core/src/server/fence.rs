@@ -19,7 +19,8 @@ use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
 
-pub(super) const ATTRIBUTES: &[&str] = &[keys::COLLECT_DATA, keys::COLLECT_GENERATED_JOB_INFO, keys::TIMEOUT];
+pub(super) const ATTRIBUTES: &[&str] =
+    &[keys::ALL_CLONES_PARTICIPATE, keys::COLLECT_DATA, keys::COLLECT_GENERATED_JOB_INFO, keys::TIMEOUT];
 
 impl Server {
     pub(super) fn on_fence(&mut self, cx: &mut Cx<'_>, from: Asker, fence: Fence) {

@@ -1,6 +1,7 @@
 //! How peers leave: by finalize, or by a connection that breaks.
 //!
-//! Whoever waits for a process that can no longer act is told; whatever it had here (registrations, pulls, monitors, gets)
+//! A rank has gone when the last of its connections has: what that means is in `clones`. Whoever waits for a process that can
+//! no longer act is told; whatever it had here (registrations, pulls, monitors, gets)
 //! ends with its connection. What it committed stays until its job is deregistered.
 
 use phalanx_spec::Status;
@@ -23,11 +24,15 @@ impl Server {
         }
         peer.finalized = true;
         let proc = from.proc.clone();
+        let others = self.goes_on_without(&proc, from.conn);
         if let Some(client) = self.client_mut(&proc) {
-            client.stage = Stage::Finalized;
+            client.has_finalized = true;
+            if !others {
+                client.stage = Stage::Finalized;
+            }
         }
         self.forget_doings_of(cx, from.conn, &proc);
-        let op = HostOp::ClientFinalized { proc: proc.clone() };
+        let op = HostOp::ClientFinalized { proc: proc.clone(), others };
         self.call_host(cx, Some(&proc), op, Then::Finalize(from));
         self.retry_gets_of(cx, &proc);
     }
@@ -39,19 +44,20 @@ impl Server {
     pub(super) fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
         let proc = peer.proc;
         self.forget_doings_of(cx, conn, &proc);
-        let mut lost = !peer.finalized;
-        if let Some(client) = self.client_mut(&proc).filter(|client| client.conn == Some(conn)) {
-            client.conn = None;
-            if client.stage == Stage::Connected {
-                client.stage = Stage::Leaving;
-            }
-        } else if peer.role == Role::Client || self.client(&proc).is_some() {
-            // The rank or its whole job has ended, or it has connected anew: this connection is of the past.
-            lost = false;
-        }
-        if !lost {
+        let of_rank = self.client_mut(&proc).map(|client| client.conns.remove(&conn));
+        // The rank or its whole job has ended: this connection is of the past.
+        let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role == Role::Client);
+        if peer.finalized || is_past {
             return debug!(%proc, "disconnected");
         }
+        if of_rank.is_some() {
+            return self.on_rank_connection_lost(cx, proc, conn, reason);
+        }
+        self.report_loss(cx, proc, reason);
+    }
+
+    /// The connection of a tool, or the last one of a rank, has broken.
+    pub(super) fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason) {
         warn!(%proc, ?reason, "connection lost before finalize");
         self.tell_own_process_of_loss(cx, &proc);
         self.call_host(cx, None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
@@ -75,6 +81,9 @@ impl Server {
         self.forget_registrations_of(cx, conn, proc);
         self.forget_pulls_of(cx, conn);
         self.forget_monitors_of(conn);
+        if self.goes_on_without(proc, conn) {
+            self.withdraw(cx, conn, proc);
+        }
     }
 
     /// Nothing more comes from this process: whoever waits for it is told.

@@ -74,19 +74,19 @@ impl Server {
 
     pub(super) fn on_group_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
         let Some(collective) = self.close(id) else { return };
-        let group = collective.signature.id;
+        let group = collective.signature.id.clone();
         let formed = match (reply, collective.signature.kind) {
             (HostReply::Group(Ok(formed)), Kind::GroupConstruct) => formed,
             (reply, Kind::GroupDestruct) if reply.status().is_success() => {
                 self.groups.members.remove(&group);
-                for asker in collective.arrived.values() {
+                for asker in collective.latest_first() {
                     self.answer(cx, asker, Status::SUCCESS);
                 }
                 return;
             }
             (reply, _) => {
                 let status = as_failure(reply.status());
-                for asker in collective.arrived.values() {
+                for asker in collective.latest_first() {
                     self.answer(cx, asker, status);
                 }
                 return;
@@ -101,7 +101,7 @@ impl Server {
             .filter_map(|nspace| self.jobs.get(nspace))
             .map(|job| self.job_data(job))
             .collect();
-        for asker in collective.arrived.values() {
+        for asker in collective.latest_first() {
             let (members, info) = (members.clone(), info.clone());
             let jobs = jobs.iter().filter(|job| job.nspace != asker.proc.nspace).cloned().collect();
             let reply = ConstructReply { status: Status::SUCCESS, members, context_id, info, jobs };
@@ -128,7 +128,7 @@ impl Server {
         ];
         let event = Event { code: Status::GROUP_LEFT, source: from.proc.clone(), range: Range::CUSTOM, info };
         self.answer(cx, from, Status::SUCCESS);
-        self.raise(cx, &event, Then::Nothing);
+        self.raise(cx, &event, None, Then::Nothing);
     }
 
     /// A member elsewhere has left, or one of a library that says so by an event alone. Each speaks for itself only.

@@ -60,7 +60,7 @@ pub(super) enum Then {
         spare: Vec<Info>,
     },
     AnswerSpawn(Asker),
-    AdmitClient(ConnId),
+    AdmitClients(ProcId),
     AdmitTool(ConnId),
     Collective(u64),
     DirectModex(ProcId),
@@ -138,7 +138,7 @@ impl Server {
                 self.on_query_answered(cx, &to, &order, (known, spare), reply);
             }
             Then::AnswerSpawn(to) => self.on_spawned(cx, &to, reply),
-            Then::AdmitClient(conn) => self.on_client_admitted(cx, conn, status),
+            Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
             Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(super) const HELLO_WAIT: Duration = Duration::from_secs(30);
 /// So many connections may be without identity at once; one more drops the oldest of them.
 pub(super) const MAX_STRANGERS: usize = 1024;
+/// Connections of one rank, those among them that have finalized but are still open.
+pub(super) const MAX_CLONES: usize = 128;
 /// Requests of one connection that have not been answered. A rank that asks for every peer of a large job at once stays below.
 pub(super) const MAX_REQUESTS: u32 = 262_144;
 /// Bytes that may wait for one peer to read them before the next message; more, and it is given up.

@@ -8,6 +8,7 @@ mod abort;
 mod accept;
 mod allocate;
 mod attributes;
+mod clones;
 mod collected;
 mod collective;
 mod commit;
@@ -79,6 +80,8 @@ pub struct ServerConfig {
     /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
     pub tool_support: bool,
+    /// A rank may have one connection at a time.
+    pub refuse_clones: bool,
     /// None: tools on other nodes are refused.
     pub remote: Option<Remote>,
     /// How the paths of files begin that clients of this node read what fences have collected from, in a directory that is

@@ -144,6 +144,7 @@ impl Server {
         debug!(proc = %watched.proc, missed = watched.missed, "heartbeats missed");
         let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, watched.proc.clone())];
         let event = Event { code: watched.event, source: watched.proc.clone(), range: watched.range, info };
-        self.raise(cx, &event, Then::Nothing);
+        let watched_on = Some(watched.conn);
+        self.raise(cx, &event, watched_on, Then::Nothing);
     }
 }

@@ -148,6 +148,14 @@ impl Connections {
         })
     }
 
+    /// Those that have introduced themselves as this process and are not let in yet.
+    pub(super) fn awaiting(&self, proc: &ProcId) -> impl Iterator<Item = (ConnId, &Shaking)> {
+        self.all.iter().filter_map(move |(conn, state)| match state {
+            Conn::Shaking(shaking) if shaking.awaits(proc) => Some((*conn, &**shaking)),
+            Conn::Shaking(_) | Conn::Up(_) => None,
+        })
+    }
+
     /// Those that have not introduced themselves.
     pub(super) fn strangers(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
         self.all.iter().filter_map(|(conn, state)| match state {

@@ -44,7 +44,7 @@ impl Server {
 
     fn raise_here(&mut self, cx: &mut Cx<'_>, code: Status, info: Vec<Info>) {
         let source = self.config.identity.clone();
-        self.raise(cx, &Event { code, source, range: Range::LOCAL, info }, Then::Nothing);
+        self.raise(cx, &Event { code, source, range: Range::LOCAL, info }, None, Then::Nothing);
     }
 
     /// A get of `pmix.pset.nms`: the names of the sets that hold a process.

@@ -57,7 +57,10 @@ impl EarlyClients {
 pub(super) struct Client {
     pub(super) uid: u32,
     pub(super) gid: u32,
-    pub(super) conn: Option<ConnId>,
+    /// Its open connections, those among them that have finalized.
+    pub(super) conns: BTreeSet<ConnId>,
+    /// One of its connections has finalized while others went on.
+    pub(super) has_finalized: bool,
     pub(super) stage: Stage,
     pub(super) committed: Committed,
 }
@@ -67,10 +70,11 @@ pub(super) struct Client {
 pub(super) enum Stage {
     /// It has not connected yet.
     Awaited,
+    /// At least one of its connections has not finalized.
     Connected,
     /// It has finalized. It may connect again.
     Finalized,
-    /// Its connection broke before it finalized. The host has not said yet that nothing more comes of it.
+    /// Its last connection broke before it finalized. The host has not said yet that nothing more comes of it.
     Leaving,
     /// The same, and the host has.
     Lost,
@@ -155,8 +159,8 @@ impl Server {
         self.modex.forget(nspace);
         self.remove_collected(cx, nspace);
         for client in job.clients.values() {
-            if let Some(conn) = client.conn {
-                self.drop_connection(cx, conn);
+            for conn in &client.conns {
+                self.drop_connection(cx, *conn);
             }
         }
         self.end_gets_of_nspace(cx, nspace);
@@ -174,15 +178,22 @@ impl Server {
             warn!(%proc, size = job.size(), "client with a rank that its job does not have: refused");
             return Status::ERR_BAD_PARAM;
         }
-        let restarted = |client: &Client| client.stage.is_over() && client.conn.is_none();
+        let restarted = |client: &Client| client.stage.is_over() && client.conns.is_empty();
         if job.clients.get(&proc.rank).is_some_and(|client| !restarted(client)) {
             return Status::ERR_EXISTS;
         }
-        let committed = Committed::default();
+        let client = Client {
+            uid,
+            gid,
+            conns: BTreeSet::new(),
+            has_finalized: false,
+            stage: Stage::Awaited,
+            committed: Committed::default(),
+        };
         // Of one that is started again nothing is there.
         self.collections.outdate(&proc.nspace);
         job.local.insert(proc.rank);
-        job.clients.insert(proc.rank, Client { uid, gid, conn: None, stage: Stage::Awaited, committed });
+        job.clients.insert(proc.rank, client);
         Status::SUCCESS
     }
 
@@ -197,7 +208,7 @@ impl Server {
         }
         let Some(client) = self.client_mut(proc) else { return Status::ERR_NOT_FOUND };
         client.stage = Stage::Gone;
-        if let Some(conn) = client.conn.take() {
+        for conn in std::mem::take(&mut client.conns) {
             self.drop_connection(cx, conn);
         }
         self.on_proc_over(cx, proc);

@@ -405,6 +405,7 @@ impl TestServer {
             system_tmpdir: "/tmp".into(),
             owner_uid: UID,
             tool_support: false,
+            refuse_clones: false,
             remote: None,
             collections: Some("/tmp/px/collected".into()),
             modex: ModexForm::Compact,

@@ -173,7 +173,9 @@ fn refuse<T: Outcome>(done: Done<T>) {
 pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
     match op {
         HostOp::ClientConnected { proc } => host.client_connected(proc, Done::new(to, "connection")),
-        HostOp::ClientFinalized { proc } => host.client_finalized(proc, Done::new(to, "finalize")),
+        // Hosts hear of ranks, not of connections.
+        HostOp::ClientFinalized { others: true, .. } => Done::<()>::new(to, "finalize").complete(()),
+        HostOp::ClientFinalized { proc, .. } => host.client_finalized(proc, Done::new(to, "finalize")),
         HostOp::ClientLost { proc } => host.client_lost(proc, Done::new(to, "lost connection")),
         HostOp::Abort { from, status, message, procs } => {
             host.abort(AbortRequest { from, status, message, procs }, Done::new(to, "abort"));

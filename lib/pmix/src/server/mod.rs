@@ -81,6 +81,7 @@ impl Server {
             system_tmpdir: options.system_tmpdir(),
             owner_uid: geteuid().as_raw(),
             tool_support: options.tool_support,
+            refuse_clones: options.refuse_clones,
             remote: door.remote(listener.address()),
             collections: options.server_tmpdir.as_ref().and_then(|dir| collected::beginning(dir.as_ref())),
             modex: ModexForm::OpenPmix,

@@ -25,6 +25,8 @@ pub struct ServerOptions {
     pub system_tmpdir: Option<String>,
     /// Whether tools may connect (`pmix.srvr.tool`); they find the server by files in `server_tmpdir`.
     pub tool_support: bool,
+    /// Whether a rank may have one connection at a time (`pmix.allow.clones` false).
+    pub refuse_clones: bool,
     /// Whether tools on other nodes may connect as well (`pmix.srvr.remote`): those that show the secret in the files.
     pub reach: Reach,
     /// Whether this is the one system server of the machine (`pmix.srvr.sys`), with a file in `system_tmpdir`.
@@ -55,6 +57,7 @@ impl ServerOptions {
                 keys::SERVER_TMPDIR => options.server_tmpdir = Some(text()?),
                 keys::SYSTEM_TMPDIR => options.system_tmpdir = Some(text()?),
                 keys::SERVER_TOOL_SUPPORT => options.tool_support = info.value.is_true(),
+                keys::ALLOW_CLIENT_CLONES => options.refuse_clones = !info.value.is_true(),
                 keys::SERVER_REMOTE_CONNECTIONS if info.value.is_true() => {
                     options.reach = Reach::Network(None)
                 }
@@ -147,6 +150,7 @@ pub const ATTRIBUTES: &[&str] = &[
     keys::SERVER_TMPDIR,
     keys::SYSTEM_TMPDIR,
     keys::SERVER_TOOL_SUPPORT,
+    keys::ALLOW_CLIENT_CLONES,
     keys::SERVER_SYSTEM_SUPPORT,
     keys::SERVER_REMOTE_CONNECTIONS,
     keys::LAUNCHER_RENDEZVOUS_FILE,

@@ -103,7 +103,6 @@ fn strangers_are_turned_away_without_a_word_and_harm_nobody() {
         hello(&proc("job", 7)).encode(),
         hello(&proc("job", 1)).encode(), // a rank of the other node
         hello(&ProcId::all(&proc("job", 0).nspace)).encode(),
-        good.clone(), // connected already
         codec,
         huge,
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
@@ -224,6 +223,7 @@ fn tools_are_told_that_they_are_refused() {
     let refused = |uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
         let mut world = World::with_job(1, 1);
         world.connect(0);
+        world.server.config.refuse_clones = true;
         world.server.config.tool_support = support;
         let mut tool = hello(&proc("tool", 0));
         tool.flavor = Flavor::NamedTool;

@@ -236,7 +236,7 @@ fn the_hosts_time_may_run_out_here() {
 fn a_directive_that_only_the_host_may_know_takes_a_local_fence_to_it() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    let tag = world.send(a, &fence(all(), vec![Info::new(keys::ALL_CLONES_PARTICIPATE, true).required()]));
+    let tag = world.send(a, &fence(all(), vec![Info::new("host.only", true).required()]));
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
     assert_eq!(world.status(a, tag), Status::ERR_NOT_SUPPORTED);

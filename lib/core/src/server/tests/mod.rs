@@ -2,6 +2,7 @@
 
 mod accept;
 mod chaos;
+mod clones;
 mod collected;
 mod collectives;
 mod events;

@@ -196,7 +196,7 @@ fn finalize_is_answered_when_the_host_has_and_every_time() {
     let first = world.send(a, &Request::Finalize);
     assert!(!world.has_reply(a, first));
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::ClientFinalized { proc: proc("job", 0) });
+    assert_eq!(op, HostOp::ClientFinalized { proc: proc("job", 0), others: false });
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, first), Status::SUCCESS);
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
@@ -283,7 +283,12 @@ fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
         Value::Regattr(attribute) => attribute.name.clone().unwrap().to_string(),
         other => panic!("{other:?}"),
     });
-    let expected = ["PMIX_COLLECT_DATA", "PMIX_COLLECT_GENERATED_JOB_INFO", "PMIX_TIMEOUT"];
+    let expected = [
+        "PMIX_ALL_CLONES_PARTICIPATE",
+        "PMIX_COLLECT_DATA",
+        "PMIX_COLLECT_GENERATED_JOB_INFO",
+        "PMIX_TIMEOUT",
+    ];
     assert_eq!(names.collect::<Vec<_>>(), expected);
 
     // The host says for itself what it honours.

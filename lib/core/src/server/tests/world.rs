@@ -89,6 +89,7 @@ pub(super) fn config() -> ServerConfig {
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
         tool_support: true,
+        refuse_clones: false,
         remote: None,
         collections: None,
         modex: ModexForm::Compact,

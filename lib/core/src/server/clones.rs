@@ -1,0 +1,59 @@
+//! Several connections of one rank: a forked child that calls init while its parent is connected, programs of a shell that run
+//! at once.
+//!
+//! Any process of the rank's user may be the rank, as that user can be nobody else anyway; the kernel's word on the user is the
+//! proof for each connection. To everybody else there is one rank, connected from its first connection to the end of its last:
+//!
+//! * It has one set of values. Its commits add to it, and the latest value of a key counts.
+//! * Each call of a collective is one participation of the rank, whichever connection makes it, unless it says
+//!   `pmix.clone.part`: then all connections of the rank that have not finalized make one participation together.
+//! * Answers, events, output that was pulled, and monitors are the connection's.
+//! * It has finalized when no connection goes on and one of them has finalized. A connection that breaks while another goes on, or
+//!   when one has finalized, is not the loss of the rank. The host hears of the rank's loss or finalize, once.
+
+use phalanx_wire::ProcId;
+use tracing::warn;
+
+use super::host::Then;
+use super::registry::Stage;
+use super::{Cx, Server};
+use crate::host::HostOp;
+use crate::machine::{CloseReason, ConnId};
+
+impl Server {
+    /// Whether a rank has another connection that has not finalized.
+    pub(super) fn goes_on_without(&self, proc: &ProcId, conn: ConnId) -> bool {
+        self.live_connections(proc).any(|other| other != conn)
+    }
+
+    /// The connections of a rank that have not finalized.
+    pub(super) fn live_connections(&self, proc: &ProcId) -> impl Iterator<Item = ConnId> {
+        let all = self.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
+        all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.finalized))
+    }
+
+    /// A connection of a rank has broken before it finalized.
+    pub(super) fn on_rank_connection_lost(
+        &mut self,
+        cx: &mut Cx<'_>,
+        proc: ProcId,
+        conn: ConnId,
+        reason: CloseReason,
+    ) {
+        if self.goes_on_without(&proc, conn) {
+            return warn!(%proc, ?reason, "connection lost before finalize: another of the rank goes on");
+        }
+        let Some(client) = self.client_mut(&proc).filter(|client| client.stage == Stage::Connected) else {
+            return;
+        };
+        if !client.has_finalized {
+            client.stage = Stage::Leaving;
+            return self.report_loss(cx, proc, reason);
+        }
+        client.stage = Stage::Finalized;
+        warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
+        let op = HostOp::ClientFinalized { proc: proc.clone(), others: false };
+        self.call_host(cx, None, op, Then::Nothing);
+        self.retry_gets_of(cx, &proc);
+    }
+}
