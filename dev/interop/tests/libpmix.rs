@@ -102,6 +102,12 @@ fn the_client_api_under_px() {
 }
 
 #[test]
+fn programs_have_habits() {
+    let outcome = on_ours(px(["-n", "4"]).arg(compiled("habits"))).run().expect_code(0);
+    outcome.expect_lines(vec!["habits are honoured"; 4]).expect_nothing_left();
+}
+
+#[test]
 fn what_fences_collect_is_read_while_the_launcher_stands_still() {
     for ranks in [1, 4, 16] {
         let job = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("collected")));

@@ -3,7 +3,7 @@
 use phalanx_spec::Status;
 use pmix::{ClientCall, ClientReturn, Error, Info};
 
-use crate::guard::{BAD, Code, caught};
+use crate::guard::{Code, caught};
 use crate::instance::instance;
 use crate::layout::pmix_info_t;
 use crate::pointer::{Opaque, Ptr};
@@ -26,10 +26,13 @@ pub(super) fn done(call: ClientCall) -> Result<(), Status> {
     ended(instance()?.client.perform(call))
 }
 
-/// Makes a call that ends in a status and tells the program's callback.
+/// Makes a call that ends in a status and tells the program's callback, if it has one.
 pub(super) fn done_then(call: ClientCall, callback: OpCallback, cbdata: Ptr<Opaque>) -> Result<(), Status> {
-    let callback = callback.ok_or(BAD)?;
-    submit(call, move |answer| callback(ended(answer).err().unwrap_or(Status::SUCCESS).0, cbdata))
+    submit(call, move |answer| {
+        if let Some(callback) = callback {
+            callback(ended(answer).err().unwrap_or(Status::SUCCESS).0, cbdata);
+        }
+    })
 }
 
 /// One or the other: without a callback the program wants to wait.

@@ -3,7 +3,7 @@
 use phalanx_spec::Status;
 use pmix::ClientCall;
 
-use super::calls::{OpCallback, done, done_then};
+use super::calls::{OpCallback, done, done_or_then};
 use crate::from_c;
 use crate::guard::exported;
 use crate::instance::instance;
@@ -22,7 +22,7 @@ exported! {
         cbdata: Ptr<Opaque>,
     ) -> Code {
         instance()?;
-        done_then(call(procs, nprocs, info, count)?, callback, cbdata)
+        done_or_then(call(procs, nprocs, info, count)?, callback, cbdata)
     }
 }
 

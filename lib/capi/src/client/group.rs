@@ -79,7 +79,8 @@ pub(super) fn formed(
     results: Ptr<Ptr<pmix_info_t>>,
     nresults: Ptr<usize>,
 ) -> Result<(), Status> {
-    let (status, infos) = described(instance()?.client.perform(call));
+    let id = id_of(&call);
+    let (status, infos) = described(id, instance()?.client.perform(call));
     give(status, &infos, results, nresults)
 }
 
@@ -88,14 +89,24 @@ pub(super) fn formed_then(
     callback: InfoCallback,
     cbdata: Ptr<Opaque>,
 ) -> Result<(), Status> {
-    let callback = callback.ok_or(BAD)?;
+    let id = id_of(&call);
     submit(call, move |answer| {
-        let (status, infos) = described(answer);
+        let Some(callback) = callback else { return };
+        let (status, infos) = described(id, answer);
         hand_over(callback, status, &infos, cbdata);
     })
 }
 
-fn described(answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
+fn id_of(call: &ClientCall) -> Option<Text> {
+    match call {
+        ClientCall::GroupConstruct { id, .. }
+        | ClientCall::GroupInvite { id, .. }
+        | ClientCall::GroupJoin { id, .. } => Some(id.clone()),
+        _ => None,
+    }
+}
+
+fn described(id: Option<Text>, answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
     let formed = match answer {
         Ok(ClientReturn::Group(Ok(formed))) => formed,
         Ok(ClientReturn::Group(Err(status))) => return (status, Vec::new()),
@@ -109,5 +120,6 @@ fn described(answer: Result<ClientReturn, Error>) -> (Status, Vec<Info>) {
         infos.push(Info::new(keys::GROUP_MEMBERSHIP, DataArray { of: DataType::PROC, items }));
     }
     infos.extend(formed.info);
+    infos.extend(id.map(|id| Info::new(keys::GROUP_ID, Value::String(id))));
     (Status::SUCCESS, infos)
 }

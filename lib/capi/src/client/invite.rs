@@ -23,7 +23,8 @@ exported! {
         group: Ptr<u8>, procs: Ptr<pmix_proc_t>, nprocs: usize, info: Ptr<pmix_info_t>, count: usize,
         callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
-        formed_then(invite(group, procs, nprocs, info, count)?, callback, cbdata)
+        let call = invite(group, procs, nprocs, info, count)?;
+        formed_then(call, Some(callback.ok_or(BAD)?), cbdata)
     }
 
     /// Ends when the leader says that the group is formed; who declines does not wait.
@@ -34,6 +35,7 @@ exported! {
         formed(join(group, leader, answer, info, count)?, results, nresults)
     }
 
+    /// Programs that hear of the group by its event have no callback.
     fn PMIx_Group_join_nb(
         group: Ptr<u8>, leader: Ptr<pmix_proc_t>, answer: i32, info: Ptr<pmix_info_t>, count: usize,
         callback: InfoCallback, cbdata: Ptr<Opaque>,

@@ -18,6 +18,9 @@ exported! {
         if known.is_empty() {
             return infos(ClientCall::Query { queries: rest }, results, nresults);
         }
+        if rest.is_empty() {
+            return give(Status::SUCCESS, &known, results, nresults);
+        }
         let (status, all) = with_known(known, &rest, instance()?.client.perform(call(&rest)));
         give(status, &all, results, nresults)
     }
@@ -25,6 +28,7 @@ exported! {
     fn PMIx_Query_info_nb(
         queries: Ptr<pmix_query_t>, nqueries: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
+        instance()?;
         let (known, rest) = questions(queries, nqueries)?;
         if known.is_empty() {
             return infos_then(ClientCall::Query { queries: rest }, callback, cbdata);
@@ -52,9 +56,9 @@ fn with_known(known: Vec<Info>, rest: &[Query], answer: Result<ClientReturn, Err
     }
 }
 
-/// What is asked, and what of it can be answered here: which servers this machine has.
+/// What is asked, and what of it can be answered here: which servers this machine has, and what this library is. Of the
+/// latter programs may ask before they have a client.
 fn questions(queries: Ptr<pmix_query_t>, count: usize) -> Result<(Vec<Info>, Vec<Query>), Status> {
-    instance()?;
     if queries.is_null() || count == 0 {
         return Err(BAD);
     }
@@ -62,5 +66,9 @@ fn questions(queries: Ptr<pmix_query_t>, count: usize) -> Result<(Vec<Info>, Vec
     if queries.iter().any(|query| query.keys.is_empty()) {
         return Err(BAD);
     }
-    Ok(pmix::tool::answer_here(queries))
+    let (known, rest) = pmix::tool::answer_here(queries);
+    if known.is_empty() || !rest.is_empty() {
+        instance()?;
+    }
+    Ok((known, rest))
 }

@@ -5,12 +5,12 @@
 
 use std::fmt;
 
-use phalanx_spec::{Range, Status};
+use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::frame::{self, Frame};
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_wire::{Info, Kval, Nspace, ProcId};
 
 use super::pending::{Awaited, Pending, deadline_of};
 use super::{Client, ClientReturn, Out};
@@ -235,7 +235,11 @@ impl Client {
         if nspace != self.config.proc.nspace {
             return Err(InitError::WrongJob { got: nspace });
         }
-        self.store.load_items(&nspace, items).map_err(InitError::Malformed)
+        self.store.load_items(&nspace, items).map_err(InitError::Malformed)?;
+        if let Some(server) = &self.config.server {
+            self.store.keep(&self.config.proc, Kval::new(keys::SERVER_URI, server.to_string()));
+        }
+        Ok(())
     }
 
     pub(super) fn become_ready(&mut self, out: &mut Out) {
@@ -317,7 +321,7 @@ impl Client {
             let Some(entry) = self.pending.get_mut(tag) else { continue };
             entry.deadline = None;
             if let Awaited::Invitation(_) = entry.what {
-                self.give_up_invitation(now, tag, Status::ERR_TIMEOUT, out);
+                self.on_invitation_overdue(now, tag, out);
                 continue;
             }
             let call = entry.call.take();

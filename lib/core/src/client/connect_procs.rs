@@ -18,6 +18,7 @@ impl Client {
         info: Vec<Info>,
         out: &mut Out,
     ) {
+        let procs = self.with_groups_resolved(procs);
         let awaited = Awaited::Connected { procs: procs.clone() };
         let request = Request::Connect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
         self.ask(now, Some(id), &request, awaited, &info, out);
@@ -31,6 +32,7 @@ impl Client {
         info: Vec<Info>,
         out: &mut Out,
     ) {
+        let procs = self.with_groups_resolved(procs);
         let awaited = Awaited::Status { operation: "disconnect", subject: list(&procs) };
         let request = Request::Disconnect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
         self.ask(now, Some(id), &request, awaited, &info, out);

@@ -27,6 +27,7 @@ impl Client {
             return self.done_alone(id, out);
         }
         let procs = if procs.is_empty() { vec![ProcId::all(&me.nspace)] } else { procs };
+        let procs = self.with_groups_resolved(procs);
         let awaited = Awaited::Fence { procs: procs.clone() };
         let request = Request::Fence(Fence { procs, info: info.clone() });
         self.ask(now, Some(id), &request, awaited, &info, out);

@@ -24,10 +24,13 @@ impl Client {
         &mut self,
         now: Time,
         id: CallId,
-        request: LookupRequest,
+        mut request: LookupRequest,
         info: Vec<Info>,
         out: &mut Out,
     ) {
+        if let Some([member]) = self.members_named(&request.proc).as_deref() {
+            request.proc = member.clone();
+        }
         let known = match self.store.lookup(&request) {
             Lookup::Hit(value) => Ok(value),
             Lookup::AskServer if !self.is_alone() => return self.ask_for_value(now, id, request, info, out),

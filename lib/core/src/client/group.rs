@@ -1,5 +1,6 @@
 //! Groups: construct and destruct are collectives of the members, leave is not. `invite.rs` has the other way to form one.
 
+use phalanx_spec::Rank;
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
@@ -20,9 +21,29 @@ impl Client {
         info: Vec<Info>,
         out: &mut Out,
     ) {
+        let procs = self.with_groups_resolved(procs);
         let awaited = Awaited::Group { id: name.clone(), procs: procs.clone() };
         let request = Request::GroupConstruct(Construct { id: name, procs, info: info.clone() });
         self.ask(now, Some(id), &request, awaited, &info, out);
+    }
+
+    /// A group may be named like a job, and its members by their places in it.
+    pub(super) fn with_groups_resolved(&self, procs: Vec<ProcId>) -> Vec<ProcId> {
+        if self.groups.is_empty() {
+            return procs;
+        }
+        procs.into_iter().flat_map(|proc| self.members_named(&proc).unwrap_or_else(|| vec![proc])).collect()
+    }
+
+    /// None if it is no group, or nobody has that place.
+    pub(super) fn members_named(&self, proc: &ProcId) -> Option<Vec<ProcId>> {
+        let members = self.groups.get(&Text::from(proc.nspace.as_str()))?;
+        if proc.rank == Rank::WILDCARD {
+            return Some(members.clone());
+        }
+        let places_are_known = members.iter().all(|member| member.rank.is_process());
+        let place = usize::try_from(proc.rank.0).ok().filter(|_| places_are_known)?;
+        Some(vec![members.get(place)?.clone()])
     }
 
     /// Servers of 4.2 do not say who the members are: then they are those whom the caller named.

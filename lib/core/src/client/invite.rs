@@ -22,10 +22,14 @@ use crate::machine::{CallId, Time};
 #[derive(Debug)]
 pub(super) struct Invitation {
     pub(super) id: Text,
+    /// A leader may form a group of others.
+    includes_leader: bool,
     /// Those who have not answered.
     pub(super) silent: BTreeSet<ProcId>,
     accepted: Vec<ProcId>,
-    /// Why somebody will not join.
+    /// Those who will not join.
+    lost: Vec<ProcId>,
+    /// Whether, and why, the group does not form.
     refused: Option<Status>,
     /// Whether the group may form without those.
     may_lack_members: bool,
@@ -49,14 +53,16 @@ impl Client {
         let Some(mut silent) = self.each_of(invited) else {
             return self.give_back(Some(id), refuse(Status::ERR_BAD_PARAM), out);
         };
-        silent.remove(&self.config.proc);
+        let includes_leader = silent.remove(&self.config.proc);
         self.listen_for_groups(now, out);
         let mut told: Vec<Info> = info.to_vec();
         told.extend(about(&name, silent.iter().cloned()));
         let invitation = Invitation {
             id: name.clone(),
+            includes_leader,
             silent,
             accepted: Vec::new(),
+            lost: Vec::new(),
             refused: None,
             may_lack_members: info.is_set(keys::GROUP_OPTIONAL),
             wants_context_id: info.is_set(keys::GROUP_ASSIGN_CONTEXT_ID),
@@ -124,27 +130,36 @@ impl Client {
             one.silent.contains(&event.source) && group.as_ref().is_none_or(|group| *group == one.id)
         };
         let Some((tag, invitation)) = self.pending.invitations().find(|(_, one)| is_this(one)) else {
-            return;
+            return self.turn_away(now, group, event, out);
         };
         invitation.silent.remove(&event.source);
         match event.code {
             Status::GROUP_INVITE_ACCEPTED => invitation.accepted.push(event.source.clone()),
-            _ => invitation.refused = Some(Status::GROUP_INVITE_DECLINED),
+            _ => self.miss(now, tag, vec![event.source.clone()], out),
         }
         self.settle_invitation(now, tag, out);
+    }
+
+    /// Who accepts when the group has formed without it should not wait for ever.
+    fn turn_away(&mut self, now: Time, group: Option<Text>, event: &Event, out: &mut Out) {
+        let Some(group) = group.filter(|_| event.code == Status::GROUP_INVITE_ACCEPTED) else { return };
+        if self.groups.get(&group).is_some_and(|members| !members.contains(&event.source)) {
+            self.raise(now, Status::GROUP_CONSTRUCT_ABORT, about(&group, [event.source.clone()]), out);
+        }
     }
 
     fn on_process_ended(&mut self, now: Time, ended: &[ProcId], out: &mut Out) {
         let mut touched = Vec::new();
         for (tag, invitation) in self.pending.invitations() {
-            let before = invitation.silent.len();
-            invitation.silent.retain(|silent| !ended.iter().any(|ended| ended.covers(silent)));
-            if invitation.silent.len() < before {
-                invitation.refused = Some(Status::GROUP_INVITE_FAILED);
-                touched.push(tag);
+            let dead =
+                invitation.silent.extract_if(.., |silent| ended.iter().any(|ended| ended.covers(silent)));
+            let dead: Vec<ProcId> = dead.collect();
+            if !dead.is_empty() {
+                touched.push((tag, dead));
             }
         }
-        for tag in touched {
+        for (tag, dead) in touched {
+            self.miss(now, tag, dead, out);
             self.settle_invitation(now, tag, out);
         }
         let has_ended = |leader: &ProcId| ended.iter().any(|ended| ended.covers(leader));
@@ -153,19 +168,48 @@ impl Client {
         }
     }
 
+    /// These will not join. The leader's program hears it by an event for each.
+    fn miss(&mut self, now: Time, tag: u32, lost: Vec<ProcId>, out: &mut Out) {
+        let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
+        if !invitation.may_lack_members {
+            invitation.refused = invitation.refused.or(Some(Status::GROUP_CONSTRUCT_ABORT));
+        }
+        let id = invitation.id.clone();
+        invitation.lost.extend(lost.iter().cloned());
+        for proc in lost {
+            let mut told = about(&id, []);
+            told.push(Info::new(keys::EVENT_AFFECTED_PROC, proc));
+            self.hear_oneself(now, Status::GROUP_INVITE_FAILED, told, out);
+        }
+    }
+
+    /// The time that the leader gave is over.
+    pub(super) fn on_invitation_overdue(&mut self, now: Time, tag: u32, out: &mut Out) {
+        let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
+        if !invitation.may_lack_members {
+            return self.give_up_invitation(now, tag, Status::ERR_TIMEOUT, out);
+        }
+        let late = std::mem::take(&mut invitation.silent).into_iter().collect();
+        self.miss(now, tag, late, out);
+        self.settle_invitation(now, tag, out);
+    }
+
     /// Forms the group once everybody has answered, or gives it up as soon as somebody will not join.
     fn settle_invitation(&mut self, now: Time, tag: u32, out: &mut Out) {
         let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
-        if let Some(status) = invitation.refused.filter(|_| !invitation.may_lack_members) {
+        if let Some(status) = invitation.refused {
             return self.give_up_invitation(now, tag, status, out);
         }
         if !invitation.silent.is_empty() {
             return;
         }
+        if invitation.accepted.is_empty() && !invitation.includes_leader {
+            return self.give_up_invitation(now, tag, Status::GROUP_CONSTRUCT_ABORT, out);
+        }
         let Some(Pending { call, since, deadline, what }) = self.pending.remove(tag) else { return };
         let Awaited::Invitation(invitation) = what else { return };
         let mut members = invitation.accepted;
-        members.push(self.config.proc.clone());
+        members.extend(invitation.includes_leader.then(|| self.config.proc.clone()));
         members.sort();
         if !invitation.wants_context_id {
             return self.announce_group(now, call, invitation.id, members, None, out);
@@ -212,20 +256,28 @@ impl Client {
         let mut told = about(&id, self.others(&members));
         told.push(Info::new(keys::GROUP_MEMBERSHIP, array(members.iter().cloned())));
         told.extend(context_id.map(|number| Info::new(keys::GROUP_CONTEXT_ID, Value::Size(number))));
-        self.raise(now, Status::GROUP_CONSTRUCT_COMPLETE, told, out);
+        self.raise(now, Status::GROUP_CONSTRUCT_COMPLETE, told.clone(), out);
+        if members.contains(&self.config.proc) {
+            self.hear_oneself(now, Status::GROUP_CONSTRUCT_COMPLETE, told, out);
+        }
         self.groups.insert(id, members.clone());
         let formed = GroupFormed { members, context_id, info: Vec::new() };
         self.give_back(call, ClientReturn::Group(Ok(formed)), out);
     }
 
-    /// Tells the caller, and those who have accepted. The entry stays for those who have not answered yet.
+    /// Tells the caller, and those who have answered. The entry stays for those who have not yet.
     pub(super) fn give_up_invitation(&mut self, now: Time, tag: u32, status: Status, out: &mut Out) {
         let Some((_, invitation)) = self.pending.invitations().find(|(at, _)| *at == tag) else { return };
         invitation.refused = Some(status);
-        invitation.may_lack_members = false;
-        let told = about(&invitation.id, std::mem::take(&mut invitation.accepted));
-        let is_over = invitation.silent.is_empty();
-        self.raise(now, Status::GROUP_CONSTRUCT_ABORT, told, out);
+        let mut answered = std::mem::take(&mut invitation.accepted);
+        answered.append(&mut invitation.lost);
+        let told = about(&invitation.id, answered);
+        let (is_over, includes_leader) = (invitation.silent.is_empty(), invitation.includes_leader);
+        self.raise(now, Status::GROUP_CONSTRUCT_ABORT, told.clone(), out);
+        let is_news = self.pending.get_mut(tag).is_some_and(|entry| entry.call.is_some());
+        if includes_leader && is_news {
+            self.hear_oneself(now, Status::GROUP_CONSTRUCT_ABORT, told, out);
+        }
         let call = self.pending.get_mut(tag).and_then(|entry| entry.call.take());
         self.give_back(call, ClientReturn::Group(Err(status)), out);
         if is_over {
@@ -282,6 +334,12 @@ impl Client {
         let range = if custom { Range::CUSTOM } else { Range::SESSION };
         let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
         self.ask(now, None, &Request::Notify(Notify { code, range, info }), awaited, &[], out);
+    }
+
+    /// A leader's handlers hear how it ended as those of the others do.
+    fn hear_oneself(&mut self, now: Time, code: Status, info: Vec<Info>, out: &mut Out) {
+        let source = self.config.proc.clone();
+        self.run_chain(now, Event { code, source, range: Range::CUSTOM, info }, out);
     }
 
     fn others(&self, members: &[ProcId]) -> Vec<ProcId> {

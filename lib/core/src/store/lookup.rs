@@ -156,6 +156,8 @@ impl Store {
     fn told_value(&self, space: &Space, rank: Rank, key: &str) -> Option<Value> {
         match rank {
             Rank::WILDCARD => self.in_realms(&read(&space.job), key),
+            // The one question about a process whose rank nobody can name: what is my own?
+            Rank::INVALID if key == keys::RANK => Some(Value::Rank(self.me.rank)),
             Rank::UNDEF => {
                 let of_some_rank =
                     read(&space.ranks).values().find_map(|known| known.values.get(key).cloned());

@@ -1,5 +1,5 @@
-//! Query: which servers a tool of this machine could attach to (`PMIX_QUERY_AVAIL_SERVERS`) is known here; all else the primary
-//! server knows.
+//! Query: which servers a tool of this machine could attach to (`PMIX_QUERY_AVAIL_SERVERS`), and which versions of the standard's
+//! ABI this library claims to have, is known here; all else the primary server knows.
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Query, Text, Value};
@@ -26,15 +26,24 @@ impl Tool {
     }
 }
 
+const OURS: [&str; 3] =
+    [keys::QUERY_AVAIL_SERVERS, keys::QUERY_STABLE_ABI_VERSION, keys::QUERY_PROVISIONAL_ABI_VERSION];
+
+/// OpenPMIx says the same: the standard's ABI has no version yet that anybody can be compared with.
+const NO_ABI: &str = "0.0";
+
 /// What needs no server: the answers, and what is left of the questions.
 pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
-    let is_ours = |key: &Text| *key == *keys::QUERY_AVAIL_SERVERS;
+    let is_ours = |key: &Text| OURS.iter().any(|ours| key == ours);
     let (mut answers, mut rest) = (Vec::new(), Vec::new());
     for query in queries {
         let (ours, others): (Vec<Text>, Vec<Text>) = query.keys.into_iter().partition(is_ours);
-        if !ours.is_empty() {
-            answers.push(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers)));
-        }
+        answers.extend(ours.iter().filter_map(|key| match OURS.iter().find(|ours| key == *ours) {
+            Some(&keys::QUERY_AVAIL_SERVERS) => {
+                Some(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers)))
+            }
+            key => Some(Info::new(key?, NO_ABI)),
+        }));
         if !others.is_empty() || ours.is_empty() {
             rest.push(Query { keys: others, qualifiers: query.qualifiers });
         }

@@ -5,7 +5,7 @@ use phalanx_wire::frame::TAG_EVENT;
 use phalanx_wire::{DataArray, Info, InfoList};
 
 use super::*;
-use crate::host::GroupFormed;
+use crate::host::{Event, GroupFormed};
 
 fn invite(scene: &mut Scene, invited: &[ProcId], info: Vec<Info>) -> CallId {
     let id = scene.call(ClientCall::GroupInvite { id: "g".into(), procs: invited.to_vec(), info });
@@ -93,9 +93,9 @@ fn who_declines_ends_it_and_who_accepts_later_is_told() {
     let id = invite(&mut scene, &[proc(0), proc(2), proc(3)], vec![]);
     report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
     report(&mut scene, 2, Status::GROUP_INVITE_DECLINED, vec![group()]);
-    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_INVITE_DECLINED)));
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_CONSTRUCT_ABORT)));
     let aborts = confirm(&mut scene);
-    assert_eq!((aborts[0].code, told(&aborts[0])), (Status::GROUP_CONSTRUCT_ABORT, vec![proc(0)]));
+    assert_eq!((aborts[0].code, told(&aborts[0])), (Status::GROUP_CONSTRUCT_ABORT, vec![proc(0), proc(2)]));
     assert!(scene.client.explain().is_empty());
     report(&mut scene, 3, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
     assert_eq!(told(&confirm(&mut scene)[0]), [proc(3)]);
@@ -104,14 +104,57 @@ fn who_declines_ends_it_and_who_accepts_later_is_told() {
 #[test]
 fn an_optional_member_may_decline_or_die() {
     let mut scene = Scene::ready();
-    let id = invite(&mut scene, &[proc(0), proc(2)], vec![Info::new(keys::GROUP_OPTIONAL, true)]);
+    let all = [proc(0), proc(1), proc(2)];
+    let id = invite(&mut scene, &all, vec![Info::new(keys::GROUP_OPTIONAL, true)]);
     report(&mut scene, 0, Status::GROUP_INVITE_DECLINED, vec![group()]);
     let dead = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(2))];
     report(&mut scene, 5, Status::EVENT_PROC_TERMINATED, dead.clone());
     assert_eq!(scene.result(id), formed(&[1], None));
     let id = invite(&mut scene, &[proc(2)], vec![]);
     report(&mut scene, 5, Status::EVENT_PROC_TERMINATED, dead);
-    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_INVITE_FAILED)));
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_CONSTRUCT_ABORT)));
+}
+
+#[test]
+fn a_leader_forms_a_group_of_others() {
+    let mut scene = Scene::ready();
+    let id = invite(&mut scene, &[proc(0), proc(2)], vec![]);
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    assert_eq!(scene.result(id), formed(&[0, 2], None));
+    assert_eq!(told(&confirm(&mut scene)[0]), [proc(0), proc(2)]);
+    let id = invite(&mut scene, &[proc(3)], vec![Info::new(keys::GROUP_OPTIONAL, true)]);
+    report(&mut scene, 3, Status::GROUP_INVITE_DECLINED, vec![group()]);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_CONSTRUCT_ABORT)));
+}
+
+#[test]
+fn a_leader_hears_who_will_not_join_and_how_it_ended() {
+    let mut scene = Scene::ready();
+    let codes = vec![Status::GROUP_INVITE_FAILED, Status::GROUP_CONSTRUCT_COMPLETE];
+    let handler = HandlerId(7);
+    scene.call(ClientCall::RegisterEvents { handler, codes, info: vec![] });
+    confirm(&mut scene);
+    scene.returned.clear();
+    let info = vec![Info::new(keys::GROUP_OPTIONAL, true), Info::new(keys::TIMEOUT, 2_i32)];
+    let id = invite(&mut scene, &[proc(0), proc(1), proc(2)], info);
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    scene.pass(Duration::from_secs(3));
+    assert_eq!(scene.result(id), formed(&[0, 1], None));
+    let heard: Vec<Event> = std::mem::take(&mut scene.delivered)
+        .into_iter()
+        .map(|(_, to, what)| match what {
+            ClientDelivery::Event { event, .. } if to == handler => event,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let codes: Vec<Status> = heard.iter().map(|event| event.code).collect();
+    assert_eq!(codes, [Status::GROUP_INVITE_FAILED, Status::GROUP_CONSTRUCT_COMPLETE]);
+    assert_eq!(heard[0].info.find(keys::EVENT_AFFECTED_PROC), Some(&Value::Proc(proc(2))));
+    confirm(&mut scene);
+    report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    let late = confirm(&mut scene);
+    assert_eq!((late[0].code, told(&late[0])), (Status::GROUP_CONSTRUCT_ABORT, vec![proc(2)]));
 }
 
 #[test]
