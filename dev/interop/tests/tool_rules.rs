@@ -324,14 +324,48 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
     known.assert_line(&format!("servers PMIX_SUCCESS {two}"));
     let only = started(&[], &uri).run().expect_code(0);
     only.assert_line(&format!("servers PMIX_SUCCESS {two}"));
-    end(second);
-    let lost = started(&["pid", &pid], &uri).run().expect_failure();
-    lost.assert_line("init PMIX_ERR_UNREACH");
-    end(first);
     // What px runs is started by px.
     let told =
         px(["-n", "1", "sh", "-c", "env | grep -c PMIX_LAUNCHER_"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
     told.run().expect_code(1).assert_line("0");
+    end(second);
+    let lost = started(&["pid", &pid], &uri).run().expect_failure();
+    lost.assert_line("init PMIX_ERR_UNREACH");
+    end(first);
+}
+
+#[test]
+fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready() {
+    let (here, there) = (new_directory(), new_directory());
+    let starter = launcher_at(here.path());
+    let (pid, file) = (starter.pid().to_string(), files_of(here.path(), starter.pid()).swap_remove(0));
+    let uri = fs::read_to_string(file).expect("readable").lines().next().expect("an address").to_owned();
+    let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", here.path()).deadline(60);
+    let job = |words: &[&str]| {
+        Job::new(px_binary()).args(words).env("TMPDIR", there.path()).env("PMIX_LAUNCHER_RNDZ_URI", &uri)
+    };
+    // Servers tell those who come later of events before.
+    let dvm = job(&["dvm", "start"]).start();
+    let ready = at(&["events", "--code", "LAUNCHER_READY", "--count", "1", "--json", "--pid", &pid]).run();
+    let ready: serde_json::Value = serde_json::from_str(&ready.expect_code(0).stdout).expect("JSON");
+    assert_eq!(ready["info"]["PMIX_SERVER_NSPACE"], name(dvm.pid()), "{ready}");
+    assert_eq!(ready["info"]["PMIX_SERVER_PIDINFO"], dvm.pid(), "{ready}");
+    let told = ready["info"]["PMIX_SERVER_URI"].as_str().expect("an address");
+    let run = at(&["run", "--uri", told, "-n", "1", "sh", "-c", "echo $PMIX_NAMESPACE"]).run().expect_code(0);
+    let _ = run.expect_stdout(&[&name(dvm.pid())]);
+    dvm.signal(Signal::TERM);
+    let _ = dvm.wait().expect_code(0);
+    let _ = job(&["run", "-n", "1", "echo", "hello"]).run().expect_code(0).expect_lines(["hello"]);
+    end(starter);
+    for words in [&["dvm", "start"][..], &["run", "-n", "1", "echo", "hello"]] {
+        let lost = job(words).run().expect_code(1).expect_nothing_left();
+        assert_eq!(lost.stdout, "", "{lost}");
+        let _ = lost.expect_stderr(&[
+            "cannot connect back to whoever has started this launcher",
+            "nobody accepts connections there",
+            "PMIX_LAUNCHER_RNDZ_URI says where",
+        ]);
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod detached;
 mod failure;
 mod keepalive;
 mod log;
+mod origin;
 mod output;
 mod render;
 mod resolve;

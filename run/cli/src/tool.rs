@@ -108,7 +108,7 @@ pub(crate) fn names_any(server: &ServerArgs) -> bool {
 pub(crate) fn failed(doing: &str, error: &pmix::Error) -> Failure {
     let failure = Failure::new(doing);
     match error {
-        pmix::Error::NoServer { tried, .. } => failure.because(tried.join("\n")),
+        pmix::Error::NoServer { tried, .. } => failure.because(tried.join("\n").trim_start()),
         pmix::Error::Failed { status, .. } => failure.because(status),
         error => failure.because(error),
     }

@@ -46,6 +46,8 @@ pub struct Running {
     pub reports: Reports,
     /// The namespace of its server, if tools can find it.
     pub name: String,
+    /// Its address.
+    pub uri: String,
     task: JoinHandle<()>,
 }
 
@@ -69,11 +71,12 @@ impl Running {
         };
         let notice = notice(&site);
         let name = notice.as_ref().map(|notice| notice.uri.server.nspace.to_string()).unwrap_or_default();
+        let uri = notice.as_ref().map(|notice| notice.uri.to_string()).unwrap_or_default();
         let announcer = Announcer::new(notice)?;
         let decide = decide(&site);
         let (handle, reports, desk) = handle::desk();
         let owner = Owner::new(decide, inherited, session, announcer, listener, desk)?;
-        Ok(Running { handle, reports, name, task: tokio::task::spawn_local(owner.run()) })
+        Ok(Running { handle, reports, name, uri, task: tokio::task::spawn_local(owner.run()) })
     }
 
     /// Waits until the node has stopped and nothing of it is left. To be called after [`Handle::shutdown`], when the

@@ -20,6 +20,7 @@ use crate::args::dvm::{DvmStartArgs, DvmStopArgs};
 use crate::cmd::run::user::hosts;
 use crate::failure::Failure;
 use crate::keepalive::Keepalive;
+use crate::origin::Origin;
 use crate::output::Output;
 use crate::render::hint;
 use crate::resolve::{self, Here, Serve};
@@ -39,7 +40,8 @@ pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     let inherited = Inherited::take()?;
     let here = Here::find()?;
     let session = Session::begin(&SessionOptions::default())?;
-    block_on(serve(args, &here, inherited, session))?
+    let origin = Origin::of_environment()?;
+    block_on(serve(args, &here, inherited, session, &origin))?
 }
 
 async fn serve(
@@ -47,6 +49,7 @@ async fn serve(
     here: &Here,
     inherited: Inherited,
     session: Session,
+    origin: &Origin,
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let mut keepalive = Keepalive::of_environment();
@@ -81,6 +84,7 @@ async fn serve(
         true => background::stand(&line)?,
         false => drop(super::print(format!("{line}\n").as_bytes())?),
     }
+    origin.ready(name, &running.uri);
     let mut output = Output::new(Style { file_only: true, ..Style::default() }, None);
     loop {
         tokio::select! {

@@ -18,6 +18,7 @@ use crate::background;
 use crate::detached::Keep;
 use crate::failure::Failure;
 use crate::log;
+use crate::origin::Origin;
 use crate::render::hint;
 use crate::resolve::{self, Here, Run};
 use side::{Hand, News};
@@ -56,6 +57,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         Some((server, directives)) => block_on(far::job(&run, server, directives, keep.clone())),
         None => {
             let session = Session::begin(&SessionOptions::default())?;
+            let _origin = Origin::of_environment()?;
             block_on(job(&run, inherited, session, keep.clone()))
         }
     };
