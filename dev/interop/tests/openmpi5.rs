@@ -71,6 +71,14 @@ fn mpi4py_ring_and_allreduce() {
     }
 }
 
+#[test]
+fn mpi4py_sessions() {
+    for ranks in [1, 4] {
+        let line = |rank| format!("rank {rank} of {ranks}: sessions are right");
+        mpi4py(ranks, &[script("mpi4py_sessions.py").as_os_str()]).expect_lines((0..ranks).map(line));
+    }
+}
+
 fn mpi4py(ranks: u32, arguments: &[&OsStr]) -> Outcome {
     let job = px(["-n", &ranks.to_string()]).arg(wheel().python()).args(arguments).with(OpenMpi5);
     job.run().expect_code(0).expect_nothing_left()

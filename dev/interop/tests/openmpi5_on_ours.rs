@@ -23,6 +23,21 @@ fn ranks_under_their_launcher() {
 }
 
 #[test]
+fn sessions_under_either_launcher() {
+    let library = libpmix();
+    let variable = format!("LD_LIBRARY_PATH={}", library.display());
+    let theirs = Job::new(wheel().root.join("bin/mpirun"));
+    for launch in [
+        px(["-n", "4"]).env("LD_LIBRARY_PATH", library),
+        theirs.args(["--allow-run-as-root", "--oversubscribe", "-x", &variable, "-n", "4"]),
+    ] {
+        let job = launch.with(OpenMpi5).arg(wheel().python()).arg(script("mpi4py_sessions.py"));
+        let line = |rank| format!("rank {rank} of 4: sessions are right");
+        job.run().expect_code(0).expect_lines((0..4).map(line));
+    }
+}
+
+#[test]
 fn python_clients_under_px() {
     let python = debian_file("/usr/bin/python3", "python3");
     debian_file("/usr/lib/python3/dist-packages/pypmix-4.2.2-py3.11.egg-info", "python3-pmix");

@@ -12,6 +12,44 @@ use crate::names::fixed;
 use crate::pointer::{Data, Opaque, Ptr};
 use crate::{cmem, from_c, to_c};
 
+/// What programs must have a place for.
+const PLAIN: &[DataType] = &[
+    DataType::BOOL,
+    DataType::BYTE,
+    DataType::SIZE,
+    DataType::PID,
+    DataType::INT,
+    DataType::INT8,
+    DataType::INT16,
+    DataType::INT32,
+    DataType::INT64,
+    DataType::UINT,
+    DataType::UINT8,
+    DataType::UINT16,
+    DataType::UINT32,
+    DataType::UINT64,
+    DataType::FLOAT,
+    DataType::DOUBLE,
+    DataType::STATUS,
+    DataType::PROC_NSPACE,
+    DataType::PROC_RANK,
+    DataType::STOR_ACCESS_TYPE,
+    DataType::STOR_MEDIUM,
+    DataType::STOR_ACCESS,
+    DataType::STOR_PERSIST,
+    DataType::TIMEVAL,
+    DataType::TIME,
+    DataType::PROC,
+    DataType::PERSIST,
+    DataType::SCOPE,
+    DataType::DATA_RANGE,
+    DataType::PROC_STATE,
+    DataType::ALLOC_DIRECTIVE,
+    DataType::LINK_STATE,
+    DataType::LOCTYPE,
+    DataType::DEVTYPE,
+];
+
 exported! {
     /// Copies `data`, which points to a datum of that type; for strings and pointers it is the datum.
     fn PMIx_Value_load(to: Ptr<pmix_value_t>, data: Ptr<Opaque>, of: u16) -> Code {
@@ -22,7 +60,8 @@ exported! {
         Ok(())
     }
 
-    /// Copies the datum to where `*data` points, or, if that is NULL, into memory that is the caller's.
+    /// Copies the datum to where `*data` points, or, if that is NULL, into memory that is the caller's. Of plain data that is
+    /// an error: Open MPI 5 counts process sets by it.
     fn PMIx_Value_unload(from: Ptr<pmix_value_t>, data: Ptr<Ptr<Opaque>>, size: Ptr<usize>) -> Code {
         let c = from.read().ok_or(BAD)?;
         let to = data.read().ok_or(BAD)?;
@@ -41,6 +80,9 @@ exported! {
             DataType::POINTER => (c.data.get::<Ptr<Opaque>>(), size_of::<Ptr<Opaque>>()),
             _ => {
                 let length = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
+                if to.is_null() && PLAIN.contains(&of) {
+                    return Err(BAD);
+                }
                 let copy = to_c::boxed(&from_c::value(&c)?)?;
                 if to.is_null() {
                     (copy, length)

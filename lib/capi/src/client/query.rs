@@ -59,11 +59,9 @@ fn with_known(known: Vec<Info>, rest: &[Query], answer: Result<ClientReturn, Err
 /// What is asked, and what of it can be answered here: which servers this machine has, and what this library is. Of the
 /// latter programs may ask before they have a client.
 fn questions(queries: Ptr<pmix_query_t>, count: usize) -> Result<(Vec<Info>, Vec<Query>), Status> {
-    if queries.is_null() || count == 0 {
-        return Err(BAD);
-    }
     let queries = queries.items(count).map(|c| from_c::query(&c)).collect::<Result<Vec<_>, _>>()?;
-    if queries.iter().any(|query| query.keys.is_empty()) {
+    if queries.is_empty() || queries.iter().any(|query| query.keys.is_empty()) {
+        instance()?;
         return Err(BAD);
     }
     let (known, rest) = pmix::tool::answer_here(queries);

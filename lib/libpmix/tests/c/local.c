@@ -70,6 +70,9 @@ static void values(void)
     CHECK(one.type == PMIX_UINT32 && one.data.uint32 == 7);
     PMIX_VALUE_UNLOAD(status, &one, (void **) &place, &size);
     CHECK(status == PMIX_SUCCESS && seen == 7 && size == sizeof seen);
+    place = NULL;
+    PMIX_VALUE_UNLOAD(status, &one, (void **) &place, &size);
+    CHECK(status == PMIX_ERR_BAD_PARAM && place == NULL);
     CHECK(PMIx_Value_get_number(&one, &as_double, PMIX_DOUBLE) == PMIX_SUCCESS && as_double == 7);
     number = 300;
     PMIX_VALUE_LOAD(&two, &number, PMIX_UINT32);
