@@ -92,7 +92,7 @@ impl World {
             }
             13 => {
                 if let Some(delivery) = self.delivered.pop() {
-                    self.call(ClientCall::Taken { delivery, held: 0 });
+                    self.call(ClientCall::Taken { delivery, held: usize::from(what >> 4) });
                 }
             }
             14 => {

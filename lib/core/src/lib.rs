@@ -18,7 +18,8 @@ pub mod support;
 pub mod tool;
 
 pub use client::{
-    Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, UNASKED, UNTOLD, Verdict,
+    Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, InitError, NewJob, UNASKED, UNTOLD,
+    Verdict,
 };
 pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};

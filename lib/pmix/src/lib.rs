@@ -66,7 +66,7 @@ pub use topology::{cpuset_string, device_distances, locality_string, process_cpu
 
 pub use phalanx_core::{
     AttachedServer, ClientCall, ClientReturn, Event, GroupFormed, HandlerId, InitError, JobApp, JobInfo,
-    JobNode, JobProc, Lookup, LookupRequest, Time, Verdict, Waiting,
+    JobNode, JobProc, Lookup, LookupRequest, NewJob, Time, Verdict, Waiting,
 };
 pub use phalanx_spec::{AllocDirective, DataType, IofChannel, Range, Rank, Scope, Status, keys};
 pub use phalanx_topo::{CpuSet, Topology};

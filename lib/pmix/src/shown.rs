@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use phalanx_core::NewJob;
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
@@ -81,9 +82,10 @@ impl Shown {
 }
 
 impl Showing {
-    /// The job has this name.
-    pub fn begin(self, nspace: &Nspace) {
-        self.screen.begin(Vec::new());
+    /// The job was started.
+    pub fn begin(self, job: &NewJob) {
+        let NewJob { nspace, style } = job;
+        self.screen.begin(style.clone());
         let mut take: Take = Box::new(self.screen.handler());
         let mut table = self.shown.lock();
         let (own, others): (VecDeque<Early>, _) =

@@ -245,7 +245,7 @@ impl Session {
         let mut reader = Reader::new(dialect.format, payload);
         assert_eq!(reader.get::<Status>(), Ok(Status::SUCCESS));
         self.job_data(title, reader.rest(), dialect);
-        assert_eq!(spawn::encode_success(&job.encoded(dialect.format)).len(), {
+        assert_eq!(spawn::encode_success(&job.encoded(dialect.format), None).len(), {
             spawn::Reply { status: reply.status, job: Some(job) }.encode(dialect).len()
         });
     }

@@ -1,7 +1,7 @@
 //! Spawn: start a job.
 
 use phalanx_spec::Status;
-use pmix::{ClientCall, ClientReturn, Error, Nspace, ProcId, Rank, Showing};
+use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing};
 
 use super::calls::submit;
 use super::iof::{collect_stdin, collects};
@@ -21,9 +21,9 @@ exported! {
     ) -> Code {
         let instance = instance()?;
         let (call, beginning) = call(info, count, apps, napps)?;
-        let name = spawned(instance.client.perform(call))?;
-        beginning.run(&name);
-        nspace.write(to_c::name(name.as_str()));
+        let job = spawned(instance.client.perform(call))?;
+        beginning.run(&job);
+        nspace.write(to_c::name(job.nspace.as_str()));
         Ok(())
     }
 
@@ -35,10 +35,10 @@ exported! {
         let (call, beginning) = call(info, count, apps, napps)?;
         submit(call, move |answer| {
             let answer = spawned(answer);
-            if let Ok(name) = &answer {
-                beginning.run(name);
+            if let Ok(job) = &answer {
+                beginning.run(job);
             }
-            let mut name = answer.as_ref().map_or([0; 256], |name| to_c::name(name.as_str()));
+            let mut name = answer.as_ref().map_or([0; 256], |job| to_c::name(job.nspace.as_str()));
             callback(answer.err().unwrap_or(Status::SUCCESS).0, Ptr::from_raw(&mut name), cbdata);
         })
     }
@@ -61,7 +61,7 @@ fn call(
     Ok((ClientCall::Spawn { job, apps }, Beginning { showing, reader }))
 }
 
-/// What happens when the job has a name.
+/// What happens when the job was started.
 struct Beginning {
     /// Its output is shown here.
     showing: Option<Showing>,
@@ -70,10 +70,11 @@ struct Beginning {
 }
 
 impl Beginning {
-    fn run(self, name: &Nspace) {
+    fn run(self, job: &NewJob) {
         if let Some(showing) = self.showing {
-            showing.begin(name);
+            showing.begin(job);
         }
+        let name = &job.nspace;
         if let Some(rank) = self.reader
             && let Err(status) = collect_stdin(vec![ProcId::new(name, rank)], Vec::new())
         {
@@ -82,9 +83,9 @@ impl Beginning {
     }
 }
 
-fn spawned(answer: Result<ClientReturn, Error>) -> Result<Nspace, Status> {
+fn spawned(answer: Result<ClientReturn, Error>) -> Result<NewJob, Status> {
     match answer.map_err(|error| error.status())? {
-        ClientReturn::Spawned(name) => name,
+        ClientReturn::Spawned(result) => result,
         _ => Err(Status::ERROR),
     }
 }

@@ -92,6 +92,14 @@ pub enum ClientCall {
     Finalize { info: Vec<Info> },
 }
 
+/// A job that was started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewJob {
+    pub nspace: Nspace,
+    /// What was said before of the form of its output, if that is given here.
+    pub style: Vec<Info>,
+}
+
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientReturn {
@@ -104,7 +112,7 @@ pub enum ClientReturn {
     Peers(Result<Vec<ProcId>, Status>),
     /// Host names.
     Nodes(Result<Vec<String>, Status>),
-    Spawned(Result<Nspace, Status>),
+    Spawned(Result<NewJob, Status>),
     Group(Result<GroupFormed, Status>),
     /// How the output is to look, if the reader gives it its form itself.
     Pulled(Result<Vec<Info>, Status>),

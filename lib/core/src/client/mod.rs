@@ -34,7 +34,7 @@ mod resolve;
 mod session;
 mod spawn;
 
-pub use call::{ClientCall, ClientDelivery, ClientReturn, Verdict};
+pub use call::{ClientCall, ClientDelivery, ClientReturn, NewJob, Verdict};
 pub use connect::InitError;
 pub use iof::{UNASKED, UNTOLD};
 

@@ -1,13 +1,14 @@
 //! Spawn: starts another job. Its data come with the answer, so that the parent can speak of it without asking again.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::iof::STYLE;
 use phalanx_wire::cmd::spawn::{Reply, Spawn};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{App, Info};
 
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out};
+use super::{Client, ClientReturn, NewJob, Out};
 use crate::machine::{CallId, Time};
 
 impl Client {
@@ -19,15 +20,18 @@ impl Client {
 
     pub(super) fn spawned(&mut self, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
         let Reply { status, job } = Reply::decode(payload, self.config.dialect)?;
-        let nspace = match job {
-            Some(job) if status.is_success() => {
+        let job = match job {
+            Some(mut job) if status.is_success() => {
                 let nspace = job.nspace.clone();
+                let style = job.values.extract_if(.., |value| value.key == *STYLE).next();
+                let style = style
+                    .and_then(|style| style.value.as_array().map(|style| style.infos().cloned().collect()));
                 self.store.load_job(job);
-                Ok(nspace)
+                Ok(NewJob { nspace, style: style.unwrap_or_default() })
             }
             _ if status.is_success() => Err(Status::ERR_SERVER_FAILED_REQUEST),
             _ => Err(status),
         };
-        Ok(ClientReturn::Spawned(nspace))
+        Ok(ClientReturn::Spawned(job))
     }
 }

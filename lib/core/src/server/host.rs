@@ -59,7 +59,10 @@ pub(super) enum Then {
         known: Vec<Info>,
         spare: Vec<Info>,
     },
-    AnswerSpawn(Asker),
+    AnswerSpawn {
+        to: Asker,
+        dressed: bool,
+    },
     AdmitClients(ProcId),
     AdmitTool(ConnId),
     Collective(u64),
@@ -137,7 +140,7 @@ impl Server {
             Then::AnswerQuery { to, order, known, spare } => {
                 self.on_query_answered(cx, &to, &order, (known, spare), reply);
             }
-            Then::AnswerSpawn(to) => self.on_spawned(cx, &to, reply),
+            Then::AnswerSpawn { to, dressed } => self.on_spawned(cx, &to, dressed, reply),
             Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
             Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),

@@ -191,9 +191,14 @@ impl Server {
     /// What a reader that gives the output its form itself has to know.
     fn style_to_tell(&self, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
         match wishes.is_set(DRESSED) {
-            true => honoured(&self.config.output).chain(honoured(of_job)).cloned().collect(),
+            true => self.default_style().chain(honoured(of_job).cloned()).collect(),
             false => Vec::new(),
         }
+    }
+
+    /// What was said of all output when the server was started.
+    pub(super) fn default_style(&self) -> impl Iterator<Item = Info> {
+        honoured(&self.config.output).cloned()
     }
 
     /// A tool gets what the server itself prints without asking.

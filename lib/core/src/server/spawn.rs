@@ -2,9 +2,10 @@
 //! registered it here.
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::Info;
+use phalanx_wire::cmd::iof::{DRESSED, STYLE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::spawn::{Spawn, encode_success};
+use phalanx_wire::{DataArray, Info, InfoList, Kval};
 
 use super::host::{Then, as_failure};
 use super::peer::{Asker, Role};
@@ -18,16 +19,19 @@ impl Server {
         }
         let is_tool = self.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);
         let mut job = spawn.job;
+        let dressed = job.is_set(DRESSED);
+        job.retain(|info| info.key != *DRESSED);
         job.extend(from.identity());
         job.push(Info::new(keys::SPAWNED, true));
         job.push(Info::new(keys::PARENT_ID, from.proc.clone()));
         job.push(Info::new(if is_tool { keys::REQUESTOR_IS_TOOL } else { keys::REQUESTOR_IS_CLIENT }, true));
         let proc = from.proc.clone();
         let op = HostOp::Spawn { from: proc.clone(), job, apps: spawn.apps };
-        self.call_host(cx, Some(&proc), op, Then::AnswerSpawn(from));
+        self.call_host(cx, Some(&proc), op, Then::AnswerSpawn { to: from, dressed });
     }
 
-    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
+    /// `dressed`: its output is given its form by whoever has spawned it, who is told what was said of that here.
+    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, to: &Asker, dressed: bool, reply: HostReply) {
         let nspace = match reply {
             HostReply::Spawned(Ok(nspace)) => nspace,
             other => return self.answer(cx, to, as_failure(other.status())),
@@ -43,6 +47,7 @@ impl Server {
         let job = self.encoded_job(&nspace, format).unwrap_or_else(|| {
             JobData { nspace: nspace.clone(), values: Vec::new(), procs: Vec::new() }.encoded(format)
         });
-        self.reply(cx, to, |_| encode_success(&job));
+        let style = dressed.then(|| Kval::new(STYLE, DataArray::of_infos(self.default_style())));
+        self.reply(cx, to, |_| encode_success(&job, style.as_ref()));
     }
 }

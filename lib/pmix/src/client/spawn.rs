@@ -21,10 +21,11 @@ impl Client {
         let showing = self.show_spawned(&mut job)?;
         match self.call(ClientCall::Spawn { job, apps: apps.to_vec() })? {
             ClientReturn::Spawned(result) => {
-                if let (Some(showing), Ok(nspace)) = (showing, &result) {
-                    showing.begin(nspace);
+                let job = result.map_err(|status| Error::Failed { operation: operation(), status })?;
+                if let Some(showing) = showing {
+                    showing.begin(&job);
                 }
-                result.map_err(|status| Error::Failed { operation: operation(), status })
+                Ok(job.nspace)
             }
             other => Err(unexpected(&operation(), &other)),
         }

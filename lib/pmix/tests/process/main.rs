@@ -11,6 +11,7 @@ mod hosts;
 mod machine;
 mod ranks;
 mod server;
+mod streams;
 mod waits;
 
 use std::io::Read;
@@ -60,6 +61,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("machine", 2, machine::host),
     ("server_stands_still", 4, collected::host),
     ("files_vanish", 2, collected::host),
+    ("spawned_output", 1, streams::host),
 ];
 
 type Part = fn(Stage);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pmix::{Client, Error, Info, InitError, Query, Range, Scope, Status, Value, Verdict, keys};
 
-use crate::{PATIENCE, collected, hosted, machine, waits};
+use crate::{PATIENCE, collected, hosted, machine, streams, waits};
 
 const CODE: Status = Status(-3000);
 
@@ -42,6 +42,7 @@ pub(crate) fn run(scenario: &str) {
         "machine" => machine::rank(),
         "server_stands_still" => collected::server_stands_still(),
         "files_vanish" => collected::files_vanish(),
+        "spawned_output" => streams::tool(),
         other => panic!("no scenario {other}"),
     }
 }

@@ -55,8 +55,11 @@ pub struct Output {
 /// what they do not know.
 pub const DROPPED: &str = "phalanx.iof.dropped";
 
-/// Says with a pull that the reader gives the output its form itself (BOOL). Ours alone.
+/// Says with a pull, or with a spawn, that the reader gives the output its form itself (BOOL). Ours alone.
 pub const DRESSED: &str = "phalanx.iof.dressed";
+
+/// With the new job's data, for a reader that gives the output its form itself: what was said of it before (array of INFO).
+pub const STYLE: &str = "phalanx.iof.style";
 
 /// Says with a pull that the reader tells what it has taken, where it is asked to (BOOL). Ours alone.
 pub const TELLS_TAKEN: &str = "phalanx.iof.tells";

@@ -5,7 +5,7 @@ use phalanx_spec::Status;
 use super::Body;
 use crate::cmd::job_data::{EncodedJob, JobData};
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
-use crate::info::Info;
+use crate::info::{Info, Kval};
 use crate::value::App;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +45,12 @@ impl Body for Reply {
     }
 }
 
-/// A successful [`Reply`] around job data that was packed before.
-pub fn encode_success(job: &EncodedJob) -> Vec<u8> {
+/// A successful [`Reply`] around job data that was packed before, with a further value of the job.
+pub fn encode_success(job: &EncodedJob, further: Option<&Kval>) -> Vec<u8> {
     let mut writer = Writer::new(job.format());
     writer.put(&Status::SUCCESS).put_items(&job.body());
+    if let Some(further) = further {
+        writer.put(further);
+    }
     writer.into_bytes()
 }

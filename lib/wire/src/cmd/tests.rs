@@ -130,7 +130,11 @@ fn data_packed_before_make_the_same_replies() {
         let encoded = job().encoded(dialect.format);
         assert_eq!(encoded.body(), job().encode(dialect));
         let spawned = spawn::Reply { status: Status::SUCCESS, job: Some(job()) };
-        assert_eq!(spawn::encode_success(&encoded), spawned.encode(dialect));
+        assert_eq!(spawn::encode_success(&encoded, None), spawned.encode(dialect));
+        let further = Kval::new(keys::HOSTNAME, "n1");
+        let with_it =
+            spawn::Reply::decode(&spawn::encode_success(&encoded, Some(&further)), dialect).unwrap();
+        assert_eq!(with_it.job.map(|job| job.values.last().cloned()), Some(Some(further)));
         let connected = connect::Reply { status: Status::SUCCESS, jobs: vec![job(), job()] };
         assert_eq!(connect::encode_success([&encoded, &encoded], dialect.format), connected.encode(dialect));
 

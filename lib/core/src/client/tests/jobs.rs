@@ -1,7 +1,7 @@
 use phalanx_spec::{AllocDirective, IofChannel, keys};
 use phalanx_wire::cmd::iof::{self, PullReply};
 use phalanx_wire::cmd::{InfoReply, connect, credential, group, spawn};
-use phalanx_wire::{App, Blob, Info, InfoList};
+use phalanx_wire::{App, Blob, DataArray, Info, InfoList};
 
 use super::*;
 use crate::host::GroupFormed;
@@ -25,8 +25,20 @@ fn a_parent_knows_the_job_that_it_has_started() {
     let id = scene.call(call.clone());
     assert_eq!(scene.client.explain()[0].subject, "worker");
     scene.reply(&spawn::Reply { status: Status::SUCCESS, job: Some(job("child", 3)) });
-    assert_eq!(scene.result(id), ClientReturn::Spawned(Ok(Nspace::new("child").unwrap())));
+    let nspace = Nspace::new("child").unwrap();
+    let child = NewJob { nspace: nspace.clone(), style: vec![] };
+    assert_eq!(scene.result(id), ClientReturn::Spawned(Ok(child)));
     assert_eq!(size_of(&scene, "child"), Lookup::Hit(3_u32.into()));
+    // What is said of its output is no value of the job.
+    let id = scene.call(call.clone());
+    let style = vec![Info::new(keys::IOF_TAG_OUTPUT, true)];
+    let mut again = job("child", 3);
+    again.values.push(Kval::new(iof::STYLE, DataArray::of_infos(style.clone())));
+    scene.reply(&spawn::Reply { status: Status::SUCCESS, job: Some(again) });
+    assert_eq!(scene.result(id), ClientReturn::Spawned(Ok(NewJob { nspace: nspace.clone(), style })));
+    let owner = ProcId::all(&nspace);
+    let known = scene.client.store().lookup(&LookupRequest::new(owner, Some(Key::of(iof::STYLE)), &[]));
+    assert_ne!(std::mem::discriminant(&known), std::mem::discriminant(&Lookup::Hit(0.into())));
     let id = scene.call(call);
     scene.reply_status(Status::ERR_OUT_OF_RESOURCE);
     assert_eq!(scene.result(id), ClientReturn::Spawned(Err(Status::ERR_OUT_OF_RESOURCE)));

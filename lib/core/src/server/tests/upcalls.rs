@@ -3,13 +3,14 @@ use phalanx_wire::cmd::abort::Abort;
 use phalanx_wire::cmd::allocate::{Allocate, ResourceBlock};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::{self, GetCredential, ValidateCredential};
+use phalanx_wire::cmd::iof::{DRESSED, STYLE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
 use phalanx_wire::cmd::query::QueryRequest;
 use phalanx_wire::cmd::spawn::{self, Spawn};
 use phalanx_wire::cmd::{InfoReply, Request};
-use phalanx_wire::{App, Blob, DataArray, Info, Pdata, Query, Value};
+use phalanx_wire::{App, Blob, DataArray, Info, InfoList, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc};
 use crate::host::{HostOp, HostReply};
@@ -88,7 +89,7 @@ fn whoever_spawns_learns_the_new_job() {
     let tag = world.send(a, &request);
     let (id, op) = world.take_upcall();
     let HostOp::Spawn { from, job: directives, apps } = op else { panic!("{op:?}") };
-    assert_eq!((from, apps), (proc("job", 0), vec![app]));
+    assert_eq!((from, apps), (proc("job", 0), vec![app.clone()]));
     assert!(directives.contains(&Info::new(keys::PARENT_ID, proc("job", 0))));
     assert!(directives.contains(&Info::new(keys::REQUESTOR_IS_CLIENT, true)));
     world.register(job("child", 1, 2));
@@ -96,6 +97,18 @@ fn whoever_spawns_learns_the_new_job() {
     let reply: spawn::Reply = world.reply(a, tag);
     let child: JobData = reply.job.unwrap();
     assert_eq!((child.nspace, child.procs.len()), (ns("child"), 2));
+    assert!(child.values.iter().all(|value| value.key != *STYLE));
+    // Whoever gives its output its form is told what was said of that.
+    let itself = Spawn { job: vec![Info::new(DRESSED, true)], apps: vec![app] };
+    let tag = world.send(a, &Request::Spawn(itself));
+    let (id, op) = world.take_upcall();
+    let HostOp::Spawn { job: directives, .. } = op else { panic!("{op:?}") };
+    assert!(!directives.is_set(DRESSED), "it is between the library and its server");
+    world.answer(id, HostReply::Spawned(Ok(ns("child"))));
+    let child: JobData = world.reply::<spawn::Reply>(a, tag).job.unwrap();
+    let style = child.values.iter().find(|value| value.key == *STYLE).unwrap();
+    assert_eq!(style.value.as_array(), Some(&DataArray::of_infos([])));
+
     let tag = world.send(a, &request);
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Spawned(Err(Status::ERR_NOT_FOUND)));
