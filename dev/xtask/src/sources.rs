@@ -27,8 +27,8 @@ const UNSAFE_FILES: &[&str] = &[
     "run/node/src/spawn/env.rs",
     "run/node/src/spawn/mod.rs",
     "run/node/src/startup.rs",
-    "run/node/src/stdin.rs",
     "run/node/src/warden.rs",
+    "run/node/src/watched.rs",
     "run/node/tests/real/launcher.rs",
     "run/node/tests/real/scenarios/surroundings.rs",
 ];

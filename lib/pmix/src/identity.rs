@@ -17,7 +17,7 @@ use rustix::process::{getegid, geteuid};
 
 /// Asks the kernel.
 #[derive(Debug)]
-pub struct Identity {
+pub(crate) struct Identity {
     diagnostics: Option<OwnedFd>,
     sequence: u32,
 }
@@ -36,7 +36,7 @@ impl Default for Identity {
 
 impl Identity {
     /// The owner of the socket at `peer` that is connected to `ours`.
-    pub fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
+    pub(crate) fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
         let uid = match self.by_diagnostics(peer, ours) {
             Ok(uid) => uid,
             Err(e) => {

@@ -10,18 +10,21 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Duration;
 
 use phalanx_core::{CloseReason, ConnId};
-use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::listen::Accepted;
+use crate::watched::watched;
 
 /// News of connections.
 #[derive(Debug)]
@@ -34,7 +37,8 @@ pub(crate) enum ConnEvent {
 /// The owner's end of a connection.
 #[derive(Debug)]
 pub(crate) struct Conn {
-    stream: Rc<TcpStream>,
+    /// Watched for what comes: a local socket would tell of each message that has been read from it.
+    socket: Rc<AsyncFd<OwnedFd>>,
     gate: Rc<Gate>,
     reader: AbortHandle,
     queue: VecDeque<Vec<u8>>,
@@ -58,11 +62,11 @@ struct Gate {
 impl Conn {
     /// Begins to read.
     pub(crate) fn start(id: ConnId, accepted: Accepted, events: mpsc::Sender<ConnEvent>) -> Conn {
-        let stream = Rc::new(accepted.stream);
+        let socket = Rc::new(accepted.socket);
         let gate = Rc::new(Gate::default());
-        let reader = tokio::task::spawn_local(read(id, stream.clone(), gate.clone(), events)).abort_handle();
+        let reader = tokio::task::spawn_local(read(id, socket.clone(), gate.clone(), events)).abort_handle();
         Conn {
-            stream,
+            socket,
             gate,
             reader,
             queue: VecDeque::new(),
@@ -101,7 +105,7 @@ impl Conn {
         while let Some(frame) = self.queue.front() {
             let rest = frame.get(self.written..).unwrap_or_default();
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
-            match self.stream.try_io(Interest::WRITABLE, || Ok(send(&*self.stream, rest, flags)?)) {
+            match send(self.socket.get_ref(), rest, flags) {
                 Ok(count) => {
                     self.written += count;
                     self.queued -= count;
@@ -110,9 +114,9 @@ impl Conn {
                         self.written = 0;
                     }
                 }
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
             }
         }
         self.gate.set(self.queued > HIGH_MARK);
@@ -124,10 +128,13 @@ impl Conn {
         if self.queue.is_empty() || std::mem::replace(&mut self.waiting, true) {
             return None;
         }
-        let stream = self.stream.clone();
+        let socket = self.socket.get_ref().try_clone();
         Some(async move {
             // An error shows again at the next write.
-            let _ = stream.writable().await;
+            let socket = socket.and_then(|socket| watched(socket, Interest::WRITABLE));
+            if let Ok(socket) = socket {
+                let _ = socket.writable().await;
+            }
         })
     }
 
@@ -138,10 +145,10 @@ impl Conn {
     /// Ends the connection so that the peer gets what was sent before: closing with unread input would reset it.
     pub(crate) fn linger(self) {
         self.reader.abort();
-        let Conn { stream, permit, .. } = self;
+        let Conn { socket, permit, .. } = self;
         tokio::task::spawn_local(async move {
-            if shutdown(&*stream, Shutdown::Write).is_ok() {
-                let _ = timeout(LINGER, discard(&stream)).await;
+            if shutdown(socket.get_ref(), Shutdown::Write).is_ok() {
+                let _ = timeout(LINGER, discard(&socket)).await;
             }
             drop(permit);
         });
@@ -167,43 +174,42 @@ impl Gate {
     }
 }
 
-async fn read(conn: ConnId, stream: Rc<TcpStream>, gate: Rc<Gate>, events: mpsc::Sender<ConnEvent>) {
+async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events: mpsc::Sender<ConnEvent>) {
     let mut size = SMALL_READ;
     let reason = loop {
         gate.pass().await;
-        if stream.readable().await.is_err() {
-            break CloseReason::Error;
-        }
+        let Ok(mut ready) = socket.readable().await else { break CloseReason::Error };
         let Ok(place) = events.reserve().await else { return };
         let mut data = vec![0; size];
-        match stream.try_read(&mut data) {
-            Ok(0) => break CloseReason::Eof,
-            Ok(count) => {
+        match recv(socket.get_ref(), &mut data, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => break CloseReason::Eof,
+            Ok((count, _)) => {
                 if count == size {
                     size = (size * 4).min(LARGE_READ);
                 } else {
                     size = SMALL_READ;
                     // There was no more: wait for news instead of asking in vain. What comes meanwhile is news.
-                    let _ =
-                        stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                    ready.clear_ready();
                 }
                 data.truncate(count);
                 place.send(ConnEvent::Bytes { conn, data });
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(Errno::AGAIN) => ready.clear_ready(),
+            Err(Errno::INTR) => {}
             Err(_) => break CloseReason::Error,
         }
     };
     let _ = events.send(ConnEvent::Closed { conn, reason }).await;
 }
 
-async fn discard(stream: &TcpStream) {
+async fn discard(socket: &AsyncFd<OwnedFd>) {
     let mut rest = vec![0; SMALL_READ];
-    while stream.readable().await.is_ok() {
-        match stream.try_read(&mut rest) {
-            Ok(0) => return,
-            Err(e) if e.kind() != io::ErrorKind::WouldBlock => return,
-            Ok(_) | Err(_) => {}
+    while let Ok(mut ready) = socket.readable().await {
+        match recv(socket.get_ref(), &mut rest, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => ready.clear_ready(),
+            Err(_) => return,
         }
     }
 }

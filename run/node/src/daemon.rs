@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use phalanx_core::server::Remote;
+use pmix::listen::Listener;
 use pmix::reach::Door;
 use pmix::rendezvous::Notice;
 use tokio::task::{JoinHandle, LocalSet};
@@ -13,7 +14,6 @@ use tokio::task::{JoinHandle, LocalSet};
 use crate::announce::Announcer;
 use crate::drive::{Decide, Owner};
 use crate::handle::{self, Handle, Reports};
-use crate::listen;
 use crate::session::Session;
 use crate::startup::Inherited;
 
@@ -61,8 +61,9 @@ impl Running {
         notice: impl FnOnce(&Site<'_>) -> Option<Notice>,
         decide: impl FnOnce(&Site<'_>) -> D,
     ) -> Result<Running> {
-        let listener = listen::open(door.listen)?;
-        let address = listener.local_addr().context("cannot tell where we listen")?;
+        let listener = Listener::open(door.listen);
+        let listener = listener.with_context(|| format!("cannot listen on {}", door.listen))?;
+        let address = listener.address();
         let site = Site {
             address: door.inside(address),
             outside: door.outside(address),

@@ -13,7 +13,7 @@ use phalanx_core::{CloseReason, ConnId, Time, Waiting};
 use phalanx_dvm::{Effect, Input, Report};
 use phalanx_wire::{Nspace, ProcId};
 use pmix::collected::Written;
-use tokio::net::TcpListener;
+use pmix::listen::Listener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
@@ -22,7 +22,7 @@ use crate::announce::Announcer;
 use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::handle::{Desk, Explanation, Request};
-use crate::listen;
+use crate::listen::{self, WatchedListener};
 use crate::procs::{News, Piece, Procs};
 use crate::session::Session;
 use crate::spawn::Spawner;
@@ -103,7 +103,7 @@ impl<D: Decide> Owner<D> {
         inherited: Inherited,
         mut session: Session,
         announcer: Announcer,
-        listener: TcpListener,
+        listener: Listener,
         desk: Desk,
     ) -> Result<Owner<D>> {
         // Before the first child exists.
@@ -112,6 +112,7 @@ impl<D: Decide> Owner<D> {
         let wakes = mpsc::channel(QUEUE);
         let conn_events = mpsc::channel(QUEUE);
         let (streams_in, streams) = mpsc::channel(QUEUE);
+        let listener = WatchedListener::new(listener).context("cannot wait for connections")?;
         tokio::task::spawn_local(listen::accept(listener, conn_events.0.clone()));
         let mut cleanups = Cleanups::default();
         announcer.note(&mut session, &mut cleanups);

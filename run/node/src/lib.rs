@@ -34,6 +34,7 @@ mod stdio;
 mod strays;
 mod usage;
 mod warden;
+mod watched;
 
 pub use daemon::{Running, Site, block_on};
 pub use drive::Decide;

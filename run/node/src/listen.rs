@@ -1,49 +1,69 @@
-//! The door for PMIx clients: a listener, on the loopback interface unless tools on other nodes are wanted.
+//! The door for PMIx clients: [`Listener`], on the loopback interface unless tools on other nodes are wanted.
 //!
-//! It accepts, asks the kernel who is there, and hands the connection to the owner of the node; what a peer may do is
-//! decided there. Never more connections are open than [`MAX_CONNECTIONS`]: the next ones wait in the kernel's queue
-//! until one has ended. Next: [`crate::conn`].
+//! It hands connections to the owner of the node; what a peer may do is decided there. Never more of them are open than
+//! [`MAX_CONNECTIONS`]: the next ones wait in the kernel's queue until one has ended. Next: [`crate::conn`].
 
+use std::future::poll_fn;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use phalanx_core::PeerCred;
-use pmix::identity::Identity;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use pmix::listen::Listener;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::conn::ConnEvent;
+use crate::watched::watched;
 
 /// A connection that nobody serves yet.
 #[derive(Debug)]
 pub(crate) struct Accepted {
-    pub(crate) stream: TcpStream,
+    pub(crate) socket: AsyncFd<OwnedFd>,
     pub(crate) peer: Option<PeerCred>,
     /// Given back when the connection is gone.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
-/// Opens the door at this address and a port of the kernel's choice.
-pub(crate) fn open(at: Ipv4Addr) -> Result<TcpListener> {
-    let socket = TcpSocket::new_v4().context("cannot make a socket")?;
-    let cannot = || format!("cannot listen on {at}");
-    socket.bind(SocketAddrV4::new(at, 0).into()).with_context(cannot)?;
-    socket.listen(BACKLOG).with_context(cannot)
+/// A listener that can be waited for.
+#[derive(Debug)]
+pub(crate) struct WatchedListener {
+    listener: Listener,
+    sockets: Vec<AsyncFd<OwnedFd>>,
+}
+
+impl WatchedListener {
+    pub(crate) fn new(listener: Listener) -> io::Result<WatchedListener> {
+        let watch = |socket: BorrowedFd<'_>| watched(socket.try_clone_to_owned()?, Interest::READABLE);
+        Ok(WatchedListener { sockets: listener.sockets().map(watch).collect::<io::Result<_>>()?, listener })
+    }
+
+    /// Until somebody may have knocked. What comes after that is news again.
+    async fn knock(&self) -> io::Result<()> {
+        poll_fn(|cx| {
+            let mut knocked = Poll::Pending;
+            for socket in &self.sockets {
+                if let Poll::Ready(ready) = socket.poll_read_ready(cx) {
+                    ready?.clear_ready();
+                    knocked = Poll::Ready(Ok(()));
+                }
+            }
+            knocked
+        })
+        .await
+    }
 }
 
 /// Accepts for as long as somebody serves.
-pub(crate) async fn accept(listener: TcpListener, events: mpsc::Sender<ConnEvent>) {
-    let mut identity = Identity::default();
+pub(crate) async fn accept(mut listener: WatchedListener, events: mpsc::Sender<ConnEvent>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(permit) = places.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            // The peer has given up meanwhile.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
+        let accepted = match next(&mut listener).await {
+            Ok((socket, peer)) => Accepted { socket, peer, permit },
             Err(e) => {
                 // Out of descriptors or memory: whoever waits keeps waiting, but we must not spin.
                 tracing::warn!("cannot accept a connection: {e}");
@@ -51,25 +71,21 @@ pub(crate) async fn accept(listener: TcpListener, events: mpsc::Sender<ConnEvent
                 continue;
             }
         };
-        let Some(peer) = identify(&stream, &mut identity) else { continue };
-        if events.send(ConnEvent::Accepted(Accepted { stream, peer, permit })).await.is_err() {
+        if events.send(ConnEvent::Accepted(accepted)).await.is_err() {
             return;
         }
     }
 }
 
-/// `None`: the connection is gone already.
-fn identify(stream: &TcpStream, identity: &mut Identity) -> Option<Option<PeerCred>> {
-    // A reply is one small write that must not wait for the acknowledgement of the one before.
-    stream.set_nodelay(true).ok()?;
-    match (stream.peer_addr().ok()?, stream.local_addr().ok()?) {
-        (SocketAddr::V4(peer), SocketAddr::V4(ours)) => Some(identity.of(peer, ours)),
-        _ => Some(None),
+async fn next(door: &mut WatchedListener) -> io::Result<(AsyncFd<OwnedFd>, Option<PeerCred>)> {
+    loop {
+        if let Some((socket, peer)) = door.listener.accept()? {
+            return Ok((watched(socket, Interest::READABLE)?, peer));
+        }
+        door.knock().await?;
     }
 }
 
-/// All ranks of a large node connect at the same time.
-const BACKLOG: u32 = 4096;
 /// Beside the ranks of the largest nodes, room for as many that say nothing: the server ends those in time.
 pub(crate) const MAX_CONNECTIONS: usize = 8192;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -20,6 +20,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
+use crate::watched::watched;
+
 /// Where a job's standard input comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdinSource {
@@ -159,8 +161,7 @@ impl Input {
             return Ok(Input::Ready(fd));
         }
         let terminal = rustix::termios::isatty(&fd);
-        // SAFETY: an `OwnedFd` keeps one and the same descriptor open, and the `AsyncFd` owns it from here on.
-        let fd = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?;
+        let fd = watched(fd, Interest::READABLE)?;
         Ok(Input::Polled { fd, terminal })
     }
 

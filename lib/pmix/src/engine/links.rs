@@ -13,8 +13,8 @@ use phalanx_wire::uri;
 
 use super::bell::Bell;
 use super::epoll::{BELL, Interest, Poller, Ready};
-use super::listen::Listener;
 use super::net::Link;
+use crate::listen::Listener;
 
 pub(super) struct Links {
     poller: Arc<Poller>,
@@ -69,8 +69,8 @@ impl Links {
         trouble: Arc<Mutex<Option<io::Error>>>,
     ) -> io::Result<Links> {
         let poller = Poller::new(bell, Interest::NOTHING)?;
-        if let Some(listener) = &listener {
-            poller.add(listener, LISTENER, Interest::READ)?;
+        for socket in listener.iter().flat_map(Listener::sockets) {
+            poller.add(socket, LISTENER, Interest::READ)?;
         }
         Ok(Links {
             poller: Arc::new(poller),
@@ -259,7 +259,7 @@ impl Links {
         let listens = self.pause.is_none() && self.all.len() < MAX_CONNECTIONS;
         if listens != self.listens {
             let interest = if listens { Interest::READ } else { Interest::NOTHING };
-            if self.poller.set(listener, LISTENER, interest).is_ok() {
+            if listener.sockets().all(|socket| self.poller.set(socket, LISTENER, interest).is_ok()) {
                 self.listens = listens;
             }
         }

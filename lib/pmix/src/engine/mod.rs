@@ -9,7 +9,6 @@
 mod bell;
 mod epoll;
 mod links;
-mod listen;
 mod net;
 mod ours;
 mod progress;
@@ -31,12 +30,12 @@ use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
+use crate::listen::Listener;
 use ours::OurThread;
 use progress::{Progress, Shared, lock};
 use queue::Queue;
 use slot::{Reply, Wait, callback, slot};
 
-pub(crate) use listen::Listener;
 pub(crate) use thread::spawn as spawn_thread;
 
 /// A machine that an engine can run.

@@ -1,17 +1,17 @@
 //! One connection: connecting, whole frames out, bytes in. Nothing here blocks.
 //!
-//! OpenPMIx loses a connection when the header of a message arrives in two pieces. So a frame is begun only when the socket
-//! has room, which the kernel reports only when there is much more than a header's worth of it, and its end is marked, so that
-//! the kernel begins a new segment for the next one.
+//! OpenPMIx loses a connection when the header of a message arrives in two pieces. So the end of each frame is marked: the
+//! kernel begins a new segment for the next one, and takes nothing of it or more than a header.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+use crate::local;
 
 pub(super) struct Link {
     socket: OwnedFd,
@@ -28,6 +28,9 @@ pub(super) struct Link {
 impl Link {
     /// Begins to connect. The link becomes writable when that has succeeded or failed.
     pub(super) fn connect(address: SocketAddr) -> io::Result<Link> {
+        if let Some(socket) = local::enter(address) {
+            return Ok(Link { connecting: true, ..Link::accepted(socket) });
+        }
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
@@ -71,7 +74,7 @@ impl Link {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
         while let Some(frame) = self.frames.front() {
-            if self.connecting || (self.sent == 0 && !self.has_room()?) {
+            if self.connecting {
                 return Ok(());
             }
             let rest = frame.get(self.sent..).unwrap_or_default();
@@ -98,15 +101,6 @@ impl Link {
             rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
-    }
-
-    fn has_room(&self) -> io::Result<bool> {
-        let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
-        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
-            Ok(_) => Ok(fds[0].revents().contains(PollFlags::OUT)),
-            Err(Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Reads once. `None`: nothing is there at the moment; zero bytes: the peer has closed.

@@ -35,9 +35,10 @@ use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::collected;
-use crate::engine::{Engine, Explanation, Listener, Role, Setup};
+use crate::engine::{Engine, Explanation, Role, Setup};
 use crate::error::Error;
 use crate::forked::process_id;
+use crate::listen::Listener;
 use crate::rendezvous::{Announcement, Mode, Notice};
 
 pub use done::{Credential, Done, Outcome};

@@ -45,6 +45,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("interrupted", 2, plain),
     ("fork", 1, plain),
     ("surroundings", 1, plain),
+    ("short_way", 1, plain),
     ("goodbye", 1, goodbye),
     ("abort", 1, abort),
     ("server_dies", 2, server_dies),

@@ -27,6 +27,7 @@ pub(crate) fn run(scenario: &str) {
         "interrupted" => waits::interrupted(),
         "fork" => fork(),
         "surroundings" => surroundings(),
+        "short_way" => short_way(),
         "goodbye" => drop(Client::init().unwrap()),
         "abort" => Client::init().unwrap().abort(7, "enough", &[]).unwrap(),
         "server_dies" => server_dies(),
@@ -332,6 +333,22 @@ fn surroundings() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(open_fds(), fds);
+}
+
+/// Server and client are both ours.
+fn short_way() {
+    let before = open_fds();
+    let client = Client::init().unwrap();
+    let opened = open_fds().into_iter().filter(|fd| !before.contains(fd));
+    let links = opened.filter_map(|fd| fs::read_link(format!("/proc/self/fd/{fd}")).ok());
+    let links = links.map(|link| link.to_string_lossy().into_owned());
+    let inodes = links.filter_map(|link| Some(link.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()));
+    let inodes: Vec<_> = inodes.collect();
+    let local = fs::read_to_string("/proc/self/net/unix").unwrap();
+    let local: BTreeSet<_> = local.lines().filter_map(|line| line.split_whitespace().nth(6)).collect();
+    assert_eq!(inodes.len(), 1);
+    assert!(local.contains(inodes[0].as_str()), "{inodes:?} in {local:?}");
+    client.finalize(&[]).unwrap();
 }
 
 fn names_of_threads() -> BTreeSet<(String, String)> {

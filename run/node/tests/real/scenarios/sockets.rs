@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as LocalAddr, UnixStream};
 use std::time::Duration;
 
 use phalanx_dvm::Effect;
@@ -27,6 +29,16 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     thread.join().unwrap()
 }
 
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+/// A connection that has come in by the network, and one that has come the short way.
+fn both_ways(address: SocketAddr) -> [Box<dyn Stream>; 2] {
+    let local = LocalAddr::from_abstract_name(format!("phalanx/{address}")).unwrap();
+    [Box::new(TcpStream::connect(address).unwrap()), Box::new(UnixStream::connect_addr(&local).unwrap())]
+}
+
 fn peers_are_known_and_answered() {
     let script = Script {
         opened: Some(|_, peer, _| {
@@ -39,7 +51,7 @@ fn peers_are_known_and_answered() {
     };
     with_node(script, async |_, address| {
         let answer = beside(move || {
-            let mut streams: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+            let mut streams: Vec<_> = (0..10).flat_map(|_| both_ways(address)).collect();
             let mut answers = Vec::new();
             for stream in &mut streams {
                 stream.write_all(b"hello").unwrap();
@@ -64,13 +76,15 @@ fn large_frames_arrive_whole() {
     }
     with_node(Script { answer: Some(answer), ..Script::default() }, async |node, address| {
         let reader = beside(move || {
-            let mut stream = TcpStream::connect(address).unwrap();
             let asked: Vec<u8> = (0..FRAMES as u8).collect();
-            stream.write_all(&asked).unwrap();
+            let mut streams = both_ways(address);
+            streams.iter_mut().for_each(|stream| stream.write_all(&asked).unwrap());
             let mut frame = vec![0; FRAME];
-            for byte in asked {
-                stream.read_exact(&mut frame).unwrap();
-                assert!(frame.iter().all(|b| *b == byte));
+            for mut stream in streams {
+                for byte in &asked {
+                    stream.read_exact(&mut frame).unwrap();
+                    assert!(frame.iter().all(|b| b == byte));
+                }
             }
         });
         // Others are served all the while.
@@ -90,15 +104,16 @@ fn the_last_words_before_a_close_arrive() {
     };
     with_node(script, async |_, address| {
         let read = beside(move || {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(b"x").unwrap();
-            // Unread input on the other side would make a hasty close lose what was sent.
-            stream.write_all(&[0; 1000]).unwrap();
-            let mut all = Vec::new();
-            stream.read_to_end(&mut all).unwrap();
-            all.len()
+            both_ways(address).map(|mut stream| {
+                stream.write_all(b"x").unwrap();
+                // Unread input on the other side would make a hasty close lose what was sent.
+                stream.write_all(&[0; 1000]).unwrap();
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).unwrap();
+                all.len()
+            })
         });
-        assert_eq!(read.await, 1_000_000);
+        assert_eq!(read.await, [1_000_000; 2]);
     });
 }
 

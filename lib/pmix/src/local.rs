@@ -1,0 +1,98 @@
+//! The short way between a server and a client that are both ours: a socket of the kernel's, without a network in between.
+//!
+//! A server of ours that listens on the loopback interface listens on an abstract Unix socket as well, which is named after
+//! that address: who knows the one knows the other. A message takes two thirds of the time there, and the kernel says who has
+//! knocked without being searched. Such names belong to a network namespace, as loopback addresses do. Peers that are not ours
+//! never look for it, and where it is not found, or somebody else has it, we take TCP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use phalanx_core::PeerCred;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
+};
+use rustix::process::geteuid;
+
+/// Opens the door beside that at this address.
+pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    bind(&socket, &name(address)?)?;
+    listen(&socket, backlog)?;
+    Ok(socket)
+}
+
+/// Goes in beside this address. None: there is no such door, or too many wait before it, or it is not of this user or of root.
+pub(crate) fn enter(address: SocketAddr) -> Option<OwnedFd> {
+    if !address.ip().is_loopback() {
+        return None;
+    }
+    let socket = socket().ok()?;
+    connect(&socket, &name(address).ok()?).ok()?;
+    let uid = peer(&socket)?.uid;
+    (uid == geteuid().as_raw() || uid == 0).then_some(socket)
+}
+
+/// Who is at the other end.
+pub(crate) fn peer(socket: impl AsFd) -> Option<PeerCred> {
+    let peer = sockopt::socket_peercred(socket).ok()?;
+    Some(PeerCred {
+        uid: peer.uid.as_raw(),
+        gid: peer.gid.as_raw(),
+        pid: Some(peer.pid.as_raw_pid().cast_unsigned()),
+    })
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+fn name(address: SocketAddr) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new_abstract_name(format!("phalanx/{address}").as_bytes())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// An address that is nobody else's while the listener lives.
+    fn address() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    #[test]
+    fn both_ends_know_each_other() {
+        let (_tcp, address) = address();
+        assert!(enter(address).is_none());
+        let door = open(address, 4).unwrap();
+        let client = enter(address).unwrap();
+        let server = rustix::net::accept(&door).unwrap();
+        for peer in [peer(&client).unwrap(), peer(&server).unwrap()] {
+            assert_eq!(peer.uid, geteuid().as_raw());
+            assert_eq!(peer.pid, Some(std::process::id()));
+        }
+        drop((door, server));
+        assert!(enter(address).is_none());
+    }
+
+    #[test]
+    fn nobody_waits_before_a_door_that_is_full() {
+        let (_tcp, address) = address();
+        let _door = open(address, 0).unwrap();
+        let entered = (0..4).map_while(|_| enter(address)).collect::<Vec<_>>();
+        assert!((1..4).contains(&entered.len()), "{entered:?}");
+    }
+
+    #[test]
+    fn only_addresses_of_this_node_are_looked_for() {
+        let other = SocketAddr::from(([192, 0, 2, 1], 7));
+        let _door = open(other, 4).unwrap();
+        assert!(enter(other).is_none());
+    }
+}
