@@ -43,7 +43,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("news", 2, plain),
     ("closed", 2, closed),
     ("interrupted", 2, plain),
-    ("fork", 1, plain),
+    ("fork", 1, fork),
     ("surroundings", 1, plain),
     ("short_way", 1, plain),
     ("goodbye", 1, goodbye),
@@ -134,6 +134,13 @@ impl Stage {
 fn plain(stage: Stage) {
     let ranks = stage.start_all();
     ranks.into_iter().for_each(|rank| stage.wait(rank));
+}
+
+/// A child that comes and goes while its parent is connected is not heard of.
+fn fork(stage: Stage) {
+    stage.wait(stage.start(0, |_| {}));
+    let expected = vec![Asked::Finalized; 3];
+    stage.server.until(|asked| *asked == expected);
 }
 
 /// A client that is dropped has said goodbye.

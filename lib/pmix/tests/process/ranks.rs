@@ -264,6 +264,7 @@ fn fork() {
     let client = client.unwrap();
     client.fence(&[], &[]).unwrap();
     in_a_child(is_the_rank);
+    in_a_child(|| Client::init().map(std::mem::forget).is_ok());
     client.fence(&[], &[]).unwrap();
     client.finalize(&[]).unwrap();
     in_a_child(is_the_rank);

@@ -1,0 +1,77 @@
+/* One of two programs that are the same rank at the same time.
+ *
+ * usage: pmix_clone NAME PARTNER END
+ *
+ * Files in the directory INTEROP_MEETING tell the partner, and the test, how far it has come: `RANK.NAME` when it is
+ * connected, `RANK.NAME.met` when it has put a value, fenced, and got what the same program of the next rank has put. END is one of
+ *   finalize  the orderly one
+ *   leave     without finalize, when the partner has met others as well
+ *   die       the same, by a signal
+ *   fence     orderly, after one more fence, which the file `RANK.NAME.fence` announces
+ * and with `go-` in front it comes when the file `RANK.go` is there. */
+#include "check.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+static const char *file(const char *name, const char *step)
+{
+    static char path[4096];
+    const char *meeting = getenv("INTEROP_MEETING");
+
+    CHECK(meeting != NULL, "INTEROP_MEETING is not set");
+    snprintf(path, sizeof path, "%s/%u.%s%s", meeting, me.rank, name, step);
+    return path;
+}
+
+static void say(const char *name, const char *step)
+{
+    FILE *mine = fopen(file(name, step), "w");
+
+    CHECK(mine != NULL, "making %s", file(name, step));
+    fclose(mine);
+}
+
+static void await(const char *name, const char *step)
+{
+    struct stat status;
+
+    while (stat(file(name, step), &status) != 0)
+        usleep(2000);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name, *partner, *end;
+    char verdict[64];
+
+    if (argc != 4)
+        return 2;
+    name = argv[1], partner = argv[2], end = argv[3];
+    start();
+    say(name, "");
+    await(partner, "");
+    put_text(PMIX_GLOBAL, keyed(name, me.rank), keyed("of", me.rank));
+    OK(PMIx_Commit());
+    barrier();
+    expect_text((me.rank + 1) % job_size, keyed(name, (me.rank + 1) % job_size), NULL,
+                keyed("of", (me.rank + 1) % job_size));
+    say(name, ".met");
+    if (strncmp(end, "go-", 3) == 0) {
+        end += 3;
+        await("go", "");
+    }
+    if (strcmp(end, "leave") == 0 || strcmp(end, "die") == 0) {
+        await(partner, ".met");
+        if (strcmp(end, "die") == 0)
+            raise(SIGKILL);
+        _exit(0);
+    }
+    if (strcmp(end, "fence") == 0) {
+        say(name, ".fence");
+        barrier();
+    }
+    snprintf(verdict, sizeof verdict, "%s was this rank", name);
+    finish(verdict);
+    return 0;
+}
