@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use phalanx_interop::{Job, Outcome, eventually, lives, new_directory, px_binary};
+use phalanx_interop::{Job, Outcome, eventually, host, lives, new_directory, px_binary};
 use rustix::process::{Pid, Signal, geteuid, getsid, kill_process};
 
 fn at(tmpdir: &Path, words: &[&str]) -> Job {
@@ -128,6 +128,31 @@ fn input_is_sent_to_a_detached_job_by_those_who_attach() {
     let attach = at(place.path(), &["attach", &job, "--stdin", "--since-start"]);
     let shown = attach.input(b"first\nsecond\n").run().expect_code(4);
     let _ = shown.expect_lines(["first", "second"]);
+}
+
+#[test]
+fn a_job_that_a_rank_detaches_ends_with_that_ranks_job_and_says_so() {
+    let place = new_directory();
+    let (inner, rank, go) = (place.path().join("inner"), place.path().join("rank"), place.path().join("go"));
+    let works = format!("echo $$ > {0}.new; mv {0}.new {0}; echo begun; exec sleep 1000", rank.display());
+    let script = format!(
+        "{px} run --detach -n 1 sh -c '{works}' > {inner}.new; mv {inner}.new {inner}; until [ -e {go} ]; do sleep 0.05; done",
+        px = px_binary().display(),
+        inner = inner.display(),
+        go = go.display(),
+    );
+    let outer = at(place.path(), &["run", "-n", "1", "sh", "-c", &script]).start();
+    eventually("the inner job runs", || inner.exists() && rank.exists());
+    let job = fs::read_to_string(&inner).expect("readable").trim().to_owned();
+    let name = format!("px-{}-{}@{}", host(), outer.pid(), outer.pid() & 0xffff);
+    let _ = at(place.path(), &["ps", &job]).run().expect_code(0).expect_stdout(&["running"]);
+    let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
+    fs::write(&go, "").expect("writing");
+    let outer = outer.wait().expect_code(0);
+    let _ = outer.expect_stderr(&[&format!("px: this ends with job {name}, a rank of which has started it")]);
+    let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
+    let rank = number(&rank).as_raw_nonzero().get().cast_unsigned();
+    eventually("nothing of it is left", || !lives(rank));
 }
 
 #[test]

@@ -30,7 +30,10 @@ use crate::{background, tool};
 pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     if args.daemonize && !background::is_here() {
         return match background::start(std::env::args_os().skip(1))? {
-            Ok(line) => super::print(line.as_bytes()),
+            Ok(line) => {
+                background::remark().iter().for_each(|text| hint::say(&hint::note(text, args.json)));
+                super::print(line.as_bytes())
+            }
             Err(code) => Ok(code),
         };
     }

@@ -34,7 +34,11 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     let run = resolve::run(line, &here)?;
     if run.detach && !run.dry_run && !background::is_here() {
         return match background::start(std::env::args_os().skip(1))? {
-            Ok(line) => super::print(line.as_bytes()),
+            Ok(line) => {
+                let remark = background::remark().filter(|_| !run.voice.quiet);
+                remark.iter().for_each(|text| hint::say(&hint::note(text, run.voice.json)));
+                super::print(line.as_bytes())
+            }
             Err(code) => Ok(code),
         };
     }
