@@ -29,11 +29,6 @@ fn shown(running: &Running, arguments: &str, words: &[&str]) {
     eventually("px ps shows it", || says(running, arguments).stdout.lines().any(line));
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 fn job(running: &Running) -> String {
     format!("px-{}-{pid}@{pid}", host(), pid = running.pid())
 }
@@ -51,7 +46,7 @@ fn ps_tells_the_states_of_ranks() {
     let json = says(&running, "ps --json").expect_code(0);
     json.expect_stdout(&[&format!("\"job\":\"{job}\""), "\"exit_code\":3", "\"state\":\"running\""]);
     says(&running, "ps nobody@1").expect_failure().expect_stderr(&["no server knows a job 'nobody@1'"]);
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -97,7 +92,7 @@ fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
     eventually("what was written before is there", || shows("early\n"));
     fs::write(&over, "").expect("writing");
     eventually("what is written now is there", || shows("early\nlate\n"));
-    end(running);
+    running.end();
     let _ = attached.wait();
 }
 
@@ -112,7 +107,7 @@ fn leaving_does_not_hurt_the_job() {
     shown(&running, "ps -r", &["0", "running", &host()]);
     says(&running, &format!("attach {job}:7")).expect_failure().expect_stderr(&["has no rank 7"]);
     says(&running, "attach nobody@1").expect_failure().expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -128,7 +123,7 @@ fn what_one_call_publishes_others_find_and_withdraw() {
     let outcome = says(&running, "lookup port other").expect_failure();
     outcome.assert_line("other = x");
     outcome.expect_stderr(&["nobody has published port"]);
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -146,7 +141,12 @@ fn a_query_is_answered_or_says_why_not() {
     ]);
     says(&running, &format!("query QUERY_PROC_RESOURCE_USAGE:NSPACE={job}:RANK=1 QUERY_NODE_RESOURCE_USAGE"))
         .expect_code(0)
-        .expect_stdout(&["PMIX_PROC_RSS: ", "PMIX_PROC_OS_STATE: S", "PMIX_NODE_MEM_TOTAL: "]);
+        .expect_stdout(&[
+            "PMIX_PROC_RSS: ",
+            "PMIX_PROC_PERCENT_CPU: ",
+            "PMIX_PROC_OS_STATE: S",
+            "PMIX_NODE_MEM_TOTAL: ",
+        ]);
     let uri = says(&running, "query SERVER_URI").expect_code(0);
     uri.expect_stdout(&[&format!("PMIX_SERVER_URI: px-{}-{}.0;tcp4://127.0.0.1:", host(), running.pid())]);
     // Neither is there.
@@ -175,7 +175,7 @@ fn a_query_is_answered_or_says_why_not() {
         .expect_code(2)
         .expect_stderr(&["the nearest attribute is 'PMIX_JOB_SIZE'"]);
     says(&running, "why").expect_code(0).assert_line("nothing is waited for");
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn events_are_followed() {
         .expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
     says(&running, "events --count 0").expect_code(2).expect_stderr(&["'0' is no value of '--count"]);
     says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
-    end(running);
+    running.end();
 }
 
 /// The launcher of Open MPI 5 with a job that ends when the file is there, once it answers.
@@ -264,7 +264,7 @@ fn calls_that_publish_at_the_same_time_wait_for_each_other() {
     }
     says(&running, "unpublish k0 k1 k2 k3 k4 k5").expect_code(0);
     says(&running, "lookup k0 k5").expect_failure().expect_stderr(&["nobody has published k0, k5"]);
-    end(running);
+    running.end();
 }
 
 #[test]

@@ -387,7 +387,12 @@ impl<S: RankServer> World<S> {
                 }
             }
             Effect::Measure { survey, pids } => {
-                let usage = |rank| Usage { resident: u64::from(rank + 1) << 20, ..Usage::default() };
+                let usage = |rank: u32| Usage {
+                    resident: u64::from(rank + 1) << 20,
+                    time: Duration::from_secs(rank.into()),
+                    age: Duration::from_secs(4),
+                    ..Usage::default()
+                };
                 let procs = pids.into_iter().map(|(rank, _)| (rank, usage(rank))).collect();
                 let node = Some(NodeUsage { load: [id.0 as f32; 3], ..NodeUsage::default() });
                 let measured = Box::new(Measured { daemon: Some(1 << 24), node, procs });

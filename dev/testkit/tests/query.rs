@@ -146,6 +146,8 @@ fn what_processes_and_nodes_use_is_told_by_their_nodes() {
     let procs = infos(given[0].as_ref().unwrap());
     let megabytes: Vec<f32> = procs.iter().map(|proc| figure(proc, keys::PROC_RSS)).collect();
     assert_eq!(megabytes, [1.0, 3.0, 4.0, 5.0], "those that live");
+    let busy: Vec<f32> = procs.iter().map(|proc| figure(proc, keys::PROC_PERCENT_CPU)).collect();
+    assert_eq!(busy, [0.0, 50.0, 75.0, 100.0], "of one processor");
     assert_eq!(procs[1].infos().next().unwrap().key, keys::PROCID, "led by whose they are");
     let one = infos(given[1].as_ref().unwrap());
     assert_eq!(one.iter().map(|proc| figure(proc, keys::PROC_RSS)).collect::<Vec<_>>(), [4.0]);

@@ -21,6 +21,8 @@ pub struct Usage {
     pub most_size: u64,
     /// Of processors, since its start.
     pub time: Duration,
+    /// Since its start.
+    pub age: Duration,
     /// The kernel's letter for its state.
     pub state: char,
     pub priority: i32,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use phalanx_dvm::{Measured, NodeUsage, Usage};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Looks at this daemon, the node, and processes by rank and pid.
 pub(crate) fn measure(pids: &[(u32, u32)]) -> Measured {
@@ -23,12 +24,15 @@ fn of_process(pid: u32, seen: u64) -> Option<Usage> {
     // The name in parentheses may hold anything, even parentheses.
     let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
     let ticks = number::<u64>(&fields, 11)? + number::<u64>(&fields, 12)?;
+    let now = clock_gettime(ClockId::Boottime);
+    let now = Duration::new(u64::try_from(now.tv_sec).ok()?, u32::try_from(now.tv_nsec).ok()?);
     Some(Usage {
         // A process that has ended has none of these.
         resident: bytes(&status, "VmRSS")?,
         size: bytes(&status, "VmSize")?,
         most_size: bytes(&status, "VmPeak")?,
-        time: Duration::from_millis(ticks * (1000 / TICKS)),
+        time: of_ticks(ticks),
+        age: now.saturating_sub(of_ticks(number(&fields, 19)?)),
         state: fields.first()?.chars().next()?,
         priority: number(&fields, 15)?,
         threads: number(&fields, 17)?,
@@ -55,6 +59,10 @@ fn of_node(seen: u64) -> Option<NodeUsage> {
     })
 }
 
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_millis(ticks.saturating_mul(1000 / TICKS))
+}
+
 fn number<T: FromStr>(fields: &[&str], at: usize) -> Option<T> {
     fields.get(at)?.parse().ok()
 }
@@ -79,6 +87,9 @@ mod tests {
         assert!(measured.daemon.unwrap() > 0 && measured.node.unwrap().memory > 0);
         let [(3, usage)] = measured.procs.as_slice() else { panic!("{:?}", measured.procs) };
         assert!(usage.resident > 0 && usage.size >= usage.resident && usage.most_size >= usage.size);
+        // Tests have not run for a day; the moment when a process has begun is rounded.
+        let day = Duration::from_secs(86_400);
+        assert!(usage.age < day && usage.time <= (usage.age + Duration::from_secs(1)) * 64, "{usage:?}");
         assert!(usage.threads > 0 && usage.state.is_ascii_alphabetic(), "{usage:?}");
     }
 }

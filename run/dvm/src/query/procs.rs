@@ -101,6 +101,20 @@ impl Daemon {
         if local { self.named_node(asked, qualifiers).map(Some) } else { Some(None) }
     }
 
+    /// The processes of a job that a question is about: of one rank or all of them, of one node or all. None: there is no such node.
+    pub(super) fn wanted_procs(
+        &self,
+        asked: &Asked<'_>,
+        view: View<'_>,
+        rank: Option<Rank>,
+        qualifiers: &[Info],
+    ) -> Option<impl Iterator<Item = ProcView>> {
+        let only = self.only_node(asked, qualifiers)?;
+        let is_rank = move |it: Rank| rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == it);
+        let is_node = move |node| only.is_none_or(|only| only == node);
+        Some(procs(view).filter(move |proc| is_rank(proc.rank) && is_node(proc.node)))
+    }
+
     /// Per node what the daemon and, on average, its processes use; every process besides, unless only averages are
     /// wanted.
     pub(super) fn memory_usage(
@@ -111,15 +125,13 @@ impl Daemon {
         qualifiers: &[Info],
     ) -> Option<DataArray> {
         let View::Live(_, Some(found)) = view else { return None };
-        let only = self.only_node(asked, qualifiers)?;
+        let wanted = self.wanted_procs(asked, view, rank, qualifiers)?;
         let (average, extremes) =
             (qualifiers.is_set(keys::QUERY_REPORT_AVG), qualifiers.is_set(keys::QUERY_REPORT_MINMAX));
         let mut by_node: BTreeMap<NodeId, Vec<(Rank, u64)>> = BTreeMap::new();
-        for proc in procs(view) {
-            let wanted = only.is_none_or(|only| only == proc.node)
-                && rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == proc.rank);
-            if let Some(bytes) = proc.usage.map(|usage| usage.resident).filter(|_| wanted) {
-                by_node.entry(proc.node).or_default().push((proc.rank, bytes));
+        for proc in wanted {
+            if let Some(usage) = proc.usage {
+                by_node.entry(proc.node).or_default().push((proc.rank, usage.resident));
             }
         }
         Some(DataArray::of_infos(by_node.into_iter().map(|(node, procs)| {

@@ -1,11 +1,13 @@
 //! What processes and nodes use: bundles of figures in the standard's terms, each led by whose they are.
 
+use std::time::Duration;
+
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 
 use super::Asked;
 use super::job::View;
-use super::procs::{megabytes, procs};
+use super::procs::megabytes;
 use crate::daemon::Daemon;
 use crate::survey::Subject;
 use crate::usage::{NodeUsage, Usage};
@@ -20,10 +22,7 @@ impl Daemon {
         qualifiers: &[Info],
     ) -> Option<DataArray> {
         let View::Live(_, Some(_)) = view else { return None };
-        let only = self.only_node(asked, qualifiers)?;
-        let wanted = procs(view).filter(|proc| only.is_none_or(|only| only == proc.node));
-        let wanted =
-            wanted.filter(|proc| rank.is_none_or(|rank| rank == Rank::WILDCARD || rank == proc.rank));
+        let wanted = self.wanted_procs(asked, view, rank, qualifiers)?;
         Some(DataArray::of_infos(wanted.filter_map(|proc| {
             let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
             about.push(Info::new(keys::HOSTNAME, &*self.node_name(proc.node)));
@@ -47,11 +46,12 @@ impl Daemon {
     }
 }
 
-fn of_proc(usage: &Usage) -> [Info; 9] {
+fn of_proc(usage: &Usage) -> [Info; 10] {
     let time = Timeval { sec: usage.time.as_secs() as i64, usec: usage.time.subsec_micros().into() };
     [
         Info::new(keys::PROC_OS_STATE, usage.state.to_string()),
         Info::new(keys::PROC_TIME, Value::Timeval(time)),
+        Info::new(keys::PROC_PERCENT_CPU, Value::Float(percent(usage.time, usage.age))),
         Info::new(keys::PROC_PRIORITY, Value::Int32(usage.priority)),
         Info::new(keys::PROC_NUM_THREADS, usage.threads),
         megabytes(keys::PROC_RSS, usage.resident as f64),
@@ -60,6 +60,11 @@ fn of_proc(usage: &Usage) -> [Info; 9] {
         Info::new(keys::PROC_CPU, usage.cpu),
         Info::new(keys::PROC_SAMPLE_TIME, Value::Time(usage.seen)),
     ]
+}
+
+/// As `ps` has it: of one processor, over its whole life.
+fn percent(time: Duration, age: Duration) -> f32 {
+    if age.is_zero() { 0.0 } else { (100.0 * time.as_secs_f64() / age.as_secs_f64()) as f32 }
 }
 
 fn of_node(usage: &NodeUsage) -> [Info; 11] {
