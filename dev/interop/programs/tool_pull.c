@@ -9,8 +9,8 @@
  *
  * RANK: a number or "all". CHANNELS: the bits of pmix_iof_channel_t. It ends after `until` bytes, lost ones included, or when its server does, with a
  * line on standard error: "pulled BYTES bytes in PIECES pieces, lost BYTES". The line "pulling" there says that the pull was accepted. */
+#include "attach.h"
 #include <pmix.h>
-#include <pmix_tool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,26 +113,20 @@ int main(int argc, char **argv)
     const char *key;
     pmix_status_t code = PMIX_ERR_LOST_CONNECTION, status;
     unsigned long long until = 0;
-    pmix_info_t how, *directives;
+    pmix_info_t *directives;
     pmix_iof_channel_t channels;
     pmix_proc_t me, source;
     bool tool;
     size_t count = 0;
     int at = 1;
-    pid_t pid;
 
     alarm(120);
     if (argc < 5)
         return 2;
     tool = strcmp(argv[at++], "pid") == 0;
     if (tool) {
-        pid = atoi(argv[at++]);
-        PMIX_INFO_LOAD(&how, PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
-        status = PMIx_tool_init(&me, &how, 1);
-    } else {
-        status = PMIx_Init(&me, NULL, 0);
-    }
-    if (status != PMIX_SUCCESS) {
+        me = attach_to(argv[at++]);
+    } else if ((status = PMIx_Init(&me, NULL, 0)) != PMIX_SUCCESS) {
         fprintf(stderr, "init %s\n", PMIx_Error_string(status));
         return 3;
     }

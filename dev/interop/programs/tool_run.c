@@ -1,8 +1,8 @@
 /* Attaches to the server with pid N, spawns a program, hands it its own standard input, and writes its output itself.
  *
  *   tool_run N PROGRAM RANKS [tag]        ends when the job has ended, with its exit code */
+#include "attach.h"
 #include <pmix.h>
-#include <pmix_tool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,23 +30,15 @@ int main(int argc, char **argv)
 {
     pmix_status_t job_end = PMIX_EVENT_JOB_END, status;
     char child[PMIX_MAX_NSLEN + 1];
-    pmix_info_t how, info[4];
+    pmix_info_t info[4];
     pmix_rank_t all = PMIX_RANK_WILDCARD;
-    pmix_proc_t me;
     pmix_app_t app;
     size_t count = 0;
-    pid_t pid;
 
     alarm(120);
     if (argc < 4)
         return 2;
-    pid = atoi(argv[1]);
-    PMIX_INFO_LOAD(&how, PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
-    status = PMIx_tool_init(&me, &how, 1);
-    if (status != PMIX_SUCCESS) {
-        fprintf(stderr, "init %s\n", PMIx_Error_string(status));
-        return 3;
-    }
+    attach_to(argv[1]);
     PMIx_Register_event_handler(&job_end, 1, NULL, 0, on_end, NULL, NULL);
     PMIX_APP_CONSTRUCT(&app);
     app.cmd = strdup("sh");

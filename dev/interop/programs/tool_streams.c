@@ -18,8 +18,8 @@
  *
  * All is said on standard error; in the end "pulled BYTES:" and what the callback got, and of pushes
  * "pushed A, refused B, followed C": answers of success, the one that found no room, and those behind it. */
+#include "attach.h"
 #include <pmix.h>
-#include <pmix_tool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,21 +155,14 @@ static int spawn(const char *script, const char *ranks, pmix_info_t *info, size_
 int main(int argc, char **argv)
 {
     pmix_status_t codes[] = { PMIX_ERR_IOF_COMPLETE, PMIX_ERR_IOF_FAILURE }, job_end = PMIX_EVENT_JOB_END, status;
-    pmix_info_t how, *info;
+    pmix_info_t *info;
     pmix_proc_t all;
     size_t count = 0;
-    pid_t pid;
 
     alarm(120);
     if (argc < 2)
         return 2;
-    pid = atoi(argv[1]);
-    PMIX_INFO_LOAD(&how, PMIX_SERVER_PIDINFO, &pid, PMIX_PID);
-    status = PMIx_tool_init(&me, &how, 1);
-    if (status != PMIX_SUCCESS) {
-        fprintf(stderr, "init %s\n", PMIx_Error_string(status));
-        return 3;
-    }
+    me = attach_to(argv[1]);
     PMIx_Register_event_handler(&job_end, 1, NULL, 0, on_end, NULL, NULL);
     info = calloc(argc + 3, sizeof *info);
     for (int at = 2; at < argc; at++) {

@@ -16,6 +16,7 @@ pub mod mpi_programs;
 mod outcome;
 mod program;
 mod slurm;
+mod tools;
 mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, wheel};
@@ -23,6 +24,7 @@ pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, wo
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};
+pub use tools::launcher;
 pub use watch::{children_of, eventually, host, lives, rests, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.

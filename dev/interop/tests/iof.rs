@@ -27,7 +27,7 @@ impl Scene {
         let go = place.path().join("go");
         let script = format!("while ! [ -e {} ]; do sleep 0.02; done; {script}", go.display());
         let launcher = px([options, &["-n", ranks, "sh", "-c", &script]].concat()).start();
-        eventually("the launcher can be found", || rendezvous_file(&launcher).is_some());
+        eventually("the launcher can be found", || launcher.rendezvous_file().is_some());
         Scene { launcher, place }
     }
 
@@ -80,12 +80,6 @@ fn counted(errors: &Path) -> [u64; 3] {
     let numbers: Vec<u64> =
         last.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
     numbers.try_into().unwrap_or_else(|_| panic!("a tool said {said}"))
-}
-
-fn rendezvous_file(running: &Running) -> Option<PathBuf> {
-    let sessions = fs::read_dir(running.tmpdir()).ok()?.flatten().map(|entry| entry.path());
-    let name = format!("pmix.{}.tool.{}", host(), running.pid());
-    sessions.map(|session| session.join(&name)).find(|file| file.exists())
 }
 
 /// 2,000 lines that say who wrote them.

@@ -7,31 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
-    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, libpmix, new_directory,
-    pmix_tool, px, rust_tool, wheel,
+    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, launcher, libpmix,
+    new_directory, pmix_tool, rust_tool, wheel,
 };
 use rustix::process::Signal;
-
-fn launcher() -> Running {
-    let running = px(["-n", "2", "sleep", "1000"]).start();
-    wait_for(&running);
-    running
-}
-
-fn wait_for(running: &Running) {
-    eventually("the launcher can be found", || !running_files(running.tmpdir()).is_empty());
-}
-
-/// The rendezvous files below a directory that are named after a pid or a namespace.
-fn running_files(tmpdir: &Path) -> Vec<std::path::PathBuf> {
-    let prefix = format!("pmix.{}.tool.", host());
-    let sessions = fs::read_dir(tmpdir).into_iter().flatten().flatten();
-    let files = sessions.flat_map(|session| fs::read_dir(session.path()).into_iter().flatten().flatten());
-    files
-        .filter(|file| file.file_name().to_string_lossy().starts_with(&prefix))
-        .map(|file| file.path())
-        .collect()
-}
 
 /// Our tool in Rust, looking where `tmpdir` is.
 fn tool(tmpdir: &Path, arguments: &[&str]) -> Outcome {
@@ -47,18 +26,13 @@ fn c_tool(tmpdir: &Path, arguments: &[&str]) -> Job {
         .deadline(60)
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 #[test]
 fn c_programs_have_several_servers_on_our_library() {
-    let (first, second) = (launcher(), launcher());
+    let (first, second) = (launcher(2), launcher(2));
     let name = |running: &Running| format!("px-{}-{}", host(), running.pid());
     let (one, two) = (name(&first), name(&second));
-    let other = running_files(second.tmpdir());
-    let other = other.first().and_then(|file| file.to_str()).expect("a file");
+    let other = second.rendezvous_file();
+    let other = other.as_deref().and_then(Path::to_str).expect("a file");
     let words = [
         "pid",
         &first.pid().to_string(),
@@ -104,13 +78,13 @@ fn c_programs_have_several_servers_on_our_library() {
     for (line, expected) in lines.iter().zip(expected) {
         assert!(line.starts_with(expected), "{line:?} does not begin with {expected:?}\n{outcome}");
     }
-    end(first);
-    end(second);
+    first.end();
+    second.end();
 }
 
 #[test]
 fn a_server_that_dies_is_told_and_reached_no_more() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     let place = new_directory();
     let (pid, tmpdir) = (launcher.pid().to_string(), launcher.tmpdir().to_owned());
     let said = place.path().join("said");
@@ -177,7 +151,7 @@ fn a_tool_that_finds_nobody_says_where_it_looked() {
 
 #[test]
 fn a_named_server_is_the_one_or_none() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     // The search would find it, but another one was named.
     let outcome = tool(launcher.tmpdir(), &["pmix.srv.nspace=other", "pmix.tool.mretries=0", "--"]);
     let _ = outcome.expect_failure().expect_stdout(&["tool.other"]);
@@ -187,12 +161,12 @@ fn a_named_server_is_the_one_or_none() {
         .expect_stdout(&["query SUCCESS"]);
     let available = tool(launcher.tmpdir(), &["pmix.tool.nocon", "--", "available"]).expect_code(0);
     let _ = available.expect_stdout(&[&format!("px-{}-{}", host(), launcher.pid()), "pmix.srv.arr"]);
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn a_name_that_is_taken_is_refused_with_the_reason() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     let (place, pid) = (new_directory(), launcher.pid().to_string());
     let here = format!("pmix.srvr.pidinfo={pid}");
     let ready = place.path().join("ready");
@@ -207,7 +181,7 @@ fn a_name_that_is_taken_is_refused_with_the_reason() {
     eventually("the name is free", || {
         tool(launcher.tmpdir(), &[&here, "pmix.tool.nspace=our-tool", "--"]).stdout.contains("init SUCCESS")
     });
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
@@ -216,7 +190,7 @@ fn our_tools_attach_to_prterun_of_open_mpi_5() {
         .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sleep", "1000"])
         .with(OpenMpi5)
         .start();
-    wait_for(&mpirun);
+    eventually("the launcher can be found", || mpirun.rendezvous_file().is_some());
     let pid = mpirun.pid();
     for way in [Some(format!("pmix.srvr.pidinfo={pid}")), None] {
         let mut words: Vec<&str> = way.iter().map(String::as_str).collect();

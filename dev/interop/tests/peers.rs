@@ -18,11 +18,7 @@ fn prterun() -> Running {
         .with(OpenMpi5)
         .deadline(300)
         .start();
-    let name = format!("pmix.{}.tool.{}", host(), running.pid());
-    eventually("the launcher can be found", || {
-        let sessions = fs::read_dir(running.tmpdir()).into_iter().flatten().flatten();
-        sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
-    });
+    eventually("the launcher can be found", || running.rendezvous_file().is_some());
     running
 }
 

@@ -46,11 +46,6 @@ fn attach(job: Job, words: &[&str]) -> Outcome {
     job.args(words).args(["pmix.tool.mretries=0", "--", "query"]).run()
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 #[test]
 fn tools_of_other_users_are_refused_with_the_reason() {
     let place = new_directory();
@@ -63,7 +58,7 @@ fn tools_of_other_users_are_refused_with_the_reason() {
     // Nor can they read where it is.
     let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.tool.attach={}", file.display())]);
     let _ = outcome.expect_failure().expect_stdout(&["Permission denied"]);
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -100,7 +95,7 @@ fn searches_do_not_follow_symbolic_links() {
     };
     eventually("it is found where it is", || search(running.tmpdir()).stdout.contains("query SUCCESS"));
     let _ = search(elsewhere.path()).expect_failure().expect_stdout(&["there is no such file"]);
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -135,7 +130,7 @@ fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
     let waiting = tool(&[&format!("pmix.tool.attach={}", file.display()), "pmix.timeout=100"]).start();
     let (running, _) = launcher(place.path());
     let _ = waiting.wait().expect_code(0).expect_stdout(&["query SUCCESS"]);
-    end(running);
+    running.end();
 }
 
 const NOBODY: u32 = 65534;

@@ -78,11 +78,6 @@ fn attach(node: &Node, words: &[&str], secret: Option<&str>) -> Outcome {
     secret.into_iter().fold(tool, |tool, secret| tool.env("PHALANX_TOOL_SECRET", secret)).deadline(60).run()
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 #[test]
 fn a_tool_on_another_node_attaches_with_the_servers_file_or_secret() {
     let (here, there) = two_nodes();
@@ -104,7 +99,7 @@ fn a_tool_on_another_node_attaches_with_the_servers_file_or_secret() {
     }
     let shown = there.job(px_binary()).args(["ps", "--file"]).arg(&file).run().expect_code(0);
     let _ = shown.expect_stdout(&["sleep 1000"]);
-    end(running);
+    running.end();
 }
 
 /// They read our files, but cannot show our secret.
@@ -117,7 +112,7 @@ fn tools_of_openpmix_are_served_where_the_kernel_knows_them() {
     near.assert_line("init SUCCESS");
     let far = there.job(pmix_tool("attach")).args(words).deadline(60).run();
     assert!(!far.stdout.contains("init SUCCESS"), "{far}");
-    end(running);
+    running.end();
 }
 
 #[test]
@@ -130,7 +125,7 @@ fn nobody_comes_from_another_node_unless_that_was_asked_for() {
     let guess = uri(&file).replace(&format!("127.0.0.1:{port}"), &format!("{HERE}:{port}"));
     let outcome = attach(&there, &[&format!("pmix.srvr.uri={guess}")], None).expect_failure();
     let _ = outcome.expect_stdout(&["nobody accepts connections there", "a firewall is in between"]);
-    end(running);
+    running.end();
 }
 
 /// Hosts in Rust and in C, with one rank, that leave their address in the file; and whether they serve other nodes.

@@ -3,46 +3,28 @@
 // A test that cannot go on says why and stops.
 #![allow(clippy::expect_used)]
 
-use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px, rust_tool};
-use rustix::process::Signal;
+use phalanx_interop::{Job, launcher, new_directory, pmix_tool, rust_tool};
 
 const JOBS: usize = 50;
 
-/// `px run` of something that lasts, once tools can find it.
-fn launcher() -> Running {
-    let running = px(["-n", "1", "sleep", "1000"]).start();
-    let name = format!("pmix.{}.tool.{}", host(), running.pid());
-    eventually("the launcher can be found", || {
-        let sessions = fs::read_dir(running.tmpdir()).into_iter().flatten().flatten();
-        sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
-    });
-    running
-}
-
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 #[test]
 fn a_c_tool_pulls_the_output_of_each_job_that_it_has_spawned() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     let (pid, jobs) = (launcher.pid().to_string(), JOBS.to_string());
     let place = new_directory();
     let tool =
         Job::new(pmix_tool("spawn")).args([&jobs, "callback", "pid", &pid]).arg(place.path().join("go"));
     let outcome = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     assert!(outcome.stderr.contains(&format!("{JOBS} jobs")), "{outcome}");
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn a_c_tool_that_only_asks_for_forwarding_writes_it_to_its_own_output() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     let (pid, jobs) = (launcher.pid().to_string(), JOBS.to_string());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (reader, watched) = (seen.clone(), seen.clone());
@@ -66,15 +48,15 @@ fn a_c_tool_that_only_asks_for_forwarding_writes_it_to_its_own_output() {
         assert_eq!(of_job, [format!("{start}first"), format!("{start}last")], "{outcome}");
     }
     assert_eq!(text.lines().count(), 2 * JOBS, "{text}");
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn our_own_tool_pulls_the_output_of_each_job_that_it_has_spawned() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     let (pid, jobs) = (launcher.pid().to_string(), JOBS.to_string());
     let place = new_directory();
     let tool = Job::new(rust_tool("spawn")).args([&pid, &jobs]).arg(place.path().join("go"));
     tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0).assert_line(&format!("{JOBS} jobs"));
-    end(launcher);
+    launcher.end();
 }

@@ -6,26 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use phalanx_interop::{
-    Job, Outcome, Running, eventually, host, libpmix, new_directory, pmix_tool, px, rust_tool,
-};
-use rustix::process::Signal;
-
-/// `px run` of something that lasts, once tools can find it.
-fn launcher() -> Running {
-    let running = px(["-n", "1", "sleep", "1000"]).start();
-    let name = format!("pmix.{}.tool.{}", host(), running.pid());
-    eventually("the launcher can be found", || {
-        let sessions = fs::read_dir(running.tmpdir()).into_iter().flatten().flatten();
-        sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
-    });
-    running
-}
-
-fn end(running: Running) -> Outcome {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left()
-}
+use phalanx_interop::{Job, Outcome, Running, launcher, libpmix, new_directory, pmix_tool, rust_tool};
 
 /// None: OpenPMIx's.
 const LIBRARIES: [fn() -> Option<&'static Path>; 2] = [|| None, || Some(libpmix())];
@@ -47,7 +28,7 @@ fn pulled(outcome: &Outcome) -> String {
 
 #[test]
 fn a_job_that_was_over_before_the_pull_is_read_by_its_spawner() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     for library in LIBRARIES {
         let words = ["spawn", "echo early; echo worse >&2", "1", "over", "pull", "ended", "2"];
         let outcome = tool(&launcher, library(), &words).run().expect_code(0);
@@ -60,12 +41,12 @@ fn a_job_that_was_over_before_the_pull_is_read_by_its_spawner() {
     let words = ["rank", "spawn", "echo early", "1", "over", "show"];
     let shown = tool(&launcher, Some(libpmix()), &words).run().expect_code(0).stdout;
     assert_eq!(shown, "0: early\n", "in the form that the spawn has said");
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn the_end_of_each_stream_is_an_event_that_names_it() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     for library in LIBRARIES {
         let words = ["events", "spawn", "cat >/dev/null; echo x", "2", "eof", "over", "complete", "5"];
         let outcome = tool(&launcher, library(), &words).run().expect_code(0);
@@ -79,13 +60,13 @@ fn the_end_of_each_stream_is_an_event_that_names_it() {
         let expected = [stream(0, 1), stream(0, 2), stream(0, 4), stream(1, 2), stream(1, 4)];
         assert_eq!(events, expected, "{outcome}");
     }
-    end(launcher);
+    launcher.end();
 }
 
 /// 16 MiB wait for readers; what comes then is refused, and nothing behind it is taken either.
 #[test]
 fn pushes_that_nobody_waits_for_end_where_there_is_no_room_and_leave_no_gap() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     for library in LIBRARIES {
         let place = new_directory();
         let (gate, read) = (place.path().join("gate"), place.path().join("read"));
@@ -104,13 +85,13 @@ fn pushes_that_nobody_waits_for_end_where_there_is_no_room_and_leave_no_gap() {
         assert!(outcome.stderr.contains("event failure tool 0 1\n"), "{outcome}");
         expect_pieces(&read, 16);
     }
-    end(launcher);
+    launcher.end();
 }
 
 /// On our library alone: the blocking call of OpenPMIx 4.2.2 waits for itself the second time.
 #[test]
 fn pushes_that_are_waited_for_slow_the_tool_down_and_all_arrive() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     let place = new_directory();
     let read = place.path().join("read");
     let script = format!("sleep 0.2; exec cat > {}", read.display());
@@ -118,7 +99,7 @@ fn pushes_that_are_waited_for_slow_the_tool_down_and_all_arrive() {
     let outcome = tool(&launcher, Some(libpmix()), &words).run().expect_code(0);
     assert!(outcome.stderr.contains("pushed 40, refused 0, followed 0, others 0"), "{outcome}");
     expect_pieces(&read, 40);
-    end(launcher);
+    launcher.end();
 }
 
 /// The file holds so many pieces of 1 MiB as the tool pushes them.
@@ -133,7 +114,7 @@ fn expect_pieces(file: &Path, count: u32) {
 /// Its output as it is shown, and the events of streams, said on standard error.
 #[test]
 fn our_native_library_shows_what_it_spawns_and_hears_of_the_end_of_streams() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     let place = new_directory();
     let files = place.path().join("%n-%r");
     let job = Job::new(rust_tool("streams")).arg(launcher.pid().to_string()).arg(&files);
@@ -155,12 +136,12 @@ fn our_native_library_shows_what_it_spawns_and_hears_of_the_end_of_streams() {
             assert_eq!(fs::read_to_string(file).expect("a file"), format!("{word} {rank}\n"));
         }
     }
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn files_that_a_spawn_names_hold_what_the_ranks_wrote() {
-    let launcher = launcher();
+    let launcher = launcher(1);
     for library in LIBRARIES {
         let place = new_directory();
         let name = |name: &str| place.path().join(name).to_str().expect("text").to_owned();
@@ -185,5 +166,5 @@ fn files_that_a_spawn_names_hold_what_the_ranks_wrote() {
             }
         }
     }
-    end(launcher);
+    launcher.end();
 }

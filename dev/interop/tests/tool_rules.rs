@@ -44,11 +44,6 @@ fn tool(tmpdir: &Path, words: &[&str]) -> Job {
         .deadline(100)
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    let _ = running.wait().expect_code(143);
-}
-
 /// Where there is nothing in `/tmp`, and so no servers of other tests, but what was built, if it was built there.
 fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
     let hide = "exec 9<\"$BUILT\" && mount -t tmpfs none /tmp && mkdir -p \"$BUILT\" && \
@@ -93,8 +88,8 @@ fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
             in_c.assert_line(&format!("servers PMIX_SUCCESS {}", name(newer.pid())));
         }
     }
-    end(first);
-    end(second);
+    first.end();
+    second.end();
 }
 
 /// Only a search that asks goes to the right one of several servers, and round the one that does not answer.
@@ -132,7 +127,7 @@ fn commands_about_a_job_find_the_server_that_knows_it() {
     let nobody = without_tmp(px_binary(), &["attach", "nobody@1"], place.path()).run().expect_failure();
     let _ = nobody.expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
     silent.signal(Signal::CONT);
-    [older, newer, silent].into_iter().for_each(end);
+    [older, newer, silent].into_iter().for_each(|running| drop(running.end()));
 }
 
 /// A rank that tells where its server is.
@@ -252,7 +247,7 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
     let clash = tool(here.path(), &words).run().expect_code(0);
     let clash = clash.expect_stdout(&["attach PMIX_ERR_EXISTS"]);
     clash.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
-    end(second);
+    second.end();
     let _ = known.wait();
     // Without a server it names itself, and asks nobody.
     for words in [&["alone", "--"][..], &["nspace", "nobody", "optional", "retries", "0", "--"]] {
@@ -267,7 +262,7 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
     }
     let optional = tool(here.path(), &["pid", &pid, "optional", "--", "servers"]).run().expect_code(0);
     optional.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
-    end(first);
+    first.end();
 }
 
 #[test]
@@ -286,7 +281,7 @@ fn a_server_is_named_once_and_waited_for_as_long_as_was_said() {
     let launcher = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
     let found = early.wait().expect_code(0);
     found.assert_line(&format!("servers PMIX_SUCCESS {}", name(launcher.pid())));
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
@@ -303,8 +298,8 @@ fn the_primary_server_may_be_one_that_is_still_to_come() {
     outcome.assert_line("primary-when PMIX_ERR_TIMEOUT");
     outcome.assert_line("primary-coming PMIX_SUCCESS");
     outcome.assert_line(&format!("servers PMIX_SUCCESS {far} {}", name(first.pid())));
-    end(first);
-    end(second);
+    first.end();
+    second.end();
 }
 
 #[test]
@@ -328,10 +323,10 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
     let told =
         px(["-n", "1", "sh", "-c", "env | grep -c PMIX_LAUNCHER_"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
     told.run().expect_code(1).assert_line("0");
-    end(second);
+    second.end();
     let lost = started(&["pid", &pid], &uri).run().expect_failure();
     lost.assert_line("init PMIX_ERR_UNREACH");
-    end(first);
+    first.end();
 }
 
 #[test]
@@ -356,7 +351,7 @@ fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready(
     dvm.signal(Signal::TERM);
     let _ = dvm.wait().expect_code(0);
     let _ = job(&["run", "-n", "1", "echo", "hello"]).run().expect_code(0).expect_lines(["hello"]);
-    end(starter);
+    starter.end();
     for words in [&["dvm", "start"][..], &["run", "-n", "1", "echo", "hello"]] {
         let lost = job(words).run().expect_code(1).expect_nothing_left();
         assert_eq!(lost.stdout, "", "{lost}");

@@ -4,27 +4,13 @@
 #![allow(clippy::expect_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use phalanx_interop::{Job, Running, eventually, host, new_directory, pmix_tool, px};
+use phalanx_interop::{Job, Running, eventually, host, launcher, new_directory, pmix_tool, px};
 use rustix::process::Signal;
 
-/// `px run` of something that lasts, once tools can find it.
-fn launcher() -> Running {
-    let running = px(["-n", "2", "sleep", "1000"]).start();
-    eventually("the launcher can be found", || rendezvous_file(&running).is_some());
-    running
-}
-
-/// The file that is named after the launcher's pid.
-fn rendezvous_file(running: &Running) -> Option<PathBuf> {
-    let sessions = fs::read_dir(running.tmpdir()).ok()?.flatten().map(|entry| entry.path());
-    let name = format!("pmix.{}.tool.{}", host(), running.pid());
-    sessions.map(|session| session.join(&name)).find(|file| file.exists())
-}
-
 fn uri(running: &Running) -> String {
-    let file = rendezvous_file(running).expect("a rendezvous file");
+    let file = running.rendezvous_file().expect("a rendezvous file");
     let text = fs::read_to_string(file).expect("readable");
     text.lines().next().expect("an address").to_owned()
 }
@@ -34,16 +20,11 @@ fn tool(running: &Running, arguments: &[&str]) -> Job {
     Job::new(pmix_tool("attach")).args(arguments).env("TMPDIR", running.tmpdir()).deadline(60)
 }
 
-fn end(running: Running) {
-    running.signal(Signal::TERM);
-    running.wait().expect_code(143).expect_nothing_left();
-}
-
 #[test]
 fn every_local_way_leads_to_the_launcher() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     let (pid, nspace) = (launcher.pid().to_string(), format!("px-{}-{}", host(), launcher.pid()));
-    let (uri, file) = (uri(&launcher), rendezvous_file(&launcher).expect("a rendezvous file"));
+    let (uri, file) = (uri(&launcher), launcher.rendezvous_file().expect("a rendezvous file"));
     let file = file.to_str().expect("UTF-8");
     let ways: [&[&str]; 8] = [
         &["pid", &pid],
@@ -63,12 +44,12 @@ fn every_local_way_leads_to_the_launcher() {
         let outcome = outcome.expect_stdout(&[&format!("me {nspace}-tool"), "query SUCCESS px-"]);
         outcome.assert_line("finalize SUCCESS");
     }
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn a_tool_spawns_publishes_and_ends_what_it_has_started() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     let pid = launcher.pid().to_string();
     let first = tool(&launcher, &["pid", &pid, "--", "publish", "tool.key", "x", "lookup", "tool.key"]);
     let first = first.args(["nohup", "echo from the child; sleep 1000"]).run().expect_code(0);
@@ -85,12 +66,12 @@ fn a_tool_spawns_publishes_and_ends_what_it_has_started() {
     eventually("the child's job has ended", gone);
     drop(second);
     // What a tool has published for its own lifetime went with it.
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
 fn a_tool_that_dies_takes_its_name_and_its_data_with_it() {
-    let launcher = launcher();
+    let launcher = launcher(2);
     let pid = launcher.pid().to_string();
     let named = ["pid", &pid, "self", "our-tool", "rank", "0", "--"];
     let first = tool(&launcher, &[&named[..], &["publish", "dead.key", "x", "lost"]].concat()).start();
@@ -101,7 +82,7 @@ fn a_tool_that_dies_takes_its_name_and_its_data_with_it() {
     eventually("its data are gone", || look().stdout.contains("lookup NOT-FOUND"));
     let next = tool(&launcher, &[&named[..], &["me"]].concat()).run().expect_code(0);
     next.assert_line("me our-tool 0");
-    end(launcher);
+    launcher.end();
 }
 
 #[test]
@@ -127,7 +108,7 @@ fn a_killed_launcher_leaves_no_rendezvous_files() {
     let place = new_directory();
     let file = place.path().join("here");
     let running = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
-    eventually("the launcher can be found", || rendezvous_file(&running).is_some() && file.exists());
+    eventually("the launcher can be found", || running.rendezvous_file().is_some() && file.exists());
     running.signal(Signal::KILL);
     let tmpdir = running.tmpdir().to_owned();
     eventually("everything is gone", || names_in(&tmpdir).is_empty() && names_in(place.path()).is_empty());
