@@ -8,7 +8,10 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use phalanx_interop::{Job, Outcome, Running, eventually, host, new_directory, px, px_binary, rust_tool};
+use phalanx_interop::{
+    Job, Library::Pmix5, Outcome, Running, eventually, host, new_directory, pmix_tool, px, px_binary,
+    rust_tool,
+};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -58,6 +61,31 @@ fn tools_of_other_users_are_refused_with_the_reason() {
     // Nor can they read where it is.
     let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.tool.attach={}", file.display())]);
     let _ = outcome.expect_failure().expect_stdout(&["Permission denied"]);
+    running.end();
+}
+
+/// Those of 4.2 take any answer for a welcome, and then wait for ever or fail at random: they get none.
+#[test]
+fn tools_of_openpmix_are_told_what_they_can_read() {
+    let place = new_directory();
+    let (running, file) = launcher(place.path());
+    let (_public, programs) = public(&[&pmix_tool("attach")]);
+    let uri = uri(&file);
+    for _ in 0..5 {
+        let stranger = as_nobody(&programs[0]).args(["uri", &uri, "retries", "0", "--"]).run();
+        stranger.expect_failure().assert_line("init UNREACHABLE");
+    }
+    let ready = place.path().join("ready");
+    let named = |words: &[&str]| {
+        let tool = Job::new(pmix_tool("attach")).args(["uri", &uri, "self", "held", "rank", "0", "--"]);
+        tool.args(words).deadline(60)
+    };
+    let holder = named(&["spawn", &format!("touch {}", ready.display()), "lost"]).start();
+    eventually("the name is taken", || ready.exists());
+    named(&[]).run().expect_failure().assert_line("init UNREACHABLE");
+    named(&[]).with(Pmix5).run().expect_failure().assert_line("init PMIX_ERR_EXISTS");
+    holder.signal(Signal::KILL);
+    let _ = holder.wait();
     running.end();
 }
 

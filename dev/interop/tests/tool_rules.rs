@@ -155,6 +155,9 @@ fn a_server_that_serves_no_tools_lets_none_in() {
         let uri = fs::read_to_string(&file).expect("readable");
         let refused = tool(place.path(), &["uri", uri.trim(), "retries", "0", "--"]).run().expect_failure();
         refused.assert_line("init PMIX_ERR_NOT_SUPPORTED");
+        let theirs = Job::new(pmix_tool("attach")).args(["uri", uri.trim(), "retries", "0", "--"]);
+        let theirs = theirs.deadline(60).run().expect_failure();
+        theirs.assert_line("init UNREACHABLE");
         let native = Job::new(rust_tool("attach")).arg(format!("pmix.srvr.uri={}", uri.trim())).arg("--");
         let said = native.run().expect_failure();
         let _ = said.expect_stdout(&["the server refused: PMIX_ERR_NOT_SUPPORTED", "it serves no tools"]);

@@ -4,11 +4,13 @@
 //! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
 //! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted. A peer whom the kernel
 //! cannot name is refused, unless it is a tool with the secret that only readers of this server's rendezvous files know:
-//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `clones`). Clients are never told why, they only see the connection close; tools get a status.
+//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `clones`). Clients are never told why, they only see the connection close; tools get a status if they
+//! can read it.
 
 use phalanx_spec::Status;
 use phalanx_wire::InfoList;
 use phalanx_wire::ProcId;
+use phalanx_wire::codec::Release;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::hello::{
     Answer, COLLECTED, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
@@ -340,7 +342,7 @@ impl Server {
     fn turn_away(&mut self, cx: &mut Cx<'_>, conn: ConnId, refusal: Refusal) {
         let Some(hello) = self.expected(conn) else { return };
         warn!(conn = conn.0, flavor = ?hello.flavor, proc = ?hello.proc, status = %refusal.status, "refused");
-        if !is_welcomed_as_client(hello.flavor) {
+        if !is_welcomed_as_client(hello.flavor) && hello.release() >= READS_REFUSALS {
             let frame = Answer::<ToolWelcome>::Refused(as_failure(refusal.status)).encode();
             cx.out.push(Output::Send { conn, frame });
         }
@@ -377,3 +379,6 @@ fn is_welcomed_as_client(flavor: Flavor) -> bool {
 fn denied(why: &'static str) -> Refusal {
     Refusal { status: Status::ERR_NO_PERMISSIONS, why }
 }
+
+/// Tools of earlier releases take any answer for a welcome, and then wait for ever or fail at random.
+const READS_REFUSALS: Release = Release::new(5, 0, 0);

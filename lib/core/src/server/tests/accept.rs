@@ -219,25 +219,33 @@ fn a_tool_that_left_before_it_was_let_in_is_given_up_by_the_host() {
 }
 
 #[test]
-fn tools_are_told_that_they_are_refused() {
+fn tools_that_can_read_it_are_told_that_they_are_refused() {
+    let answer =
+        |version: &str, uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
+            let mut world = World::with_job(1, 1);
+            world.connect(0);
+            world.server.config.refuse_clones = true;
+            world.server.config.tool_support = support;
+            let mut tool = hello(&proc("tool", 0));
+            tool.flavor = Flavor::NamedTool;
+            tool.version = version.into();
+            change(&mut tool);
+            let conn = world.open_as(uid);
+            world.bytes(conn, &tool.encode());
+            assert!(world.closed.contains(&conn));
+            world.client(conn).greeting().to_vec()
+        };
     let refused = |uid: u32, change: &dyn Fn(&mut phalanx_wire::hello::Hello), support: bool| {
-        let mut world = World::with_job(1, 1);
-        world.connect(0);
-        world.server.config.refuse_clones = true;
-        world.server.config.tool_support = support;
-        let mut tool = hello(&proc("tool", 0));
-        tool.flavor = Flavor::NamedTool;
-        change(&mut tool);
-        let conn = world.open_as(uid);
-        world.bytes(conn, &tool.encode());
-        assert!(world.closed.contains(&conn));
-        let status: [u8; 4] = world.client(conn).greeting().try_into().unwrap();
-        Status(i32::from_be_bytes(status))
+        let status = answer("5.0.0", uid, change, support);
+        Status(i32::from_be_bytes(status.try_into().unwrap()))
     };
     assert_eq!(refused(UID, &|_| {}, false), Status::ERR_NOT_SUPPORTED);
     assert_eq!(refused(UID + 1, &|_| {}, true), Status::ERR_NO_PERMISSIONS);
     assert_eq!(refused(UID, &|tool| tool.proc = Some(proc("job", 0)), true), Status::ERR_EXISTS);
     assert_eq!(refused(UID, &|tool| tool.flavor = Flavor::Scheduler, true), Status::ERR_NOT_SUPPORTED);
+    for version in ["4.2.2rc2", "3.2.1", "?"] {
+        assert_eq!(answer(version, UID + 1, &|_| {}, true), [], "{version} takes any answer for a welcome");
+    }
 }
 
 #[test]
