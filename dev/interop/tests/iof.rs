@@ -5,9 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use phalanx_interop::{
-    Job, Running, eventually, host, libpmix, new_directory, pmix_tool, px, rests, rss_kib,
+    Job, Running, eventually, host, libpmix, new_directory, pmix_tool, px, px_binary, rests, rss_kib,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -146,6 +147,41 @@ fn a_tool_with_a_copy_that_is_stopped_keeps_no_job_from_ending() {
     assert!(scene.launcher.wait().expect_code(0).stdout == lines(0));
     tool.signal(Signal::CONT);
     assert!(tool.wait().expect_code(0).stdout == lines(0), "it gets everything all the same");
+}
+
+#[test]
+fn what_a_reader_has_not_got_of_a_killed_job_is_an_event_and_the_users() {
+    for library in [None, Some(libpmix())] {
+        let scene = Scene::new("1", "exec yes");
+        let pid = scene.launcher.pid();
+        let told = Arc::new(Mutex::new(String::new()));
+        let hears = told.clone();
+        let events = Job::new(px_binary()).args(["events", "--pid", &pid.to_string()]);
+        let events = events.env("TMPDIR", scene.launcher.tmpdir()).reading(move |bytes| {
+            hears.lock().expect("it works").push_str(&String::from_utf8_lossy(bytes));
+        });
+        let events = events.start();
+        let heard = |what: &str| told.lock().expect("it works").contains(what);
+        let on = scene.place.path().join("on");
+        let words = ["redirect", "slow", on.to_str().expect("UTF-8")];
+        let tool = scene.pull_with(library, "2", "0", &words);
+        scene.go();
+        eventually("the rank waits, and so does who listens", || rests(pid) && rests(events.pid()));
+        scene.launcher.signal(Signal::INT);
+        // The job waits for what the tool takes, until somebody insists. Nobody waits for standard error.
+        eventually("the rank is gone", || heard("PMIX_ERR_IOF_COMPLETE"));
+        scene.launcher.signal(Signal::INT);
+        let job = scene.job();
+        let seen = scene.launcher.wait().expect_code(130).stdout;
+        assert!(seen.starts_with("y\ny\n") || seen.starts_with("\ny\n"), "{}", seen.len());
+        let _ = events.wait();
+        let failed = format!(
+            "PMIX_ERR_IOF_FAILURE (-172) from {job}:* PMIX_EVENT_AFFECTED_PROC={job}:0 phalanx.iof.channel=2"
+        );
+        assert!(heard(&failed), "{}", told.lock().expect("it works"));
+        fs::write(&on, "").expect("letting the tool go on");
+        let _ = tool.wait();
+    }
 }
 
 #[test]

@@ -332,6 +332,51 @@ fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
 }
 
 #[test]
+fn what_a_reader_has_not_got_of_a_killed_job_the_user_gets_and_an_event_says_so() {
+    let mut world = world(5, 2, Limits::default());
+    let stdout = IofChannel::STDOUT;
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => Script::new(vec![
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Write(stdout, text(0, stdout, 3_000_000)),
+        ]),
+        _ => {
+            let (from, sources) = (proc.clone(), vec![ProcId::new(&nspace(1), Rank(0))]);
+            let codes = vec![Status::ERR_IOF_FAILURE];
+            let events = ask(HostOp::RegisterEvents { codes, info: Vec::new() });
+            Script::new(vec![
+                events,
+                ask(HostOp::IofPull { from, sources, channels: stdout, directives: Vec::new(), handle: 1 }),
+            ])
+        }
+    });
+    world.submit(job(1));
+    world.submit(job(1));
+    for node in 0..2 {
+        let tap = Tap::new(Duration::from_secs(1_000), None);
+        world.node_mut(NodeId(node)).expect("it lives").server_mut().taps.insert(1, tap);
+    }
+    world.run_for(Duration::from_secs(100));
+    let writer = ProcId::new(&nspace(1), Rank(0));
+    assert_eq!(world.user.output(&writer, stdout), b"");
+    let node = world.procs[&ProcId::new(&nspace(2), Rank(0))].node;
+    let failures = |world: &World<ScriptedServer>| -> Vec<(Option<Value>, Option<Value>)> {
+        let events = world.node(node).expect("it lives").server().events.iter();
+        let failed = events.filter(|event| event.code == Status::ERR_IOF_FAILURE);
+        let said = |event: &Event, key| event.info.find(key).cloned();
+        failed.map(|e| (said(e, keys::EVENT_AFFECTED_PROC), said(e, "phalanx.iof.channel"))).collect()
+    };
+    assert_eq!(failures(&world), []);
+    world.control(&nspace(1), phalanx_dvm::Control::Kill);
+    world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&nspace(1)));
+    let wrote = &world.procs[&writer].written[&stdout];
+    let seen = world.user.output(&writer, stdout);
+    assert_eq!(failures(&world), [(Some(Value::from(writer)), Some(Value::Uint16(stdout.0)))]);
+    assert!(!seen.is_empty() && wrote.windows(seen.len()).any(|part| part == seen), "{}", seen.len());
+    assert_eq!(world.user.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn the_end_of_a_stream_and_its_loss_are_events_for_those_who_ask() {
     let mut world = world(3, 3, Limits::default());
     world.script(|proc| match proc.rank.0 {

@@ -36,8 +36,9 @@ pub(crate) struct Readers {
     flying: usize,
     /// A tap has to wait because others have too much under way.
     starved: bool,
-    /// Jobs that were killed: only the user reads on.
-    abandoned: BTreeSet<Nspace>,
+    /// Jobs that were killed: nobody but the user is waited for. With the streams of which somebody was told that he misses
+    /// something.
+    abandoned: BTreeMap<Nspace, BTreeSet<(ProcId, IofChannel)>>,
     /// What the caches of all jobs hold.
     pub(super) cached: usize,
     pub(super) unread: Unread,
@@ -165,17 +166,26 @@ impl Daemon {
         readers.number += 1;
         let number = readers.number;
         let (mut served, mut instead) = (Vec::new(), 0);
-        let abandoned = readers.abandoned.contains(&proc.nspace);
-        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| !abandoned && tap.wants(&proc, channel))
-        {
-            let (proc, data) = (proc.clone(), data.clone());
-            tap.push(Piece { proc, pid, channel, data, lost: 0, number: Some(number), instead: !tap.copy });
+        let abandoned = readers.abandoned.contains_key(&proc.nspace);
+        let mut missed = false;
+        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| tap.wants(&proc, channel)) {
+            if abandoned && !(tap.copy && tap.queue.is_empty()) {
+                missed = true;
+                continue;
+            }
+            let (proc, data, number) = (proc.clone(), data.clone(), (!abandoned).then_some(number));
+            tap.push(Piece { proc, pid, channel, data, lost: 0, number, instead: !tap.copy });
             instead += usize::from(!tap.copy);
             served.push(name.clone());
         }
+        if missed {
+            self.tell_missed(cx, &proc, channel);
+        }
+        let readers = &mut self.iof.readers;
         let to_user = instead == 0;
         let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
-        let (bytes, waiting) = (data.len(), served.len() + usize::from(to_user));
+        let waited_for = if abandoned { 0 } else { served.len() };
+        let (bytes, waiting) = (data.len(), waited_for + usize::from(to_user));
         let held =
             Held { origin, seq, bytes, via, lent: false, readers: waiting, instead, replaced: to_user, end };
         readers.held.insert(number, held);
@@ -370,18 +380,7 @@ impl Daemon {
             report(cx, proc, pid, channel, data);
         }
         for piece in tap.flying.into_values().chain(tap.queue) {
-            let Some(number) = piece.number else { continue };
-            let readers = &mut self.iof.readers;
-            let Some(held) = readers.held.get_mut(&number) else { continue };
-            held.instead -= usize::from(piece.instead);
-            if held.instead == 0 && !held.replaced {
-                held.replaced = true;
-                held.end = None;
-                readers.user.push_back((number, piece.data.len()));
-                report(cx, piece.proc, piece.pid, piece.channel, piece.data);
-            } else {
-                self.taken_by_one(cx, number);
-            }
+            self.not_taken(cx, piece);
         }
         if let Some(request) = tap.stopping {
             self.refuse(cx, name.0, request, Status::SUCCESS);
@@ -398,22 +397,51 @@ impl Daemon {
         }
     }
 
-    /// Nobody is to wait for readers of this job's output any longer: it was killed.
+    /// Nobody is to wait for readers of this job's output any longer: it was killed. What they have not been sent the user gets,
+    /// if he has not had it, and an event says where they miss something.
     pub(crate) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let readers = &mut self.iof.readers;
-        readers.abandoned.insert(nspace.clone());
-        let mut dropped = Vec::new();
+        readers.abandoned.entry(nspace.clone()).or_default();
+        let (mut unsent, mut sent) = (Vec::new(), Vec::new());
         for tap in readers.taps.values_mut() {
-            let numbers = |piece: &Piece| piece.number;
-            let queued: Vec<Piece> = tap.queue.iter().filter(|p| p.proc.nspace != *nspace).cloned().collect();
-            let of_job = tap.queue.iter().chain(tap.flying.values()).filter(|p| p.proc.nspace == *nspace);
-            dropped.extend(of_job.filter_map(numbers));
-            tap.flying.values_mut().filter(|p| p.proc.nspace == *nspace).for_each(|p| p.number = None);
-            tap.queue = queued.into();
-            tap.held.forget(nspace);
+            let (of_job, others): (VecDeque<Piece>, _) =
+                std::mem::take(&mut tap.queue).into_iter().partition(|piece| piece.proc.nspace == *nspace);
+            tap.queue = others;
+            unsent.extend(of_job);
+            let flying = tap.flying.values_mut().filter(|piece| piece.proc.nspace == *nspace);
+            sent.extend(flying.filter_map(|piece| piece.number.take()));
         }
-        dropped.into_iter().for_each(|number| self.taken_by_one(cx, number));
-        self.tell_taken(cx);
+        sent.into_iter().for_each(|number| self.taken_by_one(cx, number));
+        unsent.sort_by_key(|piece| piece.number);
+        for piece in unsent {
+            self.tell_missed(cx, &piece.proc, piece.channel);
+            self.not_taken(cx, piece);
+        }
+        self.on_output_taken(cx, 0);
+    }
+
+    /// A reader of a killed job does not get everything. Said once of each stream.
+    fn tell_missed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
+        let Some(told) = self.iof.readers.abandoned.get_mut(&proc.nspace) else { return };
+        if told.insert((proc.clone(), channel)) {
+            self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, proc.clone(), channel);
+        }
+    }
+
+    /// A reader does not get this, for whatever reason: if nobody else has it, the user does.
+    fn not_taken(&mut self, cx: &mut Cx<'_>, piece: Piece) {
+        let readers = &mut self.iof.readers;
+        let Some(number) = piece.number else { return };
+        let Some(held) = readers.held.get_mut(&number) else { return };
+        held.instead -= usize::from(piece.instead);
+        if held.instead == 0 && !held.replaced {
+            held.replaced = true;
+            held.end = None;
+            readers.user.push_back((number, piece.data.len()));
+            report(cx, piece.proc, piece.pid, piece.channel, piece.data);
+        } else {
+            self.taken_by_one(cx, number);
+        }
     }
 
     /// The job is over.
