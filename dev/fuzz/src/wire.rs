@@ -107,7 +107,10 @@ pub(crate) fn request(data: &[u8]) {
             body::<iof::PullReply>(bytes, dialect);
             body::<iof::Taken>(bytes, dialect);
         }
-        13 => body::<group::ConstructReply>(bytes, dialect),
+        13 => {
+            body::<group::WholeReply>(bytes, dialect);
+            body::<group::ConstructReply>(bytes, dialect);
+        }
         14 => body::<resolve::PeersReply>(bytes, dialect),
         15 => body::<resolve::NodeReply>(bytes, dialect),
         16 => body::<event::Notification>(bytes, dialect),

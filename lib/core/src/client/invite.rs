@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
+use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::event::{Notify, RegisterEvents};
-use phalanx_wire::cmd::group::{Construct, ConstructReply};
-use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::cmd::group::Construct;
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
 
@@ -231,7 +231,7 @@ impl Client {
         payload: &[u8],
         out: &mut Out,
     ) {
-        let reply = ConstructReply::decode(payload, self.config.dialect);
+        let reply = self.construct_reply(payload);
         match reply {
             Ok(reply) if reply.status.is_success() => {
                 self.announce_group(now, call, id, members, reply.context_id, out);

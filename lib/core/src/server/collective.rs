@@ -49,6 +49,8 @@ pub(super) struct Collective {
     pub(super) signature: Signature,
     /// Local participants.
     pub(super) expected: BTreeSet<ProcId>,
+    /// Participants that have ended, and without whom it goes on.
+    pub(super) lost: BTreeSet<ProcId>,
     arrived: BTreeMap<ProcId, Arrival>,
     /// Who waits for the end, the latest last.
     askers: Vec<Asker>,
@@ -177,6 +179,7 @@ impl Server {
         let collective = Collective {
             signature,
             expected,
+            lost: BTreeSet::new(),
             arrived: BTreeMap::new(),
             askers: Vec::new(),
             info: Vec::new(),
@@ -186,6 +189,15 @@ impl Server {
         };
         self.collectives.open.insert(id, collective);
         Some((id, true))
+    }
+
+    /// The participants, without those that are lost. Nobody is ever lost of a set that is not all here.
+    pub(super) fn survivors(&self, collective: &Collective) -> Vec<ProcId> {
+        let procs = &collective.signature.procs;
+        match collective.lost.is_empty() {
+            true => procs.to_vec(),
+            false => self.local_members(procs).difference(&collective.lost).cloned().collect(),
+        }
     }
 
     /// The processes of a set that are on this node. A job that is not registered here has none.
@@ -225,9 +237,17 @@ impl Server {
         let over = |proc: &&ProcId| self.stage(proc).is_none_or(Stage::is_over);
         let never = collective.missing().find(over).cloned();
         let complete = self.is_complete(id);
+        if let Some(proc) = never.clone().filter(|_| self.goes_on_without_the_dead(id)) {
+            self.leave_out(cx, id, &proc);
+            return self.advance(cx, id);
+        }
         if let Some(proc) = never {
             debug!(%proc, ?kind, "a participant has ended: the collective fails");
-            return self.fail(cx, id, Status::ERR_LOST_CONNECTION);
+            let status = match kind {
+                Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
+                _ => Status::ERR_LOST_CONNECTION,
+            };
+            return self.fail(cx, id, status);
         }
         if !complete {
             return;
@@ -240,6 +260,13 @@ impl Server {
             Kind::Connect | Kind::Disconnect => self.on_connect_gathered(cx, id),
             Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_gathered(cx, id),
         }
+    }
+
+    fn leave_out(&mut self, cx: &mut Cx<'_>, id: u64, proc: &ProcId) {
+        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        collective.expected.remove(proc);
+        collective.lost.insert(proc.clone());
+        self.on_member_left_out(cx, id, proc);
     }
 
     /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.

@@ -88,6 +88,7 @@ impl Server {
 
     /// Nothing more comes from this process: whoever waits for it is told.
     pub(super) fn on_proc_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        self.tell_groups_of_end(cx, proc);
         self.fail_collectives_of(cx, proc);
         self.retry_gets_of(cx, proc);
     }

@@ -3,11 +3,11 @@
 //! The host agrees on membership and context ids across nodes. The server remembers the members of each group, since
 //! clients of 4.2 name only the group when they destruct it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
+use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave, WholeReply};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
 use tracing::{debug, warn};
@@ -21,12 +21,15 @@ use super::peer::Asker;
 use super::{Cx, Server};
 use crate::host::{Event, GroupFormed, HostOp, HostReply};
 
-pub(super) const CONSTRUCT_ATTRIBUTES: &[&str] = &[keys::TIMEOUT];
-pub(super) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::TIMEOUT];
+pub(super) const CONSTRUCT_ATTRIBUTES: &[&str] =
+    &[keys::TIMEOUT, keys::GROUP_FT_COLLECTIVE, keys::GROUP_NOTIFY_TERMINATION];
+pub(super) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::TIMEOUT, keys::GROUP_FT_COLLECTIVE];
 
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     members: BTreeMap<String, Vec<ProcId>>,
+    /// Those whose members want to hear when one of them ends (`PMIX_GROUP_NOTIFY_TERMINATION`).
+    watched: BTreeSet<String>,
 }
 
 impl Groups {
@@ -68,24 +71,34 @@ impl Server {
 
     pub(super) fn on_group_gathered(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.collective(id) else { return };
-        let op = host_op(&collective.signature, collective.info.clone());
+        let op = host_op(&collective.signature, self.survivors(collective), collective.info.clone());
         self.call_host(cx, None, op, Then::Collective(id));
     }
 
     pub(super) fn on_group_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
         let Some(collective) = self.close(id) else { return };
+        let survivors = self.survivors(&collective);
         let group = collective.signature.id.clone();
         let formed = match (reply, collective.signature.kind) {
             (HostReply::Group(Ok(formed)), Kind::GroupConstruct) => formed,
             (reply, Kind::GroupDestruct) if reply.status().is_success() => {
                 self.groups.members.remove(&group);
+                self.groups.watched.remove(&group);
                 for asker in collective.latest_first() {
                     self.answer(cx, asker, Status::SUCCESS);
                 }
                 return;
             }
             (reply, _) => {
-                let status = as_failure(reply.status());
+                let status = match as_failure(reply.status()) {
+                    // Members elsewhere have ended.
+                    Status::ERR_PROC_ABORTED | Status::ERR_LOST_CONNECTION
+                        if collective.signature.kind == Kind::GroupConstruct =>
+                    {
+                        Status::GROUP_CONSTRUCT_ABORT
+                    }
+                    status => status,
+                };
                 for asker in collective.latest_first() {
                     self.answer(cx, asker, status);
                 }
@@ -93,7 +106,10 @@ impl Server {
             }
         };
         let GroupFormed { members, context_id, info } = formed;
-        let members = if members.is_empty() { collective.signature.procs.to_vec() } else { members };
+        let members = if members.is_empty() { survivors } else { members };
+        if collective.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
+            self.groups.watched.insert(group.clone());
+        }
         self.groups.members.insert(group, members.clone());
         let jobs: Vec<JobData> = self
             .jobs_among(&members)
@@ -105,12 +121,62 @@ impl Server {
             let (members, info) = (members.clone(), info.clone());
             let jobs = jobs.iter().filter(|job| job.nspace != asker.proc.nspace).cloned().collect();
             let reply = ConstructReply { status: Status::SUCCESS, members, context_id, info, jobs };
-            self.reply(cx, asker, |dialect| reply.encode(dialect));
+            // As with the names of files: who says that it reads them is a library of ours.
+            match self.conns.peer(asker.conn).is_some_and(|peer| peer.reads_files) {
+                true => self.reply(cx, asker, |dialect| WholeReply(reply).encode(dialect)),
+                false => self.reply(cx, asker, |dialect| reply.encode(dialect)),
+            }
         }
     }
 
     pub(super) fn report_failed_group(&mut self, cx: &mut Cx<'_>, signature: &Signature, status: Status) {
-        self.call_host(cx, None, host_op(signature, vec![failed(status)]), Then::Nothing);
+        let op = host_op(signature, signature.procs.to_vec(), vec![failed(status)]);
+        self.call_host(cx, None, op, Then::Nothing);
+    }
+
+    /// Whether a member that has ended is not waited for. Other nodes might still wait for it: only if there are none.
+    pub(super) fn goes_on_without_the_dead(&self, id: u64) -> bool {
+        let Some(collective) = self.collective(id) else { return false };
+        let wanted = match collective.signature.kind {
+            Kind::GroupConstruct => collective.info.is_set(keys::GROUP_FT_COLLECTIVE),
+            Kind::GroupDestruct => {
+                collective.info.is_set(keys::GROUP_FT_COLLECTIVE)
+                    || self.groups.watched.contains(&collective.signature.id)
+            }
+            _ => false,
+        };
+        wanted && self.is_all_local(&collective.signature.procs)
+    }
+
+    /// Those who form the group hear whom it will lack; members of a group that is watched have heard it when it happened.
+    pub(super) fn on_member_left_out(&mut self, cx: &mut Cx<'_>, id: u64, proc: &ProcId) {
+        let Some(collective) = self.collective(id) else { return };
+        if collective.signature.kind == Kind::GroupConstruct {
+            let (group, others) = (collective.signature.id.clone(), self.survivors(collective));
+            self.announce_failure(cx, &group, proc, others);
+        }
+    }
+
+    /// A process has ended: the members of its groups hear of it where they want to.
+    pub(super) fn tell_groups_of_end(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let is_in =
+            |id: &&String| self.groups.members(id).is_some_and(|all| all.iter().any(|m| m.covers(proc)));
+        for id in self.groups.watched.iter().filter(is_in).cloned().collect::<Vec<_>>() {
+            let others = self.groups.members(&id).unwrap_or_default().iter();
+            let others = others.filter(|member| *member != proc).cloned().collect();
+            self.announce_failure(cx, &id, proc, others);
+        }
+    }
+
+    fn announce_failure(&mut self, cx: &mut Cx<'_>, group: &str, proc: &ProcId, to: Vec<ProcId>) {
+        let others = DataArray { of: DataType::PROC, items: to.into_iter().map(Value::Proc).collect() };
+        let info = vec![
+            Info::new(keys::GROUP_ID, group),
+            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+            Info::new(keys::EVENT_CUSTOM_RANGE, others),
+        ];
+        let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
+        self.raise(cx, &Event { code, source: proc.clone(), range, info }, None, Then::Nothing);
     }
 
     /// The others are told by an event; they need not agree.
@@ -120,7 +186,7 @@ impl Server {
             return self.answer(cx, from, Status::ERR_NOT_FOUND);
         }
         let rest = self.groups.members(&id).unwrap_or_default().iter().cloned().map(Value::Proc).collect();
-        let others = DataArray { of: phalanx_spec::DataType::PROC, items: rest };
+        let others = DataArray { of: DataType::PROC, items: rest };
         let info = vec![
             Info::new(keys::GROUP_ID, id.as_str()),
             Info::new(keys::EVENT_AFFECTED_PROC, from.proc.clone()),
@@ -167,12 +233,14 @@ impl Server {
     }
 
     pub(super) fn forget_groups_of(&mut self, nspace: &Nspace) {
-        self.groups.members.retain(|_, members| members.iter().any(|member| member.nspace != *nspace));
+        let Groups { members, watched } = &mut self.groups;
+        members.retain(|_, members| members.iter().any(|member| member.nspace != *nspace));
+        watched.retain(|id| members.contains_key(id));
     }
 }
 
-fn host_op(signature: &Signature, info: Vec<Info>) -> HostOp {
-    let (id, procs) = (signature.id.clone(), signature.procs.to_vec());
+fn host_op(signature: &Signature, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {
+    let id = signature.id.clone();
     match signature.kind {
         Kind::GroupDestruct => HostOp::GroupDestruct { id, procs, info },
         _ => HostOp::GroupConstruct { id, procs, info },

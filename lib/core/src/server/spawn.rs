@@ -5,7 +5,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::{DRESSED, STYLE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::spawn::{Spawn, encode_success};
-use phalanx_wire::{DataArray, Info, InfoList, Kval};
+use phalanx_wire::{DataArray, Info, InfoList, Kval, Value};
 
 use super::host::{Then, as_failure};
 use super::peer::{Asker, Role};
@@ -14,7 +14,8 @@ use crate::host::{HostOp, HostReply};
 
 impl Server {
     pub(super) fn on_spawn(&mut self, cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
-        if spawn.apps.is_empty() {
+        let parent = spawn.job.find(keys::PARENT_ID);
+        if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
             return self.answer(cx, &from, Status::ERR_BAD_PARAM);
         }
         let is_tool = self.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);

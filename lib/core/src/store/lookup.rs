@@ -6,6 +6,7 @@
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
 
+use super::qualified::told_apart;
 use super::space::{JobRealms, NodeRealm, Space};
 use super::values::Values;
 use super::{Store, read};
@@ -23,6 +24,8 @@ pub struct LookupRequest {
     pub refresh: bool,
     /// `pmix.scope`: of values of one key, which is meant the server knows.
     pub scoped: bool,
+    /// What a value must be qualified by, in the order of keys.
+    pub qualifiers: Vec<Info>,
 }
 
 /// Where the caller says the key stands.
@@ -54,6 +57,8 @@ pub enum Lookup {
 impl LookupRequest {
     /// Reads the directives of `PMIx_Get`.
     pub fn new(proc: ProcId, key: Option<Key>, info: &[Info]) -> LookupRequest {
+        let named: Vec<Info> =
+            info.iter().filter(|info| info.flags.contains(InfoFlags::QUALIFIER)).cloned().collect();
         LookupRequest {
             proc,
             key,
@@ -61,6 +66,7 @@ impl LookupRequest {
             optional: info.is_set(keys::OPTIONAL),
             refresh: info.is_set(keys::GET_REFRESH_CACHE),
             scoped: info.find(keys::DATA_SCOPE).is_some(),
+            qualifiers: told_apart(&named),
         }
     }
 
@@ -95,14 +101,18 @@ impl Store {
         let known = if request.refresh && !request.optional { None } else { self.known(request) };
         match known {
             Some(value) => Lookup::Hit(value),
-            None if request.optional => Lookup::Absent,
+            // No server keeps them: they come when their group forms.
+            None if request.optional || !request.qualifiers.is_empty() => Lookup::Absent,
             None => Lookup::AskServer,
         }
     }
 
     /// What a get finds once the server has answered.
     pub fn known(&self, request: &LookupRequest) -> Option<Value> {
-        let LookupRequest { proc, key, realm, scoped, .. } = request;
+        let LookupRequest { proc, key, realm, scoped, qualifiers, .. } = request;
+        if !qualifiers.is_empty() {
+            return self.qualified_value(proc, key.as_ref()?, qualifiers);
+        }
         let space = self.space(proc.nspace.as_str())?;
         let of = |values: &Values| match key {
             Some(key) => values.get(key.as_str()).cloned(),

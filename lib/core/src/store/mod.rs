@@ -7,6 +7,7 @@
 pub(crate) mod collected;
 mod load;
 mod lookup;
+mod qualified;
 mod space;
 mod stage;
 mod values;

@@ -7,6 +7,7 @@ use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Key, Text, Value};
 
 use super::collected::Shelf;
+use super::qualified;
 use super::values::Values;
 
 #[derive(Debug, Default)]
@@ -14,6 +15,7 @@ pub(super) struct Space {
     pub(super) job: RwLock<JobRealms>,
     pub(super) ranks: RwLock<BTreeMap<u32, Owned>>,
     pub(super) shelf: Shelf,
+    pub(super) qualified: RwLock<qualified::Shelf>,
 }
 
 /// What is known of one rank.

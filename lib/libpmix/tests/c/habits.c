@@ -144,6 +144,45 @@ static void accepts_inside_of_the_handler(uint32_t size)
     CHECK(PMIx_Group_destruct("guests", NULL, 0) == PMIX_SUCCESS);
 }
 
+/* What the members of a group say of themselves is found by the group's number, also when the group has ended. */
+static void says_what_number_it_uses(uint32_t size)
+{
+    pmix_info_t infos[2], *said, *results = NULL, qualifier;
+    pmix_data_array_t array;
+    pmix_proc_t peer, job;
+    size_t count = 0, number = 1000 + me.rank, id = 0;
+    pmix_value_t *value = NULL;
+
+    PMIX_DATA_ARRAY_CONSTRUCT(&array, 1, PMIX_INFO);
+    said = array.array;
+    PMIX_INFO_LOAD(said, PMIX_GROUP_LOCAL_CID, &number, PMIX_SIZE);
+    PMIX_INFO_LOAD(&infos[0], PMIX_GROUP_INFO, &array, PMIX_DATA_ARRAY);
+    PMIX_DATA_ARRAY_DESTRUCT(&array);
+    PMIX_INFO_LOAD(&infos[1], PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
+    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Group_construct("numbers", &job, 1, infos, 2, &results, &count) == PMIX_SUCCESS);
+    PMIX_INFO_DESTRUCT(&infos[0]);
+    for (size_t i = 0; i < count; i++)
+        if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_CONTEXT_ID))
+            CHECK(PMIx_Value_get_number(&results[i].value, &id, PMIX_SIZE) == PMIX_SUCCESS);
+    PMIX_INFO_FREE(results, count);
+    CHECK(PMIx_Group_destruct("numbers", NULL, 0) == PMIX_SUCCESS);
+
+    PMIX_INFO_LOAD(&qualifier, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    PMIX_INFO_SET_QUALIFIER(&qualifier);
+    for (uint32_t rank = 0; rank < size; rank++) {
+        PMIX_LOAD_PROCID(&peer, me.nspace, rank);
+        CHECK(PMIx_Get(&peer, PMIX_GROUP_LOCAL_CID, &qualifier, 1, &value) == PMIX_SUCCESS);
+        CHECK(value->type == PMIX_SIZE && value->data.size == 1000 + rank);
+        PMIX_VALUE_RELEASE(value);
+        CHECK(PMIx_Get(&peer, PMIX_GROUP_LOCAL_CID, NULL, 0, &value) == PMIX_ERR_NOT_FOUND);
+    }
+    id++;
+    PMIX_INFO_LOAD(&qualifier, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    PMIX_INFO_SET_QUALIFIER(&qualifier);
+    CHECK(PMIx_Get(&me, PMIX_GROUP_LOCAL_CID, &qualifier, 1, &value) == PMIX_ERR_NOT_FOUND);
+}
+
 int main(void)
 {
     pmix_value_t *value = NULL;
@@ -162,6 +201,7 @@ int main(void)
     asks_who_it_is();
     without_a_callback();
     accepts_inside_of_the_handler(size);
+    says_what_number_it_uses(size);
     CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
     printf("habits are honoured\n");
     return 0;

@@ -45,6 +45,10 @@ pub struct ConstructReply {
     pub jobs: Vec<JobData>,
 }
 
+/// The same between libraries of ours, with all of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WholeReply(pub ConstructReply);
+
 impl Body for Construct {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put(&self.id).put_list(&self.procs).put_list(&self.info);
@@ -143,6 +147,36 @@ impl Body for ConstructReply {
         // The layouts resemble each other: what is left over shows that the wrong one was taken.
         from.expect_end()?;
         Ok(reply)
+    }
+}
+
+impl Body for WholeReply {
+    fn write(&self, to: &mut Writer, dialect: Dialect) {
+        let WholeReply(reply) = self;
+        to.put(&reply.status);
+        if !reply.status.is_success() {
+            return;
+        }
+        to.put_list(&reply.members).put(&Size(reply.context_id.unwrap_or(NO_CONTEXT))).put_list(&reply.info);
+        reply.jobs.iter().for_each(|job| {
+            to.put(&Blob::from(job.encode(dialect)));
+        });
+    }
+    fn read(from: &mut Reader<'_>, dialect: Dialect) -> Result<Self, DecodeError> {
+        let status = from.get()?;
+        let (members, info, jobs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut reply = ConstructReply { status, members, context_id: None, info, jobs };
+        if from.is_at_end() {
+            return Ok(WholeReply(reply));
+        }
+        reply.members = from.get_list()?;
+        reply.context_id = context_id(from.get()?);
+        reply.info = from.get_list()?;
+        while !from.is_at_end() {
+            let job: Blob = from.get()?;
+            reply.jobs.push(JobData::decode(job.as_bytes(), dialect)?);
+        }
+        Ok(WholeReply(reply))
     }
 }
 

@@ -102,6 +102,13 @@ fn group_replies_follow_the_release() {
         let refused = group::ConstructReply { status: Status::ERR_TIMEOUT, ..full.clone() };
         assert_eq!(refused.encode(dialect), StatusReply(Status::ERR_TIMEOUT).encode(dialect));
     }
+    for dialect in dialects() {
+        let whole = group::WholeReply(full.clone());
+        assert_eq!(group::WholeReply::decode(&whole.encode(dialect), dialect), Ok(whole));
+        let refused = StatusReply(Status::ERR_TIMEOUT).encode(dialect);
+        let group::WholeReply(read) = group::WholeReply::decode(&refused, dialect).unwrap();
+        assert_eq!((read.status, read.members.len()), (Status::ERR_TIMEOUT, 0));
+    }
     // The first id that PRRTE gives.
     let first = group::ConstructReply { context_id: Some(0xffff_ffff), ..full.clone() };
     for dialect in dialects() {

@@ -383,3 +383,67 @@ fn explain_names_few_of_many_participants() {
     assert!(why[0].subject.ends_with("job:7 and 12 more"), "{}", why[0].subject);
     assert_eq!(why[0].missing.len(), 19);
 }
+
+fn groups_of(info: Vec<Info>) -> (Request, Request) {
+    let id = || "g".into();
+    let construct = Construct { id: id(), procs: all(), info };
+    let destruct = Destruct { id: id(), procs: all(), info: Vec::new() };
+    (Request::GroupConstruct(construct), Request::GroupDestruct(destruct))
+}
+
+fn hears_of_failures(world: &mut World, conn: ConnId) {
+    let codes = vec![Status::GROUP_MEMBER_FAILED];
+    let registration = phalanx_wire::cmd::event::RegisterEvents { codes, info: Vec::new() };
+    world.ask_status(conn, &Request::RegisterEvents(registration));
+}
+
+#[test]
+fn a_group_that_lacks_a_member_is_given_up() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let (construct, _) = groups_of(Vec::new());
+    let first = world.send(ranks[0], &construct);
+    world.close(ranks[2]);
+    assert_eq!(world.status(ranks[0], first), Status::GROUP_CONSTRUCT_ABORT);
+    assert_eq!(world.ask_status(ranks[1], &construct), Status::GROUP_CONSTRUCT_ABORT);
+}
+
+#[test]
+fn a_group_that_may_lack_members_forms_of_those_who_live_and_they_hear_of_it() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    hears_of_failures(&mut world, ranks[1]);
+    let (construct, _) = groups_of(vec![Info::new(keys::GROUP_FT_COLLECTIVE, true)]);
+    world.send(ranks[0], &construct);
+    world.close(ranks[2]);
+    let last = world.send(ranks[1], &construct);
+    let (id, op) = world.take_upcall();
+    let HostOp::GroupConstruct { procs, .. } = op else { panic!("{op:?}") };
+    assert_eq!(procs, [proc("job", 0), proc("job", 1)]);
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    assert_eq!(world.status(ranks[1], last), Status::SUCCESS);
+    let event = &world.client(ranks[1]).events[0];
+    assert_eq!((event.code, &event.source), (Status::GROUP_MEMBER_FAILED, &proc("job", 2)));
+}
+
+#[test]
+fn a_group_that_is_watched_ends_without_its_dead() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let (construct, destruct) = groups_of(vec![Info::new(keys::GROUP_NOTIFY_TERMINATION, true)]);
+    for conn in &ranks {
+        world.send(*conn, &construct);
+    }
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    hears_of_failures(&mut world, ranks[0]);
+    let first = world.send(ranks[0], &destruct);
+    world.close(ranks[2]);
+    assert_eq!(world.client(ranks[0]).events.len(), 1);
+    world.send(ranks[1], &destruct);
+    let (id, op) = world.take_upcall();
+    let HostOp::GroupDestruct { procs, .. } = op else { panic!("{op:?}") };
+    assert_eq!(procs, [proc("job", 0), proc("job", 1)]);
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    assert_eq!(world.status(ranks[0], first), Status::SUCCESS);
+}
