@@ -41,6 +41,8 @@ pub struct World<S: RankServer> {
     /// The paths that daemons have to remove, and have removed, in order.
     pub registered: BTreeMap<(NodeId, Nspace, Text), Cleanup>,
     pub removed: Vec<(NodeId, Text)>,
+    /// The directories that processes were given.
+    pub made: Vec<Text>,
     nodes: Vec<Option<Node<S>>>,
     net: Net,
     events: BTreeMap<(Time, u64), Event>,
@@ -99,6 +101,7 @@ impl<S: RankServer> World<S> {
             user: User::default(),
             procs: BTreeMap::new(),
             registered: BTreeMap::new(),
+            made: Vec::new(),
             removed: Vec::new(),
             nodes,
             net: Net::new(setup.latency),
@@ -336,6 +339,7 @@ impl<S: RankServer> World<S> {
                 let at = self.soon(500_000);
                 self.at(at, Event::Start(id, start));
             }
+            Effect::MakeScratch { path } => self.made.push(path),
             Effect::Signal { proc, signal } => {
                 let at = self.soon(50_000);
                 self.at(at, Event::Signal(proc, signal));

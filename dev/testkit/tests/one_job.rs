@@ -35,6 +35,17 @@ fn run(world: &mut World<WiredServer>, job: JobRequest) -> JobEnd {
 }
 
 #[test]
+fn only_who_is_let_in_has_a_directory() {
+    let mut world = world(7, 1, 2);
+    world.script(|proc| {
+        let steps = vec![Step::Ask(Op::Init), Step::Ask(Op::Finalize)];
+        Script::new(if proc.rank == Rank(1) { steps } else { Vec::new() })
+    });
+    run(&mut world, job("hello", 2));
+    assert_eq!(world.made, ["/scratch/1/1"]);
+}
+
+#[test]
 fn processes_meet_and_end() {
     for nodes in [1, 2, 5] {
         let mut world = world(7, nodes, 4);

@@ -150,6 +150,11 @@ pub enum Effect {
         path: String,
     },
     Spawn(Box<ProcStart>),
+    /// A process is about to hear of a directory of its own, which must be there (mode 0700, with its parents).
+    /// [`Effect::Forget`] removes the job's.
+    MakeScratch {
+        path: Text,
+    },
     /// To the process's whole group.
     Signal {
         proc: ProcId,
@@ -216,9 +221,6 @@ pub struct ProcStart {
     pub stdin: StdinPlan,
     /// It has a third output stream, whose descriptor `PHALANX_STDDIAG_FD` names.
     pub diag: bool,
-    /// The process's own directory, to be there (mode 0700, with its parents) when the process can first have heard of
-    /// it, which is after it has connected; [`Effect::Forget`] removes the job's.
-    pub scratch: Option<Text>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,6 @@ impl Daemon {
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
             stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },
             diag: desc.diag,
-            scratch: desc.scratch.as_ref().map(|job| Text::from(format!("{job}/{}", proc.rank.0))),
         };
         let bytes = self.stream_window(procs);
         cx.effect(Effect::Spawn(Box::new(start)));

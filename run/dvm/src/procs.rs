@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use phalanx_core::{HostCallId, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::cleanup::Cleanups;
 use crate::daemon::{Cx, Daemon, Local};
@@ -231,6 +231,9 @@ impl Daemon {
         entry.pmix = pmix;
         if first && pmix == Pmix::Connected {
             job.connected += 1;
+            if let Some(scratch) = &job.desc.scratch {
+                cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
+            }
             self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
         }
         if matches!(pmix, Pmix::Finalized | Pmix::Lost) {

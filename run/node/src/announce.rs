@@ -41,8 +41,7 @@ impl Announcer {
     pub(crate) fn note(&self, session: &mut Session, cleanups: &mut Cleanups) {
         let Some((_, notice)) = &self.due else { return };
         for file in self.written.iter().flat_map(Announcement::files) {
-            session.promise(session.dir().to_owned());
-            session.keep_promises();
+            session.use_dir();
             let file = Text::from_bytes(file.as_os_str().as_bytes());
             cleanups.register(session.dir(), &notice.uri.server.nspace, file, Cleanup::File);
         }
@@ -55,8 +54,7 @@ impl Announcer {
     /// Writes what tools search for, if that has not been done.
     pub(crate) fn announce(&mut self, session: &mut Session) -> Result<(), pmix::Error> {
         let Some((_, notice)) = self.due.take() else { return Ok(()) };
-        session.promise(session.dir().to_owned());
-        session.keep_promises();
+        session.use_dir();
         self.written.push(Announcement::make(&notice)?);
         Ok(())
     }

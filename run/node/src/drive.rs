@@ -5,6 +5,9 @@
 //! Effects are carried out in order, but starting processes takes turns with everything else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
@@ -247,6 +250,7 @@ impl<D: Decide> Owner<D> {
                 self.files.write(path, at, &bytes);
             }
             Effect::RemoveFile { path } => self.files.remove(&path),
+            Effect::MakeScratch { path } => self.session.make(Path::new(OsStr::from_bytes(path.as_bytes()))),
             Effect::Spawn(start) => self.procs.spawn(*start),
             effect @ (Effect::Signal { .. }
             | Effect::Credit { .. }
@@ -342,8 +346,6 @@ impl<D: Decide> Owner<D> {
     fn conn_event(&mut self, event: ConnEvent) {
         match event {
             ConnEvent::Accepted(accepted) => {
-                // A process can ask for its directory from here on, and before that it cannot know of it.
-                self.session.keep_promises();
                 self.announce();
                 let conn = ConnId(self.next_conn);
                 self.next_conn += 1;

@@ -132,9 +132,6 @@ impl Procs {
         if starts.is_empty() {
             return;
         }
-        for scratch in starts.iter().filter_map(|start| start.scratch.as_ref()) {
-            session.promise(OsStr::from_bytes(scratch.as_bytes()).into());
-        }
         let procs: Vec<ProcId> = starts.iter().map(|start| start.proc.clone()).collect();
         let mut results = Vec::with_capacity(count);
         match self.spawner.start(starts, &mut results) {

@@ -39,8 +39,6 @@ pub struct Session {
     /// Held to the last: until then nobody else may take the session for an abandoned one.
     _lock: OwnedFd,
     warden: Warden,
-    /// Directories that processes were promised, but that nobody can have looked for yet.
-    promised: Vec<PathBuf>,
     /// Whether anything was ever put into the directory.
     used: bool,
 }
@@ -54,7 +52,7 @@ impl Session {
         };
         let warden = Warden::fork(&dir, &lock).context("cannot start the process that cleans up after us")?;
         strays::adopt();
-        Ok(Session { dir, note, _lock: lock, warden, promised: Vec::new(), used: false })
+        Ok(Session { dir, note, _lock: lock, warden, used: false })
     }
 
     /// Where the session keeps its files. Absolute; it exists when something was put there.
@@ -77,33 +75,23 @@ impl Session {
         self.warden.groups()
     }
 
-    /// A process will be told of this directory. It is made by [`Session::keep_promises`].
-    pub(crate) fn promise(&mut self, dir: PathBuf) {
-        self.promised.push(dir);
-    }
-
-    /// Makes all directories that were promised, because somebody may look for them from now on.
-    pub(crate) fn keep_promises(&mut self) {
-        for dir in self.promised.drain(..) {
-            self.used = true;
-            if let Err(e) = make(&dir) {
-                tracing::warn!("cannot make {}: {e}", dir.display());
-            }
+    /// Makes a directory of this session, because somebody may look for it from now on.
+    pub(crate) fn make(&mut self, dir: &Path) {
+        self.used = true;
+        if let Err(e) = make(dir) {
+            tracing::warn!("cannot make {}: {e}", dir.display());
         }
     }
 
-    /// Makes the directory of the session, for something of our own: whoever wants that is connected, but may not have been
-    /// given a directory.
+    /// Makes the directory of the session, for something of our own.
     pub(crate) fn use_dir(&mut self) {
         if !self.used {
-            self.promise(self.dir.clone());
+            self.make(&self.dir.clone());
         }
-        self.keep_promises();
     }
 
-    /// Removes a directory of this session with all that is in it, and forgets what was promised there.
-    pub(crate) fn discard(&mut self, dir: &Path) {
-        self.promised.retain(|promised| !promised.starts_with(dir));
+    /// Removes a directory of this session with all that is in it.
+    pub(crate) fn discard(&self, dir: &Path) {
         if self.used && dir.starts_with(&self.dir) {
             remove(dir);
         }

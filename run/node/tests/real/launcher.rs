@@ -136,6 +136,10 @@ impl Decide for Script {
                 if let Some(opened) = self.opened {
                     opened(conn, peer, effects);
                 }
+                // It does not say which of them it is.
+                for (proc, dir) in self.procs.keys().zip(self.scratch.iter().cycle()) {
+                    effects.push_back(Effect::MakeScratch { path: format!("{dir}/{}", proc.rank.0).into() });
+                }
             }
             Input::Shutdown => effects.push_back(Effect::Stop),
             _ => {}
@@ -178,7 +182,6 @@ impl Script {
                 cpus: self.cpus.clone(),
                 diag: false,
                 stdin: if with_input { StdinPlan::Pipe } else { StdinPlan::Null },
-                scratch: self.scratch.as_ref().map(|dir| format!("{dir}/{rank}").into()),
             })));
             for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
                 effects.push_back(Effect::Credit { proc: proc.clone(), channel, bytes: window });
