@@ -1,8 +1,11 @@
 //! Our `libpmix.so.2` beside Debian's 4.2, with ranks and server on each in turn.
 //!
-//! The same binary runs in all columns; what differs is the library that its ranks load, and who serves them: `px`, and
+//! The same binaries run in all columns; what differs is the library that its ranks load, and who serves them: `px`, and
 //! Debian's `mpirun` on its own library and on ours. A ratio says how many times less the left one of two takes. The aims
 //! are held against the whole: ranks and server of ours against ranks and server of theirs.
+//!
+//! `init` and `finalize` are what a rank of a program sees. With more ranks than CPUs that is mostly other ranks that begin and
+//! end, all at once with one launcher and one by one with another; `-together` is the same without them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,10 +60,12 @@ struct Metric {
     aim: Option<f64>,
 }
 
-const METRICS: [Metric; 20] = [
+const METRICS: [Metric; 22] = [
     metric("init", "us", Some(5.0)),
+    metric("init-together", "us", Some(5.0)),
     metric("init-cpu", "us", None),
     metric("finalize", "us", Some(5.0)),
+    metric("finalize-together", "us", Some(5.0)),
     metric("finalize-cpu", "us", None),
     metric("get-own-first", "us", None),
     metric("get-own", "us", Some(50.0)),
@@ -85,22 +90,25 @@ const fn metric(name: &'static str, unit: &'static str, aim: Option<f64>) -> Met
 }
 
 pub(crate) fn run(plan: &Plan) {
-    let program = bench(Library::Pmix4, "client_calls");
+    let programs = ["client_calls", "client_starts"].map(|name| bench(Library::Pmix4, name));
     sizes_of_files();
     for &ranks in plan.sizes.iter().filter(|&&ranks| ranks <= MOST_RANKS) {
         let mut samples: BTreeMap<(&str, Column), Vec<f64>> = BTreeMap::new();
         for round in 0..=plan.runs {
-            for column in COLUMNS {
-                let run = captured(command(column, ranks, &program));
+            for (column, program) in
+                COLUMNS.iter().flat_map(|column| programs.iter().map(move |it| (*column, it)))
+            {
+                let run = captured(command(column, ranks, program));
                 if run.code != Some(0) {
-                    println!("n={ranks}, {}: ended with {:?}", title(column), run.code);
+                    println!("n={ranks}, {}: {} ended with {:?}", title(column), program.display(), run.code);
                     continue;
                 }
-                let mut of_ranks = metrics_of(&run.stdout);
-                for metric in &METRICS {
+                for (name, values) in metrics_of(&run.stdout) {
                     // One round before those that count: files come into memory.
-                    let values = of_ranks.remove(metric.name).filter(|_| round > 0).unwrap_or_default();
-                    samples.entry((metric.name, column)).or_default().extend(median(values));
+                    let metric = METRICS.iter().find(|metric| metric.name == name).filter(|_| round > 0);
+                    if let (Some(metric), Some(value)) = (metric, median(values)) {
+                        samples.entry((metric.name, column)).or_default().push(value);
+                    }
                 }
             }
         }
@@ -146,15 +154,16 @@ fn sizes_of_files() {
 
 fn command((server, ranks): Column, count: u32, program: &Path) -> Command {
     let library = format!("LD_LIBRARY_PATH={}", directory(ranks).display());
+    let size = count.to_string();
     match server {
         Server::Px => {
-            let mut command = Launcher::Px.command(count, program, &[]);
+            let mut command = Launcher::Px.command(count, program, &[size.as_ref()]);
             command.env("LD_LIBRARY_PATH", directory(ranks));
             command
         }
         Server::Mpirun(side) => {
             let env = debian_file("/usr/bin/env", "coreutils");
-            let arguments = [library.as_ref(), program.as_os_str()];
+            let arguments = [library.as_ref(), program.as_os_str(), size.as_ref()];
             let mut command = Launcher::OpenMpi.command(count, env, &arguments);
             command.env("LD_LIBRARY_PATH", directory(side));
             command
