@@ -72,7 +72,9 @@ impl World {
         let which = usize::from(what >> 4) % CONNECTIONS;
         match what & 15 {
             0 => {
-                let hello = hello(Flavor::Client, proc(which as u32), script.below(2) == 1);
+                // The last one is a clone of the first.
+                let rank = which as u32 % LOCAL;
+                let hello = hello(Flavor::Client, proc(rank), script.below(2) == 1);
                 self.connect(which, &hello.encode());
             }
             1 => {

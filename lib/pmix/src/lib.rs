@@ -30,7 +30,7 @@
 //! ```
 //!
 //! Signals, the environment, the working directory and exit handlers of the process are left alone. A forked child cannot use
-//! the client of its parent ([`Error::Forked`]).
+//! the client of its parent ([`Error::Forked`]), but may have one of its own.
 
 mod client;
 pub mod collected;

@@ -15,6 +15,8 @@ use phalanx_wire::ProcId;
 use tracing::warn;
 
 use super::host::Then;
+use super::limits::MAX_CLONES;
+use super::peer::Peer;
 use super::registry::Stage;
 use super::{Cx, Server};
 use crate::host::HostOp;
@@ -30,6 +32,19 @@ impl Server {
     pub(super) fn live_connections(&self, proc: &ProcId) -> impl Iterator<Item = ConnId> {
         let all = self.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
         all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.finalized))
+    }
+
+    /// How much this connection has of something of which it, or its rank with all its connections, may have `limit`. A connection
+    /// whose share would not do is not compared with the others.
+    pub(super) fn together(&self, conn: ConnId, limit: usize, of: fn(&Peer) -> usize) -> usize {
+        let Some(peer) = self.conns.peer(conn) else { return 0 };
+        let own = of(peer);
+        match self.client(&peer.proc) {
+            Some(client) if own > limit / MAX_CLONES => {
+                client.conns.iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum()
+            }
+            _ => own,
+        }
     }
 
     /// A connection of a rank has broken before it finalized.

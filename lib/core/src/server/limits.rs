@@ -8,10 +8,14 @@ pub(super) const HELLO_WAIT: Duration = Duration::from_secs(30);
 pub(super) const MAX_STRANGERS: usize = 1024;
 /// Connections of one rank, those among them that have finalized but are still open.
 pub(super) const MAX_CLONES: usize = 128;
-/// Requests of one connection that have not been answered. A rank that asks for every peer of a large job at once stays below.
-pub(super) const MAX_REQUESTS: u32 = 262_144;
-/// Bytes that may wait for one peer to read them before the next message; more, and it is given up.
+/// Requests of a tool, or of all connections of a rank, that have not been answered. A rank that asks for every peer of a large
+/// job at once stays below.
+pub(super) const MAX_REQUESTS: usize = 262_144;
+/// Bytes that may wait for one tool, or for all connections of a rank, to read them before the next message; more, and the
+/// connection is given up.
 pub(super) const MAX_QUEUED: usize = 64 << 20;
+/// Bytes of messages that have not arrived whole, from a tool or from all connections of a rank.
+pub(super) const MAX_INCOMPLETE: usize = 128 << 20;
 /// Bytes that one rank may have committed.
 pub(super) const MAX_COMMITTED: usize = 256 << 20;
 /// So many ranks, with so many bytes of values, are told in one answer to a process that asks for one after the other.

@@ -64,7 +64,7 @@ use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output
 pub use iof::{OUTPUT_DEFAULTS, OutputTo};
 pub use modex::ModexForm;
 pub use own::OWN;
-use peer::{Asker, Conn};
+use peer::{Asker, Conn, Peer};
 use timers::Timer;
 
 /// How a server presents itself. Paths and addresses are the shell's; the server only repeats them to clients.
@@ -277,12 +277,20 @@ impl Server {
         while let Some(peer) = self.conns.peer_mut(conn) {
             match peer.reader.next_frame() {
                 Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
-                Ok(None) => return,
+                Ok(None) => break,
                 Err(error) => {
                     warn!(proc = %peer.proc, %error, "message cannot be framed: closing the connection");
                     return self.drop_connection(cx, conn);
                 }
             }
+        }
+        if self.together(conn, limits::MAX_INCOMPLETE, Peer::incomplete) > limits::MAX_INCOMPLETE {
+            warn!(
+                conn = conn.0,
+                limit = limits::MAX_INCOMPLETE,
+                "too much of its rank is incomplete: closing the connection"
+            );
+            self.drop_connection(cx, conn);
         }
     }
 
@@ -300,17 +308,19 @@ impl Server {
         if frame.tag < FIRST_REQUEST_TAG {
             return debug!(proc = %peer.proc, tag = frame.tag, "message on a reserved tag: ignored");
         }
-        let format = peer.dialect.format;
+        let dialect = peer.dialect;
         let from = Asker { conn, tag: frame.tag, proc: peer.proc.clone(), uid: peer.uid, gid: peer.gid };
-        let command = Reader::new(format, &frame.payload).get::<Command>();
-        let request = Request::decode(&frame.payload, peer.dialect);
+        let is_full = self.together(conn, limits::MAX_REQUESTS, Peer::requests) >= limits::MAX_REQUESTS;
+        let command = Reader::new(dialect.format, &frame.payload).get::<Command>();
+        let request = Request::decode(&frame.payload, dialect);
         if command == Ok(Command::DEREGEVENTS) {
             if let Ok(Request::DeregisterEvents(events)) = request {
                 self.on_deregister_events(cx, conn, &events.codes);
             }
             return;
         }
-        if peer.requests >= limits::MAX_REQUESTS {
+        let Some(peer) = self.conns.peer_mut(conn) else { return };
+        if is_full {
             warn!(proc = %peer.proc, limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
             peer.requests += 1;
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);

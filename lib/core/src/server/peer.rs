@@ -43,7 +43,7 @@ pub(super) struct Peer {
     pub(super) dialect: Dialect,
     pub(super) reader: FrameReader,
     /// Requests that have not been answered.
-    pub(super) requests: u32,
+    pub(super) requests: usize,
     pub(super) finalized: bool,
     /// Other jobs whose job data it has.
     pub(super) told: BTreeSet<Nspace>,
@@ -101,6 +101,15 @@ impl Peer {
 }
 
 impl Peer {
+    pub(super) fn requests(&self) -> usize {
+        self.requests
+    }
+
+    /// Bytes of a message that has not arrived whole.
+    pub(super) fn incomplete(&self) -> usize {
+        self.reader.waiting()
+    }
+
     pub(super) fn queued(&self) -> usize {
         self.queued
     }
@@ -184,11 +193,11 @@ impl Server {
 
     /// Sends a message that nobody asked for, or the bytes of an answer.
     pub(super) fn send(&mut self, cx: &mut Cx<'_>, conn: ConnId, tag: u32, payload: &[u8]) {
-        let Some(peer) = self.conns.peer_mut(conn) else { return };
-        if peer.queued > MAX_QUEUED {
+        if self.together(conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED {
             self.conns.overdue.push(conn);
             return;
         }
+        let Some(peer) = self.conns.peer_mut(conn) else { return };
         let frame = encode_frame(SERVER_INDEX, tag, payload);
         peer.queued += frame.len();
         peer.sent += frame.len() as u64;

@@ -148,6 +148,44 @@ static int finalizes_before_its_child(void)
     return 0;
 }
 
+static int fences_with_its_clones(void)
+{
+    pmix_info_t info;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&info, PMIX_ALL_CLONES_PARTICIPATE, &yes, PMIX_BOOL);
+    PMIX_INFO_REQUIRED(&info);
+    CHECK(PMIx_Fence(NULL, 0, &info, 1) == PMIX_SUCCESS);
+    PMIX_INFO_DESTRUCT(&info);
+    return 0;
+}
+
+/* Parent and child of rank 0 are in one fence with rank 1, which has no child. */
+static int participates_with_its_child(void)
+{
+    int started[2];
+    char byte = 0;
+    pid_t pid;
+
+    if (me.rank == 0) {
+        CHECK(pipe(started) == 0);
+        pid = fork();
+        if (pid == 0) {
+            int wrong = begins() != 0 || write(started[1], &byte, 1) != 1 || fences_with_its_clones() != 0;
+            fflush(NULL);
+            _exit(wrong || PMIx_Finalize(NULL, 0) != PMIX_SUCCESS);
+        }
+        close(started[1]);
+        CHECK(read(started[0], &byte, 1) == 1);
+        close(started[0]);
+        CHECK(fences_with_its_clones() == 0 && ended(pid) == 0);
+    } else {
+        CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
+    }
+    CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
+    return 0;
+}
+
 int main(void)
 {
     alarm(120);
@@ -161,6 +199,7 @@ int main(void)
     /* The parent is as it was, whatever becomes of its children. */
     CHECK(in_children(dies, SIGKILL) == 0 && in_children(leaves_without_finalize, 0) == 0);
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
+    CHECK(participates_with_its_child() == 0);
     CHECK(finalizes_before_its_child() == 0);
     CHECK(in_children(becomes_the_rank, 0) == 0);
     puts("children are right");

@@ -163,6 +163,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn clones_are_let_in_unless_the_host_says_no() {
+        let refuses = |info: &[Info]| ServerOptions::from_infos(info).unwrap().refuse_clones;
+        assert!(!refuses(&[]) && !refuses(&[Info::new(keys::ALLOW_CLIENT_CLONES, true)]));
+        assert!(refuses(&[Info::new(keys::ALLOW_CLIENT_CLONES, false)]));
+    }
+
+    #[test]
     fn tools_come_from_other_nodes_only_if_that_is_asked_for() {
         let reach = |info: &[Info]| ServerOptions::from_infos(info).unwrap().reach;
         assert_eq!(reach(&[Info::new(keys::SERVER_TOOL_SUPPORT, true)]), Reach::Node);

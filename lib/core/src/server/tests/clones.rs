@@ -5,12 +5,13 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::event::{Notify, RegisterEvents};
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::frame::encode_frame;
 use phalanx_wire::{Info, Kval, ProcId, Value};
 
 use super::world::{UID, World, fence, get, global, hello, key, ns, proc};
 use crate::host::{HostOp, HostReply};
-use crate::machine::ConnId;
-use crate::server::limits::MAX_CLONES;
+use crate::machine::{ConnId, Input};
+use crate::server::limits::{MAX_CLONES, MAX_QUEUED};
 use crate::server::{ServerCall, ServerReturn};
 
 const CODE: Status = Status(-3000);
@@ -135,6 +136,31 @@ fn connections_of_one_rank_are_bounded_and_others_are_not_concerned() {
     world.close(first);
     assert!(another_is_let_in(&mut world) && !another_is_let_in(&mut world));
     world.connect(1);
+}
+
+#[test]
+fn what_waits_to_be_read_is_bounded_for_all_together() {
+    let mut world = World::with_job(1, 2);
+    let (one, two, other) = (world.connect(0), world.connect(0), world.connect(1));
+    for conn in [one, two, other] {
+        world.input(Input::Writable { conn, queued: MAX_QUEUED / 2 + 1 });
+    }
+    world.send(other, &Request::JobData);
+    world.send(one, &Request::JobData);
+    assert!(world.closed.contains(&one) && !world.closed.contains(&other));
+    world.send(two, &Request::JobData);
+    assert!(!world.closed.contains(&two), "it has the place alone now");
+}
+
+#[test]
+fn what_has_not_arrived_whole_is_bounded_for_all_together() {
+    let mut world = World::with_job(1, 1);
+    let conns: Vec<ConnId> = (0..3).map(|_| world.connect(0)).collect();
+    let beginning = encode_frame(0, 101, &vec![0; 50 << 20]);
+    for conn in &conns {
+        world.bytes(*conn, &beginning[..beginning.len() - 1]);
+    }
+    assert_eq!(world.closed.iter().collect::<Vec<_>>(), [&conns[2]]);
 }
 
 #[test]

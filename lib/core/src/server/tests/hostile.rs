@@ -125,12 +125,12 @@ fn requests_without_answer_are_bounded() {
     world.connect(1);
     let wait = get(&proc("job", 1), "x", Vec::new()).encode(v41());
     let mut stream = Vec::new();
-    for tag in 0..=MAX_REQUESTS {
+    for tag in 0..=MAX_REQUESTS as u32 {
         stream.extend(encode_frame(0, FIRST_REQUEST_TAG + 1 + tag, &wait));
     }
     world.bytes(a, &stream);
     let refused = &world.client(a).order;
-    assert_eq!(refused, &[FIRST_REQUEST_TAG + 1 + MAX_REQUESTS]);
+    assert_eq!(refused, &[FIRST_REQUEST_TAG + 1 + MAX_REQUESTS as u32]);
     assert_eq!(world.status(a, refused[0]), Status::ERR_OUT_OF_RESOURCE);
     world.close(a);
     assert!(world.server.explain().is_empty());
