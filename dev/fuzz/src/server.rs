@@ -250,7 +250,7 @@ fn config() -> ServerConfig {
         server_tmpdir: "/tmp/px".into(),
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
-        tool_support: true,
+        tools_of: phalanx_core::server::ToolsOf::Owner,
         refuse_clones: false,
         remote: None,
         collections: Some("/tmp/px/collected".into()),

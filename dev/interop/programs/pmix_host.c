@@ -2,7 +2,8 @@
  *
  *     pmix_host COUNT PROGRAM [ARGUMENT ...]
  *
- * HOST_SERVES in its environment: tools, remote (tools on other nodes as well), unasked (tools, but no upcall lets them in). HOST_FILE: where it
+ * HOST_SERVES in its environment: tools, remote (tools on other nodes as well), foreign (those of other users as well), unasked (tools, but no
+ * upcall lets them in). HOST_FILE: where it
  * leaves its address. HOST_OUTPUT: output has the rank in front of each line.
  *
  * Answers come inside the upcall, from another thread, or as "done already", whichever the standard allows there. What was
@@ -772,7 +773,7 @@ static void raise_event(void)
 
 int main(int argc, char **argv)
 {
-    pmix_info_t infos[7];
+    pmix_info_t infos[8];
     size_t ninfos = 4;
     const char *serves = getenv("HOST_SERVES");
     bool yes = true;
@@ -793,6 +794,8 @@ int main(int argc, char **argv)
         PMIX_INFO_LOAD(&infos[ninfos++], PMIX_SERVER_TOOL_SUPPORT, &yes, PMIX_BOOL);
         if (strcmp(serves, "remote") == 0)
             PMIX_INFO_LOAD(&infos[ninfos++], PMIX_SERVER_REMOTE_CONNECTIONS, &yes, PMIX_BOOL);
+        if (strcmp(serves, "foreign") == 0)
+            PMIX_INFO_LOAD(&infos[ninfos++], "pmix.srvr.ftools", &yes, PMIX_BOOL);
         if (strcmp(serves, "unasked") == 0)
             module.tool_connected = NULL;
     }

@@ -5,7 +5,7 @@
  *
  * Verbs: me, servers, available, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, pending KEY (a lookup
  * that waits), kill NSPACE, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
- * KIND VALUE (waits while it is attached to), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
+ * KIND VALUE (waits while it is attached to), again (a second init and its finalize), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -264,6 +264,15 @@ static void lost(void)
     printf("lost %s\n", word(event));
 }
 
+static void again(void)
+{
+    pmix_proc_t same;
+    pmix_status_t status = PMIx_tool_init(&same, NULL, 0);
+
+    printf("again %s %s %s\n", word(status), word(PMIx_tool_finalize()),
+           PMIX_CHECK_PROCID(&same, &me) ? "same" : "another");
+}
+
 static int verb(char **args)
 {
     pmix_proc_t server;
@@ -316,6 +325,8 @@ static int verb(char **args)
     } else if (strcmp(args[0], "pending") == 0) {
         pending(args[1]);
         return 2;
+    } else if (strcmp(args[0], "again") == 0) {
+        again();
     } else if (strcmp(args[0], "lost") == 0) {
         lost();
     } else if (strcmp(args[0], "until") == 0) {

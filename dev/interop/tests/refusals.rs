@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_interop::{
-    Job, Library::Pmix5, Outcome, Running, eventually, host, new_directory, pmix_tool, px, px_binary,
-    rust_tool,
+    Job, Library::Pmix5, Outcome, Running, eventually, host, libpmix, new_directory, pmix, pmix_tool, px,
+    px_binary, rust_tool,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -62,6 +62,28 @@ fn tools_of_other_users_are_refused_with_the_reason() {
     let outcome = attach(as_nobody(&programs[0]), &[&format!("pmix.tool.attach={}", file.display())]);
     let _ = outcome.expect_failure().expect_stdout(&["Permission denied"]);
     running.end();
+}
+
+#[test]
+fn tools_of_other_users_are_served_by_hosts_that_say_so() {
+    let (place, programs) = public(&[&rust_tool("attach")]);
+    let over = place.path().join("over");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let native = Job::new(rust_tool("host")).args(["pmix.srvr.tool", "pmix.srvr.ftools"]);
+    let in_c = Job::new(pmix("host")).env("HOST_SERVES", "foreign").env("LD_LIBRARY_PATH", libpmix());
+    let hosts = [native, in_c].map(|job| {
+        let job = job.args(["1", "/bin/sh", "-c", &wait]).env("HOST_TMPDIR", place.path());
+        job.env("TMPDIR", place.path()).start()
+    });
+    for running in &hosts {
+        let file = place.path().join(format!("pmix.{}.tool.{}", host(), running.pid()));
+        eventually("the host can be found", || file.exists());
+        let pid = format!("pmix.srvr.pidinfo={}", running.pid());
+        let tool = as_nobody(&programs[0]).args([&pid, "--", "me"]).env("TMPDIR", place.path()).run();
+        let _ = tool.expect_code(0).expect_stdout(&["init SUCCESS", "me tool"]);
+    }
+    fs::write(&over, "").expect("writing");
+    hosts.into_iter().for_each(|running| drop(running.wait().expect_code(0)));
 }
 
 /// Those of 4.2 take any answer for a welcome, and then wait for ever or fail at random: they get none.

@@ -306,6 +306,44 @@ fn the_primary_server_may_be_one_that_is_still_to_come() {
 }
 
 #[test]
+fn a_tool_connects_to_the_server_whose_file_was_left_for_it() {
+    let (here, there) = (new_directory(), new_directory());
+    let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
+    let (one, two) = (name(first.pid()), name(second.pid()));
+    let file = files_of(there.path(), second.pid()).swap_remove(0);
+    let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
+    for variable in variables {
+        let left = tool(here.path(), &["--", "servers"]).env(variable, &file).run().expect_code(0);
+        left.assert_line(&format!("servers PMIX_SUCCESS {two}"));
+        let named = ["pid", &first.pid().to_string(), "--", "servers"];
+        let named = tool(here.path(), &named).env(variable, &file).run().expect_code(0);
+        named.assert_line(&format!("servers PMIX_SUCCESS {one}"));
+    }
+    let attribute = format!("pmix.tool.lncrnd={}", file.display());
+    let native = Job::new(rust_tool("attach")).args([&attribute, "--", "servers"]);
+    let native = native.env("TMPDIR", here.path()).env(variables[0], "/nowhere").run().expect_code(0);
+    native.assert_line(&format!("servers {two}"));
+    second.end();
+    // One that is not there names nobody.
+    let gone = tool(here.path(), &["nspace", &one, "--", "servers"]).env(variables[0], &file).run();
+    gone.expect_code(0).assert_line(&format!("servers PMIX_SUCCESS {one}"));
+    assert!(!file.exists());
+    first.end();
+}
+
+#[test]
+fn inits_of_a_tool_are_counted() {
+    let place = new_directory();
+    let launcher = launcher_at(place.path());
+    let words = ["pid", &launcher.pid().to_string(), "--", "again", "servers"];
+    let counted = tool(place.path(), &words).run().expect_code(0);
+    counted.assert_line("again PMIX_SUCCESS PMIX_SUCCESS same");
+    counted.assert_line(&format!("servers PMIX_SUCCESS {}", name(launcher.pid())));
+    counted.assert_line("finalize PMIX_SUCCESS");
+    launcher.end();
+}
+
+#[test]
 fn a_tool_connects_back_to_whoever_has_started_it() {
     let (here, there) = (new_directory(), new_directory());
     let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));

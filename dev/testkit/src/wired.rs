@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, Verdict};
-use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
+use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
 use phalanx_core::{
     CallId, CloseReason, ConnId, Event, HandlerId, Input, LookupRequest, Machine, Outbox, Output, PeerCred,
     Time, Waiting,
@@ -68,7 +68,7 @@ impl WiredServer {
             server_tmpdir: "/scratch".to_owned(),
             system_tmpdir: "/tmp".to_owned(),
             owner_uid: UID,
-            tool_support: false,
+            tools_of: ToolsOf::Nobody,
             refuse_clones: false,
             remote: None,
             collections: Some("/scratch/collected".to_owned()),

@@ -423,7 +423,7 @@ fn server() -> Server {
         server_tmpdir: "/tmp".into(),
         system_tmpdir: "/tmp".into(),
         owner_uid: 0,
-        tool_support: true,
+        tools_of: phalanx_core::server::ToolsOf::Owner,
         refuse_clones: false,
         remote: None,
         collections: None,

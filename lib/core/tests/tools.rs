@@ -63,7 +63,7 @@ impl World {
                 server_tmpdir: "/tmp".into(),
                 system_tmpdir: "/tmp".into(),
                 owner_uid: UID,
-                tool_support: true,
+                tools_of: phalanx_core::server::ToolsOf::Owner,
                 refuse_clones: false,
                 remote: None,
                 clock: Duration::ZERO,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
-use phalanx_core::server::{ModexForm, Server, ServerConfig};
+use phalanx_core::server::{ModexForm, Server, ServerConfig, ToolsOf};
 use phalanx_core::{Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
@@ -92,7 +92,7 @@ impl Running {
                 server_tmpdir: scratch.clone(),
                 system_tmpdir,
                 owner_uid: geteuid().as_raw(),
-                tool_support: true,
+                tools_of: ToolsOf::Owner,
                 refuse_clones: false,
                 remote: site.remote.clone(),
                 collections: pmix::collected::beginning(site.dir),

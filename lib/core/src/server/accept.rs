@@ -22,7 +22,7 @@ use super::limits::{HELLO_WAIT, MAX_CLONES, MAX_STRANGERS};
 use super::peer::{Conn, Peer, Role};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
-use super::{Cx, Server};
+use super::{Cx, Server, ToolsOf};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, Output, PeerCred};
 
@@ -182,13 +182,15 @@ impl Server {
         Ok(HostOp::ClientConnected { proc })
     }
 
-    /// A tool must belong to the server's owner or to root, and not take a name that somebody has. It may have a rank's.
+    /// Unless everybody's are served, a tool must belong to the server's owner or to root. It must not take a name that somebody
+    /// has, but may have a rank's.
     fn examine_tool(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
-        if !self.config.tool_support {
+        if self.config.tools_of == ToolsOf::Nobody {
             return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
         }
         check_credential(hello)?;
-        if cred.uid != self.config.owner_uid && cred.uid != 0 {
+        let is_trusted = cred.uid == self.config.owner_uid || cred.uid == 0;
+        if !is_trusted && self.config.tools_of != ToolsOf::Everybody {
             return Err(denied("a tool of another user"));
         }
         if let Some(proc) = &hello.proc {

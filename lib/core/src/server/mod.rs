@@ -77,9 +77,8 @@ pub struct ServerConfig {
     pub address: String,
     pub server_tmpdir: String,
     pub system_tmpdir: String,
-    /// Whose server this is: tools of other users than this one and root are refused.
     pub owner_uid: u32,
-    pub tool_support: bool,
+    pub tools_of: ToolsOf,
     /// A rank may have one connection at a time.
     pub refuse_clones: bool,
     /// None: tools on other nodes are refused.
@@ -95,6 +94,16 @@ pub struct ServerConfig {
     pub output: Vec<Info>,
     /// Random bytes for what must not be guessed.
     pub seed: [u8; 32],
+}
+
+/// Whose tools are served, if the host agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolsOf {
+    Nobody,
+    /// Those of root as well.
+    Owner,
+    /// Of every user of this node.
+    Everybody,
 }
 
 /// How tools on other nodes come in.

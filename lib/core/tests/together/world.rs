@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::job::{JobApp, JobNode, JobProc};
-use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
+use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
 use phalanx_core::{
     CallId, Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, CloseReason, ConnId, Event,
     HandlerId, HostCallId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Store, Time,
@@ -404,7 +404,7 @@ impl TestServer {
             server_tmpdir: "/tmp/px".into(),
             system_tmpdir: "/tmp".into(),
             owner_uid: UID,
-            tool_support: false,
+            tools_of: ToolsOf::Nobody,
             refuse_clones: false,
             remote: None,
             collections: Some("/tmp/px/collected".into()),

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use phalanx_core::server::OUTPUT_DEFAULTS;
+use phalanx_core::server::{OUTPUT_DEFAULTS, ToolsOf};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Value};
 
 use crate::engine::Drive;
 use crate::error::Error;
 use crate::reach::Reach;
+use crate::rendezvous::Mode;
 
 /// What a server can be told when it starts. Everything has a default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +26,8 @@ pub struct ServerOptions {
     pub system_tmpdir: Option<String>,
     /// Whether tools may connect (`pmix.srvr.tool`); they find the server by files in `server_tmpdir`.
     pub tool_support: bool,
+    /// Whether those of other users may, too (`pmix.srvr.ftools`), if the host agrees.
+    pub foreign_tools: bool,
     /// Whether a rank may have one connection at a time (`pmix.allow.clones` false).
     pub refuse_clones: bool,
     /// Whether tools on other nodes may connect as well (`pmix.srvr.remote`): those that show the secret in the files.
@@ -33,7 +36,8 @@ pub struct ServerOptions {
     pub system_support: bool,
     /// Where somebody waits for this server's address (`pmix.tool.lncrnd`, or what the environment says).
     pub rendezvous_file: Option<PathBuf>,
-    /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only.
+    /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only, or for all whose tools may
+    /// connect. If there is a secret in them, that is the owner's in any case.
     pub mode: Option<u32>,
     /// How forwarded output looks for readers here who say nothing else.
     pub output: Vec<Info>,
@@ -57,6 +61,7 @@ impl ServerOptions {
                 keys::SERVER_TMPDIR => options.server_tmpdir = Some(text()?),
                 keys::SYSTEM_TMPDIR => options.system_tmpdir = Some(text()?),
                 keys::SERVER_TOOL_SUPPORT => options.tool_support = info.value.is_true(),
+                keys::SERVER_ALLOW_FOREIGN_TOOLS => options.foreign_tools = info.value.is_true(),
                 keys::ALLOW_CLIENT_CLONES => options.refuse_clones = !info.value.is_true(),
                 keys::SERVER_REMOTE_CONNECTIONS if info.value.is_true() => {
                     options.reach = Reach::Network(None)
@@ -94,6 +99,20 @@ impl ServerOptions {
             }
         };
         Ok(options)
+    }
+
+    pub(super) fn tools_of(&self) -> ToolsOf {
+        match (self.tool_support, self.foreign_tools) {
+            (false, _) => ToolsOf::Nobody,
+            (true, false) => ToolsOf::Owner,
+            (true, true) => ToolsOf::Everybody,
+        }
+    }
+
+    /// The permission bits of rendezvous files.
+    pub(super) fn mode(&self) -> u32 {
+        let readable = self.tools_of() == ToolsOf::Everybody && self.reach == Reach::Node;
+        self.mode.unwrap_or(if readable { 0o644 } else { Mode::default().bits })
     }
 
     pub(super) fn hostname(&self) -> String {
@@ -150,6 +169,7 @@ pub const ATTRIBUTES: &[&str] = &[
     keys::SERVER_TMPDIR,
     keys::SYSTEM_TMPDIR,
     keys::SERVER_TOOL_SUPPORT,
+    keys::SERVER_ALLOW_FOREIGN_TOOLS,
     keys::ALLOW_CLIENT_CLONES,
     keys::SERVER_SYSTEM_SUPPORT,
     keys::SERVER_REMOTE_CONNECTIONS,
@@ -175,5 +195,25 @@ mod tests {
         assert_eq!(reach(&[Info::new(keys::SERVER_TOOL_SUPPORT, true)]), Reach::Node);
         assert_eq!(reach(&[Info::new(keys::SERVER_REMOTE_CONNECTIONS, false)]), Reach::Node);
         assert_eq!(reach(&[Info::new(keys::SERVER_REMOTE_CONNECTIONS, true)]), Reach::Network(None));
+    }
+
+    #[test]
+    fn files_are_for_those_whose_tools_may_connect_and_secrets_for_their_owner() {
+        let on = |key| Info::new(key, true);
+        let (tools, all) = (on(keys::SERVER_TOOL_SUPPORT), on(keys::SERVER_ALLOW_FOREIGN_TOOLS));
+        let remote = on(keys::SERVER_REMOTE_CONNECTIONS);
+        let mode = Info::new(keys::SOCKET_MODE, 0o640_u32);
+        let of = |info: &[&Info]| {
+            let info: Vec<Info> = info.iter().map(|info| (*info).clone()).collect();
+            let options = ServerOptions::from_infos(&info).unwrap();
+            (options.tools_of(), options.mode())
+        };
+        assert_eq!(of(&[]), (ToolsOf::Nobody, 0o600));
+        assert_eq!(of(&[&all]), (ToolsOf::Nobody, 0o600));
+        assert_eq!(of(&[&tools]), (ToolsOf::Owner, 0o600));
+        assert_eq!(of(&[&tools, &mode]), (ToolsOf::Owner, 0o640));
+        assert_eq!(of(&[&tools, &all]), (ToolsOf::Everybody, 0o644));
+        assert_eq!(of(&[&tools, &all, &remote]), (ToolsOf::Everybody, 0o600));
+        assert!(ServerOptions::from_infos(&[Info::new(keys::SOCKET_MODE, 0o7777_u32)]).is_err());
     }
 }

@@ -12,7 +12,7 @@ use super::world::{UID, World, hello, ns, proc, v41};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
-use crate::server::{Remote, ServerCall, ServerReturn};
+use crate::server::{Remote, ServerCall, ServerReturn, ToolsOf};
 
 /// Opens a connection as `uid`, sends `bytes`, and says whether it is still open.
 fn survives(world: &mut World, uid: u32, bytes: &[u8]) -> bool {
@@ -225,7 +225,7 @@ fn tools_that_can_read_it_are_told_that_they_are_refused() {
             let mut world = World::with_job(1, 1);
             world.connect(0);
             world.server.config.refuse_clones = true;
-            world.server.config.tool_support = support;
+            world.server.config.tools_of = if support { ToolsOf::Owner } else { ToolsOf::Nobody };
             let mut tool = hello(&proc("tool", 0));
             tool.flavor = Flavor::NamedTool;
             tool.version = version.into();
@@ -246,6 +246,24 @@ fn tools_that_can_read_it_are_told_that_they_are_refused() {
     for version in ["4.2.2rc2", "3.2.1", "?"] {
         assert_eq!(answer(version, UID + 1, &|_| {}, true), [], "{version} takes any answer for a welcome");
     }
+}
+
+#[test]
+fn tools_of_every_user_come_to_the_host_if_all_are_welcome() {
+    let mut world = World::with_job(1, 1);
+    world.server.config.tools_of = ToolsOf::Everybody;
+    world.obliging = false;
+    let come = |world: &mut World, name: ProcId| {
+        let mut tool = hello(&name);
+        tool.flavor = Flavor::NamedTool;
+        let conn = world.open_as(UID + 1);
+        world.bytes(conn, &tool.encode());
+        !world.closed.contains(&conn)
+    };
+    assert!(come(&mut world, proc("visitor", 0)));
+    let (_, op) = world.take_upcall();
+    assert!(matches!(op, HostOp::ToolConnected { uid, .. } if uid == UID + 1), "{op:?}");
+    assert!(!come(&mut world, proc("job", 0)), "it is another user's rank");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::job::{JobApp, JobInfo, JobNode, JobProc};
 use crate::machine::{
     CallId, CloseReason, ConnId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
 };
-use crate::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
+use crate::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
 
 pub(super) const UID: u32 = 1000;
 
@@ -88,7 +88,7 @@ pub(super) fn config() -> ServerConfig {
         server_tmpdir: "/tmp/px".into(),
         system_tmpdir: "/tmp".into(),
         owner_uid: UID,
-        tool_support: true,
+        tools_of: ToolsOf::Owner,
         refuse_clones: false,
         remote: None,
         collections: None,
