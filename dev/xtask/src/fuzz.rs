@@ -13,7 +13,7 @@ use crate::cargo::{capture, run as run_command, target};
 const DEFAULT_SECONDS: u64 = 60;
 
 /// An input that takes longer than this, or more memory, is a finding as well.
-const LIMITS: &[&str] = &["-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-max_len=16384"];
+const LIMITS: &[&str] = &["-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-max_len=16384"];
 
 /// What libFuzzer needs to see: which edges are taken, and what is compared with what.
 const INSTRUMENTED: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
