@@ -4,6 +4,7 @@
  *
  * Servers of 4.2.2 crash when they are given output, and do not ask their host about fabrics. */
 #include "check.h"
+#include "pull.h"
 #include <pmix_tool.h>
 
 static int events, foreign, printed, pushed, formats;
@@ -225,7 +226,7 @@ static void pull_to_own_output(const pmix_proc_t *source)
     handle = PMIx_IOF_pull(source, 1, NULL, 0, PMIX_FWD_STDOUT_CHANNEL, NULL, NULL, NULL);
     CHECK(handle >= 0, "%s", PMIx_Error_string(handle));
     CHECK(read(ends[0], text, (size_t) size) == size && strcmp(text, line()) == 0, "%s", text);
-    OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
+    OK(end_pull((size_t) handle, NULL));
     CHECK(dup2(own, 1) == 1, "stdout");
 }
 
@@ -251,7 +252,7 @@ static void pull_formatted(const pmix_proc_t *source, const char *key, const cha
     CHECK(strncmp(formatted, start, size) == 0 && strstr(formatted, "written elsewhere\n") != NULL, "%s", formatted);
     if (!files)
         return;
-    OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
+    OK(end_pull((size_t) handle, NULL));
     snprintf(name, sizeof name, "%s.%s.0.stdout", path, source->nspace);
     file = fopen(name, "r");
     CHECK(file != NULL && fread(text, 1, 18, file) == 18 && strcmp(text, "written elsewhere\n") == 0, "%s: %s", name, text);
@@ -270,7 +271,7 @@ static void streams(void)
         await(&printed);
         /* 4.2.2 does not come back from there. */
         if (strncmp(PMIx_Get_version(), "Phalanx", 7) == 0) {
-            OK(PMIx_IOF_deregister((size_t) handle, NULL, 0, NULL, NULL));
+            OK(end_pull((size_t) handle, NULL));
             pull_to_own_output(&source);
             pull_formatted(&source, PMIX_IOF_TAG_OUTPUT, "[", 1);
             pull_formatted(&source, PMIX_IOF_TIMESTAMP_OUTPUT, "2", 1);

@@ -10,6 +10,7 @@
  * RANK: a number or "all". CHANNELS: the bits of pmix_iof_channel_t. It ends after `until` bytes, lost ones included, or when its server does, with a
  * line on standard error: "pulled BYTES bytes in PIECES pieces, lost BYTES". The line "pulling" there says that the pull was accepted. */
 #include "attach.h"
+#include "pull.h"
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,26 +57,6 @@ static void on_registered(pmix_status_t status, size_t handler, void *data)
 static void nap(void)
 {
     nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
-}
-
-static void on_stopped(pmix_status_t status, void *data)
-{
-    (void) data;
-    answer = status;
-    answered = 1;
-}
-
-/* Without a callback 4.2.2 now and then waits for a lock in memory that it has freed. */
-static void stop(void)
-{
-    if (strncmp(PMIx_Get_version(), "Phalanx", 7) == 0) {
-        PMIx_IOF_deregister(number, NULL, 0, NULL, NULL);
-        return;
-    }
-    answered = 0;
-    if (PMIx_IOF_deregister(number, NULL, 0, on_stopped, NULL) == PMIX_SUCCESS)
-        while (!answered && !gone)
-            nap();
 }
 
 static void on_lost(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
@@ -178,7 +159,7 @@ int main(int argc, char **argv)
     while (!gone && !(until && pulled + lost >= until))
         nap();
     if (!gone)
-        stop();
+        end_pull(number, &gone);
     fprintf(stderr, "pulled %llu bytes in %llu pieces, lost %llu\n", pulled, pieces, lost);
     if (!gone || show)
         tool ? PMIx_tool_finalize() : PMIx_Finalize(NULL, 0);

@@ -122,7 +122,7 @@ fn compiled(library: Library, source: &Path) -> PathBuf {
     let binary = directory.join(source.file_stem().expect("a source file has a name"));
     fs::create_dir_all(&directory).expect("making the directory for compiled programs");
     let _one_at_a_time = locked(&directory.join("lock"));
-    let headers = ["attach.h", "check.h", "meet.h"].map(|name| modified(&script(name)));
+    let headers = ["attach.h", "check.h", "meet.h", "pull.h"].map(|name| modified(&script(name)));
     if headers.into_iter().chain([modified(source)]).all(|changed| modified(&binary) > changed) {
         return binary;
     }
