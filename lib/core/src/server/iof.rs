@@ -135,6 +135,8 @@ impl Server {
         if let Some(pulled) = self.streams.pulls.get_mut(&number) {
             pulled.feed = Some(number);
         }
+        // The host may have output on its way before it says what was said of the job.
+        self.dress(number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
         let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
@@ -175,7 +177,10 @@ impl Server {
                 HostReply::Infos(_, info) => info,
                 _ => Vec::new(),
             };
-            self.dress(handle, &of_job, wishes);
+            if honoured(&of_job).next().is_some() {
+                self.undress(cx, handle);
+                self.dress(handle, &of_job, wishes);
+            }
             style = self.style_to_tell(&of_job, wishes);
             if let Some(feed) = self.streams.feeds.get_mut(&handle) {
                 feed.accepted = true;

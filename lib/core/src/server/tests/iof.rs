@@ -307,6 +307,21 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
 }
 
 #[test]
+fn output_that_overtakes_the_hosts_answer_has_the_form_that_is_known_by_then() {
+    let mut world = World::configured(ServerConfig { output: vec![tag()], ..config() });
+    let a = world.connect(0);
+    let sent = world.send(a, &pull_of(vec![proc("child", 0)], Vec::new(), 1));
+    let (id, _) = world.take_upcall();
+    world.try_call(to_all(b"early\n"));
+    let of_job = vec![Info::new(keys::IOF_TAG_OUTPUT, false), Info::new(keys::IOF_RANK_OUTPUT, true)];
+    world.answer(id, HostReply::Infos(Status::SUCCESS, of_job));
+    assert_eq!(world.reply::<PullReply>(a, sent).status, Status::SUCCESS);
+    drained(&mut world, a);
+    world.try_call(to_all(b"late\n"));
+    assert_eq!(text(&received(&world, a)).concat(), "[child,0]<stdout>: early\n0: late\n");
+}
+
+#[test]
 fn what_is_held_for_a_reader_that_does_not_read_is_bounded() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
