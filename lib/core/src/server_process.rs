@@ -14,6 +14,7 @@ use crate::explain::Waiting;
 use crate::machine::{CloseReason, Input, Machine, Outbox, Output, Time};
 use crate::server::{OWN, Server, ServerCall, ServerConfig, ServerReturn};
 use crate::store::Store;
+use crate::support::Around;
 
 /// The two machines and what passes between them.
 #[derive(Debug)]
@@ -53,6 +54,11 @@ impl ServerProcess {
         let mut server = Server::new(config);
         server.attach_own(gid, DIALECT);
         ServerProcess { server, client }
+    }
+
+    /// The machines of a library that honours some attributes itself.
+    pub fn within(self, around: &'static Around) -> ServerProcess {
+        ServerProcess { server: self.server.within(around), client: self.client.within(around) }
     }
 
     /// What this process knows as a client, for lookups on other threads.

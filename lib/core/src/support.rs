@@ -2,11 +2,25 @@
 //!
 //! Each layer has one table, made of the tables of its verb files: what it says here is what it acts upon.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use phalanx_spec::{DataType, attribute, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Key, Regattr, Text, Value};
 
 /// A function's name and the tables of keys that are honoured there.
 pub type Honoured = (&'static str, &'static [&'static [&'static str]]);
+
+/// What the library around a machine honours itself, before the machine hears of a call.
+#[derive(Debug)]
+pub struct Around {
+    pub client: &'static [Honoured],
+    /// What tools have besides.
+    pub tool: &'static [Honoured],
+    pub server: &'static [Honoured],
+}
+
+/// A machine by itself.
+pub const NOTHING: &Around = &Around { client: &[], tool: &[], server: &[] };
 
 /// The keys that a function honours; `None` for one that is not there.
 pub fn honoured(table: &[Honoured], function: &str) -> Option<impl Iterator<Item = &'static str>> {
@@ -53,10 +67,12 @@ impl Layer {
         is_given(self) || !Layer::ALL.into_iter().any(is_given)
     }
 
-    /// What this layer answers to a query for attribute support; nothing when others are asked.
-    pub fn answer(self, table: &[Honoured], qualifiers: &[Info]) -> Vec<Info> {
-        let keys = |tables: &'static [&[&str]]| tables.iter().flat_map(|keys| *keys).copied().collect();
-        self.answer_of(table.iter().map(|(function, tables)| (*function, keys(tables))), qualifiers)
+    /// What this layer answers to a query for attribute support; nothing when others are asked. Tables may speak of the same
+    /// functions.
+    pub fn answer(self, tables: &[&[Honoured]], qualifiers: &[Info]) -> Vec<Info> {
+        let all = joined(tables);
+        let table = all.iter().map(|(function, keys)| (*function, keys.iter().copied().collect()));
+        self.answer_of(table, qualifiers)
     }
 
     /// The same of functions with their keys.
@@ -85,8 +101,17 @@ impl Layer {
 }
 
 /// The names of the functions, as one list.
-pub fn names(table: &[Honoured]) -> String {
-    table.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",")
+pub fn names(tables: &[&[Honoured]]) -> String {
+    joined(tables).into_keys().collect::<Vec<_>>().join(",")
+}
+
+/// Each function with its keys.
+fn joined(tables: &[&[Honoured]]) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let mut all: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
+    for (function, lists) in tables.iter().flat_map(|table| table.iter()) {
+        all.entry(function).or_default().extend(lists.iter().flat_map(|list| list.iter()));
+    }
+    all
 }
 
 /// The answer of several layers as one.
@@ -154,19 +179,30 @@ mod tests {
 
     #[test]
     fn qualifiers_choose_layers_and_functions() {
-        let all = Layer::Host.answer(TABLE, &[]);
+        let all = Layer::Host.answer(&[TABLE], &[]);
         assert_eq!((all.len(), functions_in(&all[0])), (1, vec!["PMIx_A".to_owned(), "PMIx_B".to_owned()]));
-        assert_eq!(Layer::Host.answer(TABLE, &[Info::new(keys::SERVER_ATTRIBUTES, true)]), []);
-        let one = Layer::Host.answer(TABLE, &[Info::new(keys::HOST_ATTRIBUTES, "PMIx_B")]);
+        assert_eq!(Layer::Host.answer(&[TABLE], &[Info::new(keys::SERVER_ATTRIBUTES, true)]), []);
+        let one = Layer::Host.answer(&[TABLE], &[Info::new(keys::HOST_ATTRIBUTES, "PMIx_B")]);
         assert_eq!(functions_in(&one[0]), ["PMIx_B"]);
-        let names = Layer::Host.answer(TABLE, &[Info::new(keys::HOST_FUNCTIONS, true)]);
+        let names = Layer::Host.answer(&[TABLE], &[Info::new(keys::HOST_FUNCTIONS, true)]);
         assert_eq!(names, [Info::new(keys::HOST_FUNCTIONS, "PMIx_A,PMIx_B")]);
+    }
+
+    #[test]
+    fn tables_that_speak_of_one_function_are_joined() {
+        const MORE: &[Honoured] = &[("PMIx_A", &[&[keys::TIMEOUT, keys::RANGE]]), ("PMIx_C", &[])];
+        let all = Layer::Host.answer(&[TABLE, MORE], &[Info::new(keys::HOST_ATTRIBUTES, true)]);
+        assert_eq!(functions_in(&all[0]), ["PMIx_A", "PMIx_B", "PMIx_C"]);
+        let first =
+            all[0].value.as_array().unwrap().infos().next().unwrap().value.as_array().unwrap().items.len();
+        assert_eq!(first, 2);
+        assert_eq!(names(&[MORE, TABLE]), "PMIx_A,PMIx_B,PMIx_C");
     }
 
     #[test]
     fn the_answers_of_several_layers_become_one() {
         let answer = |layer: Layer| {
-            Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(layer.answer(TABLE, &[])))
+            Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(layer.answer(&[TABLE], &[])))
         };
         let mut answers = vec![answer(Layer::Host), Info::new(keys::NSPACE, "x"), answer(Layer::Server)];
         join(&mut answers);

@@ -50,6 +50,7 @@ pub mod screen;
 pub mod server;
 mod shown;
 pub mod stdin;
+mod support;
 pub mod tool;
 mod topology;
 

@@ -11,6 +11,9 @@ use super::{Client, ClientReturn, Out};
 use crate::host::GroupFormed;
 use crate::machine::{CallId, Time};
 
+/// What is done here with what the members say of themselves.
+pub(super) const ATTRIBUTES: &[&str] = &[keys::GROUP_INFO, keys::TIMEOUT];
+
 impl Client {
     pub(super) fn on_group_construct(
         &mut self,

@@ -36,6 +36,10 @@ pub(super) struct Invitation {
     wants_context_id: bool,
 }
 
+/// The leader's own.
+pub(super) const INVITE_ATTRIBUTES: &[&str] =
+    &[keys::GROUP_OPTIONAL, keys::GROUP_ASSIGN_CONTEXT_ID, keys::TIMEOUT];
+
 impl Client {
     pub(super) fn on_group_invite(
         &mut self,

@@ -52,6 +52,7 @@ use phalanx_wire::{ProcId, Text};
 use crate::explain::Waiting;
 use crate::machine::{CallId, Input, Machine, Outbox, Time};
 use crate::store::{OpenCollected, Store};
+use crate::support::{self, Around};
 
 use chain::Chains;
 use connect::Phase;
@@ -101,6 +102,7 @@ pub struct Client {
     /// Whether the server has been asked for the events of which invitations are made.
     listens_for_groups: bool,
     introduction: Introduction,
+    around: &'static Around,
     /// As the server itself says who it is; only tools are told.
     server: Option<ProcId>,
 }
@@ -121,6 +123,7 @@ impl Client {
             remembers: true,
             listens_for_groups: false,
             introduction: Introduction::Client,
+            around: support::NOTHING,
             server: None,
         }
     }
@@ -131,6 +134,11 @@ impl Client {
         let mut client = Client { introduction: tool, ..Client::new(config) };
         client.store = store.unwrap_or(client.store);
         client
+    }
+
+    /// The machine of a library that honours some attributes itself.
+    pub fn within(self, around: &'static Around) -> Client {
+        Client { around, ..self }
     }
 
     /// The name of this process.

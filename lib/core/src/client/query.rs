@@ -7,17 +7,44 @@ use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{DataArray, Info, Query};
 
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out, event, finalize, get};
+use super::{Client, ClientReturn, Out, event, finalize, get, group, invite};
 use crate::machine::{CallId, Output, Time};
+use crate::store;
 use crate::support::{self, Honoured, Layer};
 
 /// What each function honours before the server hears of it.
 const FUNCTIONS: &[Honoured] = &[
+    ("PMIx_Allocation_request", TIMED),
+    ("PMIx_Connect", TIMED),
+    ("PMIx_Disconnect", TIMED),
+    ("PMIx_Fabric_register", TIMED),
+    ("PMIx_Fence", TIMED),
     ("PMIx_Finalize", &[finalize::ATTRIBUTES]),
-    ("PMIx_Get", &[get::ATTRIBUTES]),
+    ("PMIx_Get", &[get::ATTRIBUTES, store::LOOKUP_ATTRIBUTES]),
+    ("PMIx_Get_credential", TIMED),
+    ("PMIx_Group_construct", &[group::ATTRIBUTES]),
+    ("PMIx_Group_destruct", TIMED),
+    ("PMIx_Group_invite", &[invite::INVITE_ATTRIBUTES]),
+    ("PMIx_Group_join", TIMED),
+    ("PMIx_Group_leave", TIMED),
+    ("PMIx_IOF_push", TIMED),
+    ("PMIx_IOF_pull", TIMED),
+    ("PMIx_Job_control", TIMED),
+    ("PMIx_Log", TIMED),
+    ("PMIx_Lookup", TIMED),
+    ("PMIx_Process_monitor", TIMED),
+    ("PMIx_Publish", TIMED),
     ("PMIx_Query_info", &[ATTRIBUTES]),
     ("PMIx_Register_event_handler", &[event::ATTRIBUTES]),
+    ("PMIx_Resource_block", TIMED),
+    ("PMIx_Session_control", TIMED),
+    ("PMIx_Spawn", TIMED),
+    ("PMIx_Unpublish", TIMED),
+    ("PMIx_Validate_credential", TIMED),
 ];
+
+/// Whatever waits for the server ends with the time given.
+const TIMED: &[&[&str]] = &[&[keys::TIMEOUT]];
 
 const ATTRIBUTES: &[&str] = &[
     keys::QUERY_ATTRIBUTE_SUPPORT,
@@ -30,7 +57,7 @@ const ATTRIBUTES: &[&str] = &[
 
 impl Client {
     pub(super) fn on_query(&mut self, now: Time, id: CallId, queries: Vec<Query>, out: &mut Out) {
-        let own: Vec<Info> = queries.iter().flat_map(own_support).collect();
+        let own: Vec<Info> = queries.iter().flat_map(|query| self.own_support(query)).collect();
         if own.is_empty() {
             return self.ask_query(now, id, queries, None, out);
         }
@@ -55,13 +82,17 @@ impl Client {
     }
 }
 
-/// A client and a tool are one library.
-fn own_support(query: &Query) -> Vec<Info> {
-    if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
-        return Vec::new();
+impl Client {
+    /// A client and a tool are one library.
+    fn own_support(&self, query: &Query) -> Vec<Info> {
+        if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
+            return Vec::new();
+        }
+        let common = [FUNCTIONS, self.around.client];
+        let mut all = Layer::Client.answer(&common, &query.qualifiers);
+        all.extend(Layer::Tool.answer(&[&common[..], &[self.around.tool]].concat(), &query.qualifiers));
+        all
     }
-    let layers = [Layer::Client, Layer::Tool].into_iter();
-    layers.flat_map(|layer| layer.answer(FUNCTIONS, &query.qualifiers)).collect()
 }
 
 /// The answer to a query, with what this library says of itself.

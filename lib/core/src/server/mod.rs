@@ -61,6 +61,7 @@ use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
+use crate::support::{self, Around};
 pub use iof::{OUTPUT_DEFAULTS, OutputTo};
 pub use modex::ModexForm;
 pub use own::OWN;
@@ -188,6 +189,7 @@ pub struct Server {
     gets: get::Gets,
     collectives: collective::Collectives,
     groups: group::Groups,
+    around: &'static Around,
     events: event::Events,
     streams: iof::Streams,
     monitors: monitor::Monitors,
@@ -201,6 +203,11 @@ struct Cx<'a> {
 }
 
 impl Server {
+    /// The machine of a library that honours some attributes itself.
+    pub fn within(self, around: &'static Around) -> Server {
+        Server { around, ..self }
+    }
+
     pub fn new(config: ServerConfig) -> Server {
         Server {
             config,
@@ -217,6 +224,7 @@ impl Server {
             gets: get::Gets::default(),
             collectives: collective::Collectives::default(),
             groups: group::Groups::default(),
+            around: support::NOTHING,
             events: event::Events::default(),
             streams: iof::Streams::default(),
             monitors: monitor::Monitors::default(),

@@ -67,7 +67,8 @@ impl Server {
                 match key.as_str().and_then(|key| self.answer_to(&from, key, &query.qualifiers)) {
                     Some(answer) => known.push(answer),
                     None if key == keys::QUERY_ATTRIBUTE_SUPPORT => {
-                        let mut ours = Layer::Server.answer(FUNCTIONS, &query.qualifiers);
+                        let mut ours =
+                            Layer::Server.answer(&[FUNCTIONS, self.around.server], &query.qualifiers);
                         ours.extend(self.host_attributes.answer(&query.qualifiers));
                         known.push(Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(ours)));
                         if self.host_attributes.is_empty() && Layer::Host.is_asked(&query.qualifiers) {
@@ -140,7 +141,9 @@ impl Server {
     fn answer_to(&self, from: &Asker, key: &str, qualifiers: &[Info]) -> Option<Info> {
         let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
         Some(match key {
-            keys::SERVER_FUNCTIONS => Info::new(keys::SERVER_FUNCTIONS, support::names(FUNCTIONS)),
+            keys::SERVER_FUNCTIONS => {
+                Info::new(keys::SERVER_FUNCTIONS, support::names(&[FUNCTIONS, self.around.server]))
+            }
             keys::HOST_FUNCTIONS if !self.host_attributes.is_empty() => {
                 Info::new(keys::HOST_FUNCTIONS, self.host_attributes.names())
             }

@@ -28,6 +28,18 @@ pub struct LookupRequest {
     pub qualifiers: Vec<Info>,
 }
 
+/// Where a value is looked up.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::SESSION_INFO,
+    keys::JOB_INFO,
+    keys::NODE_INFO,
+    keys::HOSTNAME,
+    keys::NODEID,
+    keys::APP_INFO,
+    keys::APPNUM,
+    keys::DATA_SCOPE,
+];
+
 /// Where the caller says the key stands.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Realm {

@@ -13,6 +13,7 @@ mod stage;
 mod values;
 
 pub use collected::OpenCollected;
+pub(crate) use lookup::ATTRIBUTES as LOOKUP_ATTRIBUTES;
 pub use lookup::{Lookup, LookupRequest, Realm};
 
 use std::collections::BTreeMap;

@@ -23,6 +23,7 @@ use crate::client::{Client, ClientCall, ClientDelivery, ClientReturn};
 use crate::explain::Waiting;
 use crate::machine::{CallId, ConnId, DeliveryId, HandlerId, Input, Machine, Outbox, Output, Time};
 use crate::store::Store;
+use crate::support::{self, Around};
 use handlers::Handlers;
 use primary::Wish;
 
@@ -59,6 +60,7 @@ pub struct Tool {
     own_calls: BTreeMap<CallId, Own>,
     last_own_call: u64,
     ending: Option<Ending>,
+    around: &'static Around,
 }
 
 /// A connection to one server.
@@ -112,7 +114,13 @@ impl Tool {
             own_calls: BTreeMap::new(),
             last_own_call: 0,
             ending: None,
+            around: support::NOTHING,
         }
+    }
+
+    /// The machine of a library that honours some attributes itself.
+    pub fn within(self, around: &'static Around) -> Tool {
+        Tool { around, ..self }
     }
 
     /// Everything that is awaited: from servers, from handlers of this program, and servers that are to become the primary one.

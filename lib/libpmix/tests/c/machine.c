@@ -292,6 +292,67 @@ static void prepare(void)
     PMIX_INFO_DESTRUCT(&more[1]);
 }
 
+/* The attributes of a function, as the server tells them of itself. */
+static pmix_data_array_t *honoured(const char *function, pmix_info_t **results, size_t *count)
+{
+    pmix_query_t *query = PMIx_Query_create(1);
+    const pmix_value_t *of_server;
+    const pmix_info_t *found;
+    pmix_data_array_t *keys;
+
+    PMIx_Argv_append_nosize(&query->keys, PMIX_QUERY_ATTRIBUTE_SUPPORT);
+    PMIX_QUERY_QUALIFIERS_CREATE(query, 1);
+    PMIX_INFO_LOAD(&query->qualifiers[0], PMIX_SERVER_ATTRIBUTES, function, PMIX_STRING);
+    CHECK(PMIx_Query_info(query, 1, results, count) == PMIX_SUCCESS && *count == 1);
+    PMIx_Query_free(query, 1);
+    of_server = &((pmix_info_t *) (*results)->value.data.darray->array)->value;
+    CHECK(of_server->data.darray->size == 1);
+    found = of_server->data.darray->array;
+    CHECK(strcmp(found->key, function) == 0);
+    keys = found->value.data.darray;
+    CHECK(keys->type == PMIX_REGATTR && keys->size > 0);
+    return keys;
+}
+
+static pmix_status_t prepare_with(const char *key)
+{
+    struct answer setup = {0};
+    pmix_status_t status;
+    pmix_info_t info;
+    bool yes = true;
+
+    PMIX_INFO_LOAD(&info, key, &yes, PMIX_BOOL);
+    PMIx_Info_required(&info);
+    status = PMIx_server_setup_application(JOB, &info, 1, setup_given, &setup);
+    if (status == PMIX_SUCCESS) {
+        status = take(&setup)->status;
+        PMIX_INFO_FREE(setup.infos, setup.ninfo);
+    }
+    return status;
+}
+
+/* What is said to be honoured is, and what is not said is refused. */
+static void keep_ones_word(void)
+{
+    static const char *const functions[] = {"PMIx_server_init", "PMIx_server_collect_inventory", "PMIx_server_setup_local_support"};
+    pmix_info_t *results;
+    pmix_regattr_t *attributes;
+    pmix_data_array_t *keys;
+    size_t count;
+
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        honoured(functions[i], &results, &count);
+        PMIX_INFO_FREE(results, count);
+    }
+    keys = honoured("PMIx_server_setup_application", &results, &count);
+    attributes = keys->array;
+    for (size_t i = 0; i < keys->size; i++)
+        CHECK(prepare_with(attributes[i].string) != PMIX_ERR_NOT_SUPPORTED);
+    PMIX_INFO_FREE(results, count);
+    CHECK(prepare_with(PMIX_ALLOC_FABRIC_ENDPTS) == PMIX_ERR_NOT_SUPPORTED);
+    CHECK(prepare_with("no.such.attribute") == PMIX_ERR_NOT_SUPPORTED);
+}
+
 static void pack_the_job(void)
 {
     pmix_data_buffer_t *buffer = PMIx_Data_buffer_create(), inner;
@@ -335,6 +396,7 @@ int main(int argc, char **argv)
     tell_of_the_machine();
     take_stock();
     prepare();
+    keep_ones_word();
     pack_the_job();
     unsetenv("UCX_MACHINE_TEST");
     setenv("MACHINE_PATH", "/second", 1);

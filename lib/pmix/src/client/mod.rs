@@ -40,6 +40,7 @@ use crate::error::Error;
 use crate::forked::process_id;
 use crate::screen::Screen;
 use crate::shown::Shown;
+use crate::support::AROUND;
 use way::Way;
 
 /// This process as a client of the PMIx server that started it. Shared between threads by reference.
@@ -76,7 +77,7 @@ impl Client {
     fn start(config: ClientConfig, drive: Drive) -> Result<Client, Error> {
         let server = config.server.as_ref().map(|server| server.address_text());
         let me = config.proc.clone();
-        let machine = core::Client::new(config);
+        let machine = core::Client::new(config).within(AROUND);
         let store = machine.store();
         let setup = Setup { machine, drive, listener: None, upcalls: None };
         let (engine, begun) = Engine::start_with(setup, ClientCall::Init)

@@ -47,7 +47,9 @@ impl Server {
 
     /// What the kernel says, if it is about this node; and the question for what the host has told.
     fn collection(&self, directives: &[Info]) -> Result<(Vec<Info>, ServerCall), Error> {
-        if let Some(unknown) = directives.iter().find(|one| one.is_required() && one.key != keys::HOSTNAME) {
+        if let Some(unknown) =
+            directives.iter().find(|one| one.is_required() && !ATTRIBUTES.contains(&one.key.as_str()))
+        {
             return Err(Error::Failed {
                 operation: format!("{COLLECTION} with the required attribute {}", unknown.key),
                 status: Status::ERR_NOT_SUPPORTED,
@@ -120,6 +122,9 @@ fn described(device: &Device, kind: &str) -> Vec<Info> {
     values.extend(device.address.first().map(|address| Info::new(keys::FABRIC_DEVICE_ADDRESS, &**address)));
     values
 }
+
+/// The directives of `PMIx_server_collect_inventory` that are honoured.
+pub const ATTRIBUTES: &[&str] = &[keys::HOSTNAME];
 
 const COLLECTION: &str = "collection of the inventory";
 const DELIVERY: &str = "delivery of an inventory";

@@ -40,13 +40,15 @@ use crate::error::Error;
 use crate::forked::process_id;
 use crate::listen::Listener;
 use crate::rendezvous::{Announcement, Mode, Notice};
+use crate::support::AROUND;
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
-pub use options::{ATTRIBUTES, ServerOptions};
+pub use inventory::ATTRIBUTES as INVENTORY_ATTRIBUTES;
+pub use options::{ATTRIBUTES as INIT_ATTRIBUTES, ServerOptions};
 pub use request::*;
 use setup::Changes;
-pub use setup::{ForkSetup, SETUP_ATTRIBUTES};
+pub use setup::{ForkSetup, SETUP_ATTRIBUTES, SUPPORT_ATTRIBUTES};
 
 /// This process as the PMIx server of processes that it starts. Shared between threads by reference.
 ///
@@ -92,7 +94,7 @@ impl Server {
         };
         // Before anything is started that would have to be ended again.
         let announcement = announce(&options, &config, door.outside(listener.address()))?;
-        let machine = ServerProcess::new(config.clone(), getegid().as_raw());
+        let machine = ServerProcess::new(config.clone(), getegid().as_raw()).within(AROUND);
         let store = machine.store();
         let mut host = host;
         let engine = Engine::start(Setup {

@@ -182,7 +182,7 @@ impl Server {
     /// The job as it is to be registered then, if there is more for it.
     fn take_setup(&self, nspace: &Nspace, info: &[Info]) -> Result<Option<phalanx_core::JobInfo>, Error> {
         self.check_pid()?;
-        let is_change = |info: &&Info| CHANGES.contains(&info.key.as_str());
+        let is_change = |info: &&Info| SUPPORT_ATTRIBUTES.contains(&info.key.as_str());
         let changes: Vec<EnvChange> = info.iter().filter_map(EnvChange::of).collect();
         if !changes.is_empty() {
             Arc::make_mut(&mut *self.changes()).entry(nspace.clone()).or_default().extend(changes);
@@ -312,7 +312,8 @@ pub const SETUP_ATTRIBUTES: &[&str] = &[
 
 const GIVEN: &[&str] = &[keys::ALLOC_FABRIC_ID, keys::ALLOC_FABRIC_SEC_KEY];
 
-const CHANGES: &[&str] =
+/// What `PMIx_server_setup_local_support` does to environments; all else becomes values of the job.
+pub const SUPPORT_ATTRIBUTES: &[&str] =
     &[keys::SET_ENVAR, keys::ADD_ENVAR, keys::UNSET_ENVAR, keys::PREPEND_ENVAR, keys::APPEND_ENVAR];
 
 /// Programming models, and how the variables begin that set their libraries. None of them says who a process is.

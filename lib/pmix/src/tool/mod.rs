@@ -19,11 +19,12 @@ use crate::client::Client;
 use crate::engine::{Drive, Engine, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
+use crate::support::AROUND;
 use connect::{Pursuit, variable};
 use directives::{Directives, Target, check_required, number, text};
 
 pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
-pub use query::answer_here;
+pub use query::{ANSWERED_HERE, answer_here};
 
 /// This process as a tool of any number of servers. Shared between threads by reference.
 ///
@@ -144,7 +145,8 @@ fn connect_back(engine: &Engine<core::Tool>, origin: Option<Target>, hostname: &
 }
 
 fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {
-    let setup = Setup { machine: core::Tool::new(config), drive, listener: None, upcalls: None };
+    let setup =
+        Setup { machine: core::Tool::new(config).within(AROUND), drive, listener: None, upcalls: None };
     let engine = Engine::start(setup)
         .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
     Ok(Arc::new(engine))

@@ -26,19 +26,19 @@ impl Tool {
     }
 }
 
-const OURS: [&str; 3] =
-    [keys::QUERY_AVAIL_SERVERS, keys::QUERY_STABLE_ABI_VERSION, keys::QUERY_PROVISIONAL_ABI_VERSION];
+pub const ANSWERED_HERE: &[&str] =
+    &[keys::QUERY_AVAIL_SERVERS, keys::QUERY_STABLE_ABI_VERSION, keys::QUERY_PROVISIONAL_ABI_VERSION];
 
 /// OpenPMIx says the same: the standard's ABI has no version yet that anybody can be compared with.
 const NO_ABI: &str = "0.0";
 
 /// What needs no server: the answers, and what is left of the questions.
 pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
-    let is_ours = |key: &Text| OURS.iter().any(|ours| key == ours);
+    let is_ours = |key: &Text| ANSWERED_HERE.iter().any(|ours| key == ours);
     let (mut answers, mut rest) = (Vec::new(), Vec::new());
     for query in queries {
         let (ours, others): (Vec<Text>, Vec<Text>) = query.keys.into_iter().partition(is_ours);
-        answers.extend(ours.iter().filter_map(|key| match OURS.iter().find(|ours| key == *ours) {
+        answers.extend(ours.iter().filter_map(|key| match ANSWERED_HERE.iter().find(|ours| key == *ours) {
             Some(&keys::QUERY_AVAIL_SERVERS) => {
                 Some(Info::new(keys::QUERY_AVAIL_SERVERS, available(&query.qualifiers)))
             }

@@ -152,9 +152,9 @@ impl Daemon {
         let root = self.root.as_ref()?;
         Some(match key {
             keys::QUERY_ATTRIBUTE_SUPPORT => {
-                DataArray::of_infos(Layer::Host.answer(FUNCTIONS, qualifiers)).into()
+                DataArray::of_infos(Layer::Host.answer(&[FUNCTIONS], qualifiers)).into()
             }
-            keys::HOST_FUNCTIONS => support::names(FUNCTIONS).into(),
+            keys::HOST_FUNCTIONS => support::names(&[FUNCTIONS]).into(),
             keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
             keys::QUERY_SUPPORTED_QUALIFIERS => QUALIFIERS.join(",").into(),
             keys::QUERY_NAMESPACES => {

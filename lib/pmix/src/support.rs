@@ -1,0 +1,94 @@
+//! The attributes that this library honours itself, around the machines of the roles, as queries for attribute support tell them.
+//! The tables are those by which the calls themselves decide.
+
+use phalanx_core::server::OUTPUT_DEFAULTS;
+use phalanx_core::support::Around;
+use phalanx_spec::keys;
+
+use crate::{screen, server, tool};
+
+pub(crate) const AROUND: &Around = &Around {
+    client: &[
+        ("PMIx_IOF_pull", screen::ATTRIBUTES),
+        ("PMIx_Init", &[&[keys::EXTERNAL_PROGRESS]]),
+        ("PMIx_Query_info", &[tool::ANSWERED_HERE]),
+    ],
+    tool: &[
+        ("PMIx_tool_attach_to_server", &[tool::CONNECTION_ATTRIBUTES]),
+        ("PMIx_tool_connect_to_server", &[tool::CONNECTION_ATTRIBUTES]),
+        ("PMIx_tool_init", &[tool::INIT_ATTRIBUTES, tool::CONNECTION_ATTRIBUTES]),
+    ],
+    server: &[
+        ("PMIx_server_collect_inventory", &[server::INVENTORY_ATTRIBUTES]),
+        ("PMIx_server_init", &[server::INIT_ATTRIBUTES]),
+        ("PMIx_server_init", OUTPUT_DEFAULTS),
+        ("PMIx_server_setup_application", &[server::SETUP_ATTRIBUTES]),
+        ("PMIx_server_setup_local_support", &[server::SUPPORT_ATTRIBUTES]),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use phalanx_core::support::Honoured;
+    use phalanx_spec::{DataType, Status, attribute};
+    use phalanx_wire::{Info, Value};
+
+    use super::*;
+    use crate::server::ServerOptions;
+    use crate::{Error, Tool};
+
+    fn keys_of(table: &[Honoured], function: &str) -> Vec<&'static str> {
+        let of_it = table.iter().filter(|(name, _)| *name == function);
+        of_it.flat_map(|(_, lists)| lists.concat()).collect()
+    }
+
+    /// A value of the attribute's own type.
+    fn required(key: &'static str) -> Info {
+        let value = match attribute(key).map(|attribute| attribute.data_type) {
+            Some(DataType::STRING) => Value::from("word"),
+            Some(DataType::PROC_RANK) => Value::Rank(phalanx_spec::Rank(1)),
+            Some(DataType::UINT32 | DataType::INT | DataType::UINT16) => Value::from(7_u32),
+            _ => Value::from(true),
+        };
+        Info::new(key, value).required()
+    }
+
+    #[test]
+    fn servers_take_what_is_told_and_refuse_the_rest_by_name() {
+        let told = keys_of(AROUND.server, "PMIx_server_init");
+        assert!(told.len() > 15, "{told:?}");
+        for key in &told {
+            let taken = ServerOptions::from_infos(&[required(key)]);
+            assert!(taken.is_ok(), "{key}: {taken:?}");
+        }
+        for key in [keys::SERVER_GATEWAY, keys::TOOL_NSPACE] {
+            assert!(!told.contains(&key));
+            let refused = ServerOptions::from_infos(&[required(key)]).unwrap_err();
+            assert_eq!(refused.status(), Status::ERR_NOT_SUPPORTED);
+            assert!(refused.to_string().contains(key), "{refused}");
+        }
+    }
+
+    #[test]
+    fn tools_refuse_what_is_not_told_by_name() {
+        let told = keys_of(AROUND.tool, "PMIx_tool_init");
+        for key in [keys::SERVER_GATEWAY, keys::COLLECT_DATA] {
+            assert!(!told.contains(&key));
+            match Tool::init(&[required(key)]) {
+                Err(Error::Required { key: named }) => assert_eq!(named, key),
+                other => panic!("{key}: {other:?}"),
+            }
+        }
+        assert!(told.contains(&keys::TOOL_DO_NOT_CONNECT) && told.contains(&keys::SERVER_URI));
+    }
+
+    #[test]
+    fn every_attribute_that_is_told_is_one_of_the_standards() {
+        let tables = [AROUND.client, AROUND.tool, AROUND.server].concat();
+        for (function, lists) in tables {
+            for key in lists.concat() {
+                assert!(attribute(key).is_some(), "{key} of {function}");
+            }
+        }
+    }
+}
