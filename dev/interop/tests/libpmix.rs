@@ -23,14 +23,53 @@ fn exactly_what_the_list_names_is_exported() {
 
 #[test]
 fn headers_compile_without_warnings_and_have_the_layout_of_the_data() {
-    let source = source("layout");
+    compiles_everywhere(&source("layout"));
+}
+
+#[test]
+fn headers_have_the_macros_of_all_releases() {
+    let data = std::fs::read_to_string(workspace().join("lib/spec/data/functions.toml")).unwrap();
+    let is_public = |entry: &&str| {
+        let releases = entry.lines().find(|line| line.starts_with("openpmix_in = ")).unwrap_or_default();
+        ["4.2", "5.0", "6.1"].iter().any(|release| releases.contains(&format!("\"{release}\"")))
+    };
+    let entries = data.split("\n[[").filter_map(|entry| entry.strip_prefix("macro]]\n")).filter(is_public);
+    // A function of ours, called in the same way.
+    let names = entries.filter_map(|entry| entry.lines().find_map(|line| line.strip_prefix("name = ")));
+    let mut names: Vec<&str> =
+        names.map(|name| name.trim_matches('"')).filter(|name| *name != "PMIx_Heartbeat").collect();
+    assert!(names.len() > 100, "{}", names.len());
+    names.extend([
+        "PMIX_KEEPALIVE_PIPE",
+        "PMIX_LAUNCHER_RNDZ_URI",
+        "PMIX_LAUNCHER_RNDZ_FILE",
+        "PMIX_CAPABILITIES",
+    ]);
+    let checks = names.iter().map(|name| format!("#ifndef {name}\n#error {name} is missing\n#endif\n"));
+    let beginnings = names.iter().filter(|name| name.ends_with("_STATIC_INIT")).map(|name| {
+        let of = match *name {
+            "PMIX_LOOKUP_STATIC_INIT" => "pmix_pdata_t".to_owned(),
+            "PMIX_DEVICE_DIST_STATIC_INIT" => "pmix_device_distance_t".to_owned(),
+            "PMIX_PROC_NSPACE_STATIC_INIT" => "pmix_nspace_t".to_owned(),
+            name => name.trim_end_matches("STATIC_INIT").to_lowercase() + "t",
+        };
+        format!("extern {of} of_{name};\n{of} of_{name} = {name};\n")
+    });
+    let headers = "#include <pmix.h>\n#include <pmix_server.h>\n#include <pmix_tool.h>\n".to_owned();
+    let text: String = [headers].into_iter().chain(checks).chain(beginnings).collect();
+    let source = libpmix().join(format!("macros-{}.c", std::process::id()));
+    std::fs::write(&source, text).unwrap();
+    compiles_everywhere(&source);
+}
+
+fn compiles_everywhere(source: &Path) {
     for (compiler, package, standard) in [
         ("/usr/bin/gcc", "gcc", &["-std=c99"][..]),
         ("/usr/bin/gcc", "gcc", &["-std=c11"]),
         ("/usr/bin/g++", "g++", &["-xc++", "-std=c++17"]),
     ] {
         let mut command = Command::new(debian_file(compiler, package));
-        command.args(standard).args(["-pedantic", "-fsyntax-only"]).arg(&source);
+        command.args(standard).args(["-pedantic", "-fsyntax-only"]).arg(source);
         compile(command);
     }
 }

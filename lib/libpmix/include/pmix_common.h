@@ -1563,6 +1563,19 @@ typedef void (*pmix_notification_fn_t)(size_t evhdlr_registration_id, pmix_statu
 #define PMIX_GEOMETRY_STATIC_INIT     { 0, NULL, NULL, NULL, 0 }
 #define PMIX_DEVICE_DIST_STATIC_INIT  { NULL, NULL, PMIX_DEVTYPE_UNKNOWN, 0, 0 }
 #define PMIX_ENDPOINT_STATIC_INIT     { NULL, NULL, PMIX_BYTE_OBJECT_STATIC_INIT }
+#define PMIX_DEVICE_STATIC_INIT       { NULL, NULL, PMIX_DEVTYPE_UNKNOWN }
+#define PMIX_RESOURCE_UNIT_STATIC_INIT { PMIX_DEVTYPE_UNKNOWN, 0 }
+#define PMIX_NODE_PID_STATIC_INIT     { NULL, UINT32_MAX, 0 }
+#define PMIX_PROC_STATS_STATIC_INIT \
+    { NULL, PMIX_PROC_STATIC_INIT, 0, NULL, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0 } }
+#define PMIX_DISK_STATS_STATIC_INIT   { NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define PMIX_NET_STATS_STATIC_INIT    { NULL, 0, 0, 0, 0, 0, 0 }
+#define PMIX_NODE_STATS_STATIC_INIT   { NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0 }, NULL, 0, NULL, 0 }
+
+/* Variables of the environment: where launchers leave their address, and the pipe by whose end tools hear of their starter's. */
+#define PMIX_LAUNCHER_RNDZ_URI        "PMIX_LAUNCHER_RNDZ_URI"
+#define PMIX_LAUNCHER_RNDZ_FILE       "PMIX_LAUNCHER_RNDZ_FILE"
+#define PMIX_KEEPALIVE_PIPE           "PMIX_KEEPALIVE_PIPE"
 
 #define PMIX_RANK_IS_VALID(r)         ((r) < PMIX_RANK_VALID)
 #define PMIX_SYSTEM_EVENT(code)       ((code) <= PMIX_EVENT_SYS_BASE && PMIX_EVENT_SYS_OTHER <= (code))

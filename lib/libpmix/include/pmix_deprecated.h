@@ -222,6 +222,8 @@ extern "C" {
         }                                                                                                    \
     } while (0)
 
+#define PMIX_FABRIC_CONSTRUCT(f)                           memset((f), 0, sizeof(pmix_fabric_t))
+
 /* What older headers defined as functions of their own. */
 #define pmix_argv_append_nosize                            PMIx_Argv_append_nosize
 #define pmix_argv_append_unique_nosize                     PMIx_Argv_append_unique_nosize

@@ -7,4 +7,11 @@
 #define PMIX_VERSION_RELEASE 1
 #define PMIX_NUMERIC_VERSION 0x00060101
 
+/* That one is defined says that the library can do it; its value says nothing. */
+#define PMIX_CAP_BASE            0
+#define PMIX_CAP_UPCALLS2        3
+#define PMIX_CAP_STOP_PRGTHRD    4
+#define PMIX_CAP_GET_NUMBER_FN   5
+#define PMIX_CAPABILITIES        (PMIX_CAP_BASE | PMIX_CAP_UPCALLS2 | PMIX_CAP_STOP_PRGTHRD | PMIX_CAP_GET_NUMBER_FN)
+
 #endif
