@@ -10,8 +10,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+
+use crate::stdio::LARGE_PIPE;
 
 /// Standard output or standard error, with what waits to be written to it.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Sink {
     /// How much of the buffer has been written.
     written: usize,
     way: Option<Way>,
+    /// It was full once, and was made larger if it is a pipe.
+    enlarged: bool,
 }
 
 #[derive(Debug)]
@@ -43,7 +48,7 @@ impl Sink {
     }
 
     fn new(inherited: BorrowedFd<'static>) -> Sink {
-        Sink { inherited, buffer: Vec::new(), written: 0, way: None }
+        Sink { inherited, buffer: Vec::new(), written: 0, way: None, enlarged: false }
     }
 
     /// A person may be looking.
@@ -81,6 +86,7 @@ impl Sink {
             match write(way, self.inherited, rest) {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if !std::mem::replace(&mut self.enlarged, true) => enlarge(self.inherited),
                 Err(Errno::AGAIN) => way.writable(self.inherited).await?,
                 Err(errno) => return Err(errno.into()),
             }
@@ -130,6 +136,13 @@ impl Way {
             Way::Direct => tokio::time::sleep(RETRY).await,
         }
         Ok(())
+    }
+}
+
+/// Its reader and we take turns less often when a pipe holds more. What is none, or may not grow, stays as it is.
+fn enlarge(pipe: BorrowedFd<'static>) {
+    if fcntl_getpipe_size(pipe).is_ok_and(|size| size < LARGE_PIPE) {
+        let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
     }
 }
 

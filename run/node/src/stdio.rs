@@ -302,5 +302,5 @@ impl Writer {
 /// The most that is read at once: what a pipe holds by default.
 const CHUNK: usize = 64 << 10;
 /// What a pipe holds that is known to carry much, and how many of them there are at a time.
-const LARGE_PIPE: usize = 256 << 10;
+pub(crate) const LARGE_PIPE: usize = 256 << 10;
 const MOST_ENLARGED: usize = 32;
