@@ -44,7 +44,12 @@ fn ps_tells_the_states_of_ranks() {
     shown(&running, &format!("ps {job}"), &["2", "died", "SIGKILL"]);
     shown(&running, "ps --ranks", &["3", "running", &host()]);
     let json = says(&running, "ps --json").expect_code(0);
-    json.expect_stdout(&[&format!("\"job\":\"{job}\""), "\"exit_code\":3", "\"state\":\"running\""]);
+    json.expect_stdout(&[
+        &format!("\"pid\":{},\"problem\":null", running.pid()),
+        &format!("\"job\":\"{job}\""),
+        "\"exit_code\":3",
+        "\"state\":\"running\"",
+    ]);
     says(&running, "ps nobody@1").expect_failure().expect_stderr(&["no server knows a job 'nobody@1'"]);
     running.end();
 }

@@ -115,6 +115,9 @@ fn what_becomes_of_a_job_is_told_as_by_a_launcher_of_its_own() {
     let run = |words: &[&str]| px_at(&dvm, &[&["run", "--pid", &pid], words].concat());
     let failed = run(&["-n", "2", "sh", "-c", "[ $PMIX_RANK = 0 ] || exit 3; sleep 1000"]).run();
     let _ = failed.expect_code(3).expect_stderr(&["rank 1 exited with code 3", "rank 0 was ended by px"]);
+    let job = format!("px-{}-{pid}@{}", host(), dvm.pid() & 0xffff);
+    let late = px_at(&dvm, &["attach", "--pid", &pid, &job]).run().expect_failure();
+    let _ = late.expect_stderr(&[&format!("job {job} has ended with code 3"), "'px run --detach'"]);
     let killed = run(&["-n", "1", "sh", "-c", "kill -SEGV $$"]).run();
     let _ = killed.expect_code(139).expect_stderr(&["rank 0 was killed by SIGSEGV"]);
     let missing = run(&["-n", "1", "no-such-program"]).run();

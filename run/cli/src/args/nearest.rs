@@ -11,6 +11,12 @@ pub(crate) fn nearest<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, word)| word)
 }
 
+/// The shortest word of `known` of which somebody has typed the end, from an underscore on.
+pub(crate) fn ending_in<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let ends = |word: &&&str| word.strip_suffix(typed).is_some_and(|start| start.ends_with('_'));
+    known.iter().filter(ends).min_by_key(|word| word.len()).copied()
+}
+
 /// Insertions, deletions, changes and swaps of neighbours that make `b` of `a`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
@@ -43,5 +49,13 @@ mod tests {
         assert_eq!(nearest("nmua", &words), Some("numa"));
         assert_eq!(nearest("banana", &words), None);
         assert_eq!(nearest("", &words), None);
+    }
+
+    #[test]
+    fn finds_a_name_by_its_end() {
+        let names =
+            ["PMIX_EVENT_JOB_ENDING", "PMIX_EVENT_SUBJOB_END", "PMIX_EVENT_JOB_END", "PMIX_JOB_END_X"];
+        assert_eq!(ending_in("JOB_END", &names), Some("PMIX_EVENT_JOB_END"));
+        assert_eq!(ending_in("OB_END", &names), None);
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
         };
         let _ = told.send(end);
     });
-    pulled.map_err(|error| tool::failed(&format!("cannot take the output of job {nspace}"), &error))?;
+    pulled.map_err(|error| not_taken(&tool, &nspace, &error))?;
     let _input = if args.stdin { Some(Input::begin(&tool, procs, args.json)?) } else { None };
     wait(&ends, &wanted)
 }
@@ -156,10 +156,26 @@ impl Drop for Input {
     }
 }
 
-fn size(tool: &Tool, nspace: &Nspace) -> Result<u32, Failure> {
+/// Why there is no output to be had.
+fn not_taken(tool: &Tool, nspace: &Nspace, error: &pmix::Error) -> Failure {
+    let ended = ask(tool, nspace, keys::EXIT_CODE).ok().and_then(|info| {
+        let code = info.find(keys::EXIT_CODE).and_then(Value::as_i64);
+        code.filter(|_| error.status() == Status::ERR_NOT_FOUND)
+    });
+    match ended {
+        Some(code) => Failure::new(format!("job {nspace} has ended with code {code}"))
+            .hint("'px run --detach' keeps what a job writes for 'px attach'"),
+        None => tool::failed(&format!("cannot take the output of job {nspace}"), error),
+    }
+}
+
+fn ask(tool: &Tool, nspace: &Nspace, key: &str) -> Result<Vec<Info>, pmix::Error> {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
-    let query = Query { keys: vec![keys::JOB_SIZE.into()], qualifiers };
-    let info = tool.query(&[query]).map_err(|error| {
+    tool.query(&[Query { keys: vec![key.into()], qualifiers }])
+}
+
+fn size(tool: &Tool, nspace: &Nspace) -> Result<u32, Failure> {
+    let info = ask(tool, nspace, keys::JOB_SIZE).map_err(|error| {
         tool::failed(&format!("the server does not know the job {nspace}"), &error)
             .hint("'px ps' lists the jobs")
     })?;

@@ -8,7 +8,7 @@ use phalanx_spec::Range;
 use pmix::{Event, Info, Status, Verdict};
 use serde_json::json;
 
-use crate::args::nearest::nearest;
+use crate::args::nearest::{ending_in, nearest};
 use crate::args::tools::EventsArgs;
 use crate::failure::Failure;
 use crate::render::{hint, value};
@@ -94,9 +94,10 @@ fn code(word: &str) -> Result<Status, Failure> {
     Status::from_name(&full).ok_or_else(|| {
         let names: Vec<&str> = Status::all().filter_map(Status::name).collect();
         let failure = Failure::usage(format!("there is no event '{word}'"));
-        nearest(&full, &names)
-            .into_iter()
-            .fold(failure, |failure, nearest| failure.hint(format!("the nearest is '{nearest}'")))
+        match nearest(&full, &names).or_else(|| ending_in(word, &names)) {
+            Some(nearest) => failure.hint(format!("the nearest is '{nearest}'")),
+            None => failure.hint("without '--code' all events are followed"),
+        }
     })
 }
 
@@ -116,6 +117,10 @@ mod tests {
         assert_eq!(code("-145").ok(), Some(Status(-145)));
         assert_eq!(
             code("EVENT_JOB_ENT").map_err(|f| f.hints),
+            Err(vec!["the nearest is 'PMIX_EVENT_JOB_END'".to_owned()])
+        );
+        assert_eq!(
+            code("JOB_END").map_err(|f| f.hints),
             Err(vec!["the nearest is 'PMIX_EVENT_JOB_END'".to_owned()])
         );
     }

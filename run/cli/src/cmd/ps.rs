@@ -36,8 +36,13 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
 fn named(args: &PsArgs) -> Result<Server, Failure> {
     let tool = tool::attach(&args.server)?;
     let attached = tool.servers().map_err(|error| tool::failed("cannot tell which server it is", &error))?;
-    let name = attached.first().map(|server| server.server.nspace.to_string()).unwrap_or_default();
-    Ok(Server { name, jobs: jobs(&tool, args)?, ..Server::default() })
+    let attached = attached.into_iter().next();
+    let name = attached.as_ref().map(|server| server.server.nspace.to_string()).unwrap_or_default();
+    let uri = attached.map(|server| server.uri.to_string());
+    let known = tool::servers_here(&tool)?.iter().map(described).find(|server| server.uri == uri);
+    // One on another node has no file here.
+    let server = known.unwrap_or_else(|| Server { name, uri, ..Server::default() });
+    Ok(Server { jobs: jobs(&tool, args)?, ..server })
 }
 
 /// Every server of this machine. One that does not let us in is shown with the reason.
@@ -45,14 +50,7 @@ fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
     let found = tool::servers_here(&tool::alone()?)?;
     let mut servers = Vec::new();
     for about in found {
-        let text = |key| value::find(&about, key).and_then(Value::as_str).map(str::to_owned);
-        let mut server = Server {
-            name: text(keys::NSPACE).unwrap_or_default(),
-            pid: value::find(&about, keys::SERVER_PIDINFO).and_then(Value::as_u32),
-            uri: text(keys::SERVER_URI),
-            version: text(keys::VERSION_INFO),
-            ..Server::default()
-        };
+        let mut server = described(&about);
         let asked = tool::attach_one(&about)
             .map_err(|error| tool::failed("cannot attach to it", &error))
             .and_then(|tool| jobs(&tool, args));
@@ -68,6 +66,18 @@ fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
         servers.push(server);
     }
     Ok(servers)
+}
+
+/// As its rendezvous file has it.
+fn described(about: &DataArray) -> Server {
+    let text = |key| value::find(about, key).and_then(Value::as_str).map(str::to_owned);
+    Server {
+        name: text(keys::NSPACE).unwrap_or_default(),
+        pid: value::find(about, keys::SERVER_PIDINFO).and_then(Value::as_u32),
+        uri: text(keys::SERVER_URI),
+        version: text(keys::VERSION_INFO),
+        ..Server::default()
+    }
 }
 
 fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {

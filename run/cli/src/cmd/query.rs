@@ -3,7 +3,7 @@
 use phalanx_spec::attributes;
 use pmix::{DataArray, Info, InfoList, Key, Nspace, Query, Status, Value, keys};
 
-use crate::args::nearest::nearest;
+use crate::args::nearest::{ending_in, nearest};
 use crate::args::tools::QueryArgs;
 use crate::failure::Failure;
 use crate::render::value;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     match missing.is_empty() {
         true => Ok(0),
         false => Err(Failure::new(format!("the server has no answer to {}", missing.join(", ")))
-            .hint("'px query --list' shows what is supported")),
+            .hint("'px query --list' shows what is supported, 'px ps --ranks' of whom")),
     }
 }
 
@@ -98,7 +98,7 @@ fn key_of(word: &str) -> Result<&str, Failure> {
         let failure = Failure::usage(format!("there is no attribute '{word}'"));
         let names: Vec<&str> = attributes().map(|attribute| attribute.name).collect();
         let full = if word.starts_with("PMIX_") { word.to_owned() } else { format!("PMIX_{word}") };
-        match nearest(&full, &names) {
+        match nearest(&full, &names).or_else(|| ending_in(word, &names)) {
             Some(nearest) => failure.hint(format!("the nearest attribute is '{nearest}'")),
             None => failure.hint("'px query --list' shows what is supported"),
         }
