@@ -57,10 +57,6 @@ impl Args {
         self.plain(cmem::text(text.as_bytes()))
     }
 
-    pub(super) fn bytes(&mut self, blob: &Blob) -> (Ptr<u8>, usize) {
-        (self.plain(cmem::bytes(blob.as_bytes())), blob.len())
-    }
-
     pub(super) fn object(&mut self, blob: &Blob) -> Ptr<pmix_byte_object_t> {
         self.structures(cmem::one(to_c::blob(blob)), 1)
     }

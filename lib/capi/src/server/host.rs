@@ -21,6 +21,7 @@ use pmix::{Done, Event, GroupFormed};
 use super::args::Args;
 use super::module::{ConnectFn, Module};
 use super::upcalls::{self, Pending, open};
+use crate::cmem;
 use crate::pointer::{Opaque, Ptr};
 
 /// The host's functions, and what we remember for it.
@@ -117,7 +118,8 @@ impl pmix::Host for Host {
         let mut args = Args::default();
         let (procs, count) = args.procs(&request.procs);
         let (infos, ninfo) = or_refuse!(done, args.infos(&request.info));
-        let (data, size) = args.bytes(&request.data);
+        // As with OpenPMIx, the host owns it from here on, also if it refuses: some free it, or hand it back to be released.
+        let (data, size) = (cmem::bytes(request.data.as_bytes()), request.data.len());
         let ticket = open(Pending::Modex(done), args);
         let code = fence(procs, count, infos, ninfo, data, size, Some(upcalls::modex), ticket.cbdata());
         ticket.returned(code);

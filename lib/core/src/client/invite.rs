@@ -168,6 +168,11 @@ impl Client {
         }
         let has_ended = |leader: &ProcId| ended.iter().any(|ended| ended.covers(leader));
         for entry in self.pending.take_joins(|_, leader| leader.is_some_and(has_ended)) {
+            if let Awaited::Join { id, leader: Some(leader) } = &entry.what {
+                let mut told = about(id, []);
+                told.push(Info::new(keys::EVENT_AFFECTED_PROC, leader.clone()));
+                self.hear_oneself(now, Status::GROUP_LEADER_FAILED, told, out);
+            }
             self.give_back(entry.call, ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)), out);
         }
     }

@@ -126,7 +126,11 @@ impl Server {
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, from: Asker, signature: Signature, info: Vec<Info>) {
         if !signature.procs.iter().any(|proc| proc.covers(&from.proc)) {
             warn!(proc = %from.proc, kind = ?signature.kind, "not a participant of what it wants to take part in: refused");
-            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
+            let status = match signature.kind {
+                Kind::GroupConstruct => Status::ERR_NOT_A_MEMBER,
+                _ => Status::ERR_BAD_PARAM,
+            };
+            return self.answer(cx, &from, status);
         }
         let Some((id, is_new)) = self.find_or_open(cx, &from, signature) else {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);

@@ -50,9 +50,15 @@ impl Server {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         }
         self.store_endpoints(cx, &from, &construct.info);
-        // Without members (a bootstrap, or somebody who is added by others) only the host knows whom to wait for.
-        let procs = if construct.procs.is_empty() { vec![from.proc.clone()] } else { construct.procs };
-        self.enter(cx, from, Signature::new(Kind::GroupConstruct, id, procs), construct.info);
+        // Whom to wait for then, only the others know. No host that we have can tell.
+        let grows = [keys::GROUP_BOOTSTRAP, keys::GROUP_ADD_MEMBERS]
+            .into_iter()
+            .find(|key| construct.info.find(key).is_some());
+        if construct.procs.is_empty() || grows.is_some() {
+            debug!(proc = %from.proc, id, ?grows, "a group that grows while it forms: refused");
+            return self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
+        }
+        self.enter(cx, from, Signature::new(Kind::GroupConstruct, id, construct.procs), construct.info);
     }
 
     pub(super) fn on_group_destruct(&mut self, cx: &mut Cx<'_>, from: Asker, destruct: Destruct) {

@@ -190,10 +190,15 @@ fn a_join_ends_with_the_leaders_word() {
     let (id, _) = join(&mut scene, true, vec![]);
     report(&mut scene, 0, Status::GROUP_CONSTRUCT_ABORT, vec![group()]);
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_CONSTRUCT_ABORT)));
+    let codes = vec![Status::GROUP_LEADER_FAILED];
+    scene.call(ClientCall::RegisterEvents { handler: HandlerId(3), codes, info: vec![] });
+    confirm(&mut scene);
+    scene.returned.clear();
     let (id, _) = join(&mut scene, true, vec![]);
     let dead = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(0))];
     report(&mut scene, 5, Status::PROC_TERMINATED, dead);
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)));
+    assert_eq!(scene.delivered.len(), 1);
     let (id, _) = join(&mut scene, true, vec![Info::new(keys::TIMEOUT, 1_i32)]);
     scene.pass(Duration::from_secs(2));
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_TIMEOUT)));

@@ -409,6 +409,21 @@ fn a_group_that_lacks_a_member_is_given_up() {
 }
 
 #[test]
+fn groups_are_formed_by_their_members_of_whom_all_are_known() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let mut construct = |procs: Vec<ProcId>, info: Vec<Info>| {
+        let construct = Construct { id: "g".into(), procs, info };
+        world.ask_status(ranks[0], &Request::GroupConstruct(construct))
+    };
+    assert_eq!(construct(vec![proc("job", 1)], Vec::new()), Status::ERR_NOT_A_MEMBER);
+    assert_eq!(construct(Vec::new(), Vec::new()), Status::ERR_NOT_SUPPORTED);
+    let leaders = Info::new(keys::GROUP_BOOTSTRAP, phalanx_wire::Value::Size(1));
+    assert_eq!(construct(vec![proc("job", 0)], vec![leaders]), Status::ERR_NOT_SUPPORTED);
+    assert!(world.asked.is_empty());
+}
+
+#[test]
 fn a_group_that_may_lack_members_forms_of_those_who_live_and_they_hear_of_it() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
