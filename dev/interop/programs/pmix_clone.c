@@ -3,7 +3,9 @@
  * usage: pmix_clone NAME PARTNER END
  *
  * Files in the directory INTEROP_MEETING tell the partner, and the test, how far it has come: `RANK.NAME` when it is
- * connected, `RANK.NAME.met` when it has put a value, fenced, and got what the same program of the next rank has put. END is one of
+ * connected and has put a value, `RANK.NAME.met` when it has fenced and got what the same program of the next rank has put. A
+ * fence of a rank comes after the values of both its programs, whichever of them fences first. A single rank puts nothing, since
+ * servers of OpenPMIx 4.2 now and then lose themselves in the values of two programs of one rank. END is one of
  *   finalize  the orderly one
  *   leave     without finalize, when the partner has met others as well
  *   die       the same, by a signal
@@ -43,19 +45,23 @@ static void await(const char *name, const char *step)
 int main(int argc, char **argv)
 {
     const char *name, *partner, *end;
+    pmix_rank_t next;
     char verdict[64];
 
     if (argc != 4)
         return 2;
     name = argv[1], partner = argv[2], end = argv[3];
     start();
+    if (job_size > 1) {
+        put_text(PMIX_GLOBAL, keyed(name, me.rank), keyed("of", me.rank));
+        OK(PMIx_Commit());
+    }
     say(name, "");
     await(partner, "");
-    put_text(PMIX_GLOBAL, keyed(name, me.rank), keyed("of", me.rank));
-    OK(PMIx_Commit());
     barrier();
-    expect_text((me.rank + 1) % job_size, keyed(name, (me.rank + 1) % job_size), NULL,
-                keyed("of", (me.rank + 1) % job_size));
+    next = (me.rank + 1) % job_size;
+    if (job_size > 1)
+        expect_text(next, keyed(name, next), NULL, keyed("of", next));
     say(name, ".met");
     if (strncmp(end, "go-", 3) == 0) {
         end += 3;

@@ -126,6 +126,24 @@ fn checked(slurm: &Slurm, outcome: Outcome) -> Outcome {
     outcome
 }
 
+/// Slurm is told of ranks, not of the programs of a shell that are one. (With Debian's library in slurmstepd, what the second program
+/// puts reaches nobody on other nodes, and one that leaves without finalize costs the job.)
+#[test]
+fn ranks_that_are_several_programs() {
+    let slurm = Slurm::start(&[Whose::Ours; 2]);
+    let run = |script: &str| {
+        let meeting = new_directory();
+        let job = slurm.srun(&["-N", "2", "-n", "2"]).env("INTEROP_MEETING", meeting.path());
+        checked(&slurm, job.args(["sh", "-c", script]).arg(pmix("clone")).run())
+    };
+    let line = |rank, name| format!("rank {rank} of 2: {name} was this rank");
+    let both = (0..2).flat_map(|rank| ["a", "b"].map(|name| line(rank, name)));
+    run("$0 a b finalize & $0 b a finalize; wait").expect_lines(both);
+    let script = "$0 a b leave & a=$!; $0 b a go-finalize & b=$!; \
+                  wait $a; touch $INTEROP_MEETING/$PMIX_RANK.go; wait $b; exit 0";
+    run(script).expect_lines((0..2).map(|rank| line(rank, "b")));
+}
+
 /// What goes wrong, and what Slurm's plugin does not offer, ends with our library as it does with Debian's.
 #[test]
 fn failures_end_alike() {

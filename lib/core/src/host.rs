@@ -21,7 +21,8 @@ pub enum HostOp {
     /// `procs` empty: the caller's whole job. Answer: `Done`.
     Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
     /// All local participants are in; `data` is what this server contributes. `procs` is sorted: the same set, in whatever
-    /// order it was given, is the same fence; the next fence of the same set is the next call. With `pmix.loc.col.st` in
+    /// order it was given, is the same fence; the next fence of the same set is the next call, which comes when this one has been
+    /// answered (or with the word that a later one has failed). With `pmix.loc.col.st` in
     /// `info` the fence has failed here with that status (a participant died, time ran out): it must fail everywhere, and the
     /// answer is ignored. Never called when every participant is local. Answer: `Modex` with all contributions concatenated.
     Fence { procs: Vec<ProcId>, info: Vec<Info>, data: Blob },

@@ -46,6 +46,7 @@ pub(super) struct Signature {
 
 #[derive(Debug)]
 pub(super) struct Collective {
+    id: u64,
     pub(super) signature: Signature,
     /// Local participants.
     pub(super) expected: BTreeSet<ProcId>,
@@ -181,6 +182,7 @@ impl Server {
         let id = self.collectives.last;
         self.collectives.queues.entry(signature.clone()).or_default().push_back(id);
         let collective = Collective {
+            id,
             signature,
             expected,
             lost: BTreeSet::new(),
@@ -256,13 +258,39 @@ impl Server {
         if !complete {
             return;
         }
-        if let Some(collective) = self.collectives.open.get_mut(&id) {
-            collective.state = State::WithHost;
+        if self.earlier(id).all(|earlier| earlier.state != State::WithHost) {
+            self.hand_over(cx, id);
         }
-        match kind {
+    }
+
+    /// Everybody has come, and it is this one's turn: hosts such as Slurm's plugin know one meeting of a set at a time.
+    fn hand_over(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        collective.state = State::WithHost;
+        match collective.signature.kind {
             Kind::Fence => self.on_fence_gathered(cx, id),
             Kind::Connect | Kind::Disconnect => self.on_connect_gathered(cx, id),
             Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_gathered(cx, id),
+        }
+    }
+
+    /// The meetings of the same set that come before this one.
+    fn earlier(&self, id: u64) -> impl Iterator<Item = &Collective> {
+        let open = &self.collectives.open;
+        let queue = open.get(&id).and_then(|c| self.collectives.queues.get(&c.signature));
+        queue.into_iter().flatten().take_while(move |other| **other != id).filter_map(|other| open.get(other))
+    }
+
+    /// A meeting of this set has ended: the next one may have waited for that.
+    fn advance_next(&mut self, cx: &mut Cx<'_>, signature: &Signature) {
+        let has_failed = |id: &u64| {
+            let collective = self.collectives.open.get(id);
+            collective.is_none_or(|collective| matches!(collective.state, State::Failed(_)))
+        };
+        let queue = self.collectives.queues.get(signature);
+        let next = queue.into_iter().flatten().copied().find(|id| !has_failed(id));
+        if let Some(id) = next {
+            self.advance(cx, id);
         }
     }
 
@@ -287,6 +315,7 @@ impl Server {
         let signature = collective.signature.clone();
         self.timers.cancel(timer);
         if !with_host && !self.is_all_local(&signature.procs) {
+            self.hand_over_before(cx, id);
             match signature.kind {
                 Kind::Fence => self.report_failed_fence(cx, &signature, status),
                 Kind::Connect | Kind::Disconnect => self.report_failed_connect(cx, &signature, status),
@@ -302,15 +331,28 @@ impl Server {
             self.answer(cx, &asker, status);
         }
         self.close_if_abandoned(id);
+        if with_host {
+            self.advance_next(cx, &signature);
+        }
+    }
+
+    /// The host counts meetings of a set by its calls: those that wait for their turn must not come behind the word that a later
+    /// one has failed.
+    fn hand_over_before(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let waiting = self.earlier(id).filter(|earlier| earlier.state == State::Gathering);
+        for id in waiting.map(|earlier| earlier.id).filter(|id| self.is_complete(*id)).collect::<Vec<_>>() {
+            self.hand_over(cx, id);
+        }
     }
 
     pub(super) fn on_collective_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
-        let Some(kind) = self.collectives.open.get(&id).map(|c| c.signature.kind) else { return };
-        match kind {
+        let Some(signature) = self.collectives.open.get(&id).map(|c| c.signature.clone()) else { return };
+        match signature.kind {
             Kind::Fence => self.on_fence_answered(cx, id, reply),
             Kind::Connect | Kind::Disconnect => self.on_connect_answered(cx, id, &reply),
             Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_answered(cx, id, reply),
         }
+        self.advance_next(cx, &signature);
     }
 
     pub(super) fn on_collective_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
@@ -392,6 +434,9 @@ impl Server {
                 since: collective.since,
                 deadline: collective.timer.map(TimerId::at),
                 unblocked_by: match collective.state {
+                    State::Gathering if self.is_complete(collective.id) => {
+                        "the end of an earlier one of the same participants"
+                    }
                     State::Gathering => "the arrival of those who are missing",
                     State::WithHost | State::Failed(_) => "the host's answer",
                 },

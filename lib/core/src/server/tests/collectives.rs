@@ -242,6 +242,52 @@ fn a_directive_that_only_the_host_may_know_takes_a_local_fence_to_it() {
     assert_eq!(world.status(a, tag), Status::ERR_NOT_SUPPORTED);
 }
 
+/// Slurm's plugin takes a second call for a double contribution to the first.
+#[test]
+fn the_host_is_asked_for_one_meeting_of_a_set_at_a_time() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    let tags: Vec<u32> = (0..3).map(|_| world.send(a, &fence(all(), Vec::new()))).collect();
+    let other = world.send(a, &fence(vec![proc("job", 0), proc("job", 1)], Vec::new()));
+    let first = world.asked.remove(0).0;
+    let of_other_set = world.take_upcall().0;
+    let why = world.server.explain();
+    assert_eq!(why[1].unblocked_by, "the end of an earlier one of the same participants");
+    world.answer_modex(of_other_set, Blob::default());
+    assert_eq!(world.status(a, other), Status::SUCCESS);
+    world.answer_modex(first, Blob::default());
+    for (done, tag) in tags.iter().enumerate() {
+        assert_eq!(world.status(a, *tag), Status::SUCCESS);
+        let next = tags.get(done + 1);
+        assert!(next.is_none_or(|next| !world.has_reply(a, *next)), "one after the other");
+        if next.is_some() {
+            let (id, _) = world.take_upcall();
+            world.answer_modex(id, Blob::default());
+        }
+    }
+    assert!(world.asked.is_empty() && world.server.explain().is_empty());
+}
+
+#[test]
+fn what_waits_for_its_turn_is_told_before_a_later_failure() {
+    let mut world = World::with_job(2, 1);
+    let a = world.connect(0);
+    let timeout = vec![Info::new(keys::TIMEOUT, 5u32)];
+    let two = [proc("job", 0), proc("job", 1)];
+    world.send(a, &fence(two.to_vec(), Vec::new()));
+    world.send(a, &fence(two.to_vec(), Vec::new()));
+    let b = world.connect(0);
+    let mut clones = timeout.clone();
+    clones.push(Info::new(keys::ALL_CLONES_PARTICIPATE, true));
+    let third = world.send(b, &fence(two.to_vec(), clones));
+    let first = world.take_upcall().0;
+    world.advance(Duration::from_secs(6));
+    assert_eq!(world.status(b, third), Status::ERR_TIMEOUT);
+    let failed = |op: &HostOp| matches!(op, HostOp::Fence { info, .. } if !info.is_empty());
+    assert_eq!(world.asked.iter().map(|(_, op)| failed(op)).collect::<Vec<_>>(), [false, true]);
+    world.answer_modex(first, Blob::default());
+}
+
 #[test]
 fn a_job_that_goes_away_ends_its_fences() {
     let mut world = World::with_job(1, 2);
