@@ -9,7 +9,7 @@
  *   finalize  the orderly one
  *   leave     without finalize, when the partner has met others as well
  *   die       the same, by a signal
- *   fence     orderly, after one more fence, which the file `RANK.NAME.fence` announces
+ *   fence     orderly, after one more fence, when the partner has met others; the file `RANK.NAME.fence` announces it
  * and with `go-` in front it comes when the file `RANK.go` is there. */
 #include "check.h"
 
@@ -67,8 +67,9 @@ int main(int argc, char **argv)
         end += 3;
         await("go", "");
     }
-    if (strcmp(end, "leave") == 0 || strcmp(end, "die") == 0) {
+    if (strcmp(end, "finalize") != 0)
         await(partner, ".met");
+    if (strcmp(end, "leave") == 0 || strcmp(end, "die") == 0) {
         if (strcmp(end, "die") == 0)
             raise(SIGKILL);
         _exit(0);
