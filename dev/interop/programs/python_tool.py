@@ -1,7 +1,8 @@
-"""The tool API through Debian's python3-pmix: attaches to the server of a process, asks, publishes, spawns, leaves."""
+"""The tool API through Debian's python3-pmix: attaches to the server of a process, asks, publishes, spawns, pulls, pushes, leaves."""
 
 import os
 import sys
+import time
 
 import pmix
 
@@ -22,8 +23,15 @@ def say(words):
     sys.stdout.flush()
 
 
+def yes(key):
+    return {"key": key, "flags": 0, "value": True, "val_type": pmix.PMIX_BOOL}
+
+
 tool = pmix.PMIxTool()
-say(f"library {text(tool.get_version())}")
+version = text(tool.get_version())
+say(f"library {version}")
+# A push without a callback, which is all that the bindings have, does not come back from 4.2.2.
+pushes = version.startswith("Phalanx")
 pid = {"key": pmix.PMIX_SERVER_PIDINFO, "flags": 0, "value": int(sys.argv[1]), "val_type": pmix.PMIX_PID}
 status, me = tool.init([pid])
 check(status, "init")
@@ -40,11 +48,27 @@ check(status, "lookup")
 say("found " + text(found[0]["value"]))
 
 # An empty "info" of the program is garbage to the bindings: it is left out.
-nohup = {"key": pmix.PMIX_NOHUP, "flags": 0, "value": True, "val_type": pmix.PMIX_BOOL}
-app = {"cmd": "/bin/sh", "argv": ["sh", "-c", f"echo spawned > {sys.argv[2]}"], "env": [], "maxprocs": 1}
-status, child = tool.spawn([nohup], [app])
+how = [yes(pmix.PMIX_NOHUP)]
+if pushes:
+    how.append({"key": pmix.PMIX_FWD_STDIN, "flags": 0, "value": 0, "val_type": pmix.PMIX_PROC_RANK})
+script = "read line; echo got $line > $0.new; mv $0.new $0"
+app = {"cmd": "/bin/sh", "argv": ["sh", "-c", script, sys.argv[2]], "env": [], "maxprocs": 1}
+status, child = tool.spawn(how, [app])
 check(status, "spawn")
 say(f"child {text(child)}")
+if pushes:
+    # The bindings send eight bytes, whatever the size.
+    check(tool.iof_push([{"nspace": child, "rank": 0}], {"bytes": "python!\n", "size": 8}, []), "push")
+
+pulled = []
+take = lambda number, channel, source, data, info: pulled.append(data["bytes"])
+stdout = 2
+status, _ = tool.iof_pull([{"nspace": sys.argv[3], "rank": 0}], stdout, [yes(pmix.PMIX_IOF_COPY)], take)
+check(status, "pull")
+until = time.monotonic() + 50
+while b"tick\n" not in b"".join(pulled) and time.monotonic() < until:
+    time.sleep(0.005)
+say(f"pulled {b''.join(pulled)[:4].decode()}")
 check(tool.finalize(), "finalize")
 say("left")
 # The bindings leave a thread behind that the interpreter would wait for.

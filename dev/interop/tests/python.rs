@@ -3,6 +3,8 @@
 // A test that cannot go on says why and stops.
 #![allow(clippy::expect_used)]
 
+use std::fs;
+
 use phalanx_interop::{Job, SIZES, debian_file, eventually, libpmix, new_directory, pmix, px, script};
 use rustix::process::Signal;
 
@@ -39,7 +41,8 @@ fn python3_pmix_is_a_tool_on_both_libraries() {
     let python = debian_file("/usr/bin/python3", "python3");
     let place = new_directory();
     let uri = place.path().join("uri");
-    let launcher = px(["--report-uri"]).arg(&uri).args(["-n", "1", "sleep", "1000"]).start();
+    let talks = "while :; do echo tick; sleep 0.1; done";
+    let launcher = px(["--report-uri"]).arg(&uri).args(["-n", "1", "sh", "-c", talks]).start();
     let name = format!("px-{}-{}", phalanx_interop::host(), launcher.pid());
     let ours = Some(libpmix());
     for (number, library) in [None, ours].into_iter().enumerate() {
@@ -47,6 +50,7 @@ fn python3_pmix_is_a_tool_on_both_libraries() {
         let tool = |first: bool| {
             let job = Job::new(python).args(["-W", "ignore"]).arg(script("python_tool.py"));
             let job = job.arg(launcher.pid().to_string()).arg(&file).env("TMPDIR", launcher.tmpdir());
+            let job = job.arg(format!("{name}@{}", launcher.pid() & 0xffff));
             let job = library.into_iter().fold(job, |job, dir| job.env("LD_LIBRARY_PATH", dir)).deadline(60);
             if first { job.run() } else { job.run().expect_code(0) }
         };
@@ -54,9 +58,13 @@ fn python3_pmix_is_a_tool_on_both_libraries() {
         let outcome = tool(false);
         let (me, jobs) = (format!("tool {name}-tool"), format!("jobs {name}@"));
         let outcome = outcome.expect_stdout(&[&me, &jobs, "found published", "left"]);
-        let version = if library.is_some() { "library Phalanx" } else { "library OpenPMIx 4.2.2" };
-        let _ = outcome.expect_stdout(&[version, &format!("child {name}@")]);
+        let (version, pushed) = match library {
+            Some(_) => ("library Phalanx", "got python!\n"),
+            None => ("library OpenPMIx 4.2.2", "got\n"),
+        };
+        let _ = outcome.expect_stdout(&[version, "pulled tick\n", &format!("child {name}@")]);
         eventually("what it has spawned has run", || file.exists());
+        assert_eq!(fs::read_to_string(&file).expect("readable"), pushed);
     }
     launcher.signal(Signal::TERM);
     launcher.wait().expect_code(143).expect_nothing_left();
