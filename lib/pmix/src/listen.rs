@@ -16,7 +16,7 @@ use crate::local;
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// Not where somebody else has its name, which is no harm.
+    /// On the loopback interface, unless somebody else has its name, which is no harm.
     local: Option<OwnedFd>,
     address: SocketAddr,
     identity: Identity,
@@ -31,9 +31,12 @@ impl Listener {
         listen(&socket, BACKLOG)?;
         let address = SocketAddr::try_from(getsockname(&socket)?)?;
         let inside = if at.is_unspecified() { Ipv4Addr::LOCALHOST } else { at };
-        let local = local::open((inside, address.port()).into(), BACKLOG);
-        let local = local.inspect_err(|error| tracing::debug!(%error, "no short way for clients of ours"));
-        Ok(Listener { socket, local: local.ok(), address, identity: Identity::default() })
+        let local = inside.is_loopback().then(|| local::open((inside, address.port()).into(), BACKLOG));
+        let local = local.transpose().unwrap_or_else(|error| {
+            tracing::debug!(%error, "no short way for clients of ours");
+            None
+        });
+        Ok(Listener { socket, local, address, identity: Identity::default() })
     }
 
     pub fn address(&self) -> SocketAddr {
