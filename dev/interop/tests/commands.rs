@@ -102,6 +102,37 @@ fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
 }
 
 #[test]
+fn attach_says_what_is_missing_where_not_everything_was_kept() {
+    let place = new_directory();
+    let [written, over, seen] = ["written", "over", "seen"].map(|name| place.path().join(name));
+    let script = format!(
+        "seq 1 40000; touch {}; until [ -e {} ]; do sleep 0.1; done; echo late",
+        written.display(),
+        over.display()
+    );
+    let running = px(["-n", "1", "sh", "-c", &script]).start();
+    let job = job(&running);
+    eventually("more is written than is kept", || written.exists());
+    let attach = format!(
+        "exec {} attach --pid {} --since-start {job} > {}",
+        px_binary().display(),
+        running.pid(),
+        seen.display()
+    );
+    let attached =
+        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    eventually("what was kept is there", || fs::read(&seen).is_ok_and(|seen| seen.starts_with(b"1\n2\n")));
+    fs::write(&over, "").expect("writing");
+    let outcome = attached.wait().expect_code(0);
+    let whole: usize = (1..=40_000).map(|n: u32| n.to_string().len() + 1).sum::<usize>() + "late\n".len();
+    let missing = whole - fs::read(&seen).expect("readable").len();
+    assert!(missing > 0);
+    let _ = outcome
+        .expect_stderr(&[&format!("px: here {missing} bytes of rank 0's standard output are missing")]);
+    let _ = running.wait().expect_code(0);
+}
+
+#[test]
 fn leaving_does_not_hurt_the_job() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     let job = job(&running);

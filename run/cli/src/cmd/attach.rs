@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak, mpsc};
 
 use phalanx_dvm::Ranges;
 use phalanx_spec::Rank;
+use phalanx_wire::cmd::iof::DROPPED;
 use pmix::stdin::Collection;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
 
@@ -49,7 +50,11 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     let (told, ends) = mpsc::channel();
     watch_server(&tool, told.clone())?;
     let directives = directives(args);
-    let pulled = tool.iof_pull(&procs, OUTPUT, &directives, move |from, channel, data, _| {
+    let as_json = args.json;
+    let pulled = tool.iof_pull(&procs, OUTPUT, &directives, move |from, channel, data, info| {
+        if let Some(bytes) = info.find(DROPPED).and_then(Value::as_u64) {
+            hint::say(&hint::note(&missing(from.rank, channel, bytes), as_json));
+        }
         let end = match (data.is_empty(), write(channel, data)) {
             (true, _) => End::Stream(from.rank.0, channel),
             (false, true) => return,
@@ -112,6 +117,14 @@ fn directives(args: &AttachArgs) -> Vec<Info> {
         directives.push(Info::new(keys::IOF_CACHE_SIZE, u32::MAX));
     }
     directives
+}
+
+/// Between what is shown before and after, the server has kept nothing.
+fn missing(rank: Rank, channel: IofChannel, bytes: u64) -> String {
+    let channel = if channel == IofChannel::STDOUT { "output" } else { "error" };
+    format!(
+        "here {bytes} bytes of rank {rank}'s standard {channel} are missing: the server keeps only a part"
+    )
 }
 
 fn write(channel: IofChannel, data: &[u8]) -> bool {
