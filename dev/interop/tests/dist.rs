@@ -52,8 +52,17 @@ fn the_packages_hold_the_tree() {
         done(Command::new(debian_file("/usr/bin/dpkg-deb", "dpkg")).arg("-x").arg(package).arg(root.path()));
     }
     works(&root.path().join("opt/phalanx"));
-    let px = fs::read_link(root.path().join("usr/bin/px")).expect("reading usr/bin/px");
-    assert_eq!(px, Path::new("/opt/phalanx/bin/px"));
+    for (found, is) in [
+        ("usr/bin/px", "bin/px"),
+        ("usr/share/man/man1/px-run.1", "share/man/man1/px-run.1"),
+        ("usr/share/bash-completion/completions/px", "share/bash-completion/completions/px"),
+        ("usr/share/zsh/vendor-completions/_px", "share/zsh/site-functions/_px"),
+        ("usr/share/fish/vendor_completions.d/px.fish", "share/fish/vendor_completions.d/px.fish"),
+    ] {
+        let to = fs::read_link(root.path().join(found)).expect(found);
+        assert_eq!(to, Path::new("/opt/phalanx").join(is));
+        assert!(root.path().join("opt/phalanx").join(is).exists(), "{is}");
+    }
 }
 
 /// In a root of their own, where Debian's libpmix is as well: ours goes before it, and leaves it where it was.

@@ -17,9 +17,16 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
     begin(&root)?;
     make_parent(&root.join(PREFIX))?;
     execute(Command::new("cp").arg("-a").arg(tree).arg(root.join(PREFIX)))?;
-    fs::create_dir_all(root.join("usr/bin"))?;
-    std::os::unix::fs::symlink(format!("/{PREFIX}/bin/px"), root.join("usr/bin/px")).context("linking px")?;
-    build(&root, into, "phalanx", "libc6", "PMIx launcher, tools, library and headers, in /opt/phalanx")?;
+    link(&root, "bin/px", "usr/bin/px")?;
+    for page in fs::read_dir(tree.join(MANUAL)).with_context(|| format!("reading {MANUAL}"))? {
+        let page = Path::new(MANUAL).join(page?.file_name()).display().to_string();
+        link(&root, &page, &format!("usr/{page}"))?;
+    }
+    for (from, to) in COMPLETIONS {
+        link(&root, from, to)?;
+    }
+    let needs = "libc6 (>= 2.34), libgcc-s1";
+    build(&root, into, "phalanx", needs, "PMIx launcher, tools, library and headers, in /opt/phalanx")?;
 
     let root = into.join("debian/phalanx-libpmix");
     begin(&root)?;
@@ -31,6 +38,13 @@ pub(crate) fn packages(tree: &Path, into: &Path) -> Result<()> {
     make_parent(&trigger)?;
     fs::write(&trigger, "activate-noawait ldconfig\n")?;
     build(&root, into, "phalanx-libpmix", "phalanx", "Makes programs use the PMIx library of phalanx")
+}
+
+/// What people and their shells look for is found where Debian has it.
+fn link(root: &Path, from: &str, to: &str) -> Result<()> {
+    let place = root.join(to);
+    make_parent(&place)?;
+    std::os::unix::fs::symlink(format!("/{PREFIX}/{from}"), &place).with_context(|| format!("linking {to}"))
 }
 
 fn begin(root: &Path) -> Result<()> {
@@ -61,3 +75,9 @@ fn build(root: &Path, into: &Path, name: &str, depends: &str, what: &str) -> Res
 }
 
 const PREFIX: &str = "opt/phalanx";
+const MANUAL: &str = "share/man/man1";
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("share/bash-completion/completions/px", "usr/share/bash-completion/completions/px"),
+    ("share/zsh/site-functions/_px", "usr/share/zsh/vendor-completions/_px"),
+    ("share/fish/vendor_completions.d/px.fish", "usr/share/fish/vendor_completions.d/px.fish"),
+];
