@@ -1,10 +1,16 @@
 //! Servers in programs of others: a small host in C with every upcall, compiled against Debian's headers and against ours, on
 //! Debian's libpmix and on ours, its clients on either.
 
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use phalanx_interop::{Job, debian_file, libpmix, pmix, rust_tool, script, workspace};
+use phalanx_interop::{
+    Job, debian_file, eventually, libpmix, new_directory, pmix, pmix_tool, rust_tool, script, workspace,
+};
 
 /// What every server asks of its host when `pmix_hosted` runs.
 const UPCALLS: [&str; 18] = [
@@ -128,6 +134,28 @@ fn a_host_in_rust_serves_programs_on_theirs_and_ours() {
             let outcome = job.run().expect_code(0);
             outcome.expect_lines((0..4).map(|rank| format!("rank {rank} of 4: {verdict}")));
         }
+    }
+}
+
+#[test]
+fn a_tool_of_ours_that_serves_leaves_its_address_where_it_is_wanted() {
+    let program = ours("serving_tool");
+    for by_attribute in [true, false] {
+        let place = new_directory();
+        let (over, file) = (place.path().join("over"), place.path().join("here"));
+        let job = Job::new(&program).arg(&over).env("LD_LIBRARY_PATH", libpmix());
+        let job = if by_attribute { job.arg(&file) } else { job.env("PMIX_LAUNCHER_RNDZ_FILE", &file) };
+        let serving = job.env("TMPDIR", place.path()).start();
+        eventually("its address is there", || file.exists());
+        for library in [Path::new("/nonexistent"), libpmix()] {
+            let guest = Job::new(pmix_tool("attach")).arg("file").arg(&file).args(["--", "me"]);
+            let guest = guest.env("LD_LIBRARY_PATH", library).deadline(60).run().expect_code(0);
+            guest.assert_line("me guest 0");
+        }
+        fs::write(&over, "").expect("writing");
+        let served = serving.wait().expect_code(0);
+        served.expect_lines(["init", "serve", "finalize"].map(|what| format!("{what} PMIX_SUCCESS")));
+        assert!(!file.exists());
     }
 }
 

@@ -37,6 +37,8 @@ struct Current {
     serving: Option<(Arc<Serving>, usize)>,
     /// One of those is the tool's, which ends with it.
     tool_serves: bool,
+    /// Where the tool is to leave its address when it serves.
+    tool_file: Option<String>,
 }
 
 /// Who makes the calls of clients, with what belongs to the C side of it.
@@ -216,6 +218,7 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
             return Ok(());
         }
         let last = current.instance.take();
+        current.tool_file = None;
         // The server is left: its process makes the calls of clients for itself from now on.
         current.instance = current.serving.as_ref().map(|(serving, _)| of_server(serving));
         last
@@ -238,6 +241,16 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
     // What it waited for has ended with the client.
     collecting.map(JoinHandle::join);
     ended
+}
+
+/// The tool that has begun is to leave its address there as soon as it serves.
+pub(crate) fn leave_address(file: String) {
+    write(state()).tool_file = Some(file);
+}
+
+/// Where the tool is to leave its address, if somebody wants it.
+pub(crate) fn file_for_address() -> Option<String> {
+    read(state()).tool_file.clone()
 }
 
 /// The tool becomes a server as well, until it ends.

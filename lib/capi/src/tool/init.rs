@@ -1,7 +1,9 @@
 //! Init and finalize of a tool, counted like those of a client; and the tool as a server.
 
+use std::path::Path;
+
 use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, InfoList};
+use phalanx_wire::{Info, InfoList, Value};
 use pmix::{Drive, Tool};
 
 use crate::guard::exported;
@@ -20,6 +22,9 @@ exported! {
         let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
         let instance =
             instance::acquire(|| Ok(Role::Tool(Tool::init_driven(&info, drive).map_err(told)?)))?;
+        // A file that is there has led to a server instead.
+        let file = info.find(keys::LAUNCHER_RENDEZVOUS_FILE).and_then(Value::as_str);
+        file.filter(|file| !Path::new(file).exists()).map(str::to_owned).into_iter().for_each(instance::leave_address);
         proc.write(to_c::proc(instance.client.proc()));
         Ok(())
     }
@@ -32,7 +37,8 @@ exported! {
     fn PMIx_tool_set_server_module(module: Ptr<Opaque>) -> Code {
         let instance = instance::instance()?;
         let Role::Tool(_) = &instance.client else { return Err(Status::ERR_INIT) };
-        let info = [Info::new(keys::SERVER_TOOL_SUPPORT, true)];
+        let mut info = vec![Info::new(keys::SERVER_TOOL_SUPPORT, true)];
+        info.extend(instance::file_for_address().map(|file| Info::new(keys::LAUNCHER_RENDEZVOUS_FILE, file)));
         let module = module::module(module, &info)?;
         instance::serve_as_tool(|| Serving::start(module, &info))
     }
