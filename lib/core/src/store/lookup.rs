@@ -186,7 +186,11 @@ impl Store {
                 of_some_rank.or_else(|| self.in_realms(&read(&space.job), key))
             }
             rank => space.rank_value(rank, key).or_else(|| match key.starts_with(RESERVED) {
-                true => self.in_realms(&read(&space.job), key),
+                true => {
+                    let realms = read(&space.job);
+                    self.in_realms(&realms, key)
+                        .or_else(|| node_of(space, &realms, rank)?.values.get(key).cloned())
+                }
                 false => None,
             }),
         }
@@ -222,6 +226,14 @@ impl Store {
     fn my_value(&self, key: &str) -> Option<Value> {
         self.space(self.me.nspace.as_str())?.rank_value(self.me.rank, key)
     }
+}
+
+/// Where a process lives. Tools have no node of their own in the jobs that they ask about.
+fn node_of<'a>(space: &Space, realms: &'a JobRealms, rank: Rank) -> Option<&'a NodeRealm> {
+    let of = |key| space.rank_value(rank, key);
+    let by_name = of(keys::HOSTNAME);
+    let by_name = by_name.as_ref().and_then(Value::as_str).and_then(|name| realms.node_named(name));
+    by_name.or_else(|| realms.node_numbered(of(keys::NODEID)?.as_u32()?))
 }
 
 fn as_infos(values: &Values) -> Option<Value> {

@@ -72,6 +72,23 @@ fn a_process_knows_itself_before_it_is_told_anything() {
 }
 
 #[test]
+fn who_has_no_node_in_a_job_is_told_of_that_of_its_process() {
+    let store = Store::new(ProcId::new(&nspace("tool"), Rank(0)));
+    store.load_job(JobData {
+        nspace: nspace("job"),
+        values: vec![node("a", 0, "0"), node("b", 1, "1,2")],
+        procs: vec![
+            (Rank(0), vec![Kval::new(keys::HOSTNAME, "a")]),
+            (Rank(2), vec![Kval::new(keys::NODEID, 1_u32)]),
+        ],
+    });
+    assert_eq!(get(&store, Rank(0), keys::LOCAL_PEERS, &[]), hit("0"));
+    assert_eq!(get(&store, Rank(2), keys::LOCAL_PEERS, &[]), hit("1,2"));
+    assert_eq!(get(&store, Rank(1), keys::LOCAL_PEERS, &[]), Lookup::AskServer);
+    assert_eq!(get(&store, Rank::WILDCARD, keys::LOCAL_PEERS, &[]), Lookup::AskServer);
+}
+
+#[test]
 fn reserved_keys_are_found_in_whatever_realm_they_stand() {
     let store = store();
     for rank in [Rank::WILDCARD, Rank(1), Rank(2), Rank::UNDEF] {
