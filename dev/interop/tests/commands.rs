@@ -23,6 +23,17 @@ fn says(running: &Running, arguments: &str) -> Outcome {
     command(running, arguments.split(' ')).run()
 }
 
+/// `px attach`, whose output goes into a file.
+fn attached(running: &Running, arguments: &str, seen: &Path) -> Running {
+    let attach = format!(
+        "exec {} attach --pid {} {arguments} > {}",
+        px_binary().display(),
+        running.pid(),
+        seen.display()
+    );
+    Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start()
+}
+
 /// Once `px ps` shows a line with all of these words.
 fn shown(running: &Running, arguments: &str, words: &[&str]) {
     let line = |line: &str| words.iter().all(|word| line.split_whitespace().any(|w| w == *word));
@@ -62,10 +73,7 @@ fn attach_shows_the_output_of_the_ranks_that_are_meant() {
     let running = px(["-n", "2", "sh", "-c", &script]).start();
     let job = job(&running);
     shown(&running, "ps", &[&job, "running"]);
-    let attach =
-        format!("exec {} attach --pid {} {job}:1 > {}", px_binary().display(), running.pid(), seen.display());
-    let attached =
-        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    let attached = attached(&running, &format!("{job}:1"), &seen);
     let text = || fs::read_to_string(&seen).unwrap_or_default();
     eventually("the output is there", || text().contains("this is rank 1\n"));
     fs::write(&over, "").expect("writing");
@@ -85,14 +93,7 @@ fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
     let job = job(&running);
     shown(&running, "ps", &[&job, "running"]);
     let seen = place.path().join("seen");
-    let attach = format!(
-        "exec {} attach --pid {} --since-start {job} > {}",
-        px_binary().display(),
-        running.pid(),
-        seen.display()
-    );
-    let attached =
-        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    let attached = attached(&running, &format!("--since-start {job}"), &seen);
     let shows = |text: &str| fs::read_to_string(&seen).is_ok_and(|seen| seen == text);
     eventually("what was written before is there", || shows("early\n"));
     fs::write(&over, "").expect("writing");
@@ -113,14 +114,7 @@ fn attach_says_what_is_missing_where_not_everything_was_kept() {
     let running = px(["-n", "1", "sh", "-c", &script]).start();
     let job = job(&running);
     eventually("more is written than is kept", || written.exists());
-    let attach = format!(
-        "exec {} attach --pid {} --since-start {job} > {}",
-        px_binary().display(),
-        running.pid(),
-        seen.display()
-    );
-    let attached =
-        Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start();
+    let attached = attached(&running, &format!("--since-start {job}"), &seen);
     eventually("what was kept is there", || fs::read(&seen).is_ok_and(|seen| seen.starts_with(b"1\n2\n")));
     fs::write(&over, "").expect("writing");
     let outcome = attached.wait().expect_code(0);

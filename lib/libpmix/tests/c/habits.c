@@ -1,19 +1,11 @@
 /* What programs rely on that no document says, or in passing only: found in the examples of OpenPMIx. To be run in 4 ranks. */
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            exit(1);                                                                      \
-        }                                                                                 \
-    } while (0)
+#include "check.h"
 
 static pmix_proc_t me;
 static volatile int formed, answered;
@@ -202,6 +194,8 @@ int main(void)
     without_a_callback();
     accepts_inside_of_the_handler(size);
     says_what_number_it_uses(size);
+    /* Who has left is not asked any more. */
+    CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
     printf("habits are honoured\n");
     return 0;
