@@ -182,7 +182,7 @@ fn call(which: u8, detail: u8) -> ClientCall {
                 optional: false,
                 refresh: detail & 4 != 0,
                 scoped: false,
-                qualifiers: Vec::new(),
+                qualified: None,
             },
             info: info(),
         },

@@ -147,6 +147,15 @@ fn programs_have_habits() {
 }
 
 #[test]
+fn values_have_qualifiers() {
+    for ranks in SIZES {
+        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("qualified"))).run().expect_code(0);
+        let ranks = ranks as usize;
+        outcome.expect_lines(vec!["qualifiers are right"; ranks]).expect_nothing_left();
+    }
+}
+
+#[test]
 fn what_fences_collect_is_read_while_the_launcher_stands_still() {
     for ranks in [1, 4, 16] {
         let job = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("collected")));

@@ -11,6 +11,7 @@ pub mod host;
 pub mod job;
 mod machine;
 pub mod output;
+mod qualified;
 pub mod server;
 pub mod server_process;
 pub mod store;
@@ -28,6 +29,7 @@ pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
     Time,
 };
+pub use qualified::opened as opened_qualified;
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, OpenCollected, Realm, Store};

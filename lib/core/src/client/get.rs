@@ -103,7 +103,7 @@ impl Client {
 /// The value that was asked for, when the server sends it without saying to which node or app it belongs.
 fn spoken_value(request: &LookupRequest, data: &OwnerData) -> Option<Value> {
     let ProcId { nspace, rank } = &data.owner;
-    let key = request.key.as_ref()?;
+    let key = request.key.as_ref().filter(|_| request.qualified.is_none())?;
     if *nspace != request.proc.nspace || !(*rank == Rank::UNDEF || *rank == request.proc.rank) {
         return None;
     }

@@ -79,7 +79,7 @@ impl Client {
                 return;
             };
             for one in said.infos().filter(|one| one.key != keys::PROCID) {
-                self.store.keep_qualified(owner, one.key.clone(), &qualifier, one.value.clone());
+                self.store.keep_qualified(owner, &one.key, &qualifier, one.value.clone());
             }
         };
         for info in infos {

@@ -55,7 +55,7 @@ impl Client {
             optional: true,
             refresh: false,
             scoped: false,
-            qualifiers: Vec::new(),
+            qualified: None,
         })?;
         let ranks = peers.as_str()?.split(',').map(|rank| rank.trim().parse().map(Rank));
         // PRRTE lists them in the order in which it placed them.

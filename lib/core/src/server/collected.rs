@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::cmd::fence::Collected;
 use phalanx_wire::collected::{block, collection};
-use phalanx_wire::{Blob, InfoList, Kval, Nspace, ProcId, Text};
+use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Text};
 use tracing::debug;
 
 use super::collective::Collective;
@@ -117,7 +117,7 @@ impl Server {
 
     /// About how many bytes that would be.
     fn collected_weight(&self, job: &Job) -> u64 {
-        let neighbours = job.clients.values().flat_map(|client| client.committed.local.values()).map(weight);
+        let neighbours = job.clients.values().flat_map(|client| client.committed.local.iter()).map(weight);
         let others = self.modex.blocks(&job.info.nspace).map(|(_, block)| block.len());
         neighbours.chain(others).map(|bytes| bytes as u64).sum()
     }
@@ -125,10 +125,8 @@ impl Server {
     /// What is known of the ranks of a job, as those of this node see it.
     fn collected(&self, job: &Job) -> Vec<u8> {
         let nspace = &job.info.nspace;
-        let of_neighbour = |(rank, values): (Rank, &Values)| {
-            let values = values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
-            (rank, block(&ProcId::new(nspace, rank), values))
-        };
+        let of_neighbour =
+            |(rank, values): (Rank, &Values)| (rank, block(&ProcId::new(nspace, rank), values.kvals()));
         let neighbours = job.clients.iter().map(|(rank, client)| (*rank, &client.committed.local));
         let mut blocks: BTreeMap<Rank, Blob> =
             neighbours.filter(|(_, values)| !values.is_empty()).map(of_neighbour).collect();

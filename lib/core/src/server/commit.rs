@@ -13,9 +13,15 @@ use tracing::warn;
 use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
 use super::{Cx, Server};
+use crate::qualified::{Name, name_of};
 
 /// What a process has committed for one side.
-pub(super) type Values = BTreeMap<Key, Value>;
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    by_key: BTreeMap<Key, Value>,
+    /// As they were put.
+    qualified: BTreeMap<Name, Value>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Committed {
@@ -52,17 +58,61 @@ impl Committed {
     fn put(&mut self, kval: Kval, local: bool, remote: bool) {
         let Kval { key, mut value } = kval;
         // A global value comes twice, once per bucket: both sets then share it.
-        if let (false, Some(same)) = (local, self.local.get(&key).filter(|other| **other == value)) {
+        let name = if key == keys::QUALIFIED_VALUE { name_of(&value) } else { None };
+        let known = self.local.get(&key, name.as_ref());
+        if let (false, Some(same)) = (local, known.filter(|other| **other == value)) {
             value = same.clone();
         }
         for (wanted, set) in [(local, &mut self.local), (remote, &mut self.remote)] {
             if wanted {
                 self.bytes += key.as_str().len() + weight(&value);
-                if let Some(old) = set.insert(key.clone(), value.clone()) {
+                if let Some(old) = set.insert(key.clone(), name.clone(), value.clone()) {
                     self.bytes = self.bytes.saturating_sub(key.as_str().len() + weight(&old));
                 }
             }
         }
+    }
+}
+
+impl Values {
+    fn get(&self, key: &Key, name: Option<&Name>) -> Option<&Value> {
+        match name {
+            Some(name) => self.qualified.get(name),
+            None => self.by_key.get(key),
+        }
+    }
+
+    fn insert(&mut self, key: Key, name: Option<Name>, value: Value) -> Option<Value> {
+        match name {
+            Some(name) => self.qualified.insert(name, value),
+            None => self.by_key.insert(key, value),
+        }
+    }
+
+    /// Whether there is a value of this key, with just these qualifiers.
+    pub(super) fn has(&self, key: &Key, name: Option<&Name>) -> bool {
+        // Another server asks for all that is qualified.
+        self.get(key, name).is_some() || (*key == keys::QUALIFIED_VALUE && !self.qualified.is_empty())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_key.is_empty() && self.qualified.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.by_key.values().chain(self.qualified.values())
+    }
+
+    /// In the form in which they were committed.
+    pub(super) fn kvals(&self) -> impl Iterator<Item = Kval> {
+        let by_key = self.by_key.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
+        by_key.chain(self.qualified.values().map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
+    }
+}
+
+impl<const N: usize> From<[(Key, Value); N]> for Values {
+    fn from(values: [(Key, Value); N]) -> Values {
+        Values { by_key: values.into(), qualified: BTreeMap::new() }
     }
 }
 

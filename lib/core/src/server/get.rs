@@ -30,6 +30,7 @@ use super::{Cx, OWN, Server, ServerReturn};
 use crate::explain::Waiting;
 use crate::host::{HostOp, HostReply};
 use crate::machine::{CallId, ConnId, Output, Time};
+use crate::qualified::{Name, name_of, qualifiers};
 
 pub(super) use ahead::Sweep;
 
@@ -160,9 +161,13 @@ impl Server {
         asker: Option<&Asker>,
         refresh: bool,
     ) -> Look {
+        let name = key.and_then(|key| Name::asked(key, info));
+        let name = name.as_ref();
         let Some(job) = self.jobs.get(&target.nspace) else {
             return match self.modex.get(target) {
-                Some(values) if !refresh && has(&values, key) => Look::Found(vec![owned(target, values)]),
+                Some(values) if !refresh && has(&values, key, name) => {
+                    Look::Found(vec![owned(target, values)])
+                }
                 _ => Look::Wait(Waits::Host { named: false }),
             };
         };
@@ -179,7 +184,7 @@ impl Server {
         // Where the rank is, and the like: nobody asks for it by other keys than reserved ones.
         let asked = foreign || key.is_none_or(Key::is_reserved);
         let placed = if asked { self.proc_values(job, target.rank) } else { Vec::new() };
-        let is_placed = key.is_some_and(|key| has(&placed, Some(key)));
+        let is_placed = name.is_none() && key.is_some_and(|key| has(&placed, Some(key), None));
         let found = |values: Vec<Kval>| {
             // What every rank starts with is known to those of the same job.
             let with_place = is_placed || foreign || key.is_none();
@@ -191,7 +196,7 @@ impl Server {
         };
         let Some(stage) = job.stage(target.rank) else {
             return match self.modex.get(target) {
-                Some(values) if !refresh && (is_placed || has(&values, key)) => found(values),
+                Some(values) if !refresh && (is_placed || has(&values, key, name)) => found(values),
                 _ if is_placed => found(Vec::new()),
                 _ => Look::Wait(Waits::Host { named: false }),
             };
@@ -203,7 +208,7 @@ impl Server {
         if is_placed {
             return found(values());
         }
-        match look_at_client(client, stage, key, as_remote) {
+        match look_at_client(client, stage, key, name, as_remote) {
             None => found(values()),
             Some(look) => look,
         }
@@ -213,7 +218,7 @@ impl Server {
         let Some(job) = self.jobs.get(&target.nspace) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let Some(stage) = job.stage(target.rank) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let client = job.clients.get(&target.rank);
-        match look_at_client(client, stage, key, true) {
+        match look_at_client(client, stage, key, None, true) {
             None => Look::Found(Vec::new()),
             Some(look) => look,
         }
@@ -224,7 +229,7 @@ impl Server {
         let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
         let nspace = &job.info.nspace;
         for (rank, client) in &job.clients {
-            if client.committed.local.contains_key(key) {
+            if client.committed.local.has(key, None) {
                 let values = to_kvals(&client.committed.local);
                 return Look::Found(vec![owned(&ProcId::new(nspace, *rank), values)]);
             }
@@ -278,7 +283,9 @@ impl Server {
                     pending.waits = Waits::Host { named: true };
                     let mut info = pending.info.clone();
                     if let Some(key) = &pending.key {
-                        info.push(Info::new(keys::REQUIRED_KEY, key.as_str()));
+                        let is_qualified = !qualifiers(&info).is_empty();
+                        let key = if is_qualified { keys::QUALIFIED_VALUE } else { key.as_str() };
+                        info.push(Info::new(keys::REQUIRED_KEY, key));
                     }
                     let proc = pending.target.clone();
                     let asked_by = pending.who.asker().map(|asker| asker.proc.clone());
@@ -489,11 +496,18 @@ impl Who {
 
 /// Looks at what a local rank has committed; `None` if what is wanted is there. `remote`: for processes of other nodes. A
 /// key that is there only for the other side is not for the asker, and will not be.
-fn look_at_client(client: Option<&Client>, stage: Stage, key: Option<&Key>, remote: bool) -> Option<Look> {
+fn look_at_client(
+    client: Option<&Client>,
+    stage: Stage,
+    key: Option<&Key>,
+    name: Option<&Name>,
+    remote: bool,
+) -> Option<Look> {
     let happened = client.is_some_and(|client| client.committed.happened);
     let (is_here, is_elsewhere) = client.map_or((false, false), |client| {
         let (here, elsewhere) = client.committed.sides(remote);
-        (key.is_some_and(|key| here.contains_key(key)), key.is_some_and(|key| elsewhere.contains_key(key)))
+        let has = |values: &Values| key.is_some_and(|key| values.has(key, name));
+        (has(here), has(elsewhere))
     });
     if is_here || (key.is_none() && (happened || stage == Stage::Finalized)) {
         return None;
@@ -503,18 +517,24 @@ fn look_at_client(client: Option<&Client>, stage: Stage, key: Option<&Key>, remo
         Stage::Finalized => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone if happened => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone => Look::Never(Status::ERR_LOST_CONNECTION),
-        _ if key.is_some_and(Key::is_reserved) => Look::Never(Status::ERR_NOT_FOUND),
+        _ if key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
+            Look::Never(Status::ERR_NOT_FOUND)
+        }
         _ if happened => Look::Wait(Waits::Key),
         _ => Look::Wait(Waits::Commit),
     })
 }
 
-fn has(values: &[Kval], key: Option<&Key>) -> bool {
-    key.is_none_or(|key| values.iter().any(|kval| kval.key == *key))
+fn has(values: &[Kval], key: Option<&Key>, name: Option<&Name>) -> bool {
+    let is_named = |kval: &Kval| kval.key == keys::QUALIFIED_VALUE && name_of(&kval.value).as_ref() == name;
+    match name {
+        Some(_) => values.iter().any(is_named),
+        None => key.is_none_or(|key| values.iter().any(|kval| kval.key == *key)),
+    }
 }
 
 fn to_kvals(values: &Values) -> Vec<Kval> {
-    values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() }).collect()
+    values.kvals().collect()
 }
 
 fn owned(owner: &ProcId, values: Vec<Kval>) -> OwnerData {

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{DecodeError, Format, Reader, Writer};
 use phalanx_wire::collected::{self, block};
-use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId, Value};
+use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId};
+
+use super::commit::Values;
 
 /// How servers pack for each other: what they keep are blocks of the files that clients read.
 const FORMAT: Format = collected::FORMAT;
@@ -40,9 +42,8 @@ impl Contribution {
         Contribution { writer: Writer::new(FORMAT) }
     }
 
-    pub(super) fn add(&mut self, proc: &ProcId, values: &BTreeMap<Key, Value>) {
-        let values = values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
-        self.writer.put(&block(proc, values));
+    pub(super) fn add(&mut self, proc: &ProcId, values: &Values) {
+        self.writer.put(&block(proc, values.kvals()));
     }
 
     pub(super) fn into_blob(self) -> Blob {

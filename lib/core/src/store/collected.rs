@@ -123,7 +123,7 @@ impl Store {
             return;
         }
         let values = self.collected_values(space, nspace, rank, good).unwrap_or_default();
-        let values = self.pooled(values);
+        let values = space.without_qualified(rank, self.pooled(values));
         let mut ranks = write(&space.ranks);
         // The server has answered meanwhile, or another thread was faster.
         if space.shelf.good() == good && !ranks.get(&rank.0).is_some_and(is_done) {

@@ -52,6 +52,7 @@ impl Store {
         let rank = if data.owner.rank == Rank::UNDEF { self.me.rank } else { data.owner.rank };
         let values = self.pooled(data.values);
         let space = self.space_or_new(&data.owner.nspace);
+        let values = space.without_qualified(rank, values);
         // No file that was named before is newer.
         write(&space.ranks).entry(rank.0).or_default().take(values, space.shelf.good());
     }

@@ -6,10 +6,10 @@
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Value};
 
-use super::qualified::told_apart;
 use super::space::{JobRealms, NodeRealm, Space};
 use super::values::Values;
 use super::{Store, read};
+use crate::qualified::Name;
 
 /// What is asked, in the terms of `PMIx_Get`.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,8 +24,8 @@ pub struct LookupRequest {
     pub refresh: bool,
     /// `pmix.scope`: of values of one key, which is meant the server knows.
     pub scoped: bool,
-    /// What a value must be qualified by, in the order of keys.
-    pub qualifiers: Vec<Info>,
+    /// The key with what its value must be qualified by.
+    pub qualified: Option<Name>,
 }
 
 /// Where a value is looked up.
@@ -69,16 +69,14 @@ pub enum Lookup {
 impl LookupRequest {
     /// Reads the directives of `PMIx_Get`.
     pub fn new(proc: ProcId, key: Option<Key>, info: &[Info]) -> LookupRequest {
-        let named: Vec<Info> =
-            info.iter().filter(|info| info.flags.contains(InfoFlags::QUALIFIER)).cloned().collect();
         LookupRequest {
             proc,
+            qualified: key.as_ref().and_then(|key| Name::asked(key, info)),
             key,
             realm: Realm::of(info),
             optional: info.is_set(keys::OPTIONAL),
             refresh: info.is_set(keys::GET_REFRESH_CACHE),
             scoped: info.find(keys::DATA_SCOPE).is_some(),
-            qualifiers: told_apart(&named),
         }
     }
 
@@ -113,17 +111,16 @@ impl Store {
         let known = if request.refresh && !request.optional { None } else { self.known(request) };
         match known {
             Some(value) => Lookup::Hit(value),
-            // No server keeps them: they come when their group forms.
-            None if request.optional || !request.qualifiers.is_empty() => Lookup::Absent,
+            None if request.optional => Lookup::Absent,
             None => Lookup::AskServer,
         }
     }
 
     /// What a get finds once the server has answered.
     pub fn known(&self, request: &LookupRequest) -> Option<Value> {
-        let LookupRequest { proc, key, realm, scoped, qualifiers, .. } = request;
-        if !qualifiers.is_empty() {
-            return self.qualified_value(proc, key.as_ref()?, qualifiers);
+        let LookupRequest { proc, key, realm, scoped, qualified, .. } = request;
+        if let Some(name) = qualified {
+            return self.qualified_value(proc, name);
         }
         let space = self.space(proc.nspace.as_str())?;
         let of = |values: &Values| match key {

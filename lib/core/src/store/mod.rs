@@ -81,7 +81,9 @@ impl Store {
     /// Puts `values` over what is known of one rank.
     fn insert_rank(&self, nspace: &Nspace, rank: Rank, values: impl IntoIterator<Item = Kval>) {
         let values = self.pooled(values);
-        write(&self.space_or_new(nspace).ranks).entry(rank.0).or_default().take(values, 0);
+        let space = self.space_or_new(nspace);
+        let values = space.without_qualified(rank, values);
+        write(&space.ranks).entry(rank.0).or_default().take(values, 0);
     }
 
     // A job of n ranks brings each key n times: all share one allocation. What a peer compressed is expanded once, here.

@@ -5,21 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::Scope;
+use phalanx_spec::{Scope, keys};
 use phalanx_wire::{Key, Kval, Value};
 
 use super::{Store, lock};
+use crate::qualified::{Name, name_of};
 
 #[derive(Debug, Default)]
 pub(super) struct Stage {
-    values: BTreeMap<Key, (Scope, Value)>,
+    /// Of one key as many as are qualified differently.
+    values: BTreeMap<(Key, Option<Name>), (Scope, Value)>,
 }
 
 impl Store {
     /// Makes a value known here and stages it for the next commit, unless its scope keeps it inside this process.
     pub fn put(&self, scope: Scope, kval: Kval) {
         if scope != Scope::INTERNAL {
-            lock(&self.stage).values.insert(kval.key.clone(), (scope, kval.value.clone()));
+            let name = if kval.key == keys::QUALIFIED_VALUE { name_of(&kval.value) } else { None };
+            lock(&self.stage).values.insert((kval.key.clone(), name), (scope, kval.value.clone()));
         }
         self.insert_rank(&self.me.nspace, self.me.rank, [kval]);
     }
@@ -28,7 +31,7 @@ impl Store {
     pub fn take_staged(&self) -> Vec<(Scope, Vec<Kval>)> {
         let staged = std::mem::take(&mut *lock(&self.stage));
         let mut buckets: BTreeMap<Scope, Vec<Kval>> = BTreeMap::new();
-        for (key, (scope, value)) in staged.values {
+        for ((key, _), (scope, value)) in staged.values {
             buckets.entry(scope).or_default().push(Kval { key, value });
         }
         buckets.into_iter().collect()

@@ -1,7 +1,7 @@
 use phalanx_spec::{DataType, Rank, Scope, keys};
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
+use phalanx_wire::{DataArray, Info, InfoFlags, Key, Kval, Nspace, ProcId, Value};
 
 use super::*;
 
@@ -225,6 +225,30 @@ fn a_put_is_seen_here_at_once_and_staged_until_the_commit() {
     assert_eq!(keys, [(Scope::LOCAL, vec!["g", "l"]), (Scope::REMOTE, vec!["r"])]);
     assert!(store.take_staged().is_empty());
     assert_eq!(get(&store, Rank(1), "r", &[]), hit("3"), "a commit takes nothing away");
+}
+
+#[test]
+fn qualified_values_are_found_by_their_qualifiers_alone() {
+    let store = store();
+    let qualifier =
+        |n: u32| Info { key: Key::new("color").unwrap(), flags: InfoFlags::QUALIFIER, value: n.into() };
+    let of = |n: u32, value: &str| {
+        let named = Info { key: Key::new("k").unwrap(), flags: InfoFlags::empty(), value: value.into() };
+        Kval::new(keys::QUALIFIED_VALUE, array([named, qualifier(n)]))
+    };
+    store.put(Scope::GLOBAL, of(1, "red"));
+    store.put(Scope::GLOBAL, of(2, "blue"));
+    store.put(Scope::LOCAL, of(2, "green"));
+    store.put(Scope::GLOBAL, Kval { key: Key::new("k").unwrap(), value: "plain".into() });
+    let find = |rank, n| get(&store, Rank(rank), "k", &[qualifier(n)]);
+    assert_eq!((find(1, 1), find(1, 2)), (hit("red"), hit("green")));
+    assert_eq!(get(&store, Rank(1), "k", &[]), hit("plain"));
+    assert_eq!(find(1, 3), Lookup::AskServer);
+    let staged: Vec<_> = store.take_staged().into_iter().map(|(scope, kvals)| (scope, kvals.len())).collect();
+    assert_eq!(staged, [(Scope::LOCAL, 1), (Scope::GLOBAL, 2)]);
+    let owner = proc(0);
+    store.load_owner(OwnerData { owner, values: vec![of(1, "peer's")] });
+    assert_eq!((find(0, 1), get(&store, Rank(0), "k", &[])), (hit("peer's"), Lookup::AskServer));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Put: offers values to other processes, from the next commit on.
 
-use phalanx_spec::Scope;
+use phalanx_core::opened_qualified;
+use phalanx_spec::{Scope, keys};
 use phalanx_wire::{Kval, ProcId, Value};
 
 use super::{Client, key};
@@ -16,14 +17,20 @@ impl Client {
         self.put_any(scope, name, value)
     }
 
-    /// Like [`put`](Client::put), for keys of the standard as well: Open MPI 4 puts `pmix.cpuset`.
+    /// Like [`put`](Client::put), for keys of the standard as well: Open MPI 4 puts `pmix.cpuset`. Under `pmix.qual.val` stands an
+    /// array of a key with its value and of qualifiers: a get finds it that names the key and just these qualifiers.
     pub fn put_any(&self, scope: Scope, name: &str, value: impl Into<Value>) -> Result<(), Error> {
         self.check_pid()?;
         let key = key(name)?;
         if ![Scope::LOCAL, Scope::REMOTE, Scope::GLOBAL, Scope::INTERNAL].contains(&scope) {
             return Err(Error::Scope(scope));
         }
-        self.store.put(scope, Kval { key, value: value.into() });
+        let value = value.into();
+        if key == keys::QUALIFIED_VALUE && opened_qualified(&value).is_none() {
+            let problem = "not an array of a key with its value and at least one qualifier".to_owned();
+            return Err(Error::Attribute { key: keys::QUALIFIED_VALUE, problem });
+        }
+        self.store.put(scope, Kval { key, value });
         Ok(())
     }
 

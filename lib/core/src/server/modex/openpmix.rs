@@ -3,13 +3,12 @@
 //! Ours use it under hosts that may have servers of either kind. A fence's blob names ranks by their position in the list of
 //! all participants; the answer to a direct modex is nothing but key and value pairs. What 6.1 writes is read as well.
 
-use std::collections::BTreeMap;
-
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{DecodeError, Dialect, Reader, Release, Writer};
 use phalanx_wire::modex::{Contribution, Owner};
-use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId, Value};
+use phalanx_wire::{Blob, Kval, Nspace, ProcId};
 
+use super::super::commit::Values;
 use super::FORMAT;
 
 /// Where in the list of participants each namespace begins.
@@ -58,11 +57,11 @@ impl Positions {
 
 pub(in crate::server) fn encode_fence<'a>(
     positions: &Positions,
-    committed: impl Iterator<Item = (&'a ProcId, &'a BTreeMap<Key, Value>)>,
+    committed: impl Iterator<Item = (&'a ProcId, &'a Values)>,
 ) -> Blob {
     let ranks = committed.filter_map(|(proc, values)| {
         let owner = Owner::Position(positions.of(proc)?);
-        Some((owner, kvals(values).collect()))
+        Some((owner, values.kvals().collect()))
     });
     Contribution { collect: true, ranks: ranks.collect() }.encode(FORMAT).into()
 }
@@ -94,9 +93,9 @@ pub(in crate::server) fn decode_fence(
     owners.collect()
 }
 
-pub(in crate::server) fn encode_one(values: &BTreeMap<Key, Value>) -> Blob {
+pub(in crate::server) fn encode_one(values: &Values) -> Blob {
     let mut writer = Writer::new(FORMAT);
-    for kval in kvals(values) {
+    for kval in values.kvals() {
         writer.put(&kval);
     }
     writer.into_bytes().into()
@@ -106,15 +105,13 @@ pub(in crate::server) fn decode_one(blob: &Blob) -> Result<Vec<Kval>, DecodeErro
     Reader::new(FORMAT, blob.as_bytes()).get_rest()
 }
 
-fn kvals(values: &BTreeMap<Key, Value>) -> impl Iterator<Item = Kval> {
-    values.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() })
-}
-
 /// How long a compressed contribution may become, in bytes.
 const LONGEST: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests {
+    use phalanx_wire::{Key, Value};
+
     use super::*;
 
     fn nspace(name: &str) -> Nspace {
@@ -128,7 +125,7 @@ mod tests {
 
     #[test]
     fn contributions_find_their_owners_again() {
-        let values = BTreeMap::from([(Key::new("k").unwrap(), Value::from("v"))]);
+        let values = Values::from([(Key::new("k").unwrap(), Value::from("v"))]);
         let owners = [ProcId::new(&nspace("a"), Rank(2)), ProcId::new(&nspace("b"), Rank(1))];
         let blob = encode_fence(&positions(), owners.iter().map(|owner| (owner, &values)));
         let twice = Blob::from([blob.as_bytes(), blob.as_bytes()].concat());
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn a_position_that_nobody_has_is_refused() {
         let one = ProcId::new(&nspace("a"), Rank(2));
-        let blob = encode_fence(&positions(), std::iter::once((&one, &BTreeMap::new())));
+        let blob = encode_fence(&positions(), std::iter::once((&one, &Values::default())));
         let fewer = Positions::new(&[ProcId::all(&nspace("a"))], |_| Some(2));
         assert!(decode_fence(&fewer, &blob).is_err());
         assert_eq!(decode_fence(&fewer, &Blob::default()).unwrap(), []);

@@ -37,6 +37,31 @@ fn of_array(array: &DataArray, name: &str) -> Value {
 }
 
 #[test]
+fn qualified_values_are_told_as_they_were_committed() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let qualifier = |n: u32| Info { key: key("color"), flags: InfoFlags::QUALIFIER, value: n.into() };
+    let of = |n: u32, value: &str| {
+        let named = Info { key: key("k"), flags: InfoFlags::empty(), value: value.into() };
+        Kval::new(keys::QUALIFIED_VALUE, DataArray::of_infos([named, qualifier(n)]))
+    };
+    let values = vec![of(1, "red"), of(2, "blue"), of(2, "green")];
+    let commit = Commit { buckets: vec![(Scope::LOCAL, values.clone()), (Scope::REMOTE, values)] };
+    assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
+    let reply: Reply = world.ask(b, &get(&proc("job", 0), "k", vec![qualifier(2)]));
+    let values = vec![of(1, "red"), of(2, "green")];
+    assert_eq!(
+        reply,
+        Reply { status: Status::SUCCESS, data: vec![OwnerData { owner: proc("job", 0), values }] }
+    );
+    let at_once = Info::new(keys::IMMEDIATE, true);
+    for directives in [vec![at_once.clone()], vec![qualifier(3), at_once]] {
+        let reply: Reply = world.ask(b, &get(&proc("job", 0), "k", directives));
+        assert_eq!(reply, Reply { status: Status::ERR_NOT_FOUND, data: Vec::new() });
+    }
+}
+
+#[test]
 fn what_a_peer_has_committed_is_there_at_once() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
