@@ -157,7 +157,7 @@ impl World {
                 let named = claims.unwrap_or_else(|| ProcId::new(&name("tool"), Rank(which as u32)));
                 HostReply::ToolAdmitted(Ok(named))
             }
-            (_, HostOp::GroupConstruct { procs, .. }) => {
+            (_, HostOp::GroupConstruct { procs, .. } | HostOp::GroupAssemble { procs, .. }) => {
                 HostReply::Group(Ok(GroupFormed { members: procs, context_id: Some(7), info: Vec::new() }))
             }
             (_, HostOp::Spawn { .. }) => HostReply::Spawned(Ok(name("spawned"))),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use phalanx_core::host::{GroupFormed, HostOp, HostReply};
-use phalanx_dvm::{AppSpec, ExitStatus, JobRequest, JobVerdict, Limits};
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits};
+use phalanx_spec::{DataType, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
-use phalanx_wire::{App, Info, Nspace, ProcId, Query};
+use phalanx_wire::{App, DataArray, Info, Nspace, ProcId, Query, Value};
 
 fn world(nodes: u32) -> World<ScriptedServer> {
     let server = Box::new(|_| ScriptedServer::default());
@@ -64,6 +64,98 @@ fn two_jobs_connect_and_a_group_gets_a_context() {
             panic!("{given:?}");
         };
         assert_eq!((members.len(), *context_id), (4, Some(1)));
+    }
+}
+
+/// What a leader of two says that brings others.
+fn brings(brought: &[ProcId]) -> Vec<Info> {
+    let items = brought.iter().cloned().map(Value::Proc).collect();
+    vec![
+        Info::new(keys::GROUP_BOOTSTRAP, Value::Size(2)),
+        Info::new(keys::GROUP_ADD_MEMBERS, DataArray { of: DataType::PROC, items }),
+        Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true),
+    ]
+}
+
+fn assemble(from: &ProcId, name: &str, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {
+    HostOp::GroupAssemble { from: from.clone(), id: name.to_owned(), procs, info }
+}
+
+#[test]
+fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
+    let mut world = world(6);
+    world.script(|proc| {
+        let one = |number: u32| rank("world@1", number);
+        let late = |seconds| Step::Sleep(Duration::from_secs(seconds));
+        let lead = |brought| ask(assemble(proc, "grown", vec![proc.clone()], brings(&[brought])));
+        let follow = || ask(assemble(proc, "grown", Vec::new(), Vec::new()));
+        // Nobody brings the last one, who asks all the same.
+        Script::new(match proc.rank.0 {
+            0 => vec![lead(one(5))],
+            1 => vec![late(2), lead(one(4))],
+            2 => Vec::new(),
+            4 => vec![late(4), follow()],
+            _ => vec![follow()],
+        })
+    });
+    world.submit(job(6));
+    finish(&mut world, 1);
+    let formed = GroupFormed {
+        members: [0, 1, 4, 5].map(|number| rank("world@1", number)).to_vec(),
+        context_id: Some(1),
+        info: Vec::new(),
+    };
+    for number in [0, 1, 4, 5] {
+        let given = answers(&world, &rank("world@1", number));
+        assert_eq!(given, [HostReply::Group(Ok(formed.clone()))], "{number}");
+    }
+    let given = answers(&world, &rank("world@1", 3));
+    assert_eq!(given, [HostReply::Group(Err(Status::ERR_NOT_A_MEMBER))]);
+}
+
+#[test]
+fn a_group_whose_leaders_do_not_agree_or_do_not_come_is_given_up() {
+    let mut world = world(4);
+    world.script(|proc| {
+        let count = |leaders: u64| vec![Info::new(keys::GROUP_BOOTSTRAP, Value::Size(leaders))];
+        let in_time = |seconds: i32| [count(2), vec![Info::new(keys::TIMEOUT, seconds)]].concat();
+        let lead = |name: &str, info| ask(assemble(proc, name, vec![proc.clone()], info));
+        Script::new(match proc.rank.0 {
+            0 => vec![lead("odd", in_time(30)), lead("none", count(0)), lead("alone", count(1))],
+            1 => vec![Step::Sleep(Duration::from_secs(2)), lead("odd", count(3))],
+            _ => Vec::new(),
+        })
+    });
+    world.submit(job(4));
+    finish(&mut world, 1);
+    let refused = |status| HostReply::Done(status);
+    let given = answers(&world, &rank("world@1", 0));
+    assert_eq!(given[0], HostReply::Group(Err(Status::ERR_TIMEOUT)));
+    assert_eq!(given[1], refused(Status::ERR_BAD_PARAM));
+    let members = vec![rank("world@1", 0)];
+    assert_eq!(given[2], HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
+    assert_eq!(answers(&world, &rank("world@1", 1)), [refused(Status::ERR_BAD_PARAM)]);
+}
+
+#[test]
+fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
+    let mut world = world(3);
+    world.script(|proc| {
+        let dead = rank("world@1", 2);
+        let lead =
+            |name: &str| ask(assemble(proc, name, vec![proc.clone()], brings(std::slice::from_ref(&dead))));
+        Script::new(match proc.rank.0 {
+            2 => vec![Step::Sleep(Duration::from_secs(5)), Step::Exit(3)],
+            // Of the second group the failed one was a member before anybody asked for it.
+            _ => vec![lead("early"), Step::Sleep(Duration::from_secs(5)), lead("late")],
+        })
+    });
+    world.submit(JobRequest { on_failure: FailurePolicy::Continue, ..job(3) });
+    finish(&mut world, 1);
+    for number in [0, 1] {
+        let given = answers(&world, &rank("world@1", number));
+        assert_eq!(given[0], HostReply::Group(Err(Status::GROUP_CONSTRUCT_ABORT)), "{number}");
+        assert_eq!(given[1], HostReply::Group(Err(Status::GROUP_CONSTRUCT_ABORT)), "{number}");
     }
 }
 

@@ -94,6 +94,10 @@ pub enum HostOp {
     /// All local members are in; `info` holds what each of them gave. May report a local failure as `Fence` does.
     /// Answer: `Group`.
     GroupConstruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
+    /// One of a group whose members do not all know of each other. A leader says how many of them there are
+    /// (`PMIX_GROUP_BOOTSTRAP`), and whom it brings (`PMIX_GROUP_ADD_MEMBERS`); those who are brought have no `procs`.
+    /// The host answers when all leaders and all whom they have named are there, and says who they are. Answer: `Group`.
+    GroupAssemble { from: ProcId, id: String, procs: Vec<ProcId>, info: Vec<Info> },
     /// Answer: `Group`.
     GroupDestruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
     /// Answer: `Infos`.
@@ -127,7 +131,7 @@ impl HostOp {
             HostOp::IofPull { .. } => "PMIx_IOF_pull",
             HostOp::IofStop { .. } => "PMIx_IOF_deregister",
             HostOp::PushStdin { .. } => "PMIx_IOF_push",
-            HostOp::GroupConstruct { .. } => "PMIx_Group_construct",
+            HostOp::GroupConstruct { .. } | HostOp::GroupAssemble { .. } => "PMIx_Group_construct",
             HostOp::GroupDestruct { .. } => "PMIx_Group_destruct",
             HostOp::FabricRegister { .. } => "PMIx_Fabric_register",
             HostOp::ClientConnected { .. }
@@ -161,6 +165,7 @@ impl HostOp {
             | HostOp::GetCredential { info, .. }
             | HostOp::ValidateCredential { info, .. }
             | HostOp::GroupConstruct { info, .. }
+            | HostOp::GroupAssemble { info, .. }
             | HostOp::GroupDestruct { info, .. }
             | HostOp::Log { directives: info, .. }
             | HostOp::JobControl { directives: info, .. }

@@ -291,6 +291,7 @@ impl Daemon {
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
             Timer::Retry => self.ask_again(cx),
             Timer::Lookup(id) => self.on_lookup_over(cx, id),
+            Timer::Assembly(number) => self.on_assembly_over(cx, number),
         }
     }
 
@@ -360,6 +361,7 @@ impl Daemon {
         let mut waiting = self.explain_gathers();
         waiting.extend(self.explain_modexes());
         waiting.extend(self.explain_lookups());
+        waiting.extend(self.explain_assemblies());
         waiting.extend(self.explain_surveys());
         waiting.extend(self.explain_boot());
         waiting

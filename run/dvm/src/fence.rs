@@ -73,7 +73,7 @@ impl Daemon {
     }
 
     /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
-    fn members(&self, procs: &[ProcId]) -> Result<Arc<[Members]>, Status> {
+    pub(crate) fn members(&self, procs: &[ProcId]) -> Result<Arc<[Members]>, Status> {
         let mut by_nspace: BTreeMap<&Nspace, Ranges> = BTreeMap::new();
         for proc in procs {
             let job = self.jobs.get(&proc.nspace).ok_or(Status::ERR_NOT_FOUND)?;

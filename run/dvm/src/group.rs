@@ -1,14 +1,57 @@
 //! Groups: what members contribute is collected, and the root gives the group its context id.
+//!
+//! Groups that grow while they form are assembled by the root alone, as no daemon knows whom to wait for: leaders say how
+//! many of them there are and whom they bring, the others only come. Such a group is there when all have come whom a
+//! leader has named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use phalanx_core::host::GroupFormed;
+use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use crate::daemon::Daemon;
-use crate::gather::{Collective, Outcome, Part, Settled};
+use crate::daemon::{Cx, Daemon};
+use crate::gather::{Collective, Members, Outcome, Part, Settled};
+use crate::msg::NodeId;
+use crate::publish::procs as procs_in;
+use crate::timers::Timer;
 
-pub(crate) const ATTRIBUTES: &[&str] =
-    &[keys::GROUP_ASSIGN_CONTEXT_ID, keys::GROUP_INFO, keys::GROUP_INFO_ARRAY];
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::GROUP_ADD_MEMBERS,
+    keys::GROUP_ASSIGN_CONTEXT_ID,
+    keys::GROUP_BOOTSTRAP,
+    keys::GROUP_INFO,
+    keys::GROUP_INFO_ARRAY,
+];
+
+/// Groups that grow, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Assemblies {
+    open: BTreeMap<String, Assembly>,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Assembly {
+    number: u64,
+    since: Time,
+    until: Option<Time>,
+    /// How many there are, once one of them has said so.
+    leaders: Option<u64>,
+    came: BTreeMap<ProcId, Came>,
+    /// The leaders who have come, and whom they have named.
+    members: BTreeSet<ProcId>,
+    info: Vec<Info>,
+}
+
+#[derive(Debug)]
+struct Came {
+    node: NodeId,
+    request: u64,
+    leads: bool,
+}
 
 impl Daemon {
     /// Root only.
@@ -17,16 +60,201 @@ impl Daemon {
             Part::Infos(infos) => infos,
             _ => Vec::new(),
         };
+        self.describe(each(&collective.members).collect(), infos).map(Settled::Group)
+    }
+
+    /// What all members are told of their group.
+    fn describe(&mut self, members: Vec<ProcId>, infos: Vec<Info>) -> Result<GroupFormed, Status> {
         let Some(root) = &mut self.root else { return Err(Status::ERR_NOT_SUPPORTED) };
         let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
             root.last_context += 1;
             root.last_context
         });
-        let members = collective.members.iter();
-        let members =
-            members.flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank)))).collect();
         let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
         let info = infos.into_iter().filter(contributed).collect();
-        Ok(Settled::Group(GroupFormed { members, context_id, info }))
+        Ok(GroupFormed { members, context_id, info })
+    }
+
+    /// Root only: a leader or a follower has come.
+    pub(crate) fn assemble(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (node, request): (NodeId, u64),
+        from: &ProcId,
+        name: &str,
+        procs: &[ProcId],
+        info: &[Info],
+    ) {
+        let entered = self.named_by(from, procs, info).and_then(|(leaders, members)| {
+            let came = Came { node, request, leads: leaders.is_some() };
+            self.enter_assembly(cx.now, name, from, came, leaders)?.add(members, info);
+            Ok(())
+        });
+        match entered {
+            Ok(()) => self.end_assembly_by(cx, name, info),
+            Err(status) => return self.refuse(cx, node, request, status),
+        }
+        self.try_assembly(cx, name);
+    }
+
+    /// How many leaders there are and whom this one has named; followers cannot tell.
+    fn named_by(
+        &self,
+        from: &ProcId,
+        procs: &[ProcId],
+        info: &[Info],
+    ) -> Result<(Option<u64>, BTreeSet<ProcId>), Status> {
+        let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
+        let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
+        let added = info.iter().filter(|one| one.key == keys::GROUP_ADD_MEMBERS);
+        let added = added.flat_map(|one| procs_in(Some(&one.value)));
+        let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added).collect();
+        Ok((Some(leaders), each(&self.members(&named)?).collect()))
+    }
+
+    fn enter_assembly(
+        &mut self,
+        now: Time,
+        name: &str,
+        from: &ProcId,
+        came: Came,
+        leaders: Option<u64>,
+    ) -> Result<&mut Assembly, Status> {
+        let assemblies = &mut self.root.as_mut().ok_or(Status::ERR_NOT_SUPPORTED)?.assemblies;
+        if !assemblies.open.contains_key(name) {
+            if assemblies.open.len() >= MOST_ASSEMBLIES {
+                return Err(Status::ERR_OUT_OF_RESOURCE);
+            }
+            assemblies.last += 1;
+            assemblies.open.insert(name.to_owned(), Assembly::new(assemblies.last, now));
+        }
+        let assembly = assemblies.open.get_mut(name).ok_or(Status::ERR_NOT_FOUND)?;
+        if assembly.came.contains_key(from) {
+            return Err(Status::ERR_EXISTS);
+        }
+        if leaders.is_some() && assembly.leaders.is_some_and(|others| Some(others) != leaders) {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        assembly.leaders = assembly.leaders.or(leaders);
+        assembly.came.insert(from.clone(), came);
+        Ok(assembly)
+    }
+
+    /// The earliest time limit of anybody is that of all.
+    fn end_assembly_by(&mut self, cx: &mut Cx<'_>, name: &str, info: &[Info]) {
+        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        let Some(at) = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))) else { return };
+        let Some(assembly) = self.assembly_mut(name) else { return };
+        if assembly.until.is_none_or(|until| at < until) {
+            assembly.until = Some(at);
+            let number = assembly.number;
+            self.timers.cancel(|timer| *timer == Timer::Assembly(number));
+            self.timers.set(at, Timer::Assembly(number));
+        }
+    }
+
+    pub(crate) fn on_assembly_over(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let open = self.root.iter().flat_map(|root| &root.assemblies.open);
+        let name =
+            open.into_iter().find(|(_, assembly)| assembly.number == number).map(|(name, _)| name.clone());
+        if let Some(name) = name {
+            self.end_assembly(cx, &name, &Err(Status::ERR_TIMEOUT));
+        }
+    }
+
+    /// Root only: processes have failed, or a job is over.
+    pub(crate) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
+        let open = self.root.iter().flat_map(|root| root.assemblies.open.keys());
+        open.cloned().collect::<Vec<_>>().iter().for_each(|name| self.try_assembly(cx, name));
+    }
+
+    fn try_assembly(&mut self, cx: &mut Cx<'_>, name: &str) {
+        let Some(assembly) = self.root.as_ref().and_then(|root| root.assemblies.open.get(name)) else {
+            return;
+        };
+        let is_gone =
+            |proc: &ProcId| self.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
+        if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
+            return self.end_assembly(cx, name, &Err(Status::GROUP_CONSTRUCT_ABORT));
+        }
+        if assembly.is_complete() {
+            let (members, info) = (assembly.members.iter().cloned().collect(), assembly.info.clone());
+            let outcome = self.describe(members, info);
+            self.end_assembly(cx, name, &outcome);
+        }
+    }
+
+    /// Everybody who has come is answered. Who was named by nobody is no member.
+    fn end_assembly(&mut self, cx: &mut Cx<'_>, name: &str, outcome: &Result<GroupFormed, Status>) {
+        let Some(root) = &mut self.root else { return };
+        let Some(assembly) = root.assemblies.open.remove(name) else { return };
+        self.timers.cancel(|timer| *timer == Timer::Assembly(assembly.number));
+        for (proc, came) in &assembly.came {
+            let reply = match outcome {
+                Ok(_) if !assembly.members.contains(proc) => Err(Status::ERR_NOT_A_MEMBER),
+                outcome => outcome.clone(),
+            };
+            self.answer(cx, came.node, came.request, HostReply::Group(reply));
+        }
+    }
+
+    fn assembly_mut(&mut self, name: &str) -> Option<&mut Assembly> {
+        self.root.as_mut()?.assemblies.open.get_mut(name)
+    }
+
+    pub(crate) fn explain_assemblies(&self) -> Vec<Waiting> {
+        let waiting = |(name, assembly): (&String, &Assembly)| Waiting {
+            operation: "group construct",
+            subject: name.clone(),
+            asked_by: assembly.came.keys().cloned().collect(),
+            missing: assembly.missing().cloned().collect(),
+            since: assembly.since,
+            deadline: assembly.until,
+            unblocked_by: match assembly.has_all_leaders() {
+                true => "the arrival of those who are missing",
+                false => "the arrival of all leaders of the group, and of those whom they bring",
+            },
+        };
+        self.root.iter().flat_map(|root| &root.assemblies.open).map(waiting).collect()
     }
 }
+
+impl Assembly {
+    fn new(number: u64, since: Time) -> Assembly {
+        Assembly {
+            number,
+            since,
+            until: None,
+            leaders: None,
+            came: BTreeMap::new(),
+            members: BTreeSet::new(),
+            info: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, members: BTreeSet<ProcId>, info: &[Info]) {
+        self.members.extend(members);
+        self.info.extend_from_slice(info);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.has_all_leaders() && self.missing().next().is_none()
+    }
+
+    fn has_all_leaders(&self) -> bool {
+        let leaders = self.came.values().filter(|came| came.leads).count() as u64;
+        self.leaders.is_some_and(|expected| leaders >= expected)
+    }
+
+    /// Those who were named and have not come.
+    fn missing(&self) -> impl Iterator<Item = &ProcId> {
+        self.members.iter().filter(|member| !self.came.contains_key(*member))
+    }
+}
+
+fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
+    members.iter().flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank))))
+}
+
+/// Groups that may grow at once.
+const MOST_ASSEMBLIES: usize = 1 << 12;

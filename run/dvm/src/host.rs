@@ -106,6 +106,7 @@ impl Daemon {
             | HostOp::IofPull { .. }
             | HostOp::IofStop { .. }
             | HostOp::PushStdin { .. }
+            | HostOp::GroupAssemble { .. }
             | HostOp::Log { .. }) => self.ask_root(cx, id, op),
             HostOp::JobControl { from, targets, directives } => {
                 self.on_job_control(cx, id, from, targets, directives);
@@ -159,6 +160,9 @@ impl Daemon {
             HostOp::Notify { event } => {
                 self.notify(cx, origin, event);
                 self.refuse(cx, origin, request, Status::SUCCESS);
+            }
+            HostOp::GroupAssemble { from, id, procs, info } => {
+                self.assemble(cx, (origin, request), from, id, procs, info);
             }
             HostOp::Query { from, queries } => {
                 self.query(cx, origin, request, from, queries);

@@ -377,6 +377,7 @@ impl Daemon {
             cx.effect(Effect::Forget { nspace: nspace.clone(), scratch: job.desc.scratch.clone() });
         }
         if self.me == NodeId::ROOT {
+            self.try_assemblies(cx);
             self.tell_end(cx, nspace);
             self.end_surveys_of(cx, nspace);
         }
@@ -392,6 +393,7 @@ impl Daemon {
         };
         self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
         self.modexes_without_ranks(cx, nspace, ranks);
+        self.try_assemblies(cx);
     }
 
     fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {

@@ -19,6 +19,7 @@ use crate::desc::JobDesc;
 use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
 use crate::gather::{OpId, Part};
+use crate::group::Assemblies;
 use crate::history::{History, Past};
 use crate::iof::{Cache, CachePlan};
 use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
@@ -39,6 +40,7 @@ pub(crate) struct Root {
     pub(crate) store: Store,
     pub(crate) interests: Interests,
     pub(crate) last_context: u64,
+    pub(crate) assemblies: Assemblies,
     pub(crate) spreads: Spreads,
     pub(crate) tools: Tools,
     pub(crate) surveys: Surveys,
@@ -102,6 +104,7 @@ impl Root {
             store: Store::default(),
             interests: Interests::default(),
             last_context: 0,
+            assemblies: Assemblies::default(),
             spreads: Spreads::default(),
             tools: Tools::default(),
             surveys: Surveys::default(),
@@ -237,7 +240,8 @@ impl Daemon {
             self.tell_proc_event(cx, end);
             return self.end_job(cx, nspace, JobVerdict::Failed { first: end.clone() });
         }
-        let (ranks, to) = (Ranges::single(end.proc.rank.0), job.desc.nodes.clone());
+        let (ranks, mut to) = (Ranges::single(end.proc.rank.0), job.desc.nodes.clone());
+        to.insert(NodeId::ROOT.0);
         self.cast(cx, to, Down::Dead { nspace: nspace.clone(), ranks });
         self.tell_proc_event(cx, end);
     }
@@ -320,7 +324,9 @@ impl Daemon {
             self.lose_streams(cx, &desc, &desc.ranks_on(node));
             if desc.on_failure == FailurePolicy::Continue {
                 let dead = Down::Dead { nspace: desc.nspace.clone(), ranks: desc.ranks_on(node) };
-                self.cast(cx, desc.nodes.clone(), dead);
+                let mut to = desc.nodes.clone();
+                to.insert(NodeId::ROOT.0);
+                self.cast(cx, to, dead);
             } else {
                 self.end_job(cx, &desc.nspace, JobVerdict::NodeLost { node: name.to_string() });
             }

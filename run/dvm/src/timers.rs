@@ -39,6 +39,8 @@ pub(crate) enum Timer {
     Retry,
     /// A lookup that waits.
     Lookup(u64),
+    /// A group that has grown for long enough.
+    Assembly(u64),
 }
 
 #[derive(Debug, Default)]

@@ -50,15 +50,40 @@ impl Server {
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         }
         self.store_endpoints(cx, &from, &construct.info);
-        // Whom to wait for then, only the others know. No host that we have can tell.
-        let grows = [keys::GROUP_BOOTSTRAP, keys::GROUP_ADD_MEMBERS]
-            .into_iter()
-            .find(|key| construct.info.find(key).is_some());
-        if construct.procs.is_empty() || grows.is_some() {
-            debug!(proc = %from.proc, id, ?grows, "a group that grows while it forms: refused");
+        if construct.procs.is_empty() || construct.info.find(keys::GROUP_BOOTSTRAP).is_some() {
+            return self.assemble(cx, from, id, construct);
+        }
+        // The others meet without knowing of those who are brought.
+        if construct.info.find(keys::GROUP_ADD_MEMBERS).is_some() {
+            debug!(proc = %from.proc, id, "members are added to a group that is no bootstrap: refused");
             return self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
         }
         self.enter(cx, from, Signature::new(Kind::GroupConstruct, id, construct.procs), construct.info);
+    }
+
+    /// The group grows while it forms: only the host hears of all, and knows when the last has come.
+    fn assemble(&mut self, cx: &mut Cx<'_>, to: Asker, id: String, construct: Construct) {
+        let Construct { procs, info, .. } = construct;
+        let is_watched = info.is_set(keys::GROUP_NOTIFY_TERMINATION);
+        let from = to.proc.clone();
+        let op = HostOp::GroupAssemble { from: from.clone(), id: id.clone(), procs, info };
+        self.call_host(cx, Some(&from), op, Then::Assembled { to, id, is_watched });
+    }
+
+    pub(super) fn on_group_assembled(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: &Asker,
+        id: String,
+        is_watched: bool,
+        reply: HostReply,
+    ) {
+        match reply {
+            HostReply::Group(Ok(formed)) if formed.members.iter().any(|member| member.covers(&to.proc)) => {
+                self.form(cx, id, formed, is_watched, std::iter::once(to));
+            }
+            reply => self.answer(cx, to, as_failure(reply.status())),
+        }
     }
 
     pub(super) fn on_group_destruct(&mut self, cx: &mut Cx<'_>, from: Asker, destruct: Destruct) {
@@ -111,9 +136,22 @@ impl Server {
                 return;
             }
         };
+        let members = if formed.members.is_empty() { survivors } else { formed.members };
+        let is_watched = collective.info.is_set(keys::GROUP_NOTIFY_TERMINATION);
+        self.form(cx, group, GroupFormed { members, ..formed }, is_watched, collective.latest_first());
+    }
+
+    /// Keeps who the members are, and tells those who have asked.
+    fn form<'a>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        group: String,
+        formed: GroupFormed,
+        is_watched: bool,
+        askers: impl Iterator<Item = &'a Asker>,
+    ) {
         let GroupFormed { members, context_id, info } = formed;
-        let members = if members.is_empty() { survivors } else { members };
-        if collective.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
+        if is_watched {
             self.groups.watched.insert(group.clone());
         }
         self.groups.members.insert(group, members.clone());
@@ -123,7 +161,7 @@ impl Server {
             .filter_map(|nspace| self.jobs.get(nspace))
             .map(|job| self.job_data(job))
             .collect();
-        for asker in collective.latest_first() {
+        for asker in askers {
             let (members, info) = (members.clone(), info.clone());
             let jobs = jobs.iter().filter(|job| job.nspace != asker.proc.nspace).cloned().collect();
             let reply = ConstructReply { status: Status::SUCCESS, members, context_id, info, jobs };

@@ -65,6 +65,12 @@ pub(super) enum Then {
     },
     AdmitClients(ProcId),
     AdmitTool(ConnId),
+    /// `is_watched`: its members want to hear when one of them ends.
+    Assembled {
+        to: Asker,
+        id: String,
+        is_watched: bool,
+    },
     Collective(u64),
     DirectModex(ProcId),
     Finalize(Asker),
@@ -143,6 +149,7 @@ impl Server {
             Then::AnswerSpawn { to, dressed } => self.on_spawned(cx, &to, dressed, reply),
             Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
             Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
+            Then::Assembled { to, id, is_watched } => self.on_group_assembled(cx, &to, id, is_watched, reply),
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
             Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
@@ -210,7 +217,9 @@ fn describe(op: &HostOp) -> (&'static str, String) {
         HostOp::IofPull { channels, .. } => ("pull of output", channel_name(*channels)),
         HostOp::IofStop { .. } => ("end of a pull", String::new()),
         HostOp::PushStdin { .. } => ("push of input", String::new()),
-        HostOp::GroupConstruct { id, .. } => ("group construct", id.clone()),
+        HostOp::GroupConstruct { id, .. } | HostOp::GroupAssemble { id, .. } => {
+            ("group construct", id.clone())
+        }
         HostOp::GroupDestruct { id, .. } => ("group destruct", id.clone()),
         HostOp::FabricRegister { .. } => ("fabric registration", String::new()),
         HostOp::FabricUpdate { .. } => ("fabric update", String::new()),

@@ -175,6 +175,48 @@ static void says_what_number_it_uses(uint32_t size)
     CHECK(PMIx_Get(&me, PMIX_GROUP_LOCAL_CID, &qualifier, 1, &value) == PMIX_ERR_NOT_FOUND);
 }
 
+/* The first two ranks bring one more each. Nobody knows all members before the group is there. */
+static void brings_others(uint32_t size)
+{
+    pmix_info_t infos[3], *results = NULL;
+    pmix_data_array_t array;
+    pmix_proc_t *members, group;
+    size_t count = 0, leaders = 2, told = 0;
+
+    CHECK(size >= 4);
+    if (me.rank >= 4)
+        return;
+    if (me.rank < leaders) {
+        PMIX_DATA_ARRAY_CONSTRUCT(&array, 1, PMIX_PROC);
+        members = array.array;
+        PMIX_LOAD_PROCID(&members[0], me.nspace, me.rank + 2);
+        PMIX_INFO_LOAD(&infos[0], PMIX_GROUP_ADD_MEMBERS, &array, PMIX_DATA_ARRAY);
+        PMIX_DATA_ARRAY_DESTRUCT(&array);
+        PMIX_INFO_LOAD(&infos[1], PMIX_GROUP_BOOTSTRAP, &leaders, PMIX_SIZE);
+        PMIX_INFO_LOAD(&infos[2], PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
+        CHECK(PMIx_Group_construct("grown", &me, 1, infos, 3, &results, &count) == PMIX_SUCCESS);
+        PMIX_INFO_DESTRUCT(&infos[0]);
+    } else {
+        CHECK(PMIx_Group_construct("grown", NULL, 0, NULL, 0, &results, &count) == PMIX_SUCCESS);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_MEMBERSHIP)) {
+            CHECK(results[i].value.data.darray->size == 4);
+            members = results[i].value.data.darray->array;
+            for (uint32_t rank = 0; rank < 4; rank++)
+                CHECK(PMIX_CHECK_NSPACE(members[rank].nspace, me.nspace) && members[rank].rank == rank);
+            told++;
+        }
+        if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_CONTEXT_ID))
+            told++;
+    }
+    CHECK(told == 2);
+    PMIX_INFO_FREE(results, count);
+    PMIX_LOAD_PROCID(&group, "grown", PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Fence(&group, 1, NULL, 0) == PMIX_SUCCESS);
+    CHECK(PMIx_Group_destruct("grown", NULL, 0) == PMIX_SUCCESS);
+}
+
 int main(void)
 {
     pmix_value_t *value = NULL;
@@ -194,6 +236,7 @@ int main(void)
     without_a_callback();
     accepts_inside_of_the_handler(size);
     says_what_number_it_uses(size);
+    brings_others(size);
     /* Who has left is not asked any more. */
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);

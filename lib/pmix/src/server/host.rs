@@ -260,10 +260,16 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
             host.push_stdin(StdinRequest { from, targets, directives, data }, Done::new(to, "push of input"));
         }
         HostOp::GroupConstruct { id, procs, info } => {
-            host.group_construct(GroupRequest { id, procs, info }, Done::new(to, "group construct"));
+            let request = GroupRequest { from: None, id, procs, info };
+            host.group_construct(request, Done::new(to, "group construct"));
+        }
+        HostOp::GroupAssemble { from, id, procs, info } => {
+            let request = GroupRequest { from: Some(from), id, procs, info };
+            host.group_construct(request, Done::new(to, "group construct"));
         }
         HostOp::GroupDestruct { id, procs, info } => {
-            host.group_destruct(GroupRequest { id, procs, info }, Done::new(to, "group destruct"));
+            let request = GroupRequest { from: None, id, procs, info };
+            host.group_destruct(request, Done::new(to, "group destruct"));
         }
         HostOp::FabricRegister { from, directives } => {
             host.fabric_register(FabricRequest { from, directives }, Done::new(to, "fabric registration"));

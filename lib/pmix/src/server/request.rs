@@ -190,6 +190,9 @@ pub struct StdinRequest {
 /// All local members are in; `info` holds what each of them gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupRequest {
+    /// Only this one is in, of a group whose members do not all know of each other: it is a leader
+    /// (`PMIX_GROUP_BOOTSTRAP`), or, without `procs`, one whom a leader brings (`PMIX_GROUP_ADD_MEMBERS`).
+    pub from: Option<ProcId>,
     pub id: String,
     pub procs: Vec<ProcId>,
     pub info: Vec<Info>,

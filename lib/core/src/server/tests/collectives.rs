@@ -4,7 +4,7 @@ use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
-use phalanx_wire::{Blob, Info, ProcId};
+use phalanx_wire::{Blob, Info, ProcId, Value};
 
 use super::world::{World, dialect, fence, get, global, job, ns, proc};
 use crate::host::{GroupFormed, HostOp, HostReply};
@@ -455,7 +455,7 @@ fn a_group_that_lacks_a_member_is_given_up() {
 }
 
 #[test]
-fn groups_are_formed_by_their_members_of_whom_all_are_known() {
+fn groups_are_formed_by_their_members() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
     let mut construct = |procs: Vec<ProcId>, info: Vec<Info>| {
@@ -463,10 +463,49 @@ fn groups_are_formed_by_their_members_of_whom_all_are_known() {
         world.ask_status(ranks[0], &Request::GroupConstruct(construct))
     };
     assert_eq!(construct(vec![proc("job", 1)], Vec::new()), Status::ERR_NOT_A_MEMBER);
-    assert_eq!(construct(Vec::new(), Vec::new()), Status::ERR_NOT_SUPPORTED);
-    let leaders = Info::new(keys::GROUP_BOOTSTRAP, phalanx_wire::Value::Size(1));
-    assert_eq!(construct(vec![proc("job", 0)], vec![leaders]), Status::ERR_NOT_SUPPORTED);
+    // Those who do not say that they bring others would form another group.
+    let added = Info::new(keys::GROUP_ADD_MEMBERS, proc("job", 1));
+    assert_eq!(construct(vec![proc("job", 0)], vec![added]), Status::ERR_NOT_SUPPORTED);
     assert!(world.asked.is_empty());
+}
+
+#[test]
+fn who_comes_to_a_group_that_grows_is_told_of_one_by_one() {
+    let mut world = World::with_job(1, 3);
+    let ranks: Vec<ConnId> =
+        (0..3).map(|rank| world.connect_as(&proc("job", rank), dialect(6, 1, 0))).collect();
+    let mut construct = |rank: usize, procs: Vec<ProcId>, info: Vec<Info>| {
+        let construct = Construct { id: "g".into(), procs, info };
+        let tag = world.send(ranks[rank], &Request::GroupConstruct(construct));
+        let (id, op) = world.take_upcall();
+        assert!(!world.has_reply(ranks[rank], tag));
+        (tag, id, op)
+    };
+    let bootstrap = vec![Info::new(keys::GROUP_BOOTSTRAP, Value::Size(1))];
+    let (leads, leader, op) = construct(0, vec![proc("job", 0)], bootstrap.clone());
+    let (from, procs) = (proc("job", 0), vec![proc("job", 0)]);
+    assert_eq!(op, HostOp::GroupAssemble { from, id: "g".into(), procs, info: bootstrap });
+    let (follows, follower, op) = construct(1, Vec::new(), Vec::new());
+    let (from, procs, info) = (proc("job", 1), Vec::new(), Vec::new());
+    assert_eq!(op, HostOp::GroupAssemble { from, id: "g".into(), procs, info });
+    let (uninvited, other, _) = construct(2, Vec::new(), Vec::new());
+    assert_eq!(world.server.explain().len(), 3);
+
+    let members = vec![proc("job", 0), proc("job", 1)];
+    let formed = GroupFormed { members: members.clone(), context_id: Some(7), info: Vec::new() };
+    for id in [leader, follower, other] {
+        world.answer(id, HostReply::Group(Ok(formed.clone())));
+    }
+    for (conn, tag) in [(ranks[0], leads), (ranks[1], follows)] {
+        let reply: ConstructReply = world.reply(conn, tag);
+        assert_eq!((reply.status, reply.context_id), (Status::SUCCESS, Some(7)));
+        assert_eq!(reply.members, members);
+    }
+    let reply: ConstructReply = world.reply(ranks[2], uninvited);
+    assert_eq!(reply.status, Status::ERR_SERVER_FAILED_REQUEST, "it is no member");
+    // The group is known from then on.
+    let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
+    assert_eq!(world.ask_status(ranks[1], &leave), Status::SUCCESS);
 }
 
 #[test]
