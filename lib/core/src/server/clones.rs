@@ -7,7 +7,7 @@
 //! * It has one set of values. Its commits add to it, and the latest value of a key counts.
 //! * Each call of a collective is one participation of the rank, whichever connection makes it, unless it says
 //!   `pmix.clone.part`: then all connections of the rank that have not finalized make one participation together.
-//! * Answers, events, output that was pulled, and monitors are the connection's.
+//! * Answers, events, output that was pulled, and monitors are the connection's; how many there may be is counted for all together.
 //! * It has finalized when no connection goes on and one of them has finalized. A connection that breaks while another goes on, or
 //!   when one has finalized, is not the loss of the rank. The host hears of the rank's loss or finalize, once.
 
@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::host::Then;
 use super::limits::MAX_CLONES;
-use super::peer::Peer;
+use super::peer::{Asker, Peer};
 use super::registry::Stage;
 use super::{Cx, Server};
 use crate::host::HostOp;
@@ -32,6 +32,13 @@ impl Server {
     pub(super) fn live_connections(&self, proc: &ProcId) -> impl Iterator<Item = ConnId> {
         let all = self.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
         all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.finalized))
+    }
+
+    /// All connections of the rank that asks, or the one of a tool.
+    pub(super) fn connections_of(&self, asker: &Asker) -> impl Iterator<Item = ConnId> {
+        let of_rank = self.client(&asker.proc).into_iter().flat_map(|client| client.conns.iter().copied());
+        let conn = asker.conn;
+        std::iter::once(conn).chain(of_rank.filter(move |other| *other != conn))
     }
 
     /// How much this connection has of something of which it, or its rank with all its connections, may have `limit`. A connection

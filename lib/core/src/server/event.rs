@@ -97,11 +97,13 @@ impl Server {
             codes => codes.iter().copied().map(Some).collect(),
         };
         let affected = affected(&request.info);
-        let own = self.events.registrations.entry(from.conn).or_default();
-        if own.len() + codes.len() > MAX_REGISTRATIONS {
+        let registered = |conn| self.events.registrations.get(&conn).map_or(0, Vec::len);
+        let before: usize = self.connections_of(&from).map(registered).sum();
+        if before + codes.len() > MAX_REGISTRATIONS {
             warn!(proc = %from.proc, limit = MAX_REGISTRATIONS, "too many event registrations: refused");
             return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
         }
+        let own = self.events.registrations.entry(from.conn).or_default();
         let mut news = Vec::new();
         let own_process = from.conn == OWN;
         for code in codes {

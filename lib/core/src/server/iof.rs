@@ -148,11 +148,12 @@ impl Server {
             return Err(Status::ERR_BAD_PARAM);
         }
         let own = || self.streams.pulls.values().filter(|p| p.conn == from.conn);
+        let together = self.streams.pulls.values().filter(|p| p.by == from.proc).count();
         let overlaps = |p: &&Pulled| {
             p.channels.intersects(pull.channels)
                 && p.sources.iter().any(|a| pull.sources.iter().any(|b| a.covers(b) || b.covers(a)))
         };
-        if own().count() >= MAX_PULLS || own().filter(overlaps).count() >= MAX_OVERLAPPING_PULLS {
+        if together >= MAX_PULLS || own().filter(overlaps).count() >= MAX_OVERLAPPING_PULLS {
             warn!(proc = %from.proc, limit = MAX_PULLS, "too many streams pulled: refused");
             return Err(Status::ERR_OUT_OF_RESOURCE);
         }

@@ -30,7 +30,7 @@ pub(super) const FULL_COLLECTED: u64 = 8 << 20;
 pub(super) const KEY_WAIT: Duration = Duration::from_secs(2);
 /// Collectives of one participant that have not ended.
 pub(super) const MAX_COLLECTIVES: usize = 1024;
-/// Event codes that one connection may be registered for.
+/// Event codes that a tool, or all connections of a rank, may be registered for.
 pub(super) const MAX_REGISTRATIONS: usize = 4096;
 /// Bytes that one event of a client may carry: it is sent to every process that wants it.
 pub(super) const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -40,12 +40,12 @@ pub(super) const EVENT_AGE: Duration = Duration::from_secs(120);
 pub(super) const MAX_CACHED_EVENT_BYTES: usize = 4 << 20;
 /// Groups that exist at once.
 pub(super) const MAX_GROUPS: usize = 65_536;
-/// Streams that one connection may have pulled.
+/// Streams that a tool, or all connections of a rank, may have pulled.
 pub(super) const MAX_PULLS: usize = 4096;
 /// Pulls of one connection that may bring the same bytes: each costs a copy.
 pub(super) const MAX_OVERLAPPING_PULLS: usize = 16;
-/// Processes that one connection may have monitored.
-pub(super) const MAX_MONITORS: usize = 64;
+/// Times that a tool may be watched, or a rank on all its connections.
+pub(super) const MAX_MONITORS: usize = 128;
 /// In jobs up to this size, every process is told everything of every rank. In larger ones it is told everything of the ranks
 /// of its node and asks for the rest when it needs it: a node's processes all get a copy.
 pub(super) const MAX_RANKS_TOLD: usize = 4096;

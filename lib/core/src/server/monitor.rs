@@ -9,7 +9,7 @@ use std::time::Duration;
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::monitor::Monitor;
 use phalanx_wire::{Info, InfoList, ProcId, Value};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::host::Then;
 use super::limits::MAX_MONITORS;
@@ -79,7 +79,8 @@ impl Server {
         if seconds == 0 {
             return Status::ERR_BAD_PARAM;
         }
-        if self.monitors.watched.values().filter(|w| w.conn == from.conn).count() >= MAX_MONITORS {
+        if self.monitors.watched.values().filter(|w| w.proc == from.proc).count() >= MAX_MONITORS {
+            warn!(proc = %from.proc, limit = MAX_MONITORS, "watched too many times: refused");
             return Status::ERR_OUT_OF_RESOURCE;
         }
         self.monitors.last += 1;

@@ -1,17 +1,18 @@
 use std::time::Duration;
 
-use phalanx_spec::{Range, Scope, Status, keys};
-use phalanx_wire::cmd::Request;
+use phalanx_spec::{IofChannel, Range, Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::event::{Notify, RegisterEvents};
+use phalanx_wire::cmd::iof::{Pull, PullReply};
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::frame::encode_frame;
 use phalanx_wire::{Info, Kval, ProcId, Value};
 
 use super::world::{UID, World, fence, get, global, hello, key, ns, proc};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, Input};
-use crate::server::limits::{MAX_CLONES, MAX_QUEUED};
+use crate::server::limits::{MAX_CLONES, MAX_MONITORS, MAX_PULLS, MAX_QUEUED, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
 
 const CODE: Status = Status(-3000);
@@ -161,6 +162,53 @@ fn what_has_not_arrived_whole_is_bounded_for_all_together() {
         world.bytes(*conn, &beginning[..beginning.len() - 1]);
     }
     assert_eq!(world.closed.iter().collect::<Vec<_>>(), [&conns[2]]);
+}
+
+#[test]
+fn what_lasts_is_bounded_for_all_together() {
+    let monitor = Monitor {
+        what: Info::new(keys::MONITOR_HEARTBEAT, true),
+        error: Status::SUCCESS,
+        directives: vec![Info::new(keys::MONITOR_HEARTBEAT_TIME, 5u32)],
+    };
+    let pull = |n| Pull {
+        sources: vec![proc("other", n)],
+        directives: Vec::new(),
+        channels: IofChannel::STDOUT,
+        handle: 0,
+    };
+    let register = |n| RegisterEvents { codes: vec![Status(-3000 - n)], info: Vec::new() };
+    type Made = Box<dyn Fn(usize) -> Request>;
+    let lasting: [(usize, Made); 3] = [
+        (MAX_REGISTRATIONS, Box::new(move |n| Request::RegisterEvents(register(i32::try_from(n).unwrap())))),
+        (MAX_PULLS, Box::new(move |n| Request::IofPull(pull(u32::try_from(n).unwrap())))),
+        (MAX_MONITORS, Box::new(move |_| Request::Monitor(monitor.clone()))),
+    ];
+    for (limit, request) in lasting {
+        let mut world = World::with_job(1, 2);
+        let (one, two, other) = (world.connect(0), world.connect(0), world.connect(1));
+        let made = |world: &mut World, conn, n| {
+            let request = request(n);
+            let tag = world.send(conn, &request);
+            for (id, _) in std::mem::take(&mut world.asked) {
+                world.answer(id, HostReply::Done(Status::SUCCESS));
+            }
+            match request {
+                Request::IofPull(_) => world.reply::<PullReply>(conn, tag).status,
+                Request::Monitor(_) => world.reply::<InfoReply>(conn, tag).status,
+                _ => world.status(conn, tag),
+            }
+        };
+        for n in 0..limit {
+            assert_eq!(made(&mut world, [one, two][n % 2], n), Status::SUCCESS, "{n} of {limit}");
+        }
+        for conn in [one, two] {
+            assert_eq!(made(&mut world, conn, limit), Status::ERR_OUT_OF_RESOURCE);
+        }
+        assert_eq!(made(&mut world, other, limit), Status::SUCCESS, "another rank");
+        world.close(one);
+        assert_eq!(made(&mut world, two, limit), Status::SUCCESS, "there is room again");
+    }
 }
 
 #[test]
