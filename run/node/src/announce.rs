@@ -60,5 +60,5 @@ impl Announcer {
     }
 }
 
-/// Launches that are over before this cost no directory. Nobody can name a launcher to a tool any sooner.
+/// Launches that are over before this cost no directory. Nobody can name a launcher to a tool any sooner, unless it says its name.
 const DELAY: Duration = Duration::from_millis(20);

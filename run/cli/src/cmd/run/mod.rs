@@ -96,6 +96,10 @@ async fn job(
     })?;
     let handle = running.handle.clone();
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);
+    if keep.is_some() {
+        // Whoever reads the job's name looks for it at once.
+        handle.announce().await.map_err(gone)?;
+    }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
     let mut user = User::new(run, Hand::Node(handle.clone()), keep);
