@@ -3,14 +3,15 @@
 
 use phalanx_core::server::OUTPUT_DEFAULTS;
 use phalanx_core::support::Around;
-use phalanx_spec::keys;
+use phalanx_wire::Info;
 
-use crate::{screen, server, tool};
+use crate::error::Error;
+use crate::{client, screen, server, tool};
 
 pub(crate) const AROUND: &Around = &Around {
     client: &[
         ("PMIx_IOF_pull", screen::ATTRIBUTES),
-        ("PMIx_Init", &[&[keys::EXTERNAL_PROGRESS]]),
+        ("PMIx_Init", &[client::INIT_ATTRIBUTES]),
         ("PMIx_Query_info", &[tool::ANSWERED_HERE]),
     ],
     tool: &[
@@ -27,10 +28,19 @@ pub(crate) const AROUND: &Around = &Around {
     ],
 };
 
+/// Refuses what is required and not known.
+pub(crate) fn check_required(info: &[Info], known: &[&[&str]]) -> Result<(), Error> {
+    let unknown = |info: &&Info| info.is_required() && !known.concat().contains(&info.key.as_str());
+    match info.iter().find(unknown) {
+        Some(info) => Err(Error::Required { key: info.key.to_string() }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use phalanx_core::support::Honoured;
-    use phalanx_spec::{DataType, Status, attribute};
+    use phalanx_spec::{DataType, Status, attribute, keys};
     use phalanx_wire::{Info, Value};
 
     use super::*;

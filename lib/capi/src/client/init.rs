@@ -1,8 +1,6 @@
 //! Init and finalize, counted; whether there is a client; progress by the program.
 
-use phalanx_spec::keys;
-use phalanx_wire::InfoList;
-use pmix::{Client, Drive};
+use pmix::Client;
 
 use crate::guard::exported;
 use crate::instance;
@@ -14,8 +12,8 @@ use crate::{from_c, to_c};
 exported! {
     /// `proc` (may be NULL) is set to the name of this process.
     fn PMIx_Init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
-        let info = from_c::infos(info, count)?;
-        let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
+        let info = from_c::readable_infos(info, count)?;
+        let drive = Client::drive_of(&info).map_err(instance::told)?;
         let instance = instance::acquire(|| Ok(Role::Client(Client::init_driven(drive).map_err(instance::told)?)))?;
         proc.write(to_c::proc(instance.client.proc()));
         Ok(())
@@ -36,8 +34,9 @@ exported! {
         }
     }
 
-    /// The thread ends with the last finalize.
+    /// Not supported: the thread ends with the last finalize, and the function has no way to say so.
     fn PMIx_Progress_thread_stop(info: Ptr<pmix_info_t>, count: usize) {
         let _ = (info, count);
+        tracing::warn!("PMIx_Progress_thread_stop is not supported: the progress thread ends with the last finalize");
     }
 }

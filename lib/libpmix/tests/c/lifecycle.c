@@ -79,6 +79,27 @@ static int threads_are_deaf(void)
     return 0;
 }
 
+/* What is required and not known is refused; what is not required is left alone. */
+static int directives_are_read(void)
+{
+    const char *unknown[] = {PMIX_SERVER_GATEWAY, "my.own.key"};
+    pmix_proc_t me;
+    pmix_info_t infos[2];
+
+    for (int i = 0; i < 2; i++) {
+        PMIX_INFO_LOAD(&infos[0], PMIX_EXTERNAL_PROGRESS, NULL, PMIX_BOOL);
+        PMIX_INFO_LOAD(&infos[1], unknown[i], NULL, PMIX_BOOL);
+        PMIX_INFO_REQUIRED(&infos[0]);
+        CHECK(PMIx_Init(&me, infos, 2) == PMIX_SUCCESS);
+        PMIX_INFO_REQUIRED(&infos[1]);
+        CHECK(PMIx_Init(&me, infos, 2) == PMIX_ERR_NOT_SUPPORTED);
+        CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS && PMIx_Initialized() == 0);
+        CHECK(PMIx_Init(&me, infos, 2) == PMIX_ERR_NOT_SUPPORTED && PMIx_Initialized() == 0);
+        PMIx_Progress_thread_stop(NULL, 0);
+    }
+    return 0;
+}
+
 int main(void)
 {
     pmix_proc_t me, again;
@@ -124,6 +145,7 @@ int main(void)
         CHECK(sigismember(&before, signal) == sigismember(&after, signal));
         CHECK(sigaction(signal, NULL, &now) == 0 && old[signal].sa_handler == now.sa_handler);
     }
+    CHECK(directives_are_read() == 0);
     printf("200 lives\n");
     return 0;
 }

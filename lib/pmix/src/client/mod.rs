@@ -32,7 +32,7 @@ use phalanx_core::{
     self as core, ClientCall, ClientConfig, ClientReturn, DeliveryId, HandlerId, Store, Verdict, Waiting,
 };
 use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, Key, ProcId};
+use phalanx_wire::{Info, InfoList, Key, ProcId};
 
 use crate::engine::{Drive, Engine, Explanation, Role, Setup};
 use crate::environ::{self, Identity};
@@ -40,8 +40,11 @@ use crate::error::Error;
 use crate::forked::process_id;
 use crate::screen::Screen;
 use crate::shown::Shown;
-use crate::support::AROUND;
+use crate::support::{AROUND, check_required};
 use way::Way;
+
+/// The directives that init honours.
+pub(crate) const INIT_ATTRIBUTES: &[&str] = &[keys::EXTERNAL_PROGRESS];
 
 /// This process as a client of the PMIx server that started it. Shared between threads by reference.
 ///
@@ -68,7 +71,13 @@ impl Client {
         Client::init_driven(Drive::Thread)
     }
 
-    /// The same, with a choice of who makes progress.
+    /// Who is to make progress, by the directives of `PMIx_Init`. What is required and not known is refused.
+    pub fn drive_of(info: &[Info]) -> Result<Drive, Error> {
+        check_required(info, &[INIT_ATTRIBUTES])?;
+        Ok(if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread })
+    }
+
+    /// The same as `init`, with a choice of who makes progress.
     pub fn init_driven(drive: Drive) -> Result<Client, Error> {
         let variable = |name: &str| std::env::var(name).ok();
         Client::start(environ::read(variable, Identity::of_this_process())?, drive)

@@ -121,15 +121,6 @@ impl Directives {
     }
 }
 
-/// Refuses what is required and not known.
-pub(super) fn check_required(info: &[Info], known: &[&[&str]]) -> Result<(), Error> {
-    let unknown = |info: &&Info| info.is_required() && !known.concat().contains(&info.key.as_str());
-    match info.iter().find(unknown) {
-        Some(info) => Err(Error::Required { key: info.key.to_string() }),
-        None => Ok(()),
-    }
-}
-
 pub(super) fn text(info: &[Info], key: &'static str) -> Result<Option<String>, Error> {
     match info.find(key) {
         None => Ok(None),

@@ -19,9 +19,9 @@ use crate::client::Client;
 use crate::engine::{Drive, Engine, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
-use crate::support::AROUND;
+use crate::support::{AROUND, check_required};
 use connect::{Pursuit, variable};
-use directives::{Directives, Target, check_required, number, text};
+use directives::{Directives, Target, number, text};
 
 pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
 pub use query::{ANSWERED_HERE, answer_here};

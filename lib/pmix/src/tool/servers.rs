@@ -8,8 +8,9 @@ use phalanx_wire::{Info, InfoList, ProcId};
 
 use super::Tool;
 use super::connect::Pursuit;
-use super::directives::{CONNECTION_ATTRIBUTES, Directives, check_required, number};
+use super::directives::{CONNECTION_ATTRIBUTES, Directives, number};
 use crate::error::Error;
+use crate::support::check_required;
 
 impl Tool {
     /// Attaches to one more server (`PMIx_tool_attach_to_server`), which `info` names as for [`init`](Tool::init). Servers that
