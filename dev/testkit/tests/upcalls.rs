@@ -114,6 +114,39 @@ fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
 }
 
 #[test]
+fn a_group_whose_leaders_know_each_other_waits_for_those_whom_they_add() {
+    let mut world = world(5);
+    world.script(|proc| {
+        let one = |number: u32| rank("world@1", number);
+        let adds = |number| {
+            // The collective has no leaders to be counted.
+            let info = brings(&[one(number)]).into_iter().filter(|said| said.key != keys::GROUP_BOOTSTRAP);
+            let (id, procs) = ("grown".to_owned(), vec![one(0), one(1)]);
+            ask(HostOp::GroupConstruct { id, procs, info: info.collect() })
+        };
+        let follow = || ask(assemble(proc, "grown", Vec::new(), Vec::new()));
+        Script::new(match proc.rank.0 {
+            0 => vec![adds(4)],
+            1 => vec![Step::Sleep(Duration::from_secs(2)), adds(3)],
+            2 => Vec::new(),
+            3 => vec![Step::Sleep(Duration::from_secs(4)), follow()],
+            _ => vec![follow()],
+        })
+    });
+    world.submit(job(5));
+    finish(&mut world, 1);
+    let formed = GroupFormed {
+        members: [0, 1, 3, 4].map(|number| rank("world@1", number)).to_vec(),
+        context_id: Some(1),
+        info: Vec::new(),
+    };
+    for number in [0, 1, 3, 4] {
+        let given = answers(&world, &rank("world@1", number));
+        assert_eq!(given, [HostReply::Group(Ok(formed.clone()))], "{number}");
+    }
+}
+
+#[test]
 fn a_group_whose_leaders_do_not_agree_or_do_not_come_is_given_up() {
     let mut world = world(4);
     world.script(|proc| {
@@ -142,12 +175,17 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
     let mut world = world(3);
     world.script(|proc| {
         let dead = rank("world@1", 2);
+        let add = |id: &str| {
+            let info = vec![Info::new(keys::GROUP_ADD_MEMBERS, dead.clone())];
+            let procs = vec![rank("world@1", 0), rank("world@1", 1)];
+            ask(HostOp::GroupConstruct { id: id.to_owned(), procs, info })
+        };
         let lead =
             |name: &str| ask(assemble(proc, name, vec![proc.clone()], brings(std::slice::from_ref(&dead))));
         Script::new(match proc.rank.0 {
             2 => vec![Step::Sleep(Duration::from_secs(5)), Step::Exit(3)],
             // Of the second group the failed one was a member before anybody asked for it.
-            _ => vec![lead("early"), Step::Sleep(Duration::from_secs(5)), lead("late")],
+            _ => vec![lead("early"), Step::Sleep(Duration::from_secs(5)), lead("late"), add("added")],
         })
     });
     world.submit(JobRequest { on_failure: FailurePolicy::Continue, ..job(3) });
@@ -156,6 +194,7 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
         let given = answers(&world, &rank("world@1", number));
         assert_eq!(given[0], HostReply::Group(Err(Status::GROUP_CONSTRUCT_ABORT)), "{number}");
         assert_eq!(given[1], HostReply::Group(Err(Status::GROUP_CONSTRUCT_ABORT)), "{number}");
+        assert_eq!(given[2], HostReply::Done(Status::GROUP_CONSTRUCT_ABORT), "{number}");
     }
 }
 

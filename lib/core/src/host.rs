@@ -91,8 +91,8 @@ pub enum HostOp {
     IofStop { from: ProcId, handle: u64, directives: Vec<Info>, died: bool },
     /// Answer: `Done`. No bytes: end of file.
     PushStdin { from: ProcId, targets: Vec<ProcId>, directives: Vec<Info>, data: Blob },
-    /// All local members are in; `info` holds what each of them gave. May report a local failure as `Fence` does.
-    /// Answer: `Group`.
+    /// All local members are in; `info` holds what each of them gave. May report a local failure as `Fence` does. Those whom
+    /// members add (`PMIX_GROUP_ADD_MEMBERS`) come by `GroupAssemble`. Answer: `Group`.
     GroupConstruct { id: String, procs: Vec<ProcId>, info: Vec<Info> },
     /// One of a group whose members do not all know of each other. A leader says how many of them there are
     /// (`PMIX_GROUP_BOOTSTRAP`), and whom it brings (`PMIX_GROUP_ADD_MEMBERS`); those who are brought have no `procs`.

@@ -11,7 +11,7 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
+use crate::gather::{Collective, Kind, Meeting, Members, OpId, Outcome, Part, Settled};
 use crate::ranges::Ranges;
 
 /// Which data are collected and how long is waited, the servers see to.
@@ -91,17 +91,27 @@ impl Daemon {
         }
     }
 
-    /// Root only: the result, from everybody's parts.
-    pub(crate) fn outcome_of(&mut self, collective: Collective, part: Part) -> Outcome {
-        match (collective.kind, part) {
+    /// Root only: the result, from everybody's parts. `None`: it comes later.
+    pub(crate) fn outcome_of(
+        &mut self,
+        cx: &mut Cx<'_>,
+        meeting: Meeting,
+        collective: &Collective,
+        part: Part,
+    ) -> Option<Outcome> {
+        Some(match (collective.kind, part) {
+            (Kind::GroupConstruct, Part::Failed(status)) => {
+                self.give_up_group(cx, collective, status);
+                Err(status)
+            }
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
             (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup, _) => {
                 Ok(Settled::Nothing)
             }
-            (Kind::GroupConstruct, part) => self.form_group(&collective, part),
-        }
+            (Kind::GroupConstruct, part) => return self.form_group(cx, meeting, collective, part),
+        })
     }
 
     /// The result of an operation came by.

@@ -82,6 +82,13 @@ pub enum Settled {
     Group(GroupFormed),
 }
 
+/// An operation to which all have contributed, and who is told how it ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Meeting {
+    pub(crate) op: Arc<OpId>,
+    pub(crate) to: Ranges,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Gathers {
     open: BTreeMap<Arc<OpId>, Open>,
@@ -224,11 +231,14 @@ impl Daemon {
                 self.surveyed(cx, &survey, part);
             }
             (OpId::Collective(collective), part) => {
+                let meeting = Meeting { op: op.clone(), to: open.participants };
                 let outcome = match missing.is_empty() {
-                    true => self.outcome_of(collective.clone(), part),
-                    false => Err(Status::ERR_LOST_CONNECTION),
+                    true => self.outcome_of(cx, meeting.clone(), collective, part),
+                    false => Some(Err(Status::ERR_LOST_CONNECTION)),
                 };
-                self.cast(cx, open.participants, Down::Done { op, outcome });
+                if let Some(outcome) = outcome {
+                    self.cast(cx, meeting.to, Down::Done { op: meeting.op, outcome });
+                }
             }
         }
     }

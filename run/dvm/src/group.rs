@@ -1,8 +1,8 @@
 //! Groups: what members contribute is collected, and the root gives the group its context id.
 //!
-//! Groups that grow while they form are assembled by the root alone, as no daemon knows whom to wait for: leaders say how
-//! many of them there are and whom they bring, the others only come. Such a group is there when all have come whom a
-//! leader has named.
+//! Groups that grow while they form are assembled by the root alone, as no daemon knows whom to wait for: leaders say whom
+//! they bring, and either how many of them there are or, in a collective, who; the others only come. Such a group is there
+//! when all have come whom a leader has named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::{Collective, Members, Outcome, Part, Settled};
-use crate::msg::NodeId;
+use crate::gather::{Collective, Meeting, Members, Outcome, Part, Settled};
+use crate::msg::{Down, NodeId};
 use crate::publish::procs as procs_in;
 use crate::timers::Timer;
 
@@ -40,10 +40,18 @@ struct Assembly {
     until: Option<Time>,
     /// How many there are, once one of them has said so.
     leaders: Option<u64>,
+    /// Leaders who know each other have come together.
+    met: Option<Met>,
     came: BTreeMap<ProcId, Came>,
     /// The leaders who have come, and whom they have named.
     members: BTreeSet<ProcId>,
     info: Vec<Info>,
+}
+
+#[derive(Debug)]
+struct Met {
+    meeting: Meeting,
+    procs: BTreeSet<ProcId>,
 }
 
 #[derive(Debug)]
@@ -54,13 +62,49 @@ struct Came {
 }
 
 impl Daemon {
-    /// Root only.
-    pub(crate) fn form_group(&mut self, collective: &Collective, part: Part) -> Outcome {
+    /// Root only. `None`: those whom the members add are waited for.
+    pub(crate) fn form_group(
+        &mut self,
+        cx: &mut Cx<'_>,
+        meeting: Meeting,
+        collective: &Collective,
+        part: Part,
+    ) -> Option<Outcome> {
         let infos = match part {
             Part::Infos(infos) => infos,
             _ => Vec::new(),
         };
-        self.describe(each(&collective.members).collect(), infos).map(Settled::Group)
+        let procs: BTreeSet<ProcId> = each(&collective.members).collect();
+        let added: Vec<ProcId> = added_by(&infos).collect();
+        if added.is_empty() {
+            return Some(self.describe(procs.into_iter().collect(), infos).map(Settled::Group));
+        }
+        let name = collective.id.as_deref().unwrap_or_default();
+        let entered = self.members(&added).and_then(|added| {
+            let assembly = self.open_assembly(cx.now, name)?;
+            match &assembly.met {
+                // It was sent once more, by another way.
+                Some(met) if met.meeting.op == meeting.op => return Ok(()),
+                Some(_) => return Err(Status::ERR_EXISTS),
+                None if assembly.leaders.is_some() => return Err(Status::ERR_BAD_PARAM),
+                None => {}
+            }
+            assembly.add(each(&added).chain(procs.iter().cloned()).collect(), &infos);
+            assembly.met = Some(Met { meeting, procs });
+            Ok(())
+        });
+        if let Err(status) = entered {
+            return Some(Err(status));
+        }
+        self.end_assembly_by(cx, name, &infos);
+        self.try_assembly(cx, name);
+        None
+    }
+
+    /// Root only: those who know each other have failed. Whom they would have added waits in vain.
+    pub(crate) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
+        let name = collective.id.as_deref().unwrap_or_default();
+        self.end_assembly(cx, name, &Err(status));
     }
 
     /// What all members are told of their group.
@@ -106,9 +150,7 @@ impl Daemon {
     ) -> Result<(Option<u64>, BTreeSet<ProcId>), Status> {
         let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
         let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
-        let added = info.iter().filter(|one| one.key == keys::GROUP_ADD_MEMBERS);
-        let added = added.flat_map(|one| procs_in(Some(&one.value)));
-        let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added).collect();
+        let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added_by(info)).collect();
         Ok((Some(leaders), each(&self.members(&named)?).collect()))
     }
 
@@ -120,6 +162,20 @@ impl Daemon {
         came: Came,
         leaders: Option<u64>,
     ) -> Result<&mut Assembly, Status> {
+        let assembly = self.open_assembly(now, name)?;
+        if assembly.came.contains_key(from) {
+            return Err(Status::ERR_EXISTS);
+        }
+        let others = assembly.leaders.or(assembly.met.as_ref().map(|_| 0));
+        if leaders.is_some() && others.is_some_and(|others| Some(others) != leaders) {
+            return Err(Status::ERR_BAD_PARAM);
+        }
+        assembly.leaders = assembly.leaders.or(leaders);
+        assembly.came.insert(from.clone(), came);
+        Ok(assembly)
+    }
+
+    fn open_assembly(&mut self, now: Time, name: &str) -> Result<&mut Assembly, Status> {
         let assemblies = &mut self.root.as_mut().ok_or(Status::ERR_NOT_SUPPORTED)?.assemblies;
         if !assemblies.open.contains_key(name) {
             if assemblies.open.len() >= MOST_ASSEMBLIES {
@@ -128,16 +184,7 @@ impl Daemon {
             assemblies.last += 1;
             assemblies.open.insert(name.to_owned(), Assembly::new(assemblies.last, now));
         }
-        let assembly = assemblies.open.get_mut(name).ok_or(Status::ERR_NOT_FOUND)?;
-        if assembly.came.contains_key(from) {
-            return Err(Status::ERR_EXISTS);
-        }
-        if leaders.is_some() && assembly.leaders.is_some_and(|others| Some(others) != leaders) {
-            return Err(Status::ERR_BAD_PARAM);
-        }
-        assembly.leaders = assembly.leaders.or(leaders);
-        assembly.came.insert(from.clone(), came);
-        Ok(assembly)
+        assemblies.open.get_mut(name).ok_or(Status::ERR_NOT_FOUND)
     }
 
     /// The earliest time limit of anybody is that of all.
@@ -189,6 +236,10 @@ impl Daemon {
         let Some(root) = &mut self.root else { return };
         let Some(assembly) = root.assemblies.open.remove(name) else { return };
         self.timers.cancel(|timer| *timer == Timer::Assembly(assembly.number));
+        if let Some(Met { meeting: Meeting { op, to }, .. }) = assembly.met {
+            let outcome = outcome.clone().map(Settled::Group);
+            self.cast(cx, to, Down::Done { op, outcome });
+        }
         for (proc, came) in &assembly.came {
             let reply = match outcome {
                 Ok(_) if !assembly.members.contains(proc) => Err(Status::ERR_NOT_A_MEMBER),
@@ -206,7 +257,7 @@ impl Daemon {
         let waiting = |(name, assembly): (&String, &Assembly)| Waiting {
             operation: "group construct",
             subject: name.clone(),
-            asked_by: assembly.came.keys().cloned().collect(),
+            asked_by: assembly.arrived().cloned().collect(),
             missing: assembly.missing().cloned().collect(),
             since: assembly.since,
             deadline: assembly.until,
@@ -226,6 +277,7 @@ impl Assembly {
             since,
             until: None,
             leaders: None,
+            met: None,
             came: BTreeMap::new(),
             members: BTreeSet::new(),
             info: Vec::new(),
@@ -243,13 +295,23 @@ impl Assembly {
 
     fn has_all_leaders(&self) -> bool {
         let leaders = self.came.values().filter(|came| came.leads).count() as u64;
-        self.leaders.is_some_and(|expected| leaders >= expected)
+        self.met.is_some() || self.leaders.is_some_and(|expected| leaders >= expected)
     }
 
     /// Those who were named and have not come.
     fn missing(&self) -> impl Iterator<Item = &ProcId> {
-        self.members.iter().filter(|member| !self.came.contains_key(*member))
+        let met = |member: &ProcId| self.met.as_ref().is_some_and(|met| met.procs.contains(member));
+        self.members.iter().filter(move |member| !self.came.contains_key(*member) && !met(member))
     }
+
+    fn arrived(&self) -> impl Iterator<Item = &ProcId> {
+        self.came.keys().chain(self.met.iter().flat_map(|met| &met.procs))
+    }
+}
+
+fn added_by(info: &[Info]) -> impl Iterator<Item = ProcId> {
+    let lists = info.iter().filter(|one| one.key == keys::GROUP_ADD_MEMBERS);
+    lists.flat_map(|list| procs_in(Some(&list.value)))
 }
 
 fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {

@@ -53,11 +53,6 @@ impl Server {
         if construct.procs.is_empty() || construct.info.find(keys::GROUP_BOOTSTRAP).is_some() {
             return self.assemble(cx, from, id, construct);
         }
-        // The others meet without knowing of those who are brought.
-        if construct.info.find(keys::GROUP_ADD_MEMBERS).is_some() {
-            debug!(proc = %from.proc, id, "members are added to a group that is no bootstrap: refused");
-            return self.answer(cx, &from, Status::ERR_NOT_SUPPORTED);
-        }
         self.enter(cx, from, Signature::new(Kind::GroupConstruct, id, construct.procs), construct.info);
     }
 
@@ -102,7 +97,8 @@ impl Server {
 
     pub(super) fn on_group_gathered(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.collective(id) else { return };
-        let op = host_op(&collective.signature, self.survivors(collective), collective.info.clone());
+        let info = with_added_together(collective.info.clone());
+        let op = host_op(&collective.signature, self.survivors(collective), info);
         self.call_host(cx, None, op, Then::Collective(id));
     }
 
@@ -289,6 +285,17 @@ fn host_op(signature: &Signature, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp
         Kind::GroupDestruct => HostOp::GroupDestruct { id, procs, info },
         _ => HostOp::GroupConstruct { id, procs, info },
     }
+}
+
+/// Hosts look for one list of those whom the members add.
+fn with_added_together(mut info: Vec<Info>) -> Vec<Info> {
+    let lists: Vec<Info> = info.extract_if(.., |one| one.key == keys::GROUP_ADD_MEMBERS).collect();
+    let added: BTreeSet<ProcId> = lists.iter().flat_map(|list| procs_of(&list.value)).collect();
+    if !added.is_empty() {
+        let items = added.into_iter().map(Value::Proc).collect();
+        info.push(Info::new(keys::GROUP_ADD_MEMBERS, DataArray { of: DataType::PROC, items }));
+    }
+    info
 }
 
 /// Group ids are shown and compared as text.

@@ -175,12 +175,12 @@ static void says_what_number_it_uses(uint32_t size)
     CHECK(PMIx_Get(&me, PMIX_GROUP_LOCAL_CID, &qualifier, 1, &value) == PMIX_ERR_NOT_FOUND);
 }
 
-/* The first two ranks bring one more each. Nobody knows all members before the group is there. */
-static void brings_others(uint32_t size)
+/* The first two ranks bring one more each, and may know of each other. Nobody knows all members before the group is there. */
+static void brings_others(uint32_t size, bool bootstrap)
 {
     pmix_info_t infos[3], *results = NULL;
     pmix_data_array_t array;
-    pmix_proc_t *members, group;
+    pmix_proc_t *members, known[2], group;
     size_t count = 0, leaders = 2, told = 0;
 
     CHECK(size >= 4);
@@ -192,9 +192,14 @@ static void brings_others(uint32_t size)
         PMIX_LOAD_PROCID(&members[0], me.nspace, me.rank + 2);
         PMIX_INFO_LOAD(&infos[0], PMIX_GROUP_ADD_MEMBERS, &array, PMIX_DATA_ARRAY);
         PMIX_DATA_ARRAY_DESTRUCT(&array);
-        PMIX_INFO_LOAD(&infos[1], PMIX_GROUP_BOOTSTRAP, &leaders, PMIX_SIZE);
-        PMIX_INFO_LOAD(&infos[2], PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
-        CHECK(PMIx_Group_construct("grown", &me, 1, infos, 3, &results, &count) == PMIX_SUCCESS);
+        PMIX_INFO_LOAD(&infos[1], PMIX_GROUP_ASSIGN_CONTEXT_ID, NULL, PMIX_BOOL);
+        PMIX_INFO_LOAD(&infos[2], PMIX_GROUP_BOOTSTRAP, &leaders, PMIX_SIZE);
+        for (uint32_t rank = 0; rank < leaders; rank++)
+            PMIX_LOAD_PROCID(&known[rank], me.nspace, rank);
+        if (bootstrap)
+            CHECK(PMIx_Group_construct("grown", &me, 1, infos, 3, &results, &count) == PMIX_SUCCESS);
+        else
+            CHECK(PMIx_Group_construct("grown", known, leaders, infos, 2, &results, &count) == PMIX_SUCCESS);
         PMIX_INFO_DESTRUCT(&infos[0]);
     } else {
         CHECK(PMIx_Group_construct("grown", NULL, 0, NULL, 0, &results, &count) == PMIX_SUCCESS);
@@ -236,7 +241,8 @@ int main(void)
     without_a_callback();
     accepts_inside_of_the_handler(size);
     says_what_number_it_uses(size);
-    brings_others(size);
+    brings_others(size, true);
+    brings_others(size, false);
     /* Who has left is not asked any more. */
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
-use phalanx_wire::{Blob, Info, ProcId, Value};
+use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
 
 use super::world::{World, dialect, fence, get, global, job, ns, proc};
 use crate::host::{GroupFormed, HostOp, HostReply};
@@ -463,10 +463,24 @@ fn groups_are_formed_by_their_members() {
         world.ask_status(ranks[0], &Request::GroupConstruct(construct))
     };
     assert_eq!(construct(vec![proc("job", 1)], Vec::new()), Status::ERR_NOT_A_MEMBER);
-    // Those who do not say that they bring others would form another group.
-    let added = Info::new(keys::GROUP_ADD_MEMBERS, proc("job", 1));
-    assert_eq!(construct(vec![proc("job", 0)], vec![added]), Status::ERR_NOT_SUPPORTED);
     assert!(world.asked.is_empty());
+}
+
+#[test]
+fn whom_members_add_the_host_is_told_in_one_list() {
+    let mut world = World::with_job(1, 4);
+    let ranks = everybody(&mut world, 4);
+    let list = |items: &[u32]| {
+        let items = items.iter().map(|rank| Value::Proc(proc("job", *rank))).collect();
+        Info::new(keys::GROUP_ADD_MEMBERS, DataArray { of: DataType::PROC, items })
+    };
+    let leaders = vec![proc("job", 0), proc("job", 1)];
+    for (conn, added) in [(ranks[0], list(&[3, 2])), (ranks[1], list(&[3]))] {
+        let construct = Construct { id: "g".into(), procs: leaders.clone(), info: vec![added] };
+        world.send(conn, &Request::GroupConstruct(construct));
+    }
+    let (_, op) = world.take_upcall();
+    assert_eq!(op, HostOp::GroupConstruct { id: "g".into(), procs: leaders, info: vec![list(&[2, 3])] });
 }
 
 #[test]
