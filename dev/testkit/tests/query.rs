@@ -226,3 +226,22 @@ fn a_query_does_not_wait_for_a_node_that_is_lost() {
     assert_eq!(states[3], ProcState::RUNNING.into());
     assert!(given[1].as_ref().unwrap().as_array().is_some());
 }
+
+#[test]
+fn what_spawns_can_do_for_debuggers_is_nothing_yet() {
+    let mut world = world(1);
+    world.script(|proc| {
+        let supported = [keys::QUERY_SPAWN_SUPPORT, keys::QUERY_DEBUG_SUPPORT];
+        Script::new(
+            supported.map(|key| ask(proc, key, Vec::new())).into_iter().chain([Step::Exit(0)]).collect(),
+        )
+    });
+    world.submit(job(1, FailurePolicy::Continue));
+    world
+        .run_until(Duration::from_secs(60), |world| world.procs.values().any(|fate| fate.answers.len() == 2));
+    let given = answers(&world, "world@1");
+    let spawns = given[0].as_ref().unwrap().as_str().unwrap().to_owned();
+    assert!(spawns.split(',').any(|key| key == keys::MAPBY), "{spawns}");
+    assert!(!spawns.split(',').any(|key| key.starts_with("pmix.dbg.")), "{spawns}");
+    assert_eq!(given[1], Ok(Value::from("")));
+}

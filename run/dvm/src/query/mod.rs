@@ -163,9 +163,9 @@ impl Daemon {
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
             keys::QUERY_SPAWN_SUPPORT => spawn::ATTRIBUTES.join(",").into(),
             keys::QUERY_DEBUG_SUPPORT => {
-                let of_debuggers = |key: &&&str| attribute(key).is_some_and(|a| a.group == "debug");
+                let of_debuggers = |key: &&&str| attribute(key).is_some_and(|a| a.group == "debugger");
                 let supported: Vec<&str> = spawn::ATTRIBUTES.iter().filter(of_debuggers).copied().collect();
-                Some(supported).filter(|supported| !supported.is_empty())?.join(",").into()
+                supported.join(",").into()
             }
             keys::QUERY_ALLOCATION => self.allocation().into(),
             // This runtime allocates nothing, so there is none of whatever name.
