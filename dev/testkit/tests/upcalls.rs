@@ -77,6 +77,29 @@ fn brings(brought: &[ProcId]) -> Vec<Info> {
     ]
 }
 
+#[test]
+fn the_members_of_a_group_are_told_in_the_order_that_one_of_them_has_given() {
+    let mut world = world(4);
+    let all: Vec<ProcId> = (0..4).map(|number| rank("world@1", number)).collect();
+    let members = all.clone();
+    world.script(move |proc| {
+        let listed = [3, 1].map(|number| Value::Proc(rank("world@1", number))).to_vec();
+        let order =
+            Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, DataArray { of: DataType::PROC, items: listed });
+        let info = if proc.rank.0 == 0 { vec![order] } else { Vec::new() };
+        Script::new(vec![ask(HostOp::GroupConstruct { id: "listed".into(), procs: members.clone(), info })])
+    });
+    world.submit(job(4));
+    finish(&mut world, 1);
+    let formed = GroupFormed {
+        members: [3, 1, 0, 2].map(|number| rank("world@1", number)).to_vec(),
+        ..GroupFormed::default()
+    };
+    for proc in &all {
+        assert_eq!(answers(&world, proc), [HostReply::Group(Ok(formed.clone()))], "{proc}");
+    }
+}
+
 fn assemble(from: &ProcId, name: &str, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {
     HostOp::GroupAssemble { from: from.clone(), id: name.to_owned(), procs, info }
 }

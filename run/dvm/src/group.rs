@@ -22,6 +22,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_ADD_MEMBERS,
     keys::GROUP_ASSIGN_CONTEXT_ID,
     keys::GROUP_BOOTSTRAP,
+    keys::GROUP_FINAL_MEMBERSHIP_ORDER,
     keys::GROUP_INFO,
     keys::GROUP_INFO_ARRAY,
 ];
@@ -115,6 +116,7 @@ impl Daemon {
             root.last_context
         });
         let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
+        let members = in_order(members, infos.find(keys::GROUP_FINAL_MEMBERSHIP_ORDER));
         let info = infos.into_iter().filter(contributed).collect();
         Ok(GroupFormed { members, context_id, info })
     }
@@ -307,6 +309,13 @@ impl Assembly {
     fn arrived(&self) -> impl Iterator<Item = &ProcId> {
         self.came.keys().chain(self.met.iter().flat_map(|met| &met.procs))
     }
+}
+
+/// As a member has listed them; who is not listed comes behind.
+fn in_order(mut members: Vec<ProcId>, order: Option<&Value>) -> Vec<ProcId> {
+    let places: BTreeMap<ProcId, usize> = procs_in(order).zip(0..).collect();
+    members.sort_by_key(|member| places.get(member).copied().unwrap_or(usize::MAX));
+    members
 }
 
 fn added_by(info: &[Info]) -> impl Iterator<Item = ProcId> {
