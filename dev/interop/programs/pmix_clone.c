@@ -10,20 +10,26 @@
  *   leave     without finalize, when the partner has met others as well
  *   die       the same, by a signal
  *   fence     orderly, after one more fence, when the partner has met others; the file `RANK.NAME.fence` announces it
- * and with `go-` in front it comes when the file `RANK.go` is there. */
+ * and with `go-` in front it comes when the file `RANK.go` is there. No rank ends before all have met: nobody may be able to ask for the
+ * values of one that is gone. */
 #include "check.h"
 
 #include <signal.h>
 #include <sys/stat.h>
 
-static const char *file(const char *name, const char *step)
+static const char *file_of(pmix_rank_t rank, const char *name, const char *step)
 {
     static char path[4096];
     const char *meeting = getenv("INTEROP_MEETING");
 
     CHECK(meeting != NULL, "INTEROP_MEETING is not set");
-    snprintf(path, sizeof path, "%s/%u.%s%s", meeting, me.rank, name, step);
+    snprintf(path, sizeof path, "%s/%u.%s%s", meeting, rank, name, step);
     return path;
+}
+
+static const char *file(const char *name, const char *step)
+{
+    return file_of(me.rank, name, step);
 }
 
 static void say(const char *name, const char *step)
@@ -34,12 +40,17 @@ static void say(const char *name, const char *step)
     fclose(mine);
 }
 
-static void await(const char *name, const char *step)
+static void await_of(pmix_rank_t rank, const char *name, const char *step)
 {
     struct stat status;
 
-    while (stat(file(name, step), &status) != 0)
+    while (stat(file_of(rank, name, step), &status) != 0)
         usleep(2000);
+}
+
+static void await(const char *name, const char *step)
+{
+    await_of(me.rank, name, step);
 }
 
 int main(int argc, char **argv)
@@ -63,6 +74,10 @@ int main(int argc, char **argv)
     if (job_size > 1)
         expect_text(next, keyed(name, next), NULL, keyed("of", next));
     say(name, ".met");
+    for (pmix_rank_t rank = 0; rank < job_size && job_size > 1; rank++) {
+        await_of(rank, name, ".met");
+        await_of(rank, partner, ".met");
+    }
     if (strncmp(end, "go-", 3) == 0) {
         end += 3;
         await("go", "");

@@ -52,7 +52,7 @@ fn two_programs_of_a_rank_run_at_once() {
 #[test]
 fn two_programs_of_a_rank_run_one_after_the_other() {
     everywhere(
-        "touch $INTEROP_MEETING/$PMIX_RANK.nobody; $0 a nobody finalize && $0 b nobody finalize",
+        "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; $0 a nobody finalize && $0 b nobody finalize",
         |outcome| {
             assert!(is_rank(&outcome, "a") && is_rank(&outcome, "b"), "{outcome}");
             let _ = outcome.expect_code(0);
