@@ -192,9 +192,13 @@ fn our_tools_attach_to_prterun_of_open_mpi_5() {
         .start();
     eventually("the launcher can be found", || mpirun.rendezvous_file().is_some());
     let pid = mpirun.pid();
+    let nspace = format!("prterun-{}-{pid}@1", host());
+    eventually("it says that the rank runs", || {
+        let words = [&format!("pmix.srvr.pidinfo={pid}"), "--", "table", &nspace];
+        tool(mpirun.tmpdir(), &words).stdout.contains("PMIX_PROC_STATE_RUNNING")
+    });
     for way in [Some(format!("pmix.srvr.pidinfo={pid}")), None] {
         let mut words: Vec<&str> = way.iter().map(String::as_str).collect();
-        let nspace = format!("prterun-{}-{pid}@1", host());
         words.extend(["--", "me", "query", "table", &nspace]);
         let outcome = tool(mpirun.tmpdir(), &words).expect_code(0);
         let _ = outcome.expect_stdout(&[
