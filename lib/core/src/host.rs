@@ -15,8 +15,8 @@ pub enum HostOp {
     /// A client called finalize; it is answered when the host has. `others`: further connections of the same rank go on, so
     /// that the rank has not finalized yet. Answer: `Done`.
     ClientFinalized { proc: ProcId, others: bool },
-    /// A client's connection closed without finalize, and no other connection of the rank goes on or has finalized. Whoever waits for it is told when the host has answered, which may
-    /// find out before that the process has died. Answer: `Done`.
+    /// A client's connection closed without finalize, and no other connection of the rank goes on or has finalized. Whoever waits
+    /// for it is told when the host has answered, which may find out before that the process has died. Answer: `Done`.
     ClientLost { proc: ProcId },
     /// `procs` empty: the caller's whole job. Answer: `Done`.
     Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
