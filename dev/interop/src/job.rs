@@ -8,9 +8,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -142,11 +142,11 @@ impl Job {
         if let Some(stdin) = child.stdin.take() {
             thread::spawn(move || input(stdin));
         }
-        let stdout = match (self.reader.take(), child.stdout.take()) {
-            (Some(reader), Some(pipe)) => hand_over(pipe, reader),
-            (_, pipe) => collect(pipe),
+        let stdout = match self.reader.take() {
+            Some(reader) => Stream::handed_over(child.stdout.take(), reader),
+            None => Stream::collected(child.stdout.take()),
         };
-        let stderr = collect(child.stderr.take());
+        let stderr = Stream::collected(child.stderr.take());
         Running { line, child, stdout, stderr, started: Instant::now(), peak_rss_kib: 0, job: self }
     }
 }
@@ -155,8 +155,8 @@ impl Job {
 pub struct Running {
     line: String,
     child: Child,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Stream,
+    stderr: Stream,
     started: Instant,
     peak_rss_kib: u64,
     job: Job,
@@ -184,6 +184,12 @@ impl Running {
             sessions.map(|session| session.path().join(&name)).any(|file| file.exists())
         });
         format!("px-{host}-{pid}@{}", pid & 0xffff)
+    }
+
+    /// Once its standard output holds this text. Not for one whose output another takes.
+    #[track_caller]
+    pub fn has_said(&self, text: &str) {
+        eventually(&format!("it says {text:?}"), || self.stdout.text().contains(text));
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -217,8 +223,8 @@ impl Running {
             left_behind: left_behind(&self.job),
             command: self.line,
             ended,
-            stdout: text(self.stdout),
-            stderr: text(self.stderr),
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
             took,
             peak_rss_kib: self.peak_rss_kib,
         }
@@ -226,7 +232,7 @@ impl Running {
 
     /// Waits until nobody holds our pipes any more: a rank that outlives its launcher would keep them open for ever.
     fn output_is_complete(&self) -> bool {
-        let complete = || self.stdout.is_finished() && self.stderr.is_finished();
+        let complete = || self.stdout.reader.is_finished() && self.stderr.reader.is_finished();
         while !complete() && self.started.elapsed() < self.job.deadline {
             thread::sleep(Duration::from_millis(1));
         }
@@ -247,6 +253,36 @@ impl Running {
     }
 }
 
+/// What comes out of a pipe, read by a thread that ends with it.
+struct Stream {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn collected(pipe: Option<impl Read + Send + 'static>) -> Stream {
+        let bytes = Arc::<Mutex<Vec<u8>>>::default();
+        let into = bytes.clone();
+        let take = move |piece: &[u8]| into.lock().expect("nobody fails with it").extend_from_slice(piece);
+        Stream { bytes, ..Stream::handed_over(pipe, Box::new(take)) }
+    }
+
+    fn handed_over(pipe: Option<impl Read + Send + 'static>, mut take: Take) -> Stream {
+        let reader = thread::spawn(move || {
+            let mut piece = vec![0; 64 << 10];
+            let mut pipe = pipe;
+            while let Some(Ok(count @ 1..)) = pipe.as_mut().map(|pipe| pipe.read(&mut piece)) {
+                take(&piece[..count]);
+            }
+        });
+        Stream { bytes: Arc::default(), reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().expect("nobody fails with it")).into_owned()
+    }
+}
+
 /// Files in the job's temporary directory, and processes of the job that go on living.
 fn left_behind(job: &Job) -> Vec<String> {
     let patience = Instant::now() + Duration::from_secs(10);
@@ -262,30 +298,6 @@ fn left_behind(job: &Job) -> Vec<String> {
     let mut all: Vec<String> = files.collect();
     all.extend(alive.into_iter().map(|(pid, line)| format!("process {pid}: {line}")));
     all
-}
-
-fn collect<R: Read + Send + 'static>(pipe: Option<R>) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            let _ = pipe.read_to_end(&mut bytes);
-        }
-        bytes
-    })
-}
-
-fn hand_over(mut pipe: ChildStdout, mut reader: Take) -> JoinHandle<Vec<u8>> {
-    thread::spawn(move || {
-        let mut piece = vec![0; 64 << 10];
-        while let Ok(count @ 1..) = pipe.read(&mut piece) {
-            reader(&piece[..count]);
-        }
-        Vec::new()
-    })
-}
-
-fn text(reader: JoinHandle<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
 }
 
 /// An empty directory that is removed when dropped.

@@ -160,6 +160,7 @@ fn a_launcher_that_was_killed_is_told_of() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]);
     let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
+    watching.has_said("begun\n");
     kill_process(launcher(&job), Signal::KILL).expect("killing");
     let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
 }
