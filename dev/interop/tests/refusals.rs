@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_interop::{
-    Job, Library::Pmix5, Outcome, Running, eventually, host, libpmix, new_directory, pmix, pmix_tool, px,
-    px_binary, rust_tool,
+    Job, Library::Pmix5, Outcome, Running, debian_file, eventually, host, libpmix, new_directory, pmix,
+    pmix_tool, px, px_binary, rust_tool,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -149,18 +149,40 @@ fn searches_do_not_follow_symbolic_links() {
 }
 
 #[test]
-fn files_of_the_dead_are_passed_over_and_removed() {
+fn files_of_the_dead_are_passed_over_and_removed_if_a_lock_tells_that_they_are() {
     let place = new_directory();
     let mut dead = std::process::Command::new("true").spawn().expect("a process");
     dead.wait().expect("its end");
-    let name = format!("pmix.{}.tool.{}", host(), dead.id());
+    let file = place.path().join(format!("pmix.{}.tool.{}", host(), dead.id()));
     let text = format!("gone.0;tcp4://127.0.0.1:1\n5.0.11\n{}\n0:0\nFri Nov 20 16:20:01 2026\n\n", dead.id());
-    fs::write(place.path().join(&name), text).expect("writing");
     let pid = format!("pmix.srvr.pidinfo={}", dead.id());
-    let tool = Job::new(rust_tool("attach")).env("TMPDIR", place.path()).deadline(60);
-    let outcome = attach(tool, &[&pid]).expect_failure();
+    let tool = || Job::new(rust_tool("attach")).env("TMPDIR", place.path()).deadline(60);
+    fs::write(&file, &text).expect("writing");
+    let _ = attach(tool(), &[&pid]).expect_failure().expect_stdout(&["may live in another container"]);
+    fs::write(&file, text + "locked\n").expect("writing");
+    let outcome = attach(tool(), &[&pid]).expect_failure();
     let _ = outcome.expect_stdout(&[&format!("its server, process {}, has ended; removed", dead.id())]);
-    assert!(!place.path().join(name).exists());
+    assert!(!file.exists());
+}
+
+#[test]
+fn files_of_a_server_stay_that_a_tool_in_another_container_does_not_see() {
+    let place = new_directory();
+    let (running, _) = launcher(place.path());
+    eventually("it can be found", || running.rendezvous_file().is_some());
+    let ip = debian_file("/usr/sbin/ip", "iproute2");
+    // A new network namespace refuses nobody: it has no way to itself yet.
+    let inside = "\"$0\" link set lo up && exec \"$@\"";
+    let container =
+        Job::new("unshare").args(["--pid", "--fork", "--net", "--mount-proc", "sh", "-c", inside]);
+    let tool = container.arg(ip).arg(rust_tool("attach")).env("TMPDIR", running.tmpdir()).deadline(60);
+    let pid = format!("pmix.srvr.pidinfo={}", running.pid());
+    let _ =
+        attach(tool, &[&pid]).expect_failure().expect_stdout(&["is alive, though not to be seen from here"]);
+    assert!(running.rendezvous_file().is_some());
+    let tool = Job::new(rust_tool("attach")).env("TMPDIR", running.tmpdir()).deadline(60);
+    let _ = attach(tool, &[&pid]).expect_code(0).expect_stdout(&["query SUCCESS"]);
+    running.end();
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct Rendezvous {
     pub written: Option<String>,
     /// What a tool on another node must show. Servers of OpenPMIx write none, and their tools read past it.
     pub secret: Option<String>,
+    /// The server holds a lock on the file while it lives. Servers of OpenPMIx hold none.
+    pub locked: bool,
 }
 
 impl Rendezvous {
@@ -39,8 +41,10 @@ impl Rendezvous {
             Some((uid.parse().ok()?, gid.parse().ok()?))
         });
         let written = next().map(str::to_owned);
-        let secret = lines.find_map(|line| line.strip_prefix(SECRET)).map(str::to_owned);
-        Ok(Some(Rendezvous { uri, version, pid, owner, written, secret }))
+        let rest: Vec<&str> = lines.collect();
+        let secret = rest.iter().find_map(|line| line.strip_prefix(SECRET)).map(str::to_owned);
+        let locked = rest.contains(&LOCKED);
+        Ok(Some(Rendezvous { uri, version, pid, owner, written, secret, locked }))
     }
 
     pub fn release(&self) -> Release {
@@ -68,15 +72,19 @@ impl fmt::Display for Rendezvous {
         writeln!(f, "{uid}:{gid}")?;
         let Some(written) = &self.written else { return Ok(()) };
         write!(f, "{written}\n\n")?;
-        match &self.secret {
-            Some(secret) => writeln!(f, "{SECRET}{secret}"),
-            None => Ok(()),
+        if let Some(secret) = &self.secret {
+            writeln!(f, "{SECRET}{secret}")?;
         }
+        if self.locked {
+            writeln!(f, "{LOCKED}")?;
+        }
+        Ok(())
     }
 }
 
 /// Begins the line of the secret.
 const SECRET: &str = "secret ";
+const LOCKED: &str = "locked";
 
 /// In the system directory: the one server of this machine.
 pub fn system_file(host: &str) -> String {
@@ -114,6 +122,9 @@ mod tests {
             (Some(9041), Some((1000, 100)), Release::new(5, 0, 11))
         );
         assert_eq!(Rendezvous::parse(&file.report()).unwrap().unwrap().uri, file.uri);
+        assert!(!file.locked);
+        let ours = Rendezvous { secret: Some("x".to_owned()), locked: true, ..file };
+        assert_eq!(Rendezvous::parse(&ours.to_string()), Ok(Some(ours)));
     }
 
     #[test]

@@ -2,21 +2,20 @@
 //!
 //! A file is there with all its text or not at all: it is written under a name of its own, and then linked to the names that
 //! tools look for: to make a file takes much longer than to link one. Links of others are never followed. A file that is in the
-//! way is replaced only when its server is dead.
+//! way is replaced only when its server is dead (`grave.rs`).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use phalanx_core::calendar::date;
 use phalanx_wire::rendezvous::{self, Rendezvous};
 use phalanx_wire::uri::ServerUri;
-use rustix::fs::{FlockOperation, Gid, Mode as Bits, OFlags, fchmod, fchown, flock, fstat, open};
+use rustix::fs::{Gid, Mode as Bits, OFlags, fchmod, fchown, open};
 use rustix::process::{getegid, geteuid};
 
-use super::{is_dead, parse};
+use super::grave::{Grave, is_name_of, lock};
 use crate::error::Error;
 
 /// Who may read the files: by default nobody but their owner.
@@ -57,7 +56,9 @@ pub struct Notice {
 pub struct Announcement {
     files: Vec<PathBuf>,
     /// What stands in each of them.
-    text: String,
+    says: Rendezvous,
+    /// What has these names, open for their locks. Most have several names.
+    held: Vec<File>,
     pid: u32,
 }
 
@@ -65,7 +66,8 @@ impl Announcement {
     /// Writes all files, or none.
     pub fn make(notice: &Notice) -> Result<Announcement, Error> {
         let pid = std::process::id();
-        let mut made = Announcement { files: Vec::new(), text: text(notice, pid), pid };
+        let says = rendezvous(notice, pid);
+        let mut made = Announcement { files: Vec::new(), says, held: Vec::new(), pid };
         if let Some(dir) = &notice.system_dir {
             made.add(&dir.join(rendezvous::system_file(&notice.hostname)), notice.mode)?;
         }
@@ -100,7 +102,7 @@ impl Announcement {
     fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), Error> {
         // Later, the directory that a relative path begins in may be another.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let put = draft.put(&path, &self.text, mode);
+        let put = draft.put(&path, &self.says, mode, &mut self.held);
         put.map_err(|problem| Error::Announce { file: path.clone(), problem })?;
         self.files.push(path);
         Ok(())
@@ -114,24 +116,24 @@ impl Drop for Announcement {
         }
         for path in &self.files {
             // Whatever has taken its place is not ours.
-            if fs::read(path).is_ok_and(|now| now == self.text.as_bytes()) {
+            if self.held.iter().any(|file| is_name_of(path, file)) {
                 let _ = fs::remove_file(path);
             }
         }
     }
 }
 
-fn text(notice: &Notice, pid: u32) -> String {
+fn rendezvous(notice: &Notice, pid: u32) -> Rendezvous {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let file = Rendezvous {
+    Rendezvous {
         uri: notice.uri.clone(),
         version: Some(notice.version.clone()),
         pid: Some(pid),
         owner: Some((geteuid().as_raw(), getegid().as_raw())),
         written: Some(as_ctime(since_epoch.as_secs())),
         secret: notice.secret.clone(),
-    };
-    file.to_string()
+        locked: false,
+    }
 }
 
 /// A file with all its text that has no name yet by which it is looked for. What is left of it goes when this is dropped.
@@ -149,10 +151,17 @@ impl Draft {
         Draft { path: file.with_file_name(name), written: false }
     }
 
-    fn put(&mut self, path: &Path, text: &str, mode: Mode) -> Result<(), String> {
+    fn put(
+        &mut self,
+        path: &Path,
+        says: &Rendezvous,
+        mode: Mode,
+        held: &mut Vec<File>,
+    ) -> Result<(), String> {
         if !self.written {
             self.written = true;
-            write_draft(&self.path, text, mode).map_err(|e| format!("{}: {e}", self.path.display()))?;
+            let file = write_draft(&self.path, says, mode);
+            held.push(file.map_err(|e| format!("{}: {e}", self.path.display()))?);
         }
         self.written = place(&self.path, path)?;
         Ok(())
@@ -167,7 +176,8 @@ impl Drop for Draft {
     }
 }
 
-fn write_draft(draft: &Path, text: &str, mode: Mode) -> io::Result<()> {
+/// The file stays open for the lock that it is under.
+fn write_draft(draft: &Path, says: &Rendezvous, mode: Mode) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let owner_only = Bits::RUSR | Bits::WUSR;
     let mut made = open(draft, flags, owner_only);
@@ -177,11 +187,13 @@ fn write_draft(draft: &Path, text: &str, mode: Mode) -> io::Result<()> {
         made = open(draft, flags, owner_only);
     }
     let mut file = File::from(made?);
-    file.write_all(text.as_bytes())?;
+    let says = Rendezvous { locked: lock(&file), ..says.clone() };
+    file.write_all(says.to_string().as_bytes())?;
     if let Some(gid) = mode.gid {
         fchown(&file, None, Some(Gid::from_raw(gid)))?;
     }
-    Ok(fchmod(&file, Bits::from_raw_mode(mode.bits))?)
+    fchmod(&file, Bits::from_raw_mode(mode.bits))?;
+    Ok(file)
 }
 
 /// Gives the draft this name, if no living server has it. Whether it still has its own.
@@ -192,39 +204,11 @@ fn place(draft: &Path, path: &Path) -> Result<bool, String> {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
         }
-        match replace(draft, path) {
-            Ok(true) => return Ok(false),
-            Ok(false) => {}
-            Err(problem) => return Err(problem),
+        if let Some(grave) = Grave::open(path)? {
+            return grave.give_to(draft).map(|()| false).map_err(|e| e.to_string());
         }
     }
     Err("others put files there again and again".to_owned())
-}
-
-/// Takes the place of a dead server's file. `false`: the file has changed meanwhile.
-fn replace(draft: &Path, path: &Path) -> Result<bool, String> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut old = match open(path, flags, Bits::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(false),
-        Err(rustix::io::Errno::LOOP) => return Err("it is a symbolic link".to_owned()),
-        Err(e) => return Err(format!("it exists and cannot be read: {e}")),
-    };
-    // Of several that want to replace it, one does.
-    flock(&old, FlockOperation::LockExclusive).map_err(|e| format!("it exists and cannot be locked: {e}"))?;
-    let stat = fstat(&old).map_err(|e| e.to_string())?;
-    let same = |now: fs::Metadata| now.dev() == stat.st_dev && now.ino() == stat.st_ino;
-    if !fs::symlink_metadata(path).is_ok_and(same) {
-        return Ok(false);
-    }
-    match parse(&mut old) {
-        Ok(of) if is_dead(&of) => fs::rename(draft, path).map(|()| true).map_err(|e| e.to_string()),
-        Ok(of) => {
-            let pid = of.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
-            Err(format!("the file is there already: server {}{pid} is alive", of.uri.server))
-        }
-        Err(problem) => Err(format!("something else is there: {problem}")),
-    }
 }
 
 /// `Fri Nov 20 16:20:01 2026`, of universal time.

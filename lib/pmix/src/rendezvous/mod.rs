@@ -1,9 +1,10 @@
 //! Rendezvous files: how a server lets itself be found, and how tools find it.
 //!
-//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `place.rs` knows the
-//! directories. What stands in a file is `phalanx_wire::rendezvous`'s business.
+//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `grave.rs` says whose server is
+//! dead; `place.rs` knows the directories. What stands in a file is `phalanx_wire::rendezvous`'s business.
 
 mod announce;
+mod grave;
 mod place;
 mod search;
 
@@ -36,7 +37,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Rendezvous, String> {
 
 /// Whether a file is that of a server that is there.
 pub fn names_living_server(path: &Path) -> bool {
-    read(path).is_ok_and(|of| !is_dead(&of))
+    read(path).is_ok_and(|of| is_seen(&of))
 }
 
 /// What stands in a rendezvous file, or why nothing can be read from it.
@@ -63,10 +64,9 @@ fn open_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether the server that wrote this is certainly gone: its process is, and nobody accepts connections at its address. A
-/// process of another container may be alive where we see none.
-fn is_dead(of: &Rendezvous) -> bool {
-    of.pid.is_some_and(is_no_process) && is_deserted(of.uri.address)
+/// Whether the server that wrote this may be reached from here: there is a process of its pid, or somebody at its address.
+fn is_seen(of: &Rendezvous) -> bool {
+    !(of.pid.is_some_and(is_no_process) && is_deserted(of.uri.address))
 }
 
 fn is_no_process(pid: u32) -> bool {

@@ -1,7 +1,7 @@
 //! Looks for servers: directories from the top down, a bounded number of names, never through a symbolic link to a directory.
 //!
 //! What was found and what was passed over, with the reason, stays in the [`Search`], so that a tool that finds nothing can
-//! say where it looked. Files of servers that are dead are removed on the way if they are ours to remove.
+//! say where it looked. Files of servers that are dead (`grave.rs`) are removed on the way if they are ours to remove.
 
 use std::fmt;
 use std::fs::{self, DirEntry};
@@ -12,7 +12,8 @@ use std::time::SystemTime;
 use phalanx_wire::rendezvous::{self, Rendezvous};
 use rustix::process::geteuid;
 
-use super::{is_dead, is_no_process, read};
+use super::grave::Grave;
+use super::{is_no_process, is_seen, read};
 
 /// Which server is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,26 +143,29 @@ impl Search {
 
     fn examine(&self, path: &Path) -> Result<Rendezvous, String> {
         let rendezvous = read(path)?;
-        if is_dead(&rendezvous) {
-            return Err(self.bury(path, &rendezvous));
-        }
         match self.wanted {
+            _ if !is_seen(&rendezvous) => Err(bury(path, &rendezvous)),
             Wanted::Pid(pid) if rendezvous.pid.is_some_and(|written| written != pid) => {
                 Err(format!("it is of process {}", rendezvous.pid.unwrap_or_default()))
             }
             _ => Ok(rendezvous),
         }
     }
+}
 
-    /// Removes what a dead server has left, if it is ours.
-    fn bury(&self, path: &Path, of: &Rendezvous) -> String {
-        let dead = format!("its server, process {}, has ended", of.pid.unwrap_or_default());
-        let ours = fs::symlink_metadata(path).is_ok_and(|file| file.uid() == geteuid().as_raw());
-        match ours.then(|| fs::remove_file(path)) {
-            Some(Ok(())) => format!("{dead}; removed"),
-            Some(Err(error)) => format!("{dead}; it cannot be removed: {error}"),
-            None => dead,
+/// Removes the file of a server that is not to be seen from here, if it is ours and the server is dead.
+fn bury(path: &Path, of: &Rendezvous) -> String {
+    let pid = of.pid.unwrap_or_default();
+    if !fs::symlink_metadata(path).is_ok_and(|file| file.uid() == geteuid().as_raw()) {
+        return format!("its server, process {pid}, is not to be seen from here");
+    }
+    match Grave::open(path).map(|grave| grave.map(Grave::remove)) {
+        Ok(Some(Ok(()))) => format!("its server, process {pid}, has ended; removed"),
+        Ok(Some(Err(error))) => {
+            format!("its server, process {pid}, has ended; it cannot be removed: {error}")
         }
+        Ok(None) => "it has just been removed or replaced".to_owned(),
+        Err(why) => why,
     }
 }
 
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     fn file(dir: &Path, name: &str, server: &str, address: &str, pid: u32) {
-        let text = format!("{server}.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\n");
+        let text = format!("{server}.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nnow\n\nlocked\n");
         fs::create_dir_all(dir).unwrap();
         fs::write(dir.join(name), text).unwrap();
     }
@@ -296,5 +300,32 @@ mod tests {
             assert!(said.contains(expected), "{said}");
         }
         assert!(!top.path().join("pmix.h.tool.1").exists());
+    }
+
+    #[test]
+    fn who_is_not_to_be_seen_may_live_elsewhere_and_keeps_its_file() {
+        let top = tempfile::tempdir().unwrap();
+        let (pid, address) = dead();
+        let (ours, theirs) = (top.path().join("pmix.h.tool.1"), top.path().join("pmix.h.tool.2"));
+        file(top.path(), "pmix.h.tool.1", "ours", &address, pid);
+        fs::write(&theirs, format!("theirs.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nnow\n\n")).unwrap();
+        let held = fs::File::options().append(true).open(&ours).unwrap();
+        assert!(crate::rendezvous::grave::lock(&held));
+        let run = || Search::run(Wanted::Any, "h", vec![top.path().to_owned()]);
+        let search = run();
+        assert_eq!(names(&search), [""; 0]);
+        let said = search.to_string();
+        for expected in [
+            format!("tool.1: server ours:0, pid {pid} is alive, though not to be seen from here"),
+            format!("tool.2: server theirs:0, pid {pid} is not to be seen from here, but may live"),
+        ] {
+            assert!(said.contains(&expected), "{said}");
+        }
+        drop(held);
+        // A child that another test has just forked may still have it for a moment.
+        while ours.exists() {
+            run();
+        }
+        assert!(theirs.exists());
     }
 }

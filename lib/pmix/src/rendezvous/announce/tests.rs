@@ -32,7 +32,7 @@ fn names(dir: &Path) -> Vec<String> {
 
 /// A file like a server's that had this pid.
 fn of_pid(pid: u32, address: &str) -> String {
-    format!("old.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nFri Nov 20 16:20:01 2026\n\n")
+    format!("old.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nFri Nov 20 16:20:01 2026\n\nlocked\n")
 }
 
 /// The pid of a process that has ended.
@@ -58,7 +58,7 @@ fn all_files_say_the_same_and_go_with_the_server() {
         assert_eq!((file.uri.to_string().as_str(), file.pid), ("srv-1.0;tcp4://127.0.0.1:7", Some(pid)));
         assert_eq!(file.version.as_deref(), Some("5.0.11"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(fs::read_to_string(&path).unwrap().ends_with("\n\n"));
+        assert!(file.locked && fs::read_to_string(&path).unwrap().ends_with("\n\nlocked\n"));
     }
     drop(made);
     assert_eq!(names(dir.path()), [""; 0]);
@@ -88,6 +88,35 @@ fn a_dead_server_is_replaced_unless_somebody_answers_for_it() {
     assert_eq!(read(&system).unwrap().pid, Some(std::process::id()));
     drop(made);
     assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
+fn who_is_not_to_be_seen_is_replaced_only_if_it_is_certainly_dead() {
+    let dir = tempfile::tempdir().unwrap();
+    let (system, address) = (dir.path().join("pmix.sys.host"), deserted());
+    let notice = || notice(dir.path(), "127.0.0.1:7");
+    let text = of_pid(dead_pid(), &address);
+    fs::write(&system, text.replace("locked\n", "")).unwrap();
+    let error = Announcement::make(&notice()).unwrap_err().to_string();
+    assert!(error.contains("may live in another container: remove the file"), "{error}");
+    fs::write(&system, text).unwrap();
+    let held = File::open(&system).unwrap();
+    assert!(lock(&held));
+    let error = Announcement::make(&notice()).unwrap_err().to_string();
+    assert!(error.contains("is alive") && error.contains("another container"), "{error}");
+    assert_eq!(names(dir.path()), ["pmix.sys.host"]);
+    drop(held);
+    // A child that another test has just forked may still have it for a moment.
+    let made = loop {
+        match Announcement::make(&notice()) {
+            Ok(made) => break made,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    for file in made.files() {
+        let file = File::open(file).unwrap();
+        assert!(!lock(&file), "the server holds it");
+    }
 }
 
 #[test]

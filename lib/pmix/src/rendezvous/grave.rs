@@ -1,0 +1,95 @@
+//! Files whose server is dead, and only those: they may be removed, or replaced by another server's.
+//!
+//! That a server is not to be seen proves nothing: in another container, which shares only the directory with us, it has other
+//! pids and ports. So our servers hold a lock on their files while they live, and say so in them: where the lock is free, the server is
+//! dead. It belongs to what the file is, not to its name, and to children, too, who were forked and run no other program.
+//! Servers of OpenPMIx hold none, and their files are left alone.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
+
+use super::{is_seen, parse};
+
+/// Says in a new file's stead that its server lives, until the file is closed. `false`: this file system has no locks.
+pub(super) fn lock(file: &File) -> bool {
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Whether this is the name of that open file.
+pub(super) fn is_name_of(path: &Path, file: &File) -> bool {
+    let same = |stat: rustix::fs::Stat| {
+        fs::symlink_metadata(path).is_ok_and(|now| now.dev() == stat.st_dev && now.ino() == stat.st_ino)
+    };
+    fstat(file).is_ok_and(same)
+}
+
+/// The file of a dead server, which nobody else removes or replaces as long as this is there.
+#[derive(Debug)]
+pub(super) struct Grave {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Grave {
+    /// `None`: the file has changed meanwhile. Else the reason why it must stay.
+    pub(super) fn open(path: &Path) -> Result<Option<Grave>, String> {
+        // On NFS only who may write can have a lock for himself.
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = match open(path, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err("it is a symbolic link".to_owned()),
+            Err(e) => return Err(format!("it is there and cannot be opened: {e}")),
+        };
+        let of = parse(&mut file).map_err(|problem| format!("something else is there: {problem}"))?;
+        let pid = of.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
+        let server = format!("server {}{pid}", of.uri.server);
+        if is_seen(&of) {
+            return Err(format!("the file is there already: {server} is alive"));
+        }
+        if !of.locked {
+            return Err(format!(
+                "{server} is not to be seen from here, but may live in another container: remove the file if it does not"
+            ));
+        }
+        match is_free(&file) {
+            Ok(true) => Ok(is_name_of(path, &file).then(|| Grave { path: path.to_owned(), _lock: file })),
+            Ok(false) => Err(format!(
+                "{server} is alive, though not to be seen from here: it is in another container, and holds the file's lock"
+            )),
+            Err(e) => {
+                Err(format!("{server} is not to be seen from here, and the file cannot be locked: {e}"))
+            }
+        }
+    }
+
+    pub(super) fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+
+    /// Puts another file there.
+    pub(super) fn give_to(self, file: &Path) -> io::Result<()> {
+        fs::rename(file, &self.path)
+    }
+}
+
+/// Takes the lock. Others who want to remove or replace the file have it for moments only.
+fn is_free(file: &File) -> Result<bool, Errno> {
+    for _ in 0..ATTEMPTS {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(false)
+}
+
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
