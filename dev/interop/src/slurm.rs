@@ -167,7 +167,8 @@ impl Slurm {
         let (host, dir, plugins) = (host(), root.display(), plugins.display());
         let security = if self.munge { "munge" } else { "none" };
         let controller_port = ports[0];
-        // Without `%n` in them, the directories of two nodes would be one.
+        // Without `%n` in them, the directories of two nodes would be one. In steps of fewer nodes than the tree is wide,
+        // nobody waits for other nodes in fences without data: the plugin takes each node for a root without children.
         let mut text = format!(
             "ClusterName=phalanx\n\
              SlurmctldHost={host}(127.0.0.1)\n\
@@ -188,6 +189,7 @@ impl Slurm {
              ReturnToService=2\n\
              InactiveLimit=0\n\
              SlurmdTimeout=300\n\
+             TreeWidth=2\n\
              SlurmdParameters=config_overrides\n\
              SlurmdDebug=debug\n\
              PluginDir={plugins}\n\
