@@ -172,6 +172,14 @@ fn programs_may_make_progress_themselves() {
 }
 
 #[test]
+fn programs_may_take_progress_over() {
+    for ranks in [1, 4] {
+        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("handover"))).run().expect_code(0);
+        outcome.expect_lines(vec!["progress was handed over"; ranks]).expect_nothing_left();
+    }
+}
+
+#[test]
 fn hosts_may_open_and_close_the_library() {
     let library = libpmix().join("libpmix.so.2");
     Job::new(compiled("reopened")).arg(&library).run().expect_code(0).expect_lines(["30 times opened"]);

@@ -149,6 +149,23 @@ pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
     read(state()).serving.as_ref().map(|(serving, _)| serving.clone()).ok_or(Status::ERR_INIT)
 }
 
+/// Does this with all that makes progress in this process.
+pub(crate) fn each_role(run: impl Fn(&Role)) {
+    let (instance, serving) = {
+        let current = read(state());
+        (current.instance.clone(), current.serving.as_ref().map(|(serving, _)| serving.clone()))
+    };
+    if let Some(instance) = &instance {
+        run(&instance.client);
+    }
+    // Without a client the server is the instance.
+    if let Some(serving) = serving
+        && !matches!(instance.as_deref(), Some(Instance { client: Role::Server(_), .. }))
+    {
+        run(&Role::Server(serving));
+    }
+}
+
 /// How processes find the server of this process or, in a child that was forked to become one of them, of its parent: Slurm
 /// sets its tasks up after the fork.
 pub(crate) fn fork_setup() -> Result<ForkSetup, Status> {

@@ -83,6 +83,10 @@ impl Role {
         either!(self, role => role.is_progress_thread())
     }
 
+    pub(crate) fn stop_progress_thread(&self, flushes: bool) {
+        either!(self, role => role.stop_progress_thread(flushes));
+    }
+
     pub(crate) fn progress(&self) {
         either!(self, role => role.progress());
     }

@@ -56,7 +56,7 @@ mod topology;
 
 pub use client::Client;
 pub use data::{pack, unpack};
-pub use engine::{Drive, EventDone, Explanation, OutputDone};
+pub use engine::{Drive, EventDone, Explanation, OutputDone, PROGRESS_THREAD};
 pub use error::Error;
 pub use forked::process_id;
 pub use maps::{generate_ppn, generate_regex};

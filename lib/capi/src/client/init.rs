@@ -1,6 +1,7 @@
 //! Init and finalize, counted; whether there is a client; progress by the program.
 
-use pmix::Client;
+use phalanx_spec::keys;
+use pmix::{Client, InfoList, Value};
 
 use crate::guard::exported;
 use crate::instance;
@@ -29,14 +30,20 @@ exported! {
 
     /// Does what can be done without waiting, if the program makes progress itself. Callbacks run in here.
     fn PMIx_Progress() {
-        if let Ok(instance) = instance::instance() {
-            instance.client.progress();
-        }
+        instance::each_role(Role::progress);
     }
 
-    /// Not supported: the thread ends with the last finalize, and the function has no way to say so.
+    /// From here on it is up to the program to make progress. There is one thread only, so a name that is not its own names none.
     fn PMIx_Progress_thread_stop(info: Ptr<pmix_info_t>, count: usize) {
-        let _ = (info, count);
-        tracing::warn!("PMIx_Progress_thread_stop is not supported: the progress thread ends with the last finalize");
+        let Ok(info) = from_c::readable_infos(info, count) else { return };
+        let names = [keys::PROGRESS_THREAD_NAME, NAME_IN_6_1].into_iter().find_map(|key| info.find(key));
+        if names.and_then(Value::as_str).is_some_and(|name| name != pmix::PROGRESS_THREAD) {
+            return;
+        }
+        let flushes = info.find(keys::PROGRESS_THREAD_FLUSH).is_none_or(Value::is_true);
+        instance::each_role(|role| role.stop_progress_thread(flushes));
     }
 }
+
+/// The attribute's key in the headers of OpenPMIx 6.1: that of an event handler's name.
+const NAME_IN_6_1: &str = keys::EVENT_HDLR_NAME;

@@ -153,6 +153,16 @@ impl Client {
         }
     }
 
+    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From here on the program makes progress, as if it had
+    /// chosen [`Drive::Host`]: callbacks run inside of its calls, and what it does not wait for goes on when it calls
+    /// [`progress`](Client::progress). If it `flushes`, what has been asked for before is done by the thread. In a callback it
+    /// ends the thread after that.
+    pub fn stop_progress_thread(&self, flushes: bool) {
+        if self.check_pid().is_ok() {
+            self.engine.stop_thread(flushes);
+        }
+    }
+
     /// Everything that waits: for the server, and for handlers of this program.
     pub fn explain(&self) -> Result<Explanation, Error> {
         self.check_pid()?;

@@ -73,6 +73,10 @@ impl Way {
         on_either!(self, engine => engine.progress());
     }
 
+    pub(super) fn stop_thread(&self, flushes: bool) {
+        on_either!(self, engine => engine.stop_thread(flushes));
+    }
+
     pub(super) fn stop(&self) {
         on_either!(self, engine => engine.stop());
     }

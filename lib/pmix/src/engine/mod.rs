@@ -32,8 +32,10 @@ use phalanx_wire::{Info, ProcId};
 use crate::error::Error;
 use crate::listen::Listener;
 use ours::OurThread;
+pub use ours::PROGRESS_THREAD;
 use progress::{Progress, Shared, lock};
 use queue::Queue;
+use receiver::Made;
 use slot::{Reply, Wait, callback, slot};
 
 pub(crate) use thread::spawn as spawn_thread;
@@ -203,12 +205,46 @@ pub struct Explanation {
 
 /// What is wanted of a machine.
 enum Order<M: Role> {
-    Call { call: M::Call, reply: Option<Reply<M::Return>> },
-    Answer { id: HostCallId, reply: HostReply, after: Afterwards },
-    Keep { handler: HandlerId, callback: Callback },
-    Forget { handler: HandlerId },
-    Explain { reply: Reply<Explanation> },
+    Call {
+        call: M::Call,
+        reply: Option<Reply<M::Return>>,
+    },
+    Answer {
+        id: HostCallId,
+        reply: HostReply,
+        after: Afterwards,
+    },
+    Keep {
+        handler: HandlerId,
+        callback: Callback,
+    },
+    Forget {
+        handler: HandlerId,
+    },
+    Explain {
+        reply: Reply<Explanation>,
+    },
+    /// Everything before it has been done when it is answered.
+    Mark {
+        reply: Reply<()>,
+    },
     Stop,
+}
+
+impl<M: Role> Order<M> {
+    /// Who waits for its answer asleep looks whether it still should.
+    fn rouse(&self) {
+        match self {
+            Order::Call { reply: Some(reply), .. } => reply.rouse(),
+            Order::Explain { reply } => reply.rouse(),
+            Order::Mark { reply } => reply.rouse(),
+            Order::Call { reply: None, .. }
+            | Order::Answer { .. }
+            | Order::Keep { .. }
+            | Order::Forget { .. }
+            | Order::Stop => {}
+        }
+    }
 }
 
 /// An engine, and what its first call has come to.
@@ -267,15 +303,16 @@ impl<M: Role> Engine<M> {
             return Err(Error::OnProgressThread);
         }
         let (reply, wait) = slot();
-        if let Driver::Host = self.driver {
-            self.order(Order::Call { call, reply: Some(reply) })?;
-            return self.wait(wait).ok_or(Error::Ended);
-        }
-        let answer = match receiver::call(&self.progress, call, (reply, wait)) {
-            Ok(answer) => answer,
-            Err(((call, reply), wait)) => {
+        let made = match self.thread() {
+            Some(_) => receiver::call(&self.progress, call, (reply, wait)),
+            None => Made::Not((call, Some(reply)), wait),
+        };
+        let answer = match made {
+            Made::Answered(answer) => answer,
+            Made::Waits(wait) => self.wait(wait),
+            Made::Not((call, reply), wait) => {
                 self.order(Order::Call { call, reply })?;
-                wait.wait()
+                self.wait(wait)
             }
         };
         answer.ok_or(Error::Ended)
@@ -332,7 +369,7 @@ impl<M: Role> Engine<M> {
     /// waits for who is at work: that may be a callback which waits for this thread.
     fn make(&self, call: M::Call, reply: Reply<M::Return>) -> Result<(), Error> {
         let (mut call, mut reply) = (call, Some(reply));
-        if let Driver::Thread(_) = self.driver
+        if self.thread().is_some()
             && !self.is_progress_thread()
             && let Ok(mut held) = self.progress.try_lock()
             && let Some(progress) = held.as_mut()
@@ -364,29 +401,48 @@ impl<M: Role> Engine<M> {
 
     /// Makes what progress can be made without waiting. A thread of ours needs no help.
     pub(crate) fn progress(&self) {
-        if let Driver::Host = self.driver {
+        if self.thread().is_none() {
             self.turn(Duration::ZERO);
+        }
+    }
+
+    /// Ends our thread, if there is one: from here on the program makes progress. If it `flushes`, what it has been told before
+    /// is done first.
+    pub(crate) fn stop_thread(&self, flushes: bool) {
+        let Driver::Thread(ours) = &self.driver else { return };
+        if self.is_progress_thread() {
+            ours.dismiss(true);
+            return;
+        }
+        if flushes && ours.is_running() {
+            // An engine that has ended has nothing left to do.
+            let _ = self.ask(|reply| Order::Mark { reply });
+        }
+        if !ours.dismiss(false)
+            && let Some(progress) = lock(&self.progress).as_mut()
+        {
+            progress.hand_over();
         }
     }
 
     /// Ends the engine. A handler cannot wait for the thread that runs it.
     pub(crate) fn stop(&self) {
         let _ = self.queue.push_now(Order::Stop);
-        match &self.driver {
-            _ if self.is_progress_thread() => {}
-            Driver::Thread(ours) => {
-                ours.end();
-                // It may never have begun.
-                let progress = lock(&self.progress).take();
-                drop(progress);
-            }
-            Driver::Host => {
-                while !self.queue.is_closed() {
-                    if !self.turn(SLICE) {
-                        std::thread::yield_now();
-                    }
+        if self.is_progress_thread() {
+            return;
+        }
+        if self.thread().is_none() {
+            while !self.queue.is_closed() {
+                if !self.turn(SLICE) {
+                    std::thread::yield_now();
                 }
             }
+        }
+        if let Driver::Thread(ours) = &self.driver {
+            ours.end();
+            // It may never have begun.
+            let progress = lock(&self.progress).take();
+            drop(progress);
         }
     }
 
@@ -415,8 +471,13 @@ impl<M: Role> Engine<M> {
     }
 
     fn wait<T>(&self, wait: Wait<T>) -> Option<T> {
-        let Driver::Host = self.driver else { return wait.wait() };
         let mut wait = wait;
+        if let Some(ours) = self.thread() {
+            wait = match wait.wait(|| ours.is_handed_over()) {
+                Ok(answer) => return answer,
+                Err(wait) => wait,
+            };
+        }
         loop {
             wait = match wait.try_take() {
                 Ok(answer) => return answer,
@@ -430,18 +491,16 @@ impl<M: Role> Engine<M> {
     }
 
     fn order(&self, order: Order<M>) -> Result<(), Error> {
-        let pushed = match &self.driver {
-            Driver::Host if !self.is_progress_thread() => {
-                while self.queue.is_full() {
-                    self.turn(SLICE);
-                }
-                self.queue.push_now(order)
+        let pushed = if self.is_progress_thread() {
+            self.queue.push_now(order)
+        } else if let Some(ours) = self.thread() {
+            ours.begin();
+            self.queue.push(order, || ours.is_handed_over())
+        } else {
+            while self.queue.is_full() {
+                self.turn(SLICE);
             }
-            Driver::Thread(ours) if !self.is_progress_thread() => {
-                ours.begin();
-                self.queue.push(order)
-            }
-            _ => self.queue.push_now(order),
+            self.queue.push_now(order)
         };
         pushed.map_err(|order| {
             // The caller learns it from here, not from a callback as well.
@@ -450,6 +509,14 @@ impl<M: Role> Engine<M> {
             }
             Error::Ended
         })
+    }
+
+    /// Our thread, unless the program makes progress.
+    fn thread(&self) -> Option<&OurThread<M>> {
+        match &self.driver {
+            Driver::Thread(ours) if !ours.is_handed_over() => Some(ours),
+            _ => None,
+        }
     }
 
     /// One turn on this thread. False: another thread is at it.

@@ -3,8 +3,11 @@
 //! Servers and tools have it from the beginning. A client's begins when something is wanted that no caller sees to who waits
 //! and receives: a callback, a call that does not wait, a second caller. Most processes of most jobs never want any of this,
 //! and to start and to end a thread takes longer than to say hello and goodbye.
+//!
+//! A program may also take its work over: then it leaves, or never begins, and the engine goes on as one that the program drives.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -17,17 +20,33 @@ pub(super) struct OurThread<M: Role> {
     /// What it runs, which owns us.
     progress: Weak<Shared<M>>,
     state: Mutex<State>,
+    /// It is to leave.
+    leaves: AtomicBool,
+    /// It has left.
+    handed_over: AtomicBool,
 }
 
 enum State {
     Unwanted,
     Running(JoinHandle<()>),
+    /// The program makes progress. What has called for that from inside of a callback could not wait for its end.
+    HandedOver(Option<JoinHandle<()>>),
     Over,
 }
 
+/// What the thread is called, as debuggers and `ps -T` show it.
+pub const PROGRESS_THREAD: &str = "pmix-progress";
+
 impl<M: Role> OurThread<M> {
     pub(super) fn new(queue: Arc<Queue<Order<M>>>, progress: Weak<Shared<M>>) -> OurThread<M> {
-        OurThread { queue, progress, state: Mutex::new(State::Unwanted) }
+        let state = Mutex::new(State::Unwanted);
+        OurThread {
+            queue,
+            progress,
+            state,
+            leaves: AtomicBool::new(false),
+            handed_over: AtomicBool::new(false),
+        }
     }
 
     /// From here on it runs, unless it is over.
@@ -36,7 +55,7 @@ impl<M: Role> OurThread<M> {
         if let (State::Unwanted, Some(progress)) = (&*state, self.progress.upgrade()) {
             let identity = self.queue.identity();
             *state =
-                State::Running(thread::spawn("pmix-progress", move || Progress::run(&progress, identity))?);
+                State::Running(thread::spawn(PROGRESS_THREAD, move || Progress::run(&progress, identity))?);
         }
         Ok(())
     }
@@ -57,16 +76,60 @@ impl<M: Role> OurThread<M> {
         started.is_ok()
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        matches!(*self.lock(), State::Running(_))
+    }
+
+    /// Whether it is to hand over what it runs.
+    pub(super) fn leaves(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+
+    /// From here on who waits makes progress: not before it hears the bell no more, which others would silence.
+    pub(super) fn hand_over(&self) {
+        self.handed_over.store(true, Ordering::Release);
+    }
+
+    /// Whether the program makes progress.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handed_over.load(Ordering::Acquire)
+    }
+
+    /// Has it hand over what it runs, and waits until it has left; from inside of it, it leaves afterwards. False: it never has
+    /// begun, and never will.
+    pub(super) fn dismiss(&self, is_inside: bool) -> bool {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::HandedOver(None)) {
+            State::Running(thread) | State::HandedOver(Some(thread)) if is_inside => {
+                self.leaves.store(true, Ordering::Release);
+                *state = State::HandedOver(Some(thread));
+            }
+            State::Running(thread) | State::HandedOver(Some(thread)) => {
+                drop(state);
+                self.leaves.store(true, Ordering::Release);
+                self.queue.ring();
+                // Panics of the thread have been caught and reported inside.
+                let _ = thread.join();
+            }
+            State::Unwanted => return false,
+            before => *state = before,
+        }
+        true
+    }
+
     /// Waits for its end, and has it never begin again. False: it never has begun.
     pub(super) fn end(&self) -> bool {
         let before = std::mem::replace(&mut *self.lock(), State::Over);
-        if let State::Running(thread) = before {
-            self.queue.ring();
-            // Panics of the thread have been caught and reported inside.
-            let _ = thread.join();
-            return true;
+        match before {
+            State::Running(thread) | State::HandedOver(Some(thread)) => {
+                self.queue.ring();
+                // As above.
+                let _ = thread.join();
+                true
+            }
+            State::HandedOver(None) | State::Over => true,
+            State::Unwanted => false,
         }
-        matches!(before, State::Over)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

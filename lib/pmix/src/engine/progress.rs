@@ -116,10 +116,17 @@ impl<M: Role> Progress<M> {
             let mut held = lock(shared);
             let Some(progress) = held.as_mut() else { break };
             let goes_on = progress.turn(&ready);
+            let leaves = goes_on && progress.ours.as_ref().is_some_and(|ours| ours.leaves());
+            if leaves {
+                progress.hand_over();
+            }
             let answers = std::mem::take(&mut progress.answers);
             let rest = progress.rest();
             drop(held);
             give(answers);
+            if leaves {
+                return;
+            }
             if !goes_on {
                 break;
             }
@@ -129,6 +136,19 @@ impl<M: Role> Progress<M> {
         let ended = lock(shared).take();
         drop(ended);
         drop(inside);
+    }
+
+    /// Who counts on our thread, or receives for others, makes progress like everybody from here on.
+    pub(super) fn hand_over(&mut self) {
+        if let Some(ours) = &self.ours {
+            ours.hand_over();
+        }
+        // It goes by itself: others would end the interruption before it has woken.
+        if self.receiver.is_some() {
+            self.interrupt_receiver();
+        }
+        self.queue.rouse(Order::rouse);
+        self.waiting.values().for_each(Reply::rouse);
     }
 
     /// One turn of a program that makes progress itself. None: the engine has ended.
@@ -202,10 +222,13 @@ impl<M: Role> Progress<M> {
         self.receiver == Some(thread)
     }
 
-    /// Not where there is a host: it is called so often that our thread would be woken for each message.
+    /// Not where there is a host: it is called so often that our thread would be woken for each message. Nor where nobody would
+    /// take what is put off.
     pub(super) fn may_be_received_by(&self, thread: usize) -> bool {
         let is_free = self.receiver.is_none_or(|receiver| receiver == thread);
-        is_free && self.upcalls.is_none() && self.next == Next::Turn && self.put_off.is_empty()
+        let is_taken_over = self.ours.as_ref().is_some_and(|ours| ours.is_handed_over());
+        let is_free = is_free && self.upcalls.is_none() && !is_taken_over;
+        is_free && self.next == Next::Turn && self.put_off.is_empty()
     }
 
     fn begin_receiving(&mut self, thread: usize) {
@@ -366,6 +389,7 @@ impl<M: Role> Progress<M> {
                 Order::Explain { reply } => {
                     reply.send(Explanation { now: self.now(), waiting: self.machine.explain() });
                 }
+                Order::Mark { reply } => reply.send(()),
                 Order::Stop => self.next = Next::Stop,
             }
             if self.next == Next::Stop {

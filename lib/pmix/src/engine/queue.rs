@@ -28,10 +28,10 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Gives the item back when nobody takes items any more.
-    pub(super) fn push(&self, item: T) -> Result<(), T> {
+    /// Gives the item back when nobody takes items any more. Who waits for room looks at `gives_up` when it is roused.
+    pub(super) fn push(&self, item: T, gives_up: impl Fn() -> bool) -> Result<(), T> {
         let mut state = self.lock();
-        while state.items.len() >= CAPACITY && !state.closed {
+        while state.items.len() >= CAPACITY && !state.closed && !gives_up() {
             state = self.not_full.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         self.push_into(state, item)
@@ -70,6 +70,12 @@ impl<T> Queue<T> {
         let items = std::mem::take(&mut self.lock().items);
         self.not_full.notify_all();
         items
+    }
+
+    /// Shows what is there, and rouses who waits for room.
+    pub(super) fn rouse(&self, item: impl FnMut(&T)) {
+        self.lock().items.iter().for_each(item);
+        self.not_full.notify_all();
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -111,6 +117,7 @@ const CAPACITY: usize = 1024;
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -126,12 +133,12 @@ mod tests {
     fn the_bell_rings_while_there_is_something() {
         let queue = Queue::new().unwrap();
         assert!(!rings(&queue, Duration::ZERO));
-        queue.push(1).unwrap();
-        queue.push(2).unwrap();
+        queue.push(1, || false).unwrap();
+        queue.push(2, || false).unwrap();
         assert!(rings(&queue, Duration::ZERO));
         assert_eq!(queue.take(), [1, 2]);
         assert!(!rings(&queue, Duration::ZERO));
-        queue.push(3).unwrap();
+        queue.push(3, || false).unwrap();
         assert!(rings(&queue, Duration::ZERO));
     }
 
@@ -142,7 +149,7 @@ mod tests {
         let pushers: Vec<_> = (0..4)
             .map(|_| {
                 let queue = queue.clone();
-                std::thread::spawn(move || (0..EACH).for_each(|n| queue.push(n).unwrap()))
+                std::thread::spawn(move || (0..EACH).for_each(|n| queue.push(n, || false).unwrap()))
             })
             .collect();
         let mut taken = 0;
@@ -158,14 +165,31 @@ mod tests {
     #[test]
     fn a_closed_queue_lets_nobody_wait() {
         let queue = Arc::new(Queue::new().unwrap());
-        (0..CAPACITY).for_each(|n| queue.push(n).unwrap());
+        (0..CAPACITY).for_each(|n| queue.push(n, || false).unwrap());
         let pusher = {
             let queue = queue.clone();
-            std::thread::spawn(move || queue.push(0))
+            std::thread::spawn(move || queue.push(0, || false))
         };
         queue.close();
         assert_eq!(pusher.join().unwrap(), Err(0));
-        assert_eq!(queue.push(7), Err(7));
+        assert_eq!(queue.push(7, || false), Err(7));
         assert!(queue.take().is_empty());
+    }
+
+    #[test]
+    fn who_waits_for_room_is_roused() {
+        let queue = Arc::new(Queue::new().unwrap());
+        (0..CAPACITY).for_each(|n| queue.push(n, || false).unwrap());
+        let gives_up = Arc::new(AtomicBool::new(false));
+        let pusher = {
+            let (queue, gives_up) = (queue.clone(), gives_up.clone());
+            std::thread::spawn(move || queue.push(0, || gives_up.load(Ordering::Relaxed)))
+        };
+        gives_up.store(true, Ordering::Relaxed);
+        let mut seen = 0;
+        queue.rouse(|_| seen += 1);
+        assert!(seen >= CAPACITY);
+        assert_eq!(pusher.join().unwrap(), Ok(()));
+        assert_eq!(queue.take().len(), CAPACITY + 1);
     }
 }

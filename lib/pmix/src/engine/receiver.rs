@@ -8,30 +8,35 @@
 
 use std::sync::MutexGuard;
 
-use phalanx_core::Machine;
-
 use super::progress::{Progress, Shared, Unmade, lock};
 use super::slot::{Reply, Wait};
 use super::{Role, thread};
 
 pub(super) type Held<'a, M> = MutexGuard<'a, Option<Box<Progress<M>>>>;
 
-/// A call whose turn has not come, and where its answer will be.
-type Unwaited<M> = (Unmade<M>, Wait<<M as Machine>::Return>);
+/// How far a call has come.
+pub(super) enum Made<M: Role> {
+    /// None: the engine has ended.
+    Answered(Option<M::Return>),
+    /// Somebody else receives, or nobody.
+    Waits(Wait<M::Return>),
+    /// Its turn has not come.
+    Not(Unmade<M>, Wait<M::Return>),
+}
 
-/// Makes a call and waits for its answer. None: the engine has ended.
+/// Makes a call, and waits for its answer as long as this thread receives.
 pub(super) fn call<M: Role>(
     shared: &Shared<M>,
     call: M::Call,
     (reply, wait): (Reply<M::Return>, Wait<M::Return>),
-) -> Result<Option<M::Return>, Unwaited<M>> {
+) -> Made<M> {
     let me = thread::identity();
     let mut held = lock(shared);
-    let Some(progress) = held.as_mut() else { return Ok(None) };
+    let Some(progress) = held.as_mut() else { return Made::Answered(None) };
     // A signal handler may call from in the middle of a wait, which goes on when the handler returns.
     let is_nested = progress.is_received_by(me);
     if let Err(unmade) = progress.visit(call, Some(reply), Some(me)) {
-        return Err((unmade, wait));
+        return Made::Not(unmade, wait);
     }
     if !progress.is_received_by(me) {
         progress.leave();
@@ -44,7 +49,7 @@ pub(super) fn call<M: Role>(
                     true => progress.interrupt_receiver(),
                     false => progress.end_receiving(),
                 }
-                return Ok(answer);
+                return Made::Answered(answer);
             }
             Err(still) => wait = still,
         }
@@ -65,5 +70,5 @@ pub(super) fn call<M: Role>(
         }
     }
     drop(held);
-    Ok(wait.wait())
+    Made::Waits(wait)
 }

@@ -63,6 +63,14 @@ impl<T> Reply<T> {
         matches!(self.to, Some(Answered::Callback(_)))
     }
 
+    /// Who sleeps looks whether it still should.
+    pub(super) fn rouse(&self) {
+        if let Some(Answered::Waiting(slot)) = &self.to {
+            let _state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.changed.notify_one();
+        }
+    }
+
     /// Ends without telling anybody.
     pub(super) fn forget(mut self) {
         self.to = None;
@@ -134,13 +142,19 @@ impl<T> Wait<T> {
         let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
     }
 
-    /// None: the other end is gone. Waits for as long as it takes; whoever answers knows the deadline.
-    pub(super) fn wait(self) -> Option<T> {
+    /// None: the other end is gone. Waits for as long as it takes; whoever answers knows the deadline. Given back when there is
+    /// no answer, and this caller is to do something else than to sleep.
+    pub(super) fn wait(self, gives_up: impl Fn() -> bool) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match std::mem::replace(&mut *state, State::Waiting(Caller::Asleep)) {
-                State::Answered(answer) => return Some(answer),
-                State::Abandoned => return None,
+                State::Answered(answer) => return Ok(Some(answer)),
+                State::Abandoned => return Ok(None),
+                State::Waiting(_) if gives_up() => {
+                    *state = State::Waiting(Caller::Awake);
+                    drop(state);
+                    return Err(self);
+                }
                 State::Waiting(_) => {}
             }
             state = self.slot.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -150,12 +164,14 @@ impl<T> Wait<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
     fn an_answer_wakes_the_caller() {
         let (reply, wait) = slot();
-        let caller = std::thread::spawn(move || wait.wait());
+        let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
         reply.send(5);
         assert_eq!(caller.join().unwrap(), Some(5));
     }
@@ -164,7 +180,7 @@ mod tests {
     fn an_answer_may_be_there_first() {
         let (reply, wait) = slot();
         reply.send(5);
-        assert_eq!(wait.wait(), Some(5));
+        assert_eq!(wait.wait(|| false).ok().unwrap(), Some(5));
     }
 
     #[test]
@@ -181,9 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn who_sleeps_may_be_roused_and_still_gets_its_answer() {
+        let (reply, wait) = slot();
+        let gives_up = Arc::new(AtomicBool::new(false));
+        let caller = {
+            let gives_up = gives_up.clone();
+            std::thread::spawn(move || wait.wait(|| gives_up.load(Ordering::Relaxed)).err().unwrap())
+        };
+        reply.rouse();
+        gives_up.store(true, Ordering::Relaxed);
+        reply.rouse();
+        let wait = caller.join().unwrap();
+        reply.send(5);
+        assert_eq!(wait.try_take().ok().unwrap(), Some(5));
+    }
+
+    #[test]
     fn who_is_forgotten_is_told() {
         let (reply, wait) = slot::<u32>();
-        let caller = std::thread::spawn(move || wait.wait());
+        let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
         drop(reply);
         assert_eq!(caller.join().unwrap(), None);
     }

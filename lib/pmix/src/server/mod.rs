@@ -140,6 +140,16 @@ impl Server {
         }
     }
 
+    /// Ends the progress thread of this library (`PMIx_Progress_thread_stop`). From here on the program makes progress, as if it had
+    /// chosen [`Drive::Host`](crate::Drive::Host): callbacks run inside of its calls, and what it does not wait for goes on when it calls
+    /// [`progress`](Server::progress). If it `flushes`, what has been asked for before is done by the thread. In a callback it
+    /// ends the thread after that.
+    pub fn stop_progress_thread(&self, flushes: bool) {
+        if self.check_pid().is_ok() {
+            self.engine.stop_thread(flushes);
+        }
+    }
+
     /// Whether this is called by a method of the host or another callback: blocking calls are refused there.
     pub fn is_progress_thread(&self) -> bool {
         self.engine.is_progress_thread()

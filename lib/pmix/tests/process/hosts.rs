@@ -192,8 +192,24 @@ pub(crate) fn host_driven(stage: Stage) {
     let ranks: Vec<u32> = (0..stage.size).collect();
     let options = ServerOptions { drive: Drive::Host, ..ServerOptions::default() };
     let server = serve(options, job(stage.size), &ranks, Panics);
-    let over = AtomicBool::new(false);
     let children: Vec<Child> = ranks.iter().map(|rank| start(&stage, &server, *rank)).collect();
+    drive(&stage, &server, children);
+    server.finalize();
+}
+
+/// The thread of the server ends while its clients begin.
+pub(crate) fn taken_over(stage: Stage) {
+    let ranks: Vec<u32> = (0..stage.size).collect();
+    let server = serve(ServerOptions::default(), job(stage.size), &ranks, Panics);
+    let children: Vec<Child> = ranks.iter().map(|rank| start(&stage, &server, *rank)).collect();
+    server.stop_progress_thread(true);
+    drive(&stage, &server, children);
+    server.finalize();
+}
+
+/// Makes progress until the ranks have ended.
+fn drive(stage: &Stage, server: &Server, children: Vec<Child>) {
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
@@ -207,7 +223,6 @@ pub(crate) fn host_driven(stage: Stage) {
         over.store(true, Ordering::Relaxed);
     });
     assert_eq!(server.explain().unwrap().waiting, []);
-    server.finalize();
 }
 
 /// The server's process gets, handles events and asks its own host.

@@ -57,6 +57,7 @@ const SCENARIOS: &[(&str, u32, Part)] = &[
     ("late_host", 2, hosts::late_host),
     ("host_panics", 2, hosts::host_panics),
     ("host_driven", 2, hosts::host_driven),
+    ("taken_over", 2, hosts::taken_over),
     ("own_process", 1, hosts::own_process),
     ("every_upcall", 1, hosts::every_upcall),
     ("machine", 2, machine::host),

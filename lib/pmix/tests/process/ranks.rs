@@ -37,7 +37,7 @@ pub(crate) fn run(scenario: &str) {
         "two_nodes" => hosted::two_nodes(),
         "late_host" => hosted::late_host(),
         "host_panics" => hosted::host_panics(),
-        "host_driven" => hosted::host_driven(),
+        "host_driven" | "taken_over" => hosted::host_driven(),
         "own_process" => hosted::own_process(),
         "every_upcall" => hosted::every_upcall(),
         "machine" => machine::rank(),
