@@ -37,6 +37,13 @@ pub(crate) fn mpich_wheel() -> Wheel {
     Wheel { root: root.clone() }
 }
 
+/// Intel MPI, installed on first use. What it depends on is for networks, and for other packages.
+pub(crate) fn intel_wheel() -> Wheel {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    let root = ROOT.get_or_init(|| environment("venv-intel", "--no-deps impi-rt==2021.*"));
+    Wheel { root: root.clone() }
+}
+
 /// A virtual environment with these packages; made again when they change.
 fn environment(name: &str, packages: &str) -> PathBuf {
     let root = target().join("interop").join(name);

