@@ -222,6 +222,43 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
 }
 
 #[test]
+fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
+    let mut world = world(4);
+    world.script(|proc| {
+        let one = |number: u32| rank("world@1", number);
+        let late = |seconds| Step::Sleep(Duration::from_secs(seconds));
+        let lead =
+            |name: &str, brought| ask(assemble(proc, name, vec![proc.clone()], brings(&[one(brought)])));
+        let follow = |name: &str| ask(assemble(proc, name, Vec::new(), Vec::new()));
+        Script::new(match proc.rank.0 {
+            // It ends behind its answer, which makes it no missing member.
+            2 => vec![Step::Ask(Op::Init), follow("whole"), late(5), Step::Ask(Op::Finalize), late(60)],
+            3 => vec![late(5)],
+            // Of the later groups those members had ended before anybody asked for them.
+            _ => vec![
+                lead("whole", 2),
+                lead("finalized", 2),
+                lead("exited", 3),
+                late(10),
+                lead("finalized", 2),
+                lead("exited", 3),
+            ],
+        })
+    });
+    world.submit(job(4));
+    finish(&mut world, 1);
+    for number in [0, 1] {
+        let given = answers(&world, &rank("world@1", number));
+        assert!(matches!(given[0], HostReply::Group(Ok(_))), "{number}: {given:?}");
+        assert_eq!(
+            given[1..],
+            [const { HostReply::Group(Err(Status::GROUP_CONSTRUCT_ABORT)) }; 4],
+            "{number}"
+        );
+    }
+}
+
+#[test]
 fn a_process_spawns_a_job_whose_failure_is_its_own() {
     let mut world = world(4);
     world.script(|proc| match proc.nspace.as_str() {

@@ -236,6 +236,7 @@ impl Daemon {
             Down::Cleanup { op, request } => self.on_cleanup(cx, op, request),
             Down::Survey(survey) => self.on_survey(cx, survey),
             Down::Dead { nspace, ranks } => self.on_dead(cx, nspace, ranks),
+            Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
             Down::PostAcks(acks) => self.on_post_acks(acks),
@@ -258,6 +259,7 @@ impl Daemon {
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
+            Up::Over { nspace, ranks } => self.assemblies_without(cx, nspace, ranks),
             Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);

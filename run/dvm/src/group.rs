@@ -2,7 +2,7 @@
 //!
 //! Groups that grow while they form are assembled by the root alone, as no daemon knows whom to wait for: leaders say whom
 //! they bring, and either how many of them there are or, in a collective, who; the others only come. Such a group is there
-//! when all have come whom a leader has named.
+//! when all have come whom a leader has named. Who ends before it has come is waited for no longer: the group is given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,12 +10,13 @@ use std::time::Duration;
 use phalanx_core::host::GroupFormed;
 use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::gather::{Collective, Meeting, Members, Outcome, Part, Settled};
 use crate::msg::{Down, NodeId};
 use crate::publish::procs as procs_in;
+use crate::ranges::Ranges;
 use crate::timers::Timer;
 
 pub(crate) const ATTRIBUTES: &[&str] = &[
@@ -46,6 +47,8 @@ struct Assembly {
     came: BTreeMap<ProcId, Came>,
     /// The leaders who have come, and whom they have named.
     members: BTreeSet<ProcId>,
+    /// Their daemons have been asked to tell when they end.
+    watched: BTreeSet<ProcId>,
     info: Vec<Info>,
 }
 
@@ -229,7 +232,30 @@ impl Daemon {
         if assembly.is_complete() {
             let (members, info) = (assembly.members.iter().cloned().collect(), assembly.info.clone());
             let outcome = self.describe(members, info);
-            self.end_assembly(cx, name, &outcome);
+            return self.end_assembly(cx, name, &outcome);
+        }
+        self.watch_missing(cx, name);
+    }
+
+    /// Of a member that ends without having come the root is told, however it ends.
+    fn watch_missing(&mut self, cx: &mut Cx<'_>, name: &str) {
+        let Some(assembly) = self.assembly_mut(name) else { return };
+        let unwatched: Vec<ProcId> =
+            assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
+        assembly.watched.extend(unwatched.iter().cloned());
+        for Members { nspace, ranks } in self.members(&unwatched).iter().flat_map(|all| all.iter().cloned()) {
+            let Some(to) = self.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
+            self.cast(cx, to, Down::Watch { nspace, ranks });
+        }
+    }
+
+    /// Root only: these processes have ended. Where they are waited for, that is in vain, as in collectives.
+    pub(crate) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
+        let open = self.root.iter().flat_map(|root| &root.assemblies.open);
+        let in_vain = open.filter(|(_, assembly)| assembly.missing().any(is_one));
+        for name in in_vain.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.end_assembly(cx, &name, &Err(Status::GROUP_CONSTRUCT_ABORT));
         }
     }
 
@@ -282,6 +308,7 @@ impl Assembly {
             met: None,
             came: BTreeMap::new(),
             members: BTreeSet::new(),
+            watched: BTreeSet::new(),
             info: Vec::new(),
         }
     }

@@ -106,6 +106,11 @@ pub enum Down {
         nspace: Nspace,
         ranks: Ranges,
     },
+    /// Somebody waits for these processes of the addressed daemons to do something: say when they have ended.
+    Watch {
+        nspace: Nspace,
+        ranks: Ranges,
+    },
     Forget {
         nspace: Nspace,
     },
@@ -183,6 +188,11 @@ pub enum Up {
     Connected {
         nspace: Nspace,
         count: u32,
+    },
+    /// Of the processes that are watched these have ended, or finalized.
+    Over {
+        nspace: Nspace,
+        ranks: Ranges,
     },
     /// An upcall that the root answers. `uid`/`gid`: the jobs' user.
     Host {

@@ -30,6 +30,8 @@ pub(crate) struct Job {
     pub(crate) procs: BTreeMap<Rank, Proc>,
     /// Ranks anywhere that have failed while the job goes on.
     pub(crate) dead: Ranges,
+    /// Ranks of whose end the root wants to hear.
+    watched: Ranges,
     pub(crate) since: Time,
     /// Pieces of output that the user has not taken yet.
     pub(crate) chunks: usize,
@@ -119,6 +121,7 @@ impl Job {
             procs: ranks.iter().map(|rank| (Rank(rank), proc())).collect(),
             desc,
             dead: Ranges::new(),
+            watched: Ranges::new(),
             since: now,
             chunks: 0,
             connected: 0,
@@ -148,6 +151,12 @@ impl Proc {
             IofChannel::STDDIAG => self.open.last_mut(),
             _ => None,
         }
+    }
+
+    /// Whether nothing more comes from it. One that has lost its connection may still turn out to have died, while its loss is
+    /// looked into.
+    fn is_over(&self) -> bool {
+        self.settled || self.pmix == Pmix::Finalized || (self.pmix == Pmix::Lost && self.losses.is_empty())
     }
 
     /// It never came to run.
@@ -239,6 +248,9 @@ impl Daemon {
         if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
             self.settle(cx, proc);
         }
+        if pmix == Pmix::Finalized {
+            self.tell_over(cx, &proc.nspace);
+        }
     }
 
     pub(crate) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
@@ -318,6 +330,25 @@ impl Daemon {
             self.deregister_client(cx, proc);
         }
         losses.into_iter().for_each(|id| cx.reply(id, HostReply::Done(Status::SUCCESS)));
+        self.tell_over(cx, &proc.nspace);
+    }
+
+    /// The root wants to hear when these processes can do nothing any more.
+    pub(crate) fn watch(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let here = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank)));
+        job.watched.add(&here.collect());
+        self.tell_over(cx, nspace);
+    }
+
+    fn tell_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let is_over = |rank: &u32| job.procs.get(&Rank(*rank)).is_none_or(Proc::is_over);
+        let over: Ranges = job.watched.iter().filter(is_over).collect();
+        if !over.is_empty() {
+            over.iter().for_each(|rank| job.watched.remove(rank));
+            self.post(cx, Up::Over { nspace: nspace.clone(), ranks: over });
+        }
     }
 
     /// Whoever still holds the pipes of our dead processes has had its time.
