@@ -263,18 +263,7 @@ fn config() -> ServerConfig {
 
 /// Two nodes with as many ranks each; we are the first.
 fn job() -> JobInfo {
-    let placed = |rank: u32| JobProc {
-        node: rank / LOCAL,
-        app: 0,
-        app_rank: Rank(rank),
-        local_rank: (rank % LOCAL) as u16,
-        node_rank: (rank % LOCAL) as u16,
-        package_rank: None,
-        cpuset: None,
-        locality: None,
-        reincarnation: 0,
-        values: None,
-    };
+    let placed = |rank: u32| JobProc::new(Rank(rank), rank / LOCAL, (rank % LOCAL) as u16);
     JobInfo {
         nspace: name("job"),
         job: Arc::from([]),

@@ -58,3 +58,21 @@ pub struct JobProc {
     /// Further values of the rank: what the host states wins over what is known from the rest.
     pub values: Option<Box<[Kval]>>,
 }
+
+impl JobProc {
+    /// A process of the job's only app, unbound, on a node that no other job uses.
+    pub fn new(rank: Rank, node: u32, local_rank: u16) -> JobProc {
+        JobProc {
+            node,
+            app: 0,
+            app_rank: rank,
+            local_rank,
+            node_rank: local_rank,
+            package_rank: None,
+            cpuset: None,
+            locality: None,
+            reincarnation: 0,
+            values: None,
+        }
+    }
+}

@@ -134,18 +134,7 @@ impl Recording {
         let job = told.map(|told| told.values).unwrap_or_default();
         let size = job.iter().find(|kval| kval.key == keys::JOB_SIZE).and_then(|kval| kval.value.as_u32());
         let size = size.unwrap_or(2).max(proc.rank.0 + 1);
-        let procs = (0..size).map(|rank| JobProc {
-            node: u32::from(rank != proc.rank.0),
-            app: 0,
-            app_rank: Rank(rank),
-            local_rank: 0,
-            node_rank: 0,
-            package_rank: None,
-            cpuset: None,
-            locality: None,
-            reincarnation: 0,
-            values: None,
-        });
+        let procs = (0..size).map(|rank| JobProc::new(Rank(rank), u32::from(rank != proc.rank.0), 0));
         let node = |(name, id): (&str, u32)| JobNode { name: name.into(), id, values: Vec::new() };
         JobInfo {
             nspace: proc.nspace,
@@ -371,18 +360,7 @@ impl Replay {
 fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
     let mut server = server();
     let mut out = Outbox::default();
-    let here = JobProc {
-        node: 0,
-        app: 0,
-        app_rank: proc.rank,
-        local_rank: 0,
-        node_rank: 0,
-        package_rank: None,
-        cpuset: None,
-        locality: None,
-        reincarnation: 0,
-        values: None,
-    };
+    let here = JobProc::new(proc.rank, 0, 0);
     let info = JobInfo {
         nspace: proc.nspace.clone(),
         job: Arc::from([]),

@@ -146,17 +146,14 @@ impl JobDesc {
         let places = &self.places;
         let procs = (0..self.size).map(|rank| {
             let binding = places.bindings.get(places.binding.get(rank) as usize).cloned().unwrap_or_default();
+            let node = nodes.binary_search(&places.node.get(rank)).unwrap_or(0) as u32;
             JobProc {
-                node: nodes.binary_search(&places.node.get(rank)).unwrap_or(0) as u32,
                 app: places.app.get(rank),
-                app_rank: Rank(places.app_rank.get(rank)),
-                local_rank: places.local_rank.get(rank) as u16,
                 node_rank: places.node_rank.get(rank) as u16,
                 package_rank: places.package_rank.get(rank).checked_sub(1).map(|n| n as u16),
                 cpuset: binding.cpuset,
                 locality: binding.locality,
-                reincarnation: 0,
-                values: None,
+                ..JobProc::new(Rank(places.app_rank.get(rank)), node, places.local_rank.get(rank) as u16)
             }
         });
         let named = |id: &u32| JobNode {

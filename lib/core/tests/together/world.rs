@@ -418,20 +418,8 @@ impl TestServer {
 }
 
 fn job(here: u32) -> JobInfo {
-    let procs: Vec<_> = (0..SIZE)
-        .map(|rank| JobProc {
-            node: rank / PER_NODE,
-            app: 0,
-            app_rank: Rank(rank),
-            local_rank: (rank % PER_NODE) as u16,
-            node_rank: (rank % PER_NODE) as u16,
-            package_rank: None,
-            cpuset: None,
-            locality: None,
-            reincarnation: 0,
-            values: None,
-        })
-        .collect();
+    let procs: Vec<_> =
+        (0..SIZE).map(|rank| JobProc::new(Rank(rank), rank / PER_NODE, (rank % PER_NODE) as u16)).collect();
     let node = |id: u32| JobNode { name: format!("node{id}").into(), id, values: Vec::new() };
     JobInfo {
         nspace: proc(0).nspace,

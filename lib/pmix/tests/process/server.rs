@@ -166,18 +166,7 @@ pub(crate) fn proc(rank: u32) -> ProcId {
 }
 
 pub(crate) fn job(size: u32) -> JobInfo {
-    let proc = |rank: u32| JobProc {
-        node: 0,
-        app: 0,
-        app_rank: Rank(rank),
-        local_rank: u16::try_from(rank).unwrap(),
-        node_rank: u16::try_from(rank).unwrap(),
-        package_rank: None,
-        cpuset: None,
-        locality: None,
-        reincarnation: 0,
-        values: None,
-    };
+    let proc = |rank: u32| JobProc::new(Rank(rank), 0, u16::try_from(rank).unwrap());
     JobInfo {
         nspace: Nspace::new("job@1").unwrap(),
         job: Arc::from([Kval::new(keys::JOBID, "1")]),

@@ -103,16 +103,10 @@ pub(super) fn config() -> ServerConfig {
 pub(super) fn job(name: &str, nodes: u32, per_node: u32) -> JobInfo {
     let procs: Vec<JobProc> = (0..nodes * per_node)
         .map(|rank| JobProc {
-            node: rank / per_node,
-            app: 0,
-            app_rank: Rank(rank),
-            local_rank: (rank % per_node) as u16,
-            node_rank: (rank % per_node) as u16,
             package_rank: Some(0),
             cpuset: Some("0-3".into()),
             locality: Some("hwloc:NM0".into()),
-            reincarnation: 0,
-            values: None,
+            ..JobProc::new(Rank(rank), rank / per_node, (rank % per_node) as u16)
         })
         .collect();
     JobInfo {
