@@ -1,10 +1,12 @@
-/* What the programs here have in common: a check that ends the program, and what a process holds. */
+/* What the programs here have in common: a check that ends the program, the size of its job, and what a process holds. */
 #ifndef CHECK_H
 #define CHECK_H
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <pmix.h>
 
 #define CHECK(condition)                                                                  \
     do {                                                                                  \
@@ -13,6 +15,19 @@
             exit(1);                                                                      \
         }                                                                                 \
     } while (0)
+
+static inline uint32_t job_size(const pmix_proc_t *me)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t job;
+    uint32_t size;
+
+    PMIX_LOAD_PROCID(&job, me->nspace, PMIX_RANK_WILDCARD);
+    CHECK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS && value->type == PMIX_UINT32);
+    size = value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return size;
+}
 
 /* Of a directory: the open files of a process in /proc/self/fd, its threads in /proc/self/task. */
 static inline int entries(const char *path)

@@ -7,22 +7,20 @@
 
 #include <pmix.h>
 
-#define CHECK(condition)                                                                  \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);       \
-            kill(getppid(), SIGCONT);                                                     \
-            exit(1);                                                                      \
-        }                                                                                 \
-    } while (0)
+#include "check.h"
 
 static pmix_proc_t me;
+
+static void lets_the_launcher_go_on(void)
+{
+    kill(getppid(), SIGCONT);
+}
 
 /* A rank that asks the server waits until it goes on, and so until here. */
 static void too_late(int signal)
 {
     (void)signal;
-    kill(getppid(), SIGCONT);
+    lets_the_launcher_go_on();
     _exit(1);
 }
 
@@ -68,17 +66,13 @@ static void get_from_all(uint32_t size, uint32_t first)
 
 int main(void)
 {
-    pmix_value_t *value;
-    pmix_proc_t job;
     uint32_t size;
 
+    atexit(lets_the_launcher_go_on);
     signal(SIGALRM, too_late);
     alarm(120);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
-    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
-    CHECK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS);
-    size = value->data.uint32;
-    PMIX_VALUE_RELEASE(value);
+    size = job_size(&me);
     for (uint32_t first = 100; first <= 300; first += 100) {
         put_and_fence(first + me.rank);
         CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);

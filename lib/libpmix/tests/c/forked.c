@@ -20,15 +20,12 @@ static int begins(void)
 {
     const char *rank = getenv("PMIX_RANK"), *nspace = getenv("PMIX_NAMESPACE");
     pmix_value_t *value;
-    pmix_proc_t job;
 
     CHECK(PMIx_Initialized() == 0);
     CHECK(PMIx_Get(NULL, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_ERR_INIT);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     CHECK(me.rank == strtoul(rank, NULL, 10) && strcmp(me.nspace, nspace) == 0);
-    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
-    CHECK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS && value->data.uint32 == 2);
-    PMIX_VALUE_RELEASE(value);
+    CHECK(job_size(&me) == 2);
     return 0;
 }
 

@@ -224,18 +224,13 @@ static void brings_others(uint32_t size, bool bootstrap)
 
 int main(void)
 {
-    pmix_value_t *value = NULL;
-    pmix_proc_t job;
     uint32_t size;
 
     alarm(120);
     asks_what_the_library_is(PMIX_ERR_INIT);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     asks_what_the_library_is(PMIX_SUCCESS);
-    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
-    CHECK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS);
-    size = value->data.uint32;
-    PMIX_VALUE_RELEASE(value);
+    size = job_size(&me);
     CHECK(size <= 64);
     asks_who_it_is();
     without_a_callback();

@@ -25,9 +25,8 @@ static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *so
 int main(void)
 {
     int before = entries("/proc/self/task");
-    pmix_value_t *value;
     pmix_info_t info;
-    pmix_proc_t me, all;
+    pmix_proc_t me;
 
     alarm(120);
     PMIx_Progress();
@@ -39,10 +38,7 @@ int main(void)
         ended = events = 0;
         CHECK(PMIx_Init(&me, &info, 1) == PMIX_SUCCESS);
         CHECK(entries("/proc/self/task") == before);
-        PMIX_LOAD_PROCID(&all, me.nspace, PMIX_RANK_WILDCARD);
-        CHECK(PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS);
-        uint32_t size = value->data.uint32;
-        PMIX_VALUE_RELEASE(value);
+        uint32_t size = job_size(&me);
         CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0);
         CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
         CHECK(PMIx_Fence_nb(NULL, 0, NULL, 0, done, NULL) == PMIX_SUCCESS);

@@ -96,16 +96,11 @@ static void exchange(bool collect, uint32_t size)
 
 int main(void)
 {
-    pmix_value_t *value = NULL;
-    pmix_proc_t job;
     uint32_t size;
 
     alarm(120);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
-    PMIX_LOAD_PROCID(&job, me.nspace, PMIX_RANK_WILDCARD);
-    CHECK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value) == PMIX_SUCCESS);
-    size = value->data.uint32;
-    PMIX_VALUE_RELEASE(value);
+    size = job_size(&me);
     CHECK(put("mine", 0, 1) == PMIX_ERR_BAD_PARAM);
     exchange(false, size);
     exchange(true, size);
