@@ -116,3 +116,9 @@ impl std::error::Error for Error {
         }
     }
 }
+
+/// The machine answered a call with the answer to another: a fault of ours.
+pub(crate) fn unexpected(operation: &str, got: &impl fmt::Debug) -> Error {
+    tracing::error!(operation, ?got, "an answer of another kind");
+    Error::Failed { operation: operation.into(), status: Status::ERROR }
+}

@@ -39,9 +39,7 @@ impl Client {
         handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Event(Box::new(handler)))?;
-        Ok(id)
+        self.engine.keep(Callback::Event(Box::new(handler)))
     }
 
     /// Drops a handler that was kept.

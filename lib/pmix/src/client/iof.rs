@@ -118,9 +118,7 @@ impl Client {
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Output(Box::new(handler)))?;
-        Ok(id)
+        self.engine.keep(Callback::Output(Box::new(handler)))
     }
 
     /// Calls `handler` with what a tool gets without a pull: the output of jobs that it spawns, from the first byte, and what
@@ -140,7 +138,7 @@ impl Client {
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<(), Error> {
         self.check_pid()?;
-        self.engine.keep(UNASKED, Callback::Output(Box::new(handler)))
+        self.engine.keep_for(UNASKED, Callback::Output(Box::new(handler)))
     }
 
     /// Drops a handler that was kept.

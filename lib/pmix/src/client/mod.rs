@@ -25,18 +25,17 @@ mod spawn;
 mod way;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use phalanx_core::{
     self as core, ClientCall, ClientConfig, ClientReturn, DeliveryId, HandlerId, Store, Verdict, Waiting,
 };
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Info, InfoList, Key, ProcId};
 
 use crate::engine::{Drive, Engine, Explanation, Role, Setup};
 use crate::environ::{self, Identity};
-use crate::error::Error;
+use crate::error::{Error, unexpected};
 use crate::forked::process_id;
 use crate::screen::Screen;
 use crate::shown::Shown;
@@ -55,7 +54,6 @@ pub struct Client {
     me: ProcId,
     singleton: bool,
     pid: u32,
-    handlers: AtomicU64,
     /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
     screens: Mutex<BTreeMap<HandlerId, Vec<(HandlerId, Screen)>>>,
     shown: Shown,
@@ -97,7 +95,6 @@ impl Client {
             me,
             singleton: server.is_none(),
             pid: process_id(),
-            handlers: AtomicU64::new(0),
             screens: Mutex::default(),
             shown: Shown::default(),
         };
@@ -120,7 +117,6 @@ impl Client {
             me: attached.me,
             singleton: attached.server.is_none(),
             pid: process_id(),
-            handlers: AtomicU64::new(0),
             screens: Mutex::default(),
             shown: Shown::default(),
         }
@@ -202,10 +198,6 @@ impl Client {
         self.screens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn next_handler(&self) -> HandlerId {
-        HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed))
-    }
-
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
     pub(crate) fn check_pid(&self) -> Result<(), Error> {
         if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
@@ -278,7 +270,7 @@ fn keys_of(names: &[&str]) -> Result<Vec<Key>, Error> {
     names.iter().map(|name| key(name)).collect()
 }
 
-fn done(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<(), Error> {
+pub(crate) fn done(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<(), Error> {
     match result {
         ClientReturn::Done(status) if status.is_success() => Ok(()),
         ClientReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
@@ -295,10 +287,5 @@ fn infos(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<Vec
 }
 
 /// The machine answered a call with the answer to another: a fault of ours.
-fn unexpected(operation: &str, got: &ClientReturn) -> Error {
-    tracing::error!(operation, ?got, "an answer of another kind");
-    Error::Failed { operation: operation.into(), status: Status::ERROR }
-}
-
 /// In seconds.
 const END_OF_PULL: u32 = 5;

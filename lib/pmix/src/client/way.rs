@@ -57,8 +57,12 @@ impl Way {
         }
     }
 
-    pub(super) fn keep(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
-        on_either!(self, engine => engine.keep(handler, callback))
+    pub(super) fn keep(&self, callback: Callback) -> Result<HandlerId, Error> {
+        on_either!(self, engine => engine.keep(callback))
+    }
+
+    pub(super) fn keep_for(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
+        on_either!(self, engine => engine.keep_for(handler, callback))
     }
 
     pub(super) fn forget(&self, handler: HandlerId) -> Result<(), Error> {

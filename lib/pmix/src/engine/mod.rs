@@ -19,6 +19,7 @@ mod thread;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -256,6 +257,7 @@ pub(crate) struct Engine<M: Role> {
     progress: Arc<Shared<M>>,
     driver: Driver<M>,
     trouble: Arc<Mutex<Option<io::Error>>>,
+    handlers: AtomicU64,
 }
 
 enum Driver<M: Role> {
@@ -294,7 +296,7 @@ impl<M: Role> Engine<M> {
             Driver::Host => None,
         };
         *lock(&progress) = Some(Box::new(Progress::new(setup, queue.clone(), trouble.clone(), ours)?));
-        Ok(Engine { queue, progress, driver, trouble })
+        Ok(Engine { queue, progress, driver, trouble, handlers: AtomicU64::new(0) })
     }
 
     /// Makes a call and waits for its end.
@@ -385,8 +387,15 @@ impl<M: Role> Engine<M> {
         self.order(Order::Call { call, reply })
     }
 
-    /// Keeps a callback, to be run when the machine delivers to that handler.
-    pub(crate) fn keep(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
+    /// Keeps a callback, to be run when the machine delivers to the handler that is named for it here.
+    pub(crate) fn keep(&self, callback: Callback) -> Result<HandlerId, Error> {
+        let handler = HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed));
+        self.keep_for(handler, callback)?;
+        Ok(handler)
+    }
+
+    /// Keeps a callback for what the machine delivers to that handler.
+    pub(crate) fn keep_for(&self, handler: HandlerId, callback: Callback) -> Result<(), Error> {
         self.order(Order::Keep { handler, callback })
     }
 

@@ -1,10 +1,11 @@
 //! Events: what the host raises, and handlers of the server's own process.
 
-use phalanx_core::{ClientCall, ClientReturn, Event, HandlerId, ServerCall, Verdict};
+use phalanx_core::{ClientCall, Event, HandlerId, ServerCall, Verdict};
 use phalanx_spec::Status;
 use phalanx_wire::Info;
 
-use super::{Server, unexpected};
+use super::Server;
+use crate::client::done as own_done;
 use crate::engine::{Callback, EventDone};
 use crate::error::Error;
 
@@ -15,7 +16,7 @@ impl Server {
         let operation = format!("notification of {}", event.code);
         match self.notification(event) {
             Notification::Foreign(call) => self.done(call, || operation),
-            Notification::Own(call) => own_done(self.perform(call)?, operation),
+            Notification::Own(call) => own_done(self.perform(call)?, || operation),
         }
     }
 
@@ -29,7 +30,7 @@ impl Server {
         match self.notification(event) {
             Notification::Foreign(call) => self.done_then(call, || operation, then),
             Notification::Own(call) => self.submit(call, move |result| {
-                then(result.and_then(|result| own_done(result, operation)));
+                then(result.and_then(|result| own_done(result, || operation)));
             }),
         }
     }
@@ -58,7 +59,7 @@ impl Server {
             done.complete(handler(event, results));
         })?;
         let call = ClientCall::RegisterEvents { handler: id, codes: codes.to_vec(), info: info.to_vec() };
-        let registered = own_done(self.perform(call)?, "registration of an event handler".into());
+        let registered = own_done(self.perform(call)?, || "registration of an event handler".into());
         if registered.is_err() {
             self.engine.forget(id)?;
         }
@@ -71,9 +72,7 @@ impl Server {
         handler: impl FnMut(&Event, &[Info], EventDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Event(Box::new(handler)))?;
-        Ok(id)
+        self.engine.keep(Callback::Event(Box::new(handler)))
     }
 
     /// Drops a handler that was kept.
@@ -85,7 +84,7 @@ impl Server {
     /// The handler is not called any more when this returns (`PMIx_Deregister_event_handler`).
     pub fn deregister_event_handler(&self, id: HandlerId) -> Result<(), Error> {
         let ended = self.perform(ClientCall::DeregisterEvents { handler: id })?;
-        own_done(ended, "deregistration of an event handler".into())?;
+        own_done(ended, || "deregistration of an event handler".into())?;
         self.engine.forget(id)
     }
 }
@@ -93,12 +92,4 @@ impl Server {
 enum Notification {
     Own(ClientCall),
     Foreign(ServerCall),
-}
-
-fn own_done(result: ClientReturn, operation: String) -> Result<(), Error> {
-    match result {
-        ClientReturn::Done(status) if status.is_success() => Ok(()),
-        ClientReturn::Done(status) => Err(Error::Failed { operation, status }),
-        other => Err(unexpected(&operation, &other)),
-    }
 }

@@ -20,15 +20,13 @@ mod setup;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use phalanx_core::{
-    ClientCall, DeliveryId, HandlerId, ModexForm, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
+    ClientCall, DeliveryId, ModexForm, ServerCall, ServerConfig, ServerProcess, ServerProcessCall,
     ServerProcessReturn, ServerReturn, Store, Verdict, Waiting,
 };
-use phalanx_spec::Status;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Nspace, ProcId};
 use rustix::process::{getegid, geteuid};
@@ -36,7 +34,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::collected;
 use crate::engine::{Engine, Explanation, Role, Setup};
-use crate::error::Error;
+use crate::error::{Error, unexpected};
 use crate::forked::process_id;
 use crate::listen::Listener;
 use crate::rendezvous::{Announcement, Mode, Notice};
@@ -62,7 +60,6 @@ pub struct Server {
     changes: Mutex<Changes>,
     store: Arc<Store>,
     pid: u32,
-    handlers: AtomicU64,
     /// The files by which tools find it, until it ends.
     announcement: Mutex<Option<Announcement>>,
 }
@@ -112,7 +109,6 @@ impl Server {
             changes: Mutex::default(),
             store,
             pid: process_id(),
-            handlers: AtomicU64::new(0),
             announcement: Mutex::new(announcement),
         })
     }
@@ -204,10 +200,6 @@ impl Server {
         self.call_then(call, move |result| then(result.and_then(|result| done(result, operation))))
     }
 
-    fn next_handler(&self) -> HandlerId {
-        HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed))
-    }
-
     // A forked child has the memory of its parent, locks held at that moment included, but not its thread.
     fn check_pid(&self) -> Result<(), Error> {
         if process_id() == self.pid { Ok(()) } else { Err(Error::Forked) }
@@ -281,10 +273,4 @@ fn done(result: ServerReturn, operation: impl FnOnce() -> String) -> Result<(), 
         ServerReturn::Done(status) => Err(Error::Failed { operation: operation(), status }),
         other => Err(unexpected(&operation(), &other)),
     }
-}
-
-/// The machine answered a call with the answer to another: a fault of ours.
-fn unexpected(operation: &str, got: &impl std::fmt::Debug) -> Error {
-    tracing::error!(operation, ?got, "an answer of another kind");
-    Error::Failed { operation: operation.into(), status: Status::ERROR }
 }

@@ -67,9 +67,7 @@ impl Server {
         handler: impl FnMut(&ProcId, IofChannel, &[u8], &[Info], OutputDone) + Send + 'static,
     ) -> Result<HandlerId, Error> {
         self.check_pid()?;
-        let id = self.next_handler();
-        self.engine.keep(id, Callback::Output(Box::new(handler)))?;
-        Ok(id)
+        self.engine.keep(Callback::Output(Box::new(handler)))
     }
 
     /// Drops a handler that was kept.
