@@ -104,69 +104,68 @@ fn assemble(from: &ProcId, name: &str, procs: Vec<ProcId>, info: Vec<Info>) -> H
     HostOp::GroupAssemble { from: from.clone(), id: name.to_owned(), procs, info }
 }
 
+fn follow(proc: &ProcId) -> Step {
+    ask(assemble(proc, "grown", Vec::new(), Vec::new()))
+}
+
+fn late(seconds: u64) -> Step {
+    Step::Sleep(Duration::from_secs(seconds))
+}
+
+/// Runs a job in which each rank does this, and looks at what those are told who are members in the end.
+fn grow(
+    ranks: u32,
+    members: [u32; 4],
+    does: impl Fn(&ProcId) -> Vec<Step> + 'static,
+) -> World<ScriptedServer> {
+    let mut world = world(ranks);
+    world.script(move |proc| Script::new(does(proc)));
+    world.submit(job(ranks));
+    finish(&mut world, 1);
+    let members = members.map(|number| rank("world@1", number)).to_vec();
+    let formed = GroupFormed { members: members.clone(), context_id: Some(1), info: Vec::new() };
+    for member in members {
+        assert_eq!(answers(&world, &member), [HostReply::Group(Ok(formed.clone()))], "{member}");
+    }
+    world
+}
+
 #[test]
 fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
-    let mut world = world(6);
-    world.script(|proc| {
-        let one = |number: u32| rank("world@1", number);
-        let late = |seconds| Step::Sleep(Duration::from_secs(seconds));
-        let lead = |brought| ask(assemble(proc, "grown", vec![proc.clone()], brings(&[brought])));
-        let follow = || ask(assemble(proc, "grown", Vec::new(), Vec::new()));
+    let world = grow(6, [0, 1, 4, 5], |proc| {
+        let brought = |number| brings(&[rank("world@1", number)]);
+        let lead = |number| ask(assemble(proc, "grown", vec![proc.clone()], brought(number)));
         // Nobody brings the last one, who asks all the same.
-        Script::new(match proc.rank.0 {
-            0 => vec![lead(one(5))],
-            1 => vec![late(2), lead(one(4))],
+        match proc.rank.0 {
+            0 => vec![lead(5)],
+            1 => vec![late(2), lead(4)],
             2 => Vec::new(),
-            4 => vec![late(4), follow()],
-            _ => vec![follow()],
-        })
+            4 => vec![late(4), follow(proc)],
+            _ => vec![follow(proc)],
+        }
     });
-    world.submit(job(6));
-    finish(&mut world, 1);
-    let formed = GroupFormed {
-        members: [0, 1, 4, 5].map(|number| rank("world@1", number)).to_vec(),
-        context_id: Some(1),
-        info: Vec::new(),
-    };
-    for number in [0, 1, 4, 5] {
-        let given = answers(&world, &rank("world@1", number));
-        assert_eq!(given, [HostReply::Group(Ok(formed.clone()))], "{number}");
-    }
     let given = answers(&world, &rank("world@1", 3));
     assert_eq!(given, [HostReply::Group(Err(Status::ERR_NOT_A_MEMBER))]);
 }
 
 #[test]
 fn a_group_whose_leaders_know_each_other_waits_for_those_whom_they_add() {
-    let mut world = world(5);
-    world.script(|proc| {
-        let one = |number: u32| rank("world@1", number);
+    grow(5, [0, 1, 3, 4], |proc| {
         let adds = |number| {
+            let brought = brings(&[rank("world@1", number)]).into_iter();
             // The collective has no leaders to be counted.
-            let info = brings(&[one(number)]).into_iter().filter(|said| said.key != keys::GROUP_BOOTSTRAP);
-            let (id, procs) = ("grown".to_owned(), vec![one(0), one(1)]);
-            ask(HostOp::GroupConstruct { id, procs, info: info.collect() })
+            let info = brought.filter(|said| said.key != keys::GROUP_BOOTSTRAP).collect();
+            let procs = vec![rank("world@1", 0), rank("world@1", 1)];
+            ask(HostOp::GroupConstruct { id: "grown".to_owned(), procs, info })
         };
-        let follow = || ask(assemble(proc, "grown", Vec::new(), Vec::new()));
-        Script::new(match proc.rank.0 {
+        match proc.rank.0 {
             0 => vec![adds(4)],
-            1 => vec![Step::Sleep(Duration::from_secs(2)), adds(3)],
+            1 => vec![late(2), adds(3)],
             2 => Vec::new(),
-            3 => vec![Step::Sleep(Duration::from_secs(4)), follow()],
-            _ => vec![follow()],
-        })
+            3 => vec![late(4), follow(proc)],
+            _ => vec![follow(proc)],
+        }
     });
-    world.submit(job(5));
-    finish(&mut world, 1);
-    let formed = GroupFormed {
-        members: [0, 1, 3, 4].map(|number| rank("world@1", number)).to_vec(),
-        context_id: Some(1),
-        info: Vec::new(),
-    };
-    for number in [0, 1, 3, 4] {
-        let given = answers(&world, &rank("world@1", number));
-        assert_eq!(given, [HostReply::Group(Ok(formed.clone()))], "{number}");
-    }
 }
 
 #[test]
@@ -178,7 +177,7 @@ fn a_group_whose_leaders_do_not_agree_or_do_not_come_is_given_up() {
         let lead = |name: &str, info| ask(assemble(proc, name, vec![proc.clone()], info));
         Script::new(match proc.rank.0 {
             0 => vec![lead("odd", in_time(30)), lead("none", count(0)), lead("alone", count(1))],
-            1 => vec![Step::Sleep(Duration::from_secs(2)), lead("odd", count(3))],
+            1 => vec![late(2), lead("odd", count(3))],
             _ => Vec::new(),
         })
     });
@@ -206,9 +205,9 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
         let lead =
             |name: &str| ask(assemble(proc, name, vec![proc.clone()], brings(std::slice::from_ref(&dead))));
         Script::new(match proc.rank.0 {
-            2 => vec![Step::Sleep(Duration::from_secs(5)), Step::Exit(3)],
+            2 => vec![late(5), Step::Exit(3)],
             // Of the second group the failed one was a member before anybody asked for it.
-            _ => vec![lead("early"), Step::Sleep(Duration::from_secs(5)), lead("late"), add("added")],
+            _ => vec![lead("early"), late(5), lead("late"), add("added")],
         })
     });
     world.submit(JobRequest { on_failure: FailurePolicy::Continue, ..job(3) });
@@ -265,7 +264,7 @@ fn a_process_spawns_a_job_whose_failure_is_its_own() {
         "world@1" => {
             let app = |cmd: &str| App { cmd: Some(cmd.into()), max_procs: 2, ..App::default() };
             let spawn = |cmd| HostOp::Spawn { from: proc.clone(), job: Vec::new(), apps: vec![app(cmd)] };
-            Script::new(vec![ask(spawn("child")), ask(spawn("missing")), Step::Sleep(Duration::from_secs(5))])
+            Script::new(vec![ask(spawn("child")), ask(spawn("missing")), late(5)])
         }
         _ => Script::new(vec![Step::Exit(i32::from(proc.rank == Rank(1)) * 4)]),
     });
@@ -296,7 +295,7 @@ fn processes_are_controlled_and_asked_about() {
             queries: vec![Query { keys: vec![key.into()], qualifiers: Vec::new() }],
         };
         Script::new(vec![
-            Step::Sleep(Duration::from_secs(1)),
+            late(1),
             ask(query(keys::QUERY_NAMESPACES)),
             ask(query(keys::QUERY_PROC_TABLE)),
             ask(query("no.such.key")),
