@@ -1,25 +1,29 @@
-//! What each MPI program of `programs/` has to do under `px run -n N`, whichever library it is linked with.
+//! What each MPI program of `programs/` has to do under `px run -n N`, whichever library it is linked with, and some under any
+//! launcher.
 //!
-//! Each function runs one program once and fails the test when anything is wrong with it: its exit code, its lines, and
-//! what it leaves in the directories that the MPI libraries use.
+//! Each function runs one program once and fails the test when anything is wrong with it: its exit code, its lines, and,
+//! under `px`, what it leaves in the directories that the MPI libraries use.
 
-use crate::{Library, Outcome, host, mpi, px};
+use crate::{Job, Library, Outcome, host, mpi, px};
 
 pub fn hello(library: Library, ranks: u32) {
-    let outcome = run(library, "hello", ranks, &[&ranks.to_string()]).expect_code(0);
-    outcome.expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
+    expect_hello(run(library, "hello", ranks, &[&ranks.to_string()]), ranks);
 }
 
 pub fn ring(library: Library, ranks: u32) {
-    let token = 10 * ranks;
-    let line = format!("ring of {ranks}: token {token}, expected {token}");
-    run(library, "ring", ranks, &[]).expect_code(0).expect_lines([line]);
+    expect_ring(run(library, "ring", ranks, &[]), ranks);
 }
 
 pub fn allreduce(library: Library, ranks: u32) {
-    let outcome = run(library, "allreduce", ranks, &[]).expect_code(0);
-    let line = |rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong");
-    outcome.expect_lines((0..ranks).map(line));
+    expect_allreduce(run(library, "allreduce", ranks, &[]), ranks);
+}
+
+/// These three in jobs that begin with the words of a launcher.
+pub fn launched(library: Library, ranks: u32, launcher: impl Fn() -> Job) {
+    let job = |program| launcher().with(library).arg(mpi(library, program));
+    expect_hello(job("hello").arg(ranks.to_string()).run(), ranks);
+    expect_ring(job("ring").run(), ranks);
+    expect_allreduce(job("allreduce").run(), ranks);
 }
 
 /// The last rank calls `MPI_Abort` with 7: all others are ended, and 7 is the exit code.
@@ -44,9 +48,29 @@ pub fn segv(library: Library, ranks: u32) {
 }
 
 pub fn publish(library: Library, ranks: u32) {
-    let outcome = run(library, "publish", ranks, &[]).expect_code(0);
+    expect_publish(run(library, "publish", ranks, &[]), ranks);
+}
+
+pub fn expect_hello(outcome: Outcome, ranks: u32) {
+    let host = host();
+    outcome
+        .expect_code(0)
+        .expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {host}")));
+}
+
+pub fn expect_ring(outcome: Outcome, ranks: u32) {
+    let token = 10 * ranks;
+    outcome.expect_code(0).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
+}
+
+pub fn expect_allreduce(outcome: Outcome, ranks: u32) {
+    let line = |rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong");
+    outcome.expect_code(0).expect_lines((0..ranks).map(line));
+}
+
+pub fn expect_publish(outcome: Outcome, ranks: u32) {
     let line = |rank| format!("rank {rank} of {ranks}: publish, lookup and unpublish are right");
-    outcome.expect_lines((0..ranks).map(line));
+    outcome.expect_code(0).expect_lines((0..ranks).map(line));
 }
 
 fn run(library: Library, program: &str, ranks: u32, arguments: &[&str]) -> Outcome {

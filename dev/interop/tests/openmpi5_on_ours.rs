@@ -2,19 +2,21 @@
 //!
 //! The wheel's launcher links private symbols of OpenPMIx: it stays on its own library.
 
-use phalanx_interop::{Job, Library::OpenMpi5, SIZES, debian_file, host, libpmix, mpi, px, script, wheel};
+use phalanx_interop::{Job, Library::OpenMpi5, SIZES, debian_file, libpmix, mpi_programs, px, script, wheel};
 
 #[test]
 fn ranks_under_px() {
     for size in SIZES {
-        programs(size, || px(["-n", &size.to_string()]).env("LD_LIBRARY_PATH", libpmix()));
+        mpi_programs::launched(OpenMpi5, size, || {
+            px(["-n", &size.to_string()]).env("LD_LIBRARY_PATH", libpmix())
+        });
     }
 }
 
 #[test]
 fn ranks_under_their_launcher() {
     for size in SIZES {
-        programs(size, || {
+        mpi_programs::launched(OpenMpi5, size, || {
             let library = format!("LD_LIBRARY_PATH={}", libpmix().display());
             let job = Job::new(wheel().root.join("bin/mpirun"));
             job.args(["--allow-run-as-root", "--oversubscribe", "-x", &library, "-n", &size.to_string()])
@@ -48,17 +50,4 @@ fn python_clients_under_px() {
             outcome.assert_line(&format!("rank {rank} of {size}: python3-pmix is right"));
         }
     }
-}
-
-fn programs(size: u32, launch: impl Fn() -> Job) {
-    let run = |program, arguments: &[&str]| {
-        launch().with(OpenMpi5).arg(mpi(OpenMpi5, program)).args(arguments).run().expect_code(0)
-    };
-    let each = |line: &dyn Fn(u32) -> String| (0..size).map(line).collect::<Vec<_>>();
-    let hello = run("hello", &[&size.to_string()]);
-    hello.expect_lines(each(&|rank| format!("hello from rank {rank} of {size} on {}", host())));
-    let token = 10 * size;
-    run("ring", &[]).expect_lines([format!("ring of {size}: token {token}, expected {token}")]);
-    let sums = run("allreduce", &[]);
-    sums.expect_lines(each(&|rank| format!("rank {rank} of {size}: allreduce of 10000 elements, 0 wrong")));
 }

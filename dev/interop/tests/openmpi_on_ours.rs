@@ -3,7 +3,7 @@
 use phalanx_interop::{
     Job,
     Library::{OpenMpi4, Pmix4},
-    SIZES, debian_dir, debian_file, host, libpmix, mpi, pmix, px,
+    SIZES, debian_dir, debian_file, libpmix, mpi, mpi_programs, pmix, px,
 };
 
 /// Whose libpmix a process loads.
@@ -72,21 +72,10 @@ fn jobs_start_jobs_under_their_launcher() {
 
 const COMBINATIONS: [(Side, Side); 4] = [(Theirs, Theirs), (Theirs, Ours), (Ours, Theirs), (Ours, Ours)];
 
-fn programs(size: u32, launch: impl Fn() -> Job) {
-    let run = |program, arguments: &[&str]| {
-        launch().with(OpenMpi4).arg(mpi(OpenMpi4, program)).args(arguments).run().expect_code(0)
-    };
-    let each = |line: &dyn Fn(u32) -> String| (0..size).map(line).collect::<Vec<_>>();
-    let hello = run("hello", &[&size.to_string()]);
-    hello.expect_lines(each(&|rank| format!("hello from rank {rank} of {size} on {}", host())));
-    let token = 10 * size;
-    run("ring", &[]).expect_lines([format!("ring of {size}: token {token}, expected {token}")]);
-    let sums = run("allreduce", &[]);
-    sums.expect_lines(each(&|rank| format!("rank {rank} of {size}: allreduce of 10000 elements, 0 wrong")));
-    let names = run("publish", &[]);
-    names.expect_lines(each(&|rank| {
-        format!("rank {rank} of {size}: publish, lookup and unpublish are right")
-    }));
+fn programs(size: u32, launcher: impl Fn() -> Job) {
+    mpi_programs::launched(OpenMpi4, size, &launcher);
+    let published = launcher().with(OpenMpi4).arg(mpi(OpenMpi4, "publish")).run();
+    mpi_programs::expect_publish(published, size);
 }
 
 /// Open MPI's shared memory does not connect two jobs: they need TCP.

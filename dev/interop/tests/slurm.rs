@@ -2,9 +2,10 @@
 //!
 //! Slurm's own processes load the library as well: each slurmstepd is the PMIx server of its node.
 
+use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello, expect_ring};
 use phalanx_interop::{
-    Job, Library::OpenMpi4, Library::OpenMpi5, Outcome, Slurm, Whose, debians_libpmix_copied, host, libpmix,
-    mpi, new_directory, pmix,
+    Job, Library::OpenMpi4, Library::OpenMpi5, Outcome, Slurm, Whose, debians_libpmix_copied, libpmix, mpi,
+    new_directory, pmix,
 };
 
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
@@ -59,10 +60,8 @@ fn ranks_of_open_mpi_5() {
                 let job = slurm.srun(arguments).with(OpenMpi5).env("OMPI_MCA_btl", "self,tcp");
                 checked(&slurm, on(job, library).arg(mpi(OpenMpi5, program)).args(more).run())
             };
-            let line = |rank| format!("hello from rank {rank} of {ranks} on {}", host());
-            run("hello", &[&ranks.to_string()]).expect_lines((0..ranks).map(line));
-            let token = 10 * ranks;
-            run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
+            expect_hello(run("hello", &[&ranks.to_string()]), ranks);
+            expect_ring(run("ring", &[]), ranks);
         }
     }
 }
@@ -93,12 +92,9 @@ fn programs(slurm: &Slurm, arguments: &[&str], library: &str, ranks: u32) {
         let job = on(slurm.srun(arguments), library).arg(mpi(OpenMpi4, program)).args(more);
         checked(slurm, job.run())
     };
-    let hello = run("hello", &[&ranks.to_string()]);
-    hello.expect_lines((0..ranks).map(|rank| format!("hello from rank {rank} of {ranks} on {}", host())));
-    let token = 10 * ranks;
-    run("ring", &[]).expect_lines([format!("ring of {ranks}: token {token}, expected {token}")]);
-    let line = |rank| format!("rank {rank} of {ranks}: allreduce of 10000 elements, 0 wrong");
-    run("allreduce", &[]).expect_lines((0..ranks).map(line));
+    expect_hello(run("hello", &[&ranks.to_string()]), ranks);
+    expect_ring(run("ring", &[]), ranks);
+    expect_allreduce(run("allreduce", &[]), ranks);
     let exchange = on(slurm.srun(arguments), library).arg(pmix("exchange")).run();
     let line = |rank| format!("rank {rank} of {ranks}: everybody's values are right");
     checked(slurm, exchange).expect_lines((0..ranks).map(line));
