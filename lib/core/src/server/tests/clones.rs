@@ -7,19 +7,15 @@ use phalanx_wire::cmd::iof::{Pull, PullReply};
 use phalanx_wire::cmd::monitor::Monitor;
 use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::frame::encode_frame;
-use phalanx_wire::{Info, Kval, ProcId, Value};
+use phalanx_wire::{Info, Kval, Value};
 
-use super::world::{UID, World, fence, get, global, hello, key, ns, proc};
+use super::world::{UID, World, all, fence, get, global, hello, key, proc};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, Input};
 use crate::server::limits::{MAX_CLONES, MAX_MONITORS, MAX_PULLS, MAX_QUEUED, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
 
 const CODE: Status = Status(-3000);
-
-fn all() -> Vec<ProcId> {
-    vec![ProcId::all(&ns("job"))]
-}
 
 fn with_clones() -> Vec<Info> {
     vec![Info::new(keys::ALL_CLONES_PARTICIPATE, true)]

@@ -1,6 +1,6 @@
 //! Files of what fences have collected: when they are written, what they hold, who hears of them, when they go.
 
-use phalanx_spec::{Rank, Scope, Status, keys};
+use phalanx_spec::{Rank, Scope, Status};
 use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::fence::{Collected, Reply};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
@@ -8,7 +8,7 @@ use phalanx_wire::collected::Collection;
 use phalanx_wire::hello::COLLECTED;
 use phalanx_wire::{Blob, Info, Kval, ProcId};
 
-use super::world::{UID, World, config, fence, global, hello, job, key, ns, proc, v41};
+use super::world::{UID, World, collect, config, fence, global, hello, job, key, ns, proc, v41};
 use crate::host::HostOp;
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerConfig};
@@ -41,10 +41,6 @@ fn readers(world: &mut World, n: u32) -> Vec<ConnId> {
 
 fn commit(world: &mut World, conn: ConnId, name: &str, n: u32) {
     assert_eq!(world.ask_status(conn, &Request::Commit(global(name, n))), Status::SUCCESS);
-}
-
-fn collect() -> Vec<Info> {
-    vec![Info::new(keys::COLLECT_DATA, true)]
 }
 
 /// A fence of all these; what the first of them is told.

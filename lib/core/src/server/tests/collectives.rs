@@ -6,14 +6,10 @@ use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
 
-use super::world::{World, dialect, fence, get, global, job, ns, proc};
+use super::world::{World, all, collect, dialect, fence, get, global, job, ns, proc};
 use crate::host::{GroupFormed, HostOp, HostReply};
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerReturn};
-
-fn all() -> Vec<ProcId> {
-    vec![ProcId::all(&ns("job"))]
-}
 
 fn everybody(world: &mut World, n: u32) -> Vec<ConnId> {
     (0..n).map(|rank| world.connect(rank)).collect()
@@ -29,10 +25,6 @@ fn formed_group(world: &mut World, n: u32, members: Vec<ProcId>) -> Vec<ConnId> 
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
     ranks
-}
-
-fn collect() -> Vec<Info> {
-    vec![Info::new(keys::COLLECT_DATA, true)]
 }
 
 #[test]

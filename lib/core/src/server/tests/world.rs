@@ -149,6 +149,15 @@ pub(super) fn get(of: &ProcId, key_: &str, info: Vec<Info>) -> Request {
     Request::Get(Get { nspace: of.nspace.clone(), rank: of.rank, info, key: Some(key(key_)) })
 }
 
+/// All ranks of the usual job.
+pub(super) fn all() -> Vec<ProcId> {
+    vec![ProcId::all(&ns("job"))]
+}
+
+pub(super) fn collect() -> Vec<Info> {
+    vec![Info::new(keys::COLLECT_DATA, true)]
+}
+
 pub(super) fn fence(procs: Vec<ProcId>, info: Vec<Info>) -> Request {
     Request::Fence(Fence { procs, info })
 }
