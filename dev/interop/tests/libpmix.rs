@@ -180,6 +180,26 @@ fn programs_may_take_progress_over() {
 }
 
 #[test]
+fn the_library_speaks_only_when_it_is_asked() {
+    let program = compiled("verbose");
+    for silent in ["", "0"] {
+        let outcome = Job::new(&program).env("PMIX_DEBUG", silent).run().expect_code(0);
+        assert_eq!(outcome.stderr, "");
+    }
+    let outcome = Job::new(&program).env("PMIX_DEBUG", "1").run().expect_code(0);
+    let pid = outcome.stdout.trim().rsplit(' ').next().unwrap();
+    // Only the process that has called init speaks.
+    let begins = |line: &str| line.starts_with(&format!("libpmix[{pid}] warn: "));
+    assert!(outcome.stderr.lines().all(begins), "{outcome}");
+    assert!(
+        outcome.stderr.lines().any(|line| line.contains("attribute example.unheard.of is required")),
+        "{outcome}"
+    );
+    let more = Job::new(&program).env("PMIX_DEBUG", "4").run().expect_code(0);
+    assert!(more.stderr.lines().count() >= outcome.stderr.lines().count(), "{more}");
+}
+
+#[test]
 fn hosts_may_open_and_close_the_library() {
     let library = libpmix().join("libpmix.so.2");
     Job::new(compiled("reopened")).arg(&library).run().expect_code(0).expect_lines(["30 times opened"]);

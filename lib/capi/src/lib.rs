@@ -33,5 +33,6 @@ mod structs;
 mod to_c;
 mod tool;
 mod value;
+mod verbose;
 
 use r#gen::{layout, name_block};

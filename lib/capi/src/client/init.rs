@@ -8,11 +8,12 @@ use crate::instance;
 use crate::layout::*;
 use crate::pointer::Ptr;
 use crate::role::Role;
-use crate::{from_c, to_c};
+use crate::{from_c, to_c, verbose};
 
 exported! {
     /// `proc` (may be NULL) is set to the name of this process.
     fn PMIx_Init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
+        verbose::start();
         let info = from_c::readable_infos(info, count)?;
         let drive = Client::drive_of(&info).map_err(instance::told)?;
         let instance = instance::acquire(|| Ok(Role::Client(Client::init_driven(drive).map_err(instance::told)?)))?;

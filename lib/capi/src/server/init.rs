@@ -7,11 +7,12 @@ use super::serving::Serving;
 use crate::guard::exported;
 use crate::layout::pmix_info_t;
 use crate::pointer::{Opaque, Ptr};
-use crate::{from_c, instance};
+use crate::{from_c, instance, verbose};
 
 exported! {
     /// The variables by which this process may have a server of its own are not looked at.
     fn PMIx_server_init(module: Ptr<Opaque>, info: Ptr<pmix_info_t>, count: usize) -> Code {
+        verbose::start();
         let info = from_c::readable_infos(info, count)?;
         let module = module::module(module, &info)?;
         instance::acquire_server(|| Serving::start(module, &info))

@@ -13,11 +13,12 @@ use crate::pointer::{Opaque, Ptr};
 use crate::role::Role;
 use crate::server::module;
 use crate::server::serving::Serving;
-use crate::{from_c, to_c};
+use crate::{from_c, to_c, verbose};
 
 exported! {
     /// `proc` (may be NULL) is set to the name of this tool.
     fn PMIx_tool_init(proc: Ptr<pmix_proc_t>, info: Ptr<pmix_info_t>, count: usize) -> Code {
+        verbose::start();
         let info = from_c::readable_infos(info, count)?;
         let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
         let instance =
