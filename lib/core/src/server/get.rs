@@ -517,7 +517,7 @@ fn look_at_client(
         Stage::Finalized => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone if happened => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone => Look::Never(Status::ERR_LOST_CONNECTION),
-        _ if key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
+        _ if name.is_none() && key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
             Look::Never(Status::ERR_NOT_FOUND)
         }
         _ if happened => Look::Wait(Waits::Key),

@@ -3,13 +3,18 @@
 use std::sync::mpsc::channel;
 
 use pmix::{
-    AllocDirective, App, Client, Drive, Info, IofChannel, Query, Range, Scope, Status, Value, Verdict, keys,
+    AllocDirective, App, Client, DataArray, Drive, Info, InfoFlags, IofChannel, Query, Range, Scope, Status,
+    Value, Verdict, keys,
 };
 
 use crate::PATIENCE;
 
 fn on(key: &'static str) -> Info {
     Info::new(key, true)
+}
+
+fn color(shade: &str) -> Info {
+    Info { flags: InfoFlags::QUALIFIER, ..Info::new("color", shade) }
 }
 
 pub(crate) fn two_nodes() {
@@ -30,10 +35,16 @@ pub(crate) fn two_nodes() {
         assert_eq!(host.as_str(), Some(["east", "west"][rank as usize % 2]));
     }
     client.put(Scope::GLOBAL, "later", me + 10).unwrap();
+    // A key of the standard's, which hosts give without qualifiers only.
+    let named = Info::new(keys::GROUP_CONTEXT_ID, me + 20);
+    client.put_any(Scope::GLOBAL, keys::QUALIFIED_VALUE, DataArray::of_infos([named, color("red")])).unwrap();
     client.commit().unwrap();
     client.fence(&[], &[]).unwrap();
     // Not collected: their servers are asked.
     for rank in 0..4 {
+        let context = |how: &[Info]| client.get(&client.peer(rank), keys::GROUP_CONTEXT_ID, how);
+        assert_eq!(context(&[color("red")]).unwrap(), Value::Uint32(rank + 20));
+        assert!(context(&[color("blue"), on(keys::IMMEDIATE)]).unwrap_err().is_not_found());
         assert_eq!(client.get(&client.peer(rank), "later", &[]).unwrap(), Value::Uint32(rank + 10));
     }
     let far = [client.peer(0), client.peer(3)];
