@@ -80,6 +80,72 @@ fn a_job_that_has_ended_is_shown_whole_and_once() {
     assert_eq!(names(place.path()), [""; 0]);
 }
 
+/// Of each rank more than a server keeps, and lines of all ranks between each other.
+#[test]
+fn single_ranks_of_a_detached_job_are_shown_whole_while_it_runs_and_when_it_is_over() {
+    let place = new_directory();
+    let (tmpdir, go) = (place.path().join("tmp"), place.path().join("go"));
+    fs::create_dir(&tmpdir).expect("a directory");
+    let script = format!(
+        "for part in $(seq 100); do seq -f \"$PMIX_RANK.%g\" 200; done; echo aside $PMIX_RANK >&2; until [ -e {} ]; do sleep 0.05; done; echo end $PMIX_RANK; exit 3",
+        go.display(),
+    );
+    let (job, _) = detach(&tmpdir, &["-n", "4", "--kill-on-bad-exit=none", "sh", "-c", &script]);
+    let of = |ranks: &str| format!("{job}:{ranks}");
+    let lines = |rank: u32| {
+        let all = (0..100).flat_map(|_| 1..=200).map(move |n| format!("{rank}.{n}"));
+        all.chain([format!("end {rank}")])
+    };
+    let watching = at(&tmpdir, &["attach", &of("2"), "--since-start"]).start();
+    watching.has_said("2.200\n");
+    let late = at(&tmpdir, &["attach", &of("9"), "--since-start"]).run().expect_failure();
+    let _ = late.expect_stderr(&["has no rank 9", "its ranks are 0 to 3"]);
+    fs::write(&go, "").expect("writing");
+    let shown = watching.wait().expect_code(3);
+    assert!(shown.stdout.lines().eq(lines(2)), "{} bytes", shown.stdout.len());
+    let shown = shown.expect_stderr(&["aside 2"]);
+    assert!(!shown.stderr.contains("aside 1"), "{shown}");
+    // Whoever has seen a part has not seen all: it stays.
+    let both = at(&tmpdir, &["attach", &of("1,3")]).run().expect_code(3);
+    assert_eq!(both.stdout.lines().count(), 2 * 20_001);
+    for rank in [1, 3] {
+        let begins = [format!("{rank}."), format!("end {rank}")];
+        let own = both.stdout.lines().filter(|line| begins.iter().any(|begin| line.starts_with(begin)));
+        assert!(own.eq(lines(rank)), "rank {rank}");
+    }
+    let all = at(&tmpdir, &["attach", &job]).run().expect_code(3);
+    assert_eq!(all.stdout.lines().count(), 4 * 20_001);
+    assert_eq!(names(&tmpdir), [""; 0]);
+}
+
+#[test]
+fn what_is_shown_of_a_rank_has_the_form_that_was_asked_for() {
+    let place = new_directory();
+    let script = "echo from $PMIX_RANK; printf open$PMIX_RANK; echo aside $PMIX_RANK >&2";
+    for (words, expected) in
+        [(["--output", "rank"], ["1: from 1", "1: open1"]), (["--output", "raw"], ["from 1", "open1"])]
+    {
+        let (job, _) = detach(place.path(), &[&["-n", "3"], &words[..], &["sh", "-c", script]].concat());
+        let pid = pid(&job).parse().expect("a number");
+        eventually("its launcher has ended", || !lives(pid));
+        let shown = at(place.path(), &["attach", &format!("{job}:1")]).run().expect_code(0);
+        assert_eq!(shown.stdout.lines().collect::<Vec<_>>(), expected, "{shown}");
+        let _ = shown.expect_stderr(&["aside 1"]);
+        let _ = at(place.path(), &["attach", &job]).run().expect_code(0);
+    }
+    let (job, _) = detach(place.path(), &["-n", "2", "--output", "xml", "sh", "-c", script]);
+    let pid = pid(&job).parse().expect("a number");
+    eventually("its launcher has ended", || !lives(pid));
+    let shown = at(place.path(), &["attach", &format!("{job}:1")]).run().expect_code(0);
+    let (first, last) = (shown.stdout.lines().next(), shown.stdout.lines().last());
+    assert!(
+        first.is_some_and(|line| line.starts_with("<?xml"))
+            && last.is_some_and(|line| line.starts_with("</")),
+        "{shown}"
+    );
+    assert!(shown.stdout.contains("from 1") && !shown.stdout.contains("from 0"), "{shown}");
+}
+
 #[test]
 fn what_nobody_comes_for_is_removed_after_a_week_and_living_jobs_never() {
     let place = new_directory();

@@ -2,17 +2,20 @@
 //!
 //! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
 //! owner can enter. A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
-//! waits for a reader. What nobody comes for is removed in the end.
+//! waits for a reader. What nobody comes for is removed in the end. Which bytes are which rank's stands beside them (`ranks.rs`).
+
+mod ranks;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use phalanx_dvm::Ranges;
 use phalanx_wire::Nspace;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
@@ -20,6 +23,8 @@ use serde_json::{Value, json};
 
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::resolve::Run;
+pub(crate) use ranks::Noted;
+use ranks::Reader;
 
 /// The files of one job, where they are written.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub(crate) struct Keep {
     _alive: File,
     /// The output and error of whoever has started us, until they are let go.
     waiting: RefCell<Option<(File, File)>>,
+    /// For whoever writes to standard output and error.
+    noted: RefCell<Option<[Noted; 2]>>,
 }
 
 /// The files of one launcher.
@@ -58,15 +65,30 @@ impl Keep {
         let (out, err) = (place.make("out").map_err(cannot)?, place.make("err").map_err(cannot)?);
         rustix::stdio::dup2_stdout(&out).map_err(|e| cannot(e.into()))?;
         rustix::stdio::dup2_stderr(&err).map_err(|e| cannot(e.into()))?;
+        let noted = match run.output.file_only {
+            true => None,
+            false => {
+                let noted = |end| place.make(end).map(Noted::new).map_err(cannot);
+                Some([noted(OUT_RANKS)?, noted(ERR_RANKS)?])
+            }
+        };
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
         let command = words.collect::<Vec<_>>().join(" ");
-        Ok(Keep { place, command, _alive: alive, waiting: RefCell::new(Some(waiting)) })
+        let (waiting, noted) = (RefCell::new(Some(waiting)), RefCell::new(noted));
+        Ok(Keep { place, command, _alive: alive, waiting, noted })
     }
 
-    /// The job runs: says its name to whoever has started us. Only the first time counts.
-    pub(crate) fn let_go(&self, nspace: &Nspace, as_json: bool) -> Result<(), Failure> {
+    /// Where is to be noted which bytes of standard output and of standard error are which rank's, if they have any. Once.
+    pub(crate) fn take_noted(&self) -> Option<[Noted; 2]> {
+        self.noted.take()
+    }
+
+    /// The job runs, in so many ranks: says its name to whoever has started us. Only the first time counts.
+    pub(crate) fn let_go(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), Failure> {
         let Some((mut stdout, _)) = self.waiting.take() else { return Ok(()) };
-        let record = json!({ "nspace": nspace.as_str(), "pid": self.place.pid, "command": self.command });
+        let name = nspace.as_str();
+        let record =
+            json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid, "command": self.command });
         let cannot = |e: io::Error| Failure::new("cannot let go of the terminal").because(e);
         self.place.record("job", &record).map_err(cannot)?;
         let line = match as_json {
@@ -103,6 +125,8 @@ impl Keep {
 #[derive(Debug)]
 pub(crate) struct Kept {
     place: Place,
+    /// How many ranks the job has. Of jobs in other launchers' DVMs this is not known.
+    pub(crate) ranks: Option<u32>,
 }
 
 /// The job of this name, if its output is kept here.
@@ -117,36 +141,55 @@ pub(crate) fn find(nspace: &str) -> Option<Kept> {
     let mut jobs =
         files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".job")?.parse::<u32>().ok());
     let place = |pid| Place { dir: dir.clone(), pid };
-    let pid = jobs.find(|pid| place(*pid).read("job").is_some_and(|record| record["nspace"] == nspace))?;
-    Some(Kept { place: place(pid) })
+    jobs.find_map(|pid| {
+        let record = place(pid).read("job").filter(|record| record["nspace"] == nspace)?;
+        let ranks = record["ranks"].as_u64().and_then(|ranks| u32::try_from(ranks).ok());
+        Some(Kept { place: place(pid), ranks: ranks.filter(|ranks| *ranks > 0) })
+    })
 }
 
 impl Kept {
-    /// Shows what is kept, from the start or from now on, until the job has ended. The result is its exit code. What has been
-    /// shown to its end is removed.
-    pub(crate) fn show(&self, since_start: bool) -> Result<u8, Failure> {
+    /// Whether single ranks can be shown.
+    pub(crate) fn tells_ranks(&self) -> bool {
+        [OUT_RANKS, ERR_RANKS].iter().all(|end| self.place.file(end).exists())
+    }
+
+    /// Shows what is kept, of all ranks or of `only` these, from the start or from now on, until the job has ended. The result is its
+    /// exit code. What has been shown to its end is removed, if it was all.
+    pub(crate) fn show(&self, since_start: bool, only: Option<&Ranges>) -> Result<u8, Failure> {
         let cannot = |e: io::Error| Failure::new("cannot read what is kept of the job").because(e);
         let over = self.place.read("end").is_some();
-        let mut out = File::open(self.place.file("out")).map_err(cannot)?;
-        let mut err = File::open(self.place.file("err")).map_err(cannot)?;
-        if !since_start && !over {
-            out.seek(SeekFrom::End(0)).and_then(|_| err.seek(SeekFrom::End(0))).map_err(cannot)?;
-        }
+        let reader = |end, ranks| -> io::Result<Reader> {
+            let file = |end| File::open(self.place.file(end));
+            let only = only.map(|only| Ok::<_, io::Error>((only.clone(), file(ranks)?))).transpose()?;
+            let mut reader = Reader::new(file(end)?, only);
+            if !since_start && !over {
+                reader.skip()?;
+            }
+            Ok(reader)
+        };
+        let mut out = reader("out", OUT_RANKS).map_err(cannot)?;
+        let mut err = reader("err", ERR_RANKS).map_err(cannot)?;
+        let shown = || {
+            if only.is_none() {
+                self.place.remove();
+            }
+        };
         loop {
             // In this order: whoever has ended has said so before, and what was written before the end is there then.
             let alive = self.place.is_alive();
             let end = self.place.read("end");
-            let some = copy(&mut out, &mut io::stdout().lock()).map_err(cannot)?
-                | copy(&mut err, &mut io::stderr().lock()).map_err(cannot)?;
+            let some = out.copy(&mut io::stdout().lock()).map_err(cannot)?
+                | err.copy(&mut io::stderr().lock()).map_err(cannot)?;
             match end {
                 _ if some => {}
                 Some(end) => {
-                    self.place.remove();
+                    shown();
                     let code = end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok());
                     return Ok(code.unwrap_or(EXIT_FAILURE));
                 }
                 None if !alive => {
-                    self.place.remove();
+                    shown();
                     return Err(Failure::new(format!(
                         "px, pid {}, was killed while it ran the job",
                         self.place.pid
@@ -202,7 +245,7 @@ impl Place {
     }
 
     fn remove(&self) {
-        for end in ["out", "err", "job", "end", "draft", "alive"] {
+        for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", "draft", "alive"] {
             let _ = fs::remove_file(self.file(end));
         }
         // Only the last one can.
@@ -228,15 +271,6 @@ fn sweep(dir: &Path) {
             place.remove();
         }
     }
-}
-
-/// `false`: there was nothing.
-fn copy(from: &mut File, to: &mut impl Write) -> io::Result<bool> {
-    let mut piece = vec![0; PIECE];
-    let count = from.read(&mut piece)?;
-    to.write_all(piece.get(..count).unwrap_or_default())?;
-    to.flush()?;
-    Ok(count > 0)
 }
 
 fn directory() -> PathBuf {
@@ -265,5 +299,6 @@ fn is_private(found: &fs::Metadata) -> bool {
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How soon output is seen.
 const PAUSE: Duration = Duration::from_millis(20);
-const PIECE: usize = 256 << 10;
+const OUT_RANKS: &str = "out.ranks";
+const ERR_RANKS: &str = "err.ranks";
 const MOST_NAMES: usize = 10_000;

@@ -16,6 +16,7 @@ use phalanx_core::output::{self as format, Channel, Form, Lines, Piece, Rules, S
 use phalanx_node::Sink;
 use phalanx_wire::{Info, Nspace, ProcId};
 
+use crate::detached::Noted;
 use crate::failure::Failure;
 use pmix::files::{FileSet, FileTrouble};
 
@@ -66,6 +67,8 @@ struct Lane {
     lines: Lines,
     /// Where [`Piece`]s go, by channel. None once its reader is gone.
     sinks: [Option<Sink>; 2],
+    /// If it is to be known later whose they were.
+    noted: [Option<Noted>; 2],
     /// Both channels go to the first sink.
     merged: bool,
     /// The sink that the last piece went to: a break follows it there.
@@ -90,7 +93,13 @@ impl Output {
         };
         let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
         let merged = style.merge || style.is_document() || one_reader;
-        let lane = |sinks, rules| Lane { lines: Lines::new(rules), sinks, merged, last: Channel::Stdout };
+        let lane = |sinks, rules| Lane {
+            lines: Lines::new(rules),
+            sinks,
+            noted: [None, None],
+            merged,
+            last: Channel::Stdout,
+        };
         let mut lanes = vec![lane([Some(stdout), None], on_stdout)];
         let mut own = None;
         match merged {
@@ -118,6 +127,20 @@ impl Output {
         self.context.first_job = number(nspace).unwrap_or(1);
         self.context.rank_width = digits(u32::try_from(hosts.len()).unwrap_or(u32::MAX));
         self.context.hosts = hosts;
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.context.hosts.len()
+    }
+
+    /// Notes from now on which bytes of standard output and standard error, which are files, are which rank's.
+    pub(crate) fn note_ranks(&mut self, noted: [Noted; 2]) {
+        for (number, noted) in noted.into_iter().enumerate() {
+            let lane = self.lanes.iter_mut().find(|lane| lane.sinks[number].is_some());
+            if let Some(lane) = lane {
+                lane.noted[number] = Some(noted);
+            }
+        }
     }
 
     /// A job that a process has started, and what was said of its output. `elsewhere`: somebody else shows it.
@@ -235,7 +258,7 @@ impl Output {
         let marked = self.context.style.marks_lines();
         for lane in &mut self.lanes {
             if marked && lane.lines.is_open() {
-                lane.push(lane.last, b"\n");
+                lane.end_line();
             }
         }
         if !self.context.style.file_only {
@@ -265,6 +288,7 @@ impl Output {
     /// Writes what waits. May be dropped at any time: nothing is lost or written twice. After an error that descriptor
     /// is not written to any more.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        self.lanes.iter_mut().try_for_each(Lane::write_notes)?;
         for place in self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]) {
             if let Some(sink) = place
                 && let Err(error) = sink.flush().await
@@ -350,32 +374,49 @@ impl Context {
 impl Lane {
     fn run(&mut self, context: &Context, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let (sinks, last, merged) = (&mut self.sinks, &mut self.last, self.merged);
-        step(&mut self.lines, &mut |piece| match piece {
-            Piece::Text { stream, bytes, starts } => {
-                *last = if merged || stream.channel == Channel::Stdout {
-                    Channel::Stdout
-                } else {
-                    Channel::Stderr
-                };
-                if let Some(sink) = &mut sinks[*last as usize] {
-                    let source = context.source(stream);
-                    format::append(
-                        sink.buffer(),
-                        context.style(&stream.proc.nspace),
-                        &source,
-                        bytes,
-                        starts,
-                        now,
-                    );
-                }
+        let Lane { lines, sinks, noted, merged, last } = self;
+        step(lines, &mut |piece| {
+            let (Piece::Text { stream, .. } | Piece::Break { stream }) = piece;
+            if let Piece::Text { .. } = piece {
+                let on_stdout = *merged || stream.channel == Channel::Stdout;
+                *last = if on_stdout { Channel::Stdout } else { Channel::Stderr };
             }
-            Piece::Break { .. } => {
-                if let Some(sink) = &mut sinks[*last as usize] {
-                    sink.buffer().push(b'\n');
+            let Some(sink) = &mut sinks[*last as usize] else { return };
+            let source = context.source(stream);
+            let buffer = sink.buffer();
+            let before = buffer.len();
+            match piece {
+                Piece::Text { bytes, starts, .. } => {
+                    format::append(buffer, context.style(&stream.proc.nspace), &source, bytes, starts, now);
                 }
+                Piece::Break { .. } => buffer.push(b'\n'),
+            }
+            if let Some(noted) = &mut noted[*last as usize] {
+                let rank = (source.job == Some(1)).then_some(stream.proc.rank.0);
+                noted.add(rank, before, buffer.len());
             }
         });
+    }
+
+    /// Ends the open line for the rank that has not.
+    fn end_line(&mut self) {
+        let number = self.last as usize;
+        let Some(sink) = &mut self.sinks[number] else { return };
+        let before = sink.buffer().len();
+        sink.buffer().push(b'\n');
+        if let Some(noted) = &mut self.noted[number] {
+            noted.add_more(before, before + 1);
+        }
+    }
+
+    /// Before the bytes that they are about.
+    fn write_notes(&mut self) -> io::Result<()> {
+        for (sink, noted) in self.sinks.iter_mut().zip(&mut self.noted) {
+            if let (Some(sink), Some(noted)) = (sink, noted) {
+                noted.write(|| sink.place_of_buffer())?;
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, channel: Channel, bytes: &[u8]) {

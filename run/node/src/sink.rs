@@ -74,6 +74,12 @@ impl Sink {
         self.buffer.len() - self.written
     }
 
+    /// Where in a file that nobody else writes to the first byte of the buffer stands, or will.
+    pub fn place_of_buffer(&self) -> io::Result<u64> {
+        let length = u64::try_from(fstat(self.inherited)?.st_size).unwrap_or_default();
+        Ok(length.saturating_sub(self.written as u64))
+    }
+
     /// Writes all that waits. May be dropped while it waits.
     pub async fn flush(&mut self) -> io::Result<()> {
         while self.pending() > 0 {

@@ -29,24 +29,17 @@ enum End {
 
 pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     let (nspace, wanted) = target(&args.job)?;
-    if wanted.is_none()
-        && !args.redirect
+    if !args.redirect
         && !tool::names_any(&args.server)
         && let Some(kept) = detached::find(nspace.as_str())
+        && (wanted.is_none() || kept.tells_ranks())
     {
-        return show_kept(args, &nspace, &kept);
+        return show_kept(args, &nspace, wanted, &kept);
     }
     let tool = Arc::new(tool::attach_for(&args.server, &nspace)?);
     let size = size(&tool, &nspace)?;
     let wanted = wanted.unwrap_or_else(|| (0..size).collect());
-    if let Some(missing) = wanted.iter().find(|rank| *rank >= size) {
-        return Err(Failure::new(format!("job {nspace} has no rank {missing}"))
-            .hint(format!("its ranks are 0 to {}", size.saturating_sub(1))));
-    }
-    let procs: Vec<ProcId> = match wanted.count() == size {
-        true => vec![ProcId::all(&nspace)],
-        false => wanted.iter().map(|rank| ProcId::new(&nspace, Rank(rank))).collect(),
-    };
+    let procs = procs(&nspace, size, &wanted)?;
     let (told, ends) = mpsc::channel();
     watch_server(&tool, told.clone())?;
     let directives = directives(args);
@@ -67,15 +60,38 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     wait(&ends, &wanted)
 }
 
+fn check_ranks(nspace: &Nspace, size: u32, wanted: &Ranges) -> Result<(), Failure> {
+    match wanted.iter().find(|rank| *rank >= size) {
+        None => Ok(()),
+        Some(missing) => Err(Failure::new(format!("job {nspace} has no rank {missing}"))
+            .hint(format!("its ranks are 0 to {}", size.saturating_sub(1)))),
+    }
+}
+
+fn procs(nspace: &Nspace, size: u32, wanted: &Ranges) -> Result<Vec<ProcId>, Failure> {
+    check_ranks(nspace, size, wanted)?;
+    Ok(match wanted.count() == size {
+        true => vec![ProcId::all(nspace)],
+        false => wanted.iter().map(|rank| ProcId::new(nspace, Rank(rank))).collect(),
+    })
+}
+
 /// A job that was started without a terminal: its launcher keeps what is to be shown.
-fn show_kept(args: &AttachArgs, nspace: &Nspace, kept: &Kept) -> Result<u8, Failure> {
+fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &Kept) -> Result<u8, Failure> {
+    if let (Some(wanted), Some(size)) = (&wanted, kept.ranks) {
+        check_ranks(nspace, size, wanted)?;
+    }
     let mut input = None;
     if args.stdin {
         let server = ServerArgs { pid: Some(kept.pid()), ..ServerArgs::default() };
         let tool = Arc::new(tool::attach(&server)?);
-        input = Some((Input::begin(&tool, vec![ProcId::all(nspace)], args.json)?, tool));
+        let procs = match &wanted {
+            Some(wanted) => procs(nspace, size(&tool, nspace)?, wanted)?,
+            None => vec![ProcId::all(nspace)],
+        };
+        input = Some((Input::begin(&tool, procs, args.json)?, tool));
     }
-    let shown = kept.show(args.since_start);
+    let shown = kept.show(args.since_start, wanted.as_ref());
     drop(input);
     shown
 }

@@ -48,7 +48,10 @@ impl<'a> User<'a> {
     pub(crate) fn new(run: &'a Run, hand: Hand, keep: Option<Rc<Keep>>) -> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
-        let output = Output::new(run.output.clone(), ranks);
+        let mut output = Output::new(run.output.clone(), ranks);
+        if let Some(noted) = keep.as_ref().and_then(|keep| keep.take_noted()) {
+            output.note_ranks(noted);
+        }
         let status = Status::new(output.has_person() && !voice.quiet && !voice.json);
         User {
             run,
@@ -142,14 +145,17 @@ impl<'a> User<'a> {
     /// The job runs: the terminal need not wait any longer.
     fn let_go(&mut self, report: &Report) {
         let Some(keep) = &self.keep else { return };
-        let (runs, name) = match report {
-            Report::Progress { phase: "starting", done, of, .. } => (done == of, self.nspace.as_ref()),
-            Report::Output { .. } | Report::OutputEnd { .. } => (true, self.nspace.as_ref()),
-            Report::Accepted { nspace, .. } => (matches!(self.hand, Hand::Server(_)), Some(nspace)),
+        let here = || self.nspace.as_ref().map(|nspace| (nspace, self.output.ranks()));
+        let (runs, job) = match report {
+            Report::Progress { phase: "starting", done, of, .. } => (done == of, here()),
+            Report::Output { .. } | Report::OutputEnd { .. } => (true, here()),
+            Report::Accepted { nspace, placed, .. } => {
+                (matches!(self.hand, Hand::Server(_)), Some((nspace, placed.map.procs.len())))
+            }
             _ => return,
         };
-        if let (true, Some(nspace)) = (runs, name)
-            && let Err(error) = keep.let_go(nspace, self.run.voice.json)
+        if let (true, Some((nspace, ranks))) = (runs, job)
+            && let Err(error) = keep.let_go(nspace, ranks, self.run.voice.json)
         {
             self.trouble = true;
             self.say(&hint::failure(&error, self.run.voice.json));

@@ -1,0 +1,246 @@
+//! Whose the bytes are in a file that keeps what a job has shown: the output of single ranks can be found in it.
+//!
+//! Beside the file lies another one, a record for each piece: where it begins, how long it is, and the rank that has written it. A record
+//! is there before its piece is; what no record names are px's own words.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+
+use phalanx_dvm::Ranges;
+
+/// Takes down whose the bytes are that are on their way into a file.
+#[derive(Debug)]
+pub(crate) struct Noted {
+    file: File,
+    /// Of what is not in the file yet; places are those of the buffer in which it waits.
+    waiting: Vec<Piece>,
+    /// Whose the last bytes were.
+    last: u32,
+}
+
+/// Bytes of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    at: u64,
+    length: u32,
+    rank: u32,
+}
+
+impl Noted {
+    pub(super) fn new(file: File) -> Noted {
+        Noted { file, waiting: Vec::new(), last: NOBODY }
+    }
+
+    /// From there to its end, a buffer holds bytes of this rank. No rank: of another job.
+    pub(crate) fn add(&mut self, rank: Option<u32>, at: usize, end: usize) {
+        self.last = rank.unwrap_or(NOBODY);
+        self.add_more(at, end);
+    }
+
+    /// The same for whose the bytes before were.
+    pub(crate) fn add_more(&mut self, at: usize, end: usize) {
+        let (at, rank) = (at as u64, self.last);
+        let length = (end as u64).saturating_sub(at) as u32;
+        match self.waiting.last_mut() {
+            Some(last) if last.rank == rank && last.end() == at => last.length += length,
+            _ if length == 0 => {}
+            _ => self.waiting.push(Piece { at, length, rank }),
+        }
+    }
+
+    /// A buffer is about to be written; its first byte goes, or went, to this place of the file.
+    pub(crate) fn write(&mut self, first: impl FnOnce() -> io::Result<u64>) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let first = first()?;
+        let mut records = Vec::with_capacity(self.waiting.len() * RECORD);
+        for piece in self.waiting.drain(..) {
+            records.extend_from_slice(&Piece { at: first + piece.at, ..piece }.to_bytes());
+        }
+        self.file.write_all(&records)
+    }
+}
+
+/// Reads a file that keeps output, or what certain ranks have in it.
+#[derive(Debug)]
+pub(super) struct Reader {
+    file: File,
+    at: u64,
+    /// Whose bytes are wanted, and where it stands whose they are.
+    only: Option<(Ranges, File)>,
+    /// How many records lie behind us.
+    passed: u64,
+}
+
+impl Reader {
+    pub(super) fn new(file: File, only: Option<(Ranges, File)>) -> Reader {
+        Reader { file, at: 0, only, passed: 0 }
+    }
+
+    /// What is there already is passed over.
+    pub(super) fn skip(&mut self) -> io::Result<()> {
+        self.at = self.file.metadata()?.len();
+        let Some((_, records)) = &self.only else { return Ok(()) };
+        let (mut low, mut high) = (0, records.metadata()?.len() / RECORD as u64);
+        while low < high {
+            let middle = low.midpoint(high);
+            match record(records, middle)? {
+                Some(piece) if piece.end() <= self.at => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        self.passed = low;
+        Ok(())
+    }
+
+    /// Writes what has come since. `false`: there was nothing.
+    pub(super) fn copy(&mut self, to: &mut impl Write) -> io::Result<bool> {
+        // In this order: of bytes that are there the record is there, too.
+        let end = self.file.metadata()?.len();
+        let (began, mut buffer) = (self.at, vec![0; PIECE]);
+        while self.at < end {
+            let (until, is_wanted) = self.next(end)?;
+            while is_wanted && self.at < until {
+                let most = usize::try_from(until - self.at).unwrap_or(PIECE).min(PIECE);
+                let room = buffer.get_mut(..most).unwrap_or_default();
+                let count = self.file.read_at(room, self.at)?;
+                if count == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                to.write_all(room.get(..count).unwrap_or_default())?;
+                self.at += count as u64;
+            }
+            self.at = until;
+        }
+        to.flush()?;
+        Ok(self.at > began)
+    }
+
+    /// How far the bytes from here on are one rank's, or px's own, and whether they are wanted.
+    fn next(&mut self, end: u64) -> io::Result<(u64, bool)> {
+        let Some((ranks, records)) = &self.only else { return Ok((end, true)) };
+        loop {
+            match record(records, self.passed)? {
+                Some(piece) if piece.end() <= self.at => self.passed += 1,
+                Some(piece) if piece.at <= self.at => {
+                    return Ok((piece.end().min(end), piece.rank != NOBODY && ranks.contains(piece.rank)));
+                }
+                Some(piece) => return Ok((piece.at.min(end), true)),
+                None => return Ok((end, true)),
+            }
+        }
+    }
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.at.saturating_add(u64::from(self.length))
+    }
+
+    fn to_bytes(self) -> [u8; RECORD] {
+        let packed = u128::from(self.at) | u128::from(self.length) << 64 | u128::from(self.rank) << 96;
+        packed.to_le_bytes()
+    }
+
+    fn of_bytes(bytes: [u8; RECORD]) -> Piece {
+        let packed = u128::from_le_bytes(bytes);
+        Piece { at: packed as u64, length: (packed >> 64) as u32, rank: (packed >> 96) as u32 }
+    }
+}
+
+/// `None`: it is not there yet, or not whole.
+fn record(file: &File, number: u64) -> io::Result<Option<Piece>> {
+    let mut bytes = [0; RECORD];
+    match file.read_exact_at(&mut bytes, number.saturating_mul(RECORD as u64)) {
+        Ok(()) => Ok(Some(Piece::of_bytes(bytes))),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+const RECORD: usize = 16;
+/// No rank of the job that was detached.
+const NOBODY: u32 = u32::MAX;
+const PIECE: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Files {
+        kept: File,
+        records: File,
+    }
+
+    impl Files {
+        fn new() -> Files {
+            let file = || tempfile::tempfile().expect("a file");
+            Files { kept: file(), records: file() }
+        }
+
+        /// One buffer, as it is filled and written.
+        fn write(&self, pieces: &[(Option<u32>, &str)]) {
+            let mut noted = Noted::new(self.records.try_clone().expect("a descriptor"));
+            let mut buffer = String::new();
+            for (rank, text) in pieces {
+                let at = buffer.len();
+                buffer.push_str(text);
+                noted.add(*rank, at, buffer.len());
+            }
+            noted.write(|| Ok(self.kept.metadata()?.len())).expect("room");
+            (&self.kept).write_all(buffer.as_bytes()).expect("room");
+        }
+
+        fn reader(&self, ranks: &[u32]) -> Reader {
+            let mut only = Ranges::new();
+            ranks.iter().for_each(|rank| only.insert(*rank));
+            let clone = |file: &File| file.try_clone().expect("a descriptor");
+            Reader::new(clone(&self.kept), Some((only, clone(&self.records))))
+        }
+    }
+
+    fn read(reader: &mut Reader) -> String {
+        let mut text = Vec::new();
+        while reader.copy(&mut text).expect("readable") {}
+        String::from_utf8(text).expect("text")
+    }
+
+    #[test]
+    fn single_ranks_are_found_among_others_and_among_words_of_px() {
+        let files = Files::new();
+        files.write(&[(Some(0), "a0\n"), (Some(0), "b0\n"), (Some(1), "a1\n"), (None, "of another job\n")]);
+        (&files.kept).write_all(b"px: a word\n").expect("room");
+        files.write(&[(Some(1), "b1\n"), (Some(2), ""), (Some(0), "c0\n")]);
+        assert_eq!(files.records.metadata().expect("a length").len(), 5 * RECORD as u64);
+        assert_eq!(read(&mut files.reader(&[0])), "a0\nb0\npx: a word\nc0\n");
+        assert_eq!(read(&mut files.reader(&[1, 2])), "a1\npx: a word\nb1\n");
+        assert_eq!(read(&mut files.reader(&[3])), "px: a word\n");
+        let clone = files.kept.try_clone().expect("a descriptor");
+        assert_eq!(read(&mut Reader::new(clone, None)).lines().count(), 7);
+    }
+
+    #[test]
+    fn what_comes_later_is_read_later_and_what_was_there_can_be_passed_over() {
+        let files = Files::new();
+        let mut first = files.reader(&[1]);
+        assert_eq!(read(&mut first), "");
+        files.write(&[(Some(0), "a0\n"), (Some(1), "a1\n")]);
+        let mut second = files.reader(&[1]);
+        second.skip().expect("readable");
+        assert_eq!((read(&mut first).as_str(), read(&mut second).as_str()), ("a1\n", ""));
+        files.write(&[(Some(1), "b1\n"), (Some(0), "b0\n")]);
+        assert_eq!((read(&mut first).as_str(), read(&mut second).as_str()), ("b1\n", "b1\n"));
+    }
+
+    #[test]
+    fn a_record_without_its_bytes_hurts_nobody() {
+        let files = Files::new();
+        files.write(&[(Some(1), "here\n"), (Some(2), "lost with its launcher\n")]);
+        files.kept.set_len(9).expect("cutting");
+        assert_eq!(read(&mut files.reader(&[2])), "lost");
+        (&files.records).write_all(&[1, 2, 3]).expect("room");
+        assert_eq!(read(&mut files.reader(&[1])), "here\n");
+    }
+}
