@@ -72,6 +72,28 @@ fn daemons_that_ranks_leave_end_with_the_job() {
     assert_eq!(files_in(place.path()).len(), 3, "they have lived");
 }
 
+#[test]
+fn daemons_that_ranks_leave_end_with_the_job_without_its_environment_too() {
+    let place = new_directory();
+    let daemon = "sleep 1000 & echo $$ $! > $0.new; mv $0.new $0; wait";
+    let script = format!(
+        "f={}/$PMIX_RANK; (setsid env -i sh -c '{daemon}' $f </dev/null >/dev/null 2>&1 &); until [ -e $f ]; do sleep 0.01; done",
+        place.path().display()
+    );
+    let job = px(["-n", "3", "sh", "-c", &script]);
+    let _ = job.run().expect_code(0).expect_nothing_left();
+    let files: Vec<String> =
+        files_in(place.path()).iter().map(|file| fs::read_to_string(file).expect("readable")).collect();
+    let pids: Vec<u32> = files
+        .iter()
+        .flat_map(|text| text.split_whitespace())
+        .map(|pid| pid.parse().expect("a pid"))
+        .collect();
+    assert_eq!(pids.len(), 6, "they have lived");
+    let left: Vec<u32> = pids.into_iter().filter(|pid| lives(*pid)).collect();
+    assert_eq!(left, [0; 0]);
+}
+
 /// Whoever was there before px was its process is none of its business.
 #[test]
 fn children_that_a_launcher_has_inherited_live_on() {

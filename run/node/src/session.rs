@@ -39,6 +39,8 @@ pub struct Session {
     /// Held to the last: until then nobody else may take the session for an abandoned one.
     _lock: OwnedFd,
     warden: Warden,
+    /// All children that this process has but for the warden, ranks have left.
+    was_childless: bool,
     /// Whether anything was ever put into the directory.
     used: bool,
 }
@@ -50,9 +52,10 @@ impl Session {
             Some(dir) => (lock_in(dir)?, None),
             None => lock_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
         };
+        let was_childless = !strays::have_children();
         let warden = Warden::fork(&dir, &lock).context("cannot start the process that cleans up after us")?;
         strays::adopt();
-        Ok(Session { dir, note, _lock: lock, warden, used: false })
+        Ok(Session { dir, note, _lock: lock, warden, was_childless, used: false })
     }
 
     /// Where the session keeps its files. Absolute; it exists when something was put there.
@@ -100,7 +103,10 @@ impl Session {
     /// The orderly end: nothing of the session is left.
     pub fn end(self) {
         if strays::are_possible(|pid| pid == self.warden.pid()) {
-            strays::kill_all(self.marker().as_bytes(), || ());
+            strays::kill_all(self.marker().as_bytes(), || match self.was_childless {
+                true => strays::kill_children(self.warden.pid()),
+                false => 0,
+            });
         }
         if self.used {
             remove(&self.dir);

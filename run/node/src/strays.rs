@@ -1,12 +1,18 @@
 //! Processes that ranks have started and left, in whatever session or group: found by what every process of a session carries in
 //! its environment.
 //!
-//! The kernel makes them children of the launcher when their parents die, so that it knows without a search that there are none.
+//! The kernel makes them children of the launcher when their parents die, so that it knows without a search that there are none. Then they
+//! are found as its children, too, with whatever environment; but not if it had children before its first rank, whose orphans
+//! cannot be told from those of ranks.
 
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, set_child_subreaper, waitid,
+    waitpid,
+};
 
 /// From now on orphans of our descendants become children of ours. Where that cannot be, there is always a search.
 pub(crate) fn adopt() {
@@ -15,29 +21,46 @@ pub(crate) fn adopt() {
     }
 }
 
-/// Whether a search may find anybody: we have children that are not `known`.
-pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
-    let Ok(threads) = fs::read_dir("/proc/self/task") else { return true };
-    for thread in threads.flatten() {
-        // Not every kernel has this file.
-        let Ok(children) = fs::read_to_string(thread.path().join("children")) else { return true };
-        let mut pids = children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
-        if pids.any(|pid| !known(pid)) {
-            return true;
-        }
-    }
-    false
+/// Whether this process has any children.
+pub(crate) fn have_children() -> bool {
+    let any = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+    any.err() != Some(Errno::CHILD)
 }
 
-/// Kills all that carry the marker, `NAME=VALUE`, until a search finds nobody. `also` is done in each round before.
-pub(crate) fn kill_all(marker: &[u8], also: impl Fn()) {
+/// Whether a search may find anybody: we have children that are not `known`.
+pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
+    children().is_none_or(|children| children.into_iter().any(|pid| !known(pid)))
+}
+
+/// Our children. Not every kernel tells.
+fn children() -> Option<Vec<Pid>> {
+    let mut all = Vec::new();
+    for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).ok()?;
+        all.extend(children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    Some(all)
+}
+
+/// Kills all that carry the marker, `NAME=VALUE`, and `others`, until nobody is found. `others` says how many it has found.
+pub(crate) fn kill_all(marker: &[u8], others: impl Fn() -> usize) {
     for _ in 0..KILL_ROUNDS {
-        also();
-        if kill_marked(marker) == 0 {
+        if others() + kill_marked(marker) == 0 {
             break;
         }
         std::thread::sleep(KILL_PAUSE);
     }
+}
+
+/// Kills our children, but for the warden; returns how many were not dead yet. Theirs become ours.
+pub(crate) fn kill_children(warden: Pid) -> usize {
+    let found = children().unwrap_or_default().into_iter();
+    let strays = found.filter(|pid| *pid != warden && !is_warden(pid.as_raw_nonzero().get().cast_unsigned()));
+    strays.filter(|pid| !is_reaped(*pid) && kill_process(*pid, Signal::KILL).is_ok()).count()
+}
+
+fn is_reaped(child: Pid) -> bool {
+    !matches!(waitpid(Some(child), WaitOptions::NOHANG), Ok(None))
 }
 
 /// Kills every process that carries the marker and is not dead yet; returns how many.

@@ -128,13 +128,14 @@ fn guard(watch: &OwnedFd, lock: &OwnedFd, dir: &Path, groups: &Groups) -> ! {
     let [watch, _lock] = keep_only([watch, lock]);
     // Where somebody has killed a launcher and its warden.
     for (abandoned, _lock) in session::abandoned(dir) {
-        finish(&abandoned, || ());
+        finish(&abandoned, || 0);
     }
     wait_for_the_end(watch);
     finish(dir, || {
         for group in groups.listed() {
             let _ = kill_process_group(group, Signal::KILL);
         }
+        0
     });
     // SAFETY: ends the process at once, without the handlers and buffers that belong to the launcher.
     unsafe { libc::_exit(0) }
@@ -203,7 +204,7 @@ fn wait_for_the_end(watch: BorrowedFd<'_>) {
 }
 
 /// Kills what is left of a session, and removes its files.
-fn finish(dir: &Path, kill_known: impl Fn()) {
+fn finish(dir: &Path, kill_known: impl Fn() -> usize) {
     strays::kill_all(session::marker(dir).as_bytes(), kill_known);
     session::clear(dir);
 }
