@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use phalanx_core::Event;
 use phalanx_core::host::{GroupFormed, HostOp, HostReply};
-use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits};
-use phalanx_spec::{DataType, Rank, Status, keys};
+use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId};
+use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
-use phalanx_wire::{App, DataArray, Info, Nspace, ProcId, Query, Value};
+use phalanx_wire::{App, DataArray, Info, InfoList, Nspace, ProcId, Query, Value};
 
 fn world(nodes: u32) -> World<ScriptedServer> {
     let server = Box::new(|_| ScriptedServer::default());
@@ -225,7 +226,6 @@ fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
     let mut world = world(4);
     world.script(|proc| {
         let one = |number: u32| rank("world@1", number);
-        let late = |seconds| Step::Sleep(Duration::from_secs(seconds));
         let lead =
             |name: &str, brought| ask(assemble(proc, name, vec![proc.clone()], brings(&[one(brought)])));
         let follow = |name: &str| ask(assemble(proc, name, Vec::new(), Vec::new()));
@@ -255,6 +255,43 @@ fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
             "{number}"
         );
     }
+}
+
+#[test]
+fn who_spawns_a_job_for_a_debugger_is_told_once_when_all_who_stop_have_stopped() {
+    let mut world = world(4);
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let items = [0, 2].map(|rank| Value::Rank(Rank(rank))).to_vec();
+            let some = DataArray { of: DataType::PROC_RANK, items };
+            let app = |info| App { cmd: Some("child".into()), max_procs: 3, info, ..App::default() };
+            let spawn = |job, of_app| HostOp::Spawn { from: proc.clone(), job, apps: vec![app(of_app)] };
+            let stop = |key, value: Value| vec![Info::new(key, value)];
+            Script::new(vec![
+                ask(spawn(stop(keys::DEBUG_STOP_ON_EXEC, true.into()), Vec::new())),
+                ask(spawn(Vec::new(), stop(keys::DEBUG_STOP_IN_INIT, true.into()))),
+                ask(spawn(stop(keys::DEBUG_STOP_IN_INIT, some.into()), Vec::new())),
+                late(20),
+            ])
+        }
+        _ => {
+            let info = vec![Info::new(keys::BREAKPOINT, format!("of {}", proc.rank))];
+            let (code, range) = (Status::READY_FOR_DEBUG, Range::RM);
+            let ready = Event { code, source: proc.clone(), range, info };
+            let seconds = [1, 4, 7][proc.rank.0 as usize];
+            Script::new(vec![late(seconds), ask(HostOp::Notify { event: ready }), late(20)])
+        }
+    });
+    world.submit(job(1));
+    finish(&mut world, 2);
+    let given = answers(&world, &rank("world@1", 0));
+    assert_eq!(given[..2], [const { HostReply::Done(Status::ERR_NOT_SUPPORTED) }; 2]);
+    let servers = (0..4).filter_map(|node| world.node(NodeId(node)));
+    let events = servers.flat_map(|node| &node.server().events);
+    let told = events.filter(|event| event.code == Status::READY_FOR_DEBUG);
+    let told: Vec<_> =
+        told.map(|event| (event.info.find(keys::NSPACE), event.info.find(keys::BREAKPOINT))).collect();
+    assert_eq!(told, [(Some(&Value::from("world@2")), Some(&Value::from("of 2")))]);
 }
 
 #[test]

@@ -364,6 +364,7 @@ impl Daemon {
         waiting.extend(self.explain_modexes());
         waiting.extend(self.explain_lookups());
         waiting.extend(self.explain_assemblies());
+        waiting.extend(self.explain_stops());
         waiting.extend(self.explain_surveys());
         waiting.extend(self.explain_boot());
         waiting

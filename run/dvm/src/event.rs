@@ -46,6 +46,9 @@ impl Daemon {
 
     /// Root only: a process on `origin` has raised an event; its own server has told those there.
     pub(crate) fn notify(&mut self, cx: &mut Cx<'_>, origin: NodeId, event: &Event) {
+        if event.code == Status::READY_FOR_DEBUG {
+            self.ready_for_debug(cx, event);
+        }
         let to = match event.range {
             Range::LOCAL | Range::PROC_LOCAL | Range::RM => return,
             Range::NAMESPACE => match self.jobs.get(&event.source.nspace) {

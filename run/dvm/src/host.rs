@@ -14,7 +14,7 @@ use crate::daemon::{Cx, Daemon};
 use crate::gather::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
-use crate::{cleanup, control, event, fence, group, iof, log, publish, query, spawn, stdin};
+use crate::{cleanup, control, debug, event, fence, group, iof, log, publish, query, spawn, stdin};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -33,7 +33,10 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
     ("PMIx_Query_info", &[query::KEYS, query::QUALIFIERS]),
     ("PMIx_Register_event_handler", &[]),
-    ("PMIx_Spawn", &[spawn::ATTRIBUTES, FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES]),
+    (
+        "PMIx_Spawn",
+        &[spawn::ATTRIBUTES, debug::ATTRIBUTES, FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES],
+    ),
     ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
 ];
 

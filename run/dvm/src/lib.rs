@@ -11,6 +11,7 @@ mod column;
 mod config;
 mod control;
 mod daemon;
+mod debug;
 mod desc;
 mod dmodex;
 mod effect;

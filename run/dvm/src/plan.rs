@@ -9,6 +9,7 @@ use phalanx_wire::{Kval, Nspace, Text};
 
 use crate::boot::NodeReport;
 use crate::daemon::Daemon;
+use crate::debug;
 use crate::desc::{AppDesc, Binding, JobDesc, Places};
 use crate::effect::Placed;
 use crate::hosts::Slots;
@@ -108,6 +109,7 @@ impl Daemon {
             values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
         }
         values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
+        values.extend(debug::job_values(&job.info));
         values.extend(models::job_values(&app_sizes(map)));
         values.into()
     }

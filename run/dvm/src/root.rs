@@ -15,6 +15,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 use crate::cleanup::Spreads;
 use crate::control::{Action, Control};
 use crate::daemon::{Cx, Daemon};
+use crate::debug::Stops;
 use crate::desc::JobDesc;
 use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
@@ -67,6 +68,7 @@ pub(crate) struct RootJob {
     pub(crate) streams_over: BTreeMap<Rank, u16>,
     /// What the request said of how output looks.
     pub(crate) style: Vec<Info>,
+    pub(crate) stops: Stops,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, u32>,
     ends: Vec<EndGroup>,
@@ -148,6 +150,7 @@ impl Daemon {
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
             streams_over: BTreeMap::new(),
             style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
+            stops: Stops::new(&job.info, desc.size),
             desc: desc.clone(),
             asked_by: asked_by.clone(),
             since: cx.now,

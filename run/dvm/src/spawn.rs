@@ -10,6 +10,7 @@ use phalanx_topo::CpuSet;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
+use crate::debug;
 use crate::effect::Report;
 use crate::hosts::{merge_hosts, parse_hosts};
 use crate::iof::OUTPUTS;
@@ -156,6 +157,9 @@ impl Daemon {
                 return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
             }
         };
+        if let Some(why) = debug::impossible(job, apps) {
+            return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
+        }
         let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
         Ok(JobRequest {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,

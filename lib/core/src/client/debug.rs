@@ -14,14 +14,16 @@ use super::{Client, InitError, Out};
 use crate::machine::Time;
 use crate::store::LookupRequest;
 
+/// What holds a process there stands among its job's data.
+pub(super) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT];
+
 impl Client {
-    /// The directive names one rank or, by being true or the wildcard, all.
+    /// The directive names ranks or, by being true or the wildcard, all.
     pub(super) fn is_to_be_held(&self) -> bool {
         let me = &self.config.proc;
         let key = Some(Key::of(keys::DEBUG_STOP_IN_INIT));
         match self.store.known(&LookupRequest::new(me.clone(), key, &[])) {
-            Some(Value::Rank(rank)) => rank == me.rank || rank == Rank::WILDCARD,
-            Some(value) => value.is_true(),
+            Some(value) => names(&value, me.rank),
             None => false,
         }
     }
@@ -53,5 +55,13 @@ impl Client {
         let codes = vec![Status::DEBUGGER_RELEASE];
         self.tell(&Request::DeregisterEvents(DeregisterEvents { codes }), out);
         self.become_ready(out);
+    }
+}
+
+fn names(value: &Value, rank: Rank) -> bool {
+    match value {
+        Value::Rank(one) => *one == rank || *one == Rank::WILDCARD,
+        Value::DataArray(array) => array.items.iter().any(|one| names(one, rank)),
+        value => value.is_true(),
     }
 }

@@ -7,7 +7,7 @@ use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{DataArray, Info, Query};
 
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out, event, finalize, get, group, invite};
+use super::{Client, ClientReturn, Out, debug, event, finalize, get, group, invite};
 use crate::machine::{CallId, Output, Time};
 use crate::store;
 use crate::support::{self, Honoured, Layer};
@@ -29,6 +29,7 @@ const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Group_leave", TIMED),
     ("PMIx_IOF_push", TIMED),
     ("PMIx_IOF_pull", TIMED),
+    ("PMIx_Init", &[debug::ATTRIBUTES]),
     ("PMIx_Job_control", TIMED),
     ("PMIx_Log", TIMED),
     ("PMIx_Lookup", TIMED),

@@ -13,10 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_core::support::{self, Layer};
 use phalanx_core::{HostReply, Time};
-use phalanx_spec::{Status, attribute, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
 use crate::daemon::{Cx, Daemon};
+use crate::debug;
 use crate::host::FUNCTIONS;
 use crate::msg::NodeId;
 use crate::spawn;
@@ -162,11 +163,7 @@ impl Daemon {
             }
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
             keys::QUERY_SPAWN_SUPPORT => spawn::ATTRIBUTES.join(",").into(),
-            keys::QUERY_DEBUG_SUPPORT => {
-                let of_debuggers = |key: &&&str| attribute(key).is_some_and(|a| a.group == "debugger");
-                let supported: Vec<&str> = spawn::ATTRIBUTES.iter().filter(of_debuggers).copied().collect();
-                supported.join(",").into()
-            }
+            keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
             keys::QUERY_ALLOCATION => self.allocation().into(),
             // This runtime allocates nothing, so there is none of whatever name.
             keys::QUERY_ALLOC_STATUS => return None,

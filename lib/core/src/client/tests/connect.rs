@@ -1,8 +1,8 @@
-use phalanx_spec::keys;
-use phalanx_wire::Info;
+use phalanx_spec::{DataType, keys};
 use phalanx_wire::cmd::event::Notification;
 use phalanx_wire::frame::{HEADER_LEN, TAG_EVENT};
 use phalanx_wire::hello::Flavor;
+use phalanx_wire::{DataArray, Info};
 
 use super::*;
 
@@ -170,10 +170,16 @@ fn a_reply_that_cannot_be_read_fails_its_call_only() {
 
 #[test]
 fn a_debugger_holds_a_process_in_init_until_it_lets_go() {
+    let ranks = |ranks: [u32; 2]| {
+        let items = ranks.map(|rank| Value::Rank(Rank(rank))).to_vec();
+        Value::from(DataArray { of: DataType::PROC_RANK, items })
+    };
     for (held, value) in [
         (true, Value::Bool(true)),
         (true, Value::Rank(Rank(1))),
         (true, Value::Rank(Rank::WILDCARD)),
+        (true, ranks([0, 1])),
+        (false, ranks([0, 2])),
         (false, Value::Bool(false)),
         (false, Value::Rank(Rank(0))),
     ] {

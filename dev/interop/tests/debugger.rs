@@ -1,0 +1,29 @@
+//! Debuggers hold what they spawn in init, are told when all of it is ready, and let it go.
+
+use phalanx_interop::{Job, launcher, libpmix, pmix, pmix_tool};
+
+#[test]
+fn jobs_wait_in_init_for_a_debugger_on_either_library() {
+    let ours = libpmix();
+    let ours = ours.to_str().unwrap_or_default();
+    let launcher = launcher(1);
+    let (pid, program) = (launcher.pid().to_string(), pmix("version"));
+    for (tool_on, ranks_on) in [("", ""), ("", ours), (ours, ""), (ours, ours)] {
+        let tool = Job::new(pmix_tool("debug")).args([&pid, "3"]).arg(&program).args([ranks_on]);
+        let outcome =
+            tool.env("LD_LIBRARY_PATH", tool_on).env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
+        let lines: Vec<&str> = outcome.stdout.lines().filter(|line| !line.starts_with("rank ")).collect();
+        let expected = [
+            "support SUCCESS pmix.dbg.init,pmix.dbg.notify",
+            "at exec NOT-SUPPORTED",
+            "in init SUCCESS",
+            "ready 1 at pmix-init, its job, 0 over",
+            "release SUCCESS",
+            "over",
+        ];
+        let plain = |line: &str| line.replace("PMIX_ERR_", "").replace("PMIX_", "").replace('_', "-");
+        let lines: Vec<String> = lines.into_iter().map(plain).collect();
+        assert_eq!(lines, expected, "tool on {tool_on:?}, ranks on {ranks_on:?}: {outcome}");
+    }
+    launcher.end();
+}

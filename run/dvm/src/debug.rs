@@ -1,0 +1,108 @@
+//! Jobs that wait for a debugger: which ranks do, and when all of them are ready for it.
+//!
+//! What holds a process is its library in init, or the program itself: each finds the directive among its job's data, says when it
+//! has come there (`PMIX_READY_FOR_DEBUG`) and goes on with `PMIX_DEBUGGER_RELEASE`, which reaches it as events do. The root
+//! counts, and tells whoever has spawned the job once. Nothing here stops a process at exec: a spawn that wants that is refused.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use phalanx_core::{Event, Waiting};
+use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_wire::{App, Info, InfoList, Kval, ProcId, Value};
+
+use crate::daemon::{Cx, Daemon};
+use crate::msg::Down;
+use crate::ranges::Ranges;
+
+/// The stops, in the order in which a process comes to them.
+pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_STOP_IN_APP];
+
+/// Of each stop to come, those who have not reached it.
+#[derive(Debug, Default)]
+pub(crate) struct Stops(VecDeque<Ranges>);
+
+impl Stops {
+    pub(crate) fn new(job: &[Info], size: u32) -> Stops {
+        let ranks = |key: &&str| job.find(key).map(|value| stopped(value, size));
+        Stops(ATTRIBUTES.iter().filter_map(ranks).filter(|ranks| !ranks.is_empty()).collect())
+    }
+}
+
+/// What the processes find among their job's data.
+pub(crate) fn job_values(job: &[Info]) -> impl Iterator<Item = Kval> {
+    ATTRIBUTES.iter().filter_map(|key| Some(Kval::new(key, job.find(key)?.clone())))
+}
+
+/// The stop that is wanted and that nothing here can make.
+pub(crate) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
+    let is_wanted = |info: &&Info, key: &str| info.key == key && !stopped(&info.value, u32::MAX).is_empty();
+    if job
+        .iter()
+        .chain(apps.iter().flat_map(|app| &app.info))
+        .any(|info| is_wanted(&info, keys::DEBUG_STOP_ON_EXEC))
+    {
+        return Some("PMIX_DEBUG_STOP_ON_EXEC: processes cannot be stopped there".to_owned());
+    }
+    let of_one = |info: &&Info| ATTRIBUTES.iter().any(|key| is_wanted(info, key));
+    let one = apps.iter().flat_map(|app| &app.info).find(of_one)?;
+    Some(format!("{}: stops are for the whole job, or for ranks of it", one.key))
+}
+
+/// True for all, or ranks.
+fn stopped(value: &Value, size: u32) -> Ranges {
+    match value {
+        Value::Rank(Rank::WILDCARD) => Ranges::first(size),
+        Value::Rank(rank) if rank.0 < size => Ranges::single(rank.0),
+        Value::Rank(_) => Ranges::new(),
+        Value::DataArray(array) => array.items.iter().fold(Ranges::new(), |mut all, one| {
+            all.add(&stopped(one, size));
+            all
+        }),
+        value if value.is_true() => Ranges::first(size),
+        _ => Ranges::new(),
+    }
+}
+
+impl Daemon {
+    /// Root only: a process says that a debugger may come.
+    pub(crate) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
+        let ProcId { nspace, rank } = &ready.source;
+        let Some(job) = self.root_job(nspace) else { return };
+        let Some(missing) = job.stops.0.front_mut() else { return };
+        missing.remove(rank.0);
+        if !missing.is_empty() {
+            return;
+        }
+        job.stops.0.pop_front();
+        let Some(parent) = job.desc.parent.clone() else { return };
+        let mut info = vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::NSPACE, nspace.as_str()),
+        ];
+        let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
+        info.extend(at.cloned());
+        let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
+        let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
+        let to = self.nodes_of_procs(std::iter::once(parent));
+        self.cast(cx, to, Down::Event { event, except: None });
+    }
+
+    pub(crate) fn explain_stops(&self) -> Vec<Waiting> {
+        let jobs = self.root.iter().flat_map(|root| root.jobs.values());
+        let waiting = jobs.filter_map(|job| {
+            let missing = job.stops.0.front()?;
+            Some(Waiting {
+                operation: "stop for a debugger",
+                subject: job.desc.nspace.to_string(),
+                asked_by: job.desc.parent.iter().cloned().collect(),
+                missing: missing.iter().map(|rank| ProcId::new(&job.desc.nspace, Rank(rank))).collect(),
+                since: job.since,
+                deadline: None,
+                unblocked_by: "the named processes coming to where they are to stop",
+            })
+        });
+        waiting.collect()
+    }
+}
