@@ -228,7 +228,7 @@ fn a_query_does_not_wait_for_a_node_that_is_lost() {
 }
 
 #[test]
-fn what_spawns_can_do_for_debuggers_is_nothing_yet() {
+fn what_spawns_can_do_for_debuggers_is_named() {
     let mut world = world(1);
     world.script(|proc| {
         let supported = [keys::QUERY_SPAWN_SUPPORT, keys::QUERY_DEBUG_SUPPORT];
@@ -241,7 +241,9 @@ fn what_spawns_can_do_for_debuggers_is_nothing_yet() {
         .run_until(Duration::from_secs(60), |world| world.procs.values().any(|fate| fate.answers.len() == 2));
     let given = answers(&world, "world@1");
     let spawns = given[0].as_ref().unwrap().as_str().unwrap().to_owned();
-    assert!(spawns.split(',').any(|key| key == keys::MAPBY), "{spawns}");
-    assert!(!spawns.split(',').any(|key| key.starts_with("pmix.dbg.")), "{spawns}");
-    assert_eq!(given[1], Ok(Value::from("")));
+    for key in [keys::MAPBY, keys::DEBUG_STOP_IN_INIT] {
+        assert!(spawns.split(',').any(|one| one == key), "{spawns}");
+    }
+    assert!(!spawns.contains(keys::DEBUG_STOP_ON_EXEC), "{spawns}");
+    assert_eq!(given[1], Ok(Value::from("pmix.dbg.init,pmix.dbg.notify")));
 }

@@ -162,7 +162,7 @@ impl Daemon {
                 root.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
             }
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
-            keys::QUERY_SPAWN_SUPPORT => spawn::ATTRIBUTES.join(",").into(),
+            keys::QUERY_SPAWN_SUPPORT => [spawn::ATTRIBUTES, debug::ATTRIBUTES].concat().join(",").into(),
             keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
             keys::QUERY_ALLOCATION => self.allocation().into(),
             // This runtime allocates nothing, so there is none of whatever name.
