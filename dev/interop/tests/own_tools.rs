@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
-    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, launcher, libpmix,
+    Job, Library::OpenMpi5, Outcome, Running, c_tool, eventually, host, launcher, libpmix, mpirun_4,
     new_directory, pmix_tool, rust_tool, wheel,
 };
 use rustix::process::Signal;
@@ -15,15 +15,6 @@ use rustix::process::Signal;
 /// Our tool in Rust, looking where `tmpdir` is.
 fn tool(tmpdir: &Path, arguments: &[&str]) -> Outcome {
     Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir).deadline(60).run()
-}
-
-/// The tool in C, on our library.
-fn c_tool(tmpdir: &Path, arguments: &[&str]) -> Job {
-    Job::new(pmix_tool("attach"))
-        .args(arguments)
-        .env("TMPDIR", tmpdir)
-        .env("LD_LIBRARY_PATH", libpmix())
-        .deadline(60)
 }
 
 #[test]
@@ -217,16 +208,8 @@ fn our_tools_attach_to_prterun_of_open_mpi_5() {
 /// Debian's mpirun 4.1 has no hook for tools: its libpmix refuses them, and then it crashes, whoever's tool it was.
 #[test]
 fn mpirun_4_refuses_tools_and_ours_say_so() {
-    let place = new_directory();
-    let file = place.path().join("uri");
-    let script =
-        format!("echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
-    let mpirun = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
-        .args(["--allow-run-as-root", "--oversubscribe", "-n", "1", "sh", "-c", &script])
-        .start();
-    eventually("the rank has told its server's address", || file.exists());
-    let uri = fs::read_to_string(&file).expect("readable");
-    let outcome = tool(mpirun.tmpdir(), &[&format!("pmix.srvr.uri={}", uri.trim()), "--"]).expect_failure();
+    let (mpirun, uri) = mpirun_4();
+    let outcome = tool(mpirun.tmpdir(), &[&format!("pmix.srvr.uri={uri}"), "--"]).expect_failure();
     let _ = outcome.expect_stdout(&["the server refused: PMIX_ERR_NOT_SUPPORTED", "it serves no tools"]);
     mpirun.signal(Signal::KILL);
     let _ = mpirun.wait();

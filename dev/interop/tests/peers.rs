@@ -3,11 +3,7 @@
 // A test that cannot go on says why and stops.
 #![allow(clippy::expect_used)]
 
-use std::fs;
-
-use phalanx_interop::{
-    Job, Library::OpenMpi5, Running, debian_file, eventually, host, new_directory, px_binary, wheel,
-};
+use phalanx_interop::{Job, Library::OpenMpi5, Running, eventually, host, mpirun_4, px_binary, wheel};
 use rustix::process::Signal;
 
 /// The launcher of Open MPI 5, which is PRRTE's, with a job that goes on talking.
@@ -67,20 +63,11 @@ fn commands_work_at_prterun_as_far_as_it_serves_them() {
 /// Debian's mpirun 4.1 serves no tools.
 #[test]
 fn mpirun_4_refuses_every_command_and_they_say_why() {
-    let place = new_directory();
-    let file = place.path().join("uri");
-    let script =
-        format!("echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
     for command in [&["ps"][..], &["query", "QUERY_NAMESPACES"], &["run", "true"]] {
-        let _ = fs::remove_file(&file);
         // It does not survive the refusal.
-        let mpirun = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
-            .args(["--allow-run-as-root", "--oversubscribe", "-n", "1", "sh", "-c", &script])
-            .start();
-        eventually("the rank has told its server's address", || file.exists());
-        let uri = fs::read_to_string(&file).expect("readable");
+        let (mpirun, uri) = mpirun_4();
         let (name, rest) = command.split_first().expect("a command");
-        let outcome = Job::new(px_binary()).args([name, "--uri", uri.trim()]).args(rest).deadline(60).run();
+        let outcome = Job::new(px_binary()).args([name, "--uri", &uri]).args(rest).deadline(60).run();
         let outcome = outcome.expect_failure();
         let _ = outcome.expect_stderr(&["PMIX_ERR_NOT_SUPPORTED", "it serves no tools"]);
         mpirun.signal(Signal::KILL);

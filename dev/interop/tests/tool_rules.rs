@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use phalanx_interop::{
-    Job, Running, eventually, host, libpmix, new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
+    Job, Running, c_tool, eventually, host, libpmix, new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
 };
 use rustix::process::Signal;
 
@@ -33,15 +33,6 @@ fn files_of(tmpdir: &Path, pid: u32) -> Vec<PathBuf> {
 
 fn name(pid: u32) -> String {
     format!("px-{}-{pid}", host())
-}
-
-/// A tool in C on our library.
-fn tool(tmpdir: &Path, words: &[&str]) -> Job {
-    Job::new(pmix_tool("attach"))
-        .args(words)
-        .env("TMPDIR", tmpdir)
-        .env("LD_LIBRARY_PATH", libpmix())
-        .deadline(100)
 }
 
 /// Where there is nothing in `/tmp`, and so no servers of other tests, but what was built, if it was built there.
@@ -153,7 +144,7 @@ fn a_server_that_serves_no_tools_lets_none_in() {
         let running = job.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path()).start();
         eventually("the rank has told", || file.exists());
         let uri = fs::read_to_string(&file).expect("readable");
-        let refused = tool(place.path(), &["uri", uri.trim(), "retries", "0", "--"]).run().expect_failure();
+        let refused = c_tool(place.path(), &["uri", uri.trim(), "retries", "0", "--"]).run().expect_failure();
         refused.assert_line("init PMIX_ERR_NOT_SUPPORTED");
         let theirs = Job::new(pmix_tool("attach")).args(["uri", uri.trim(), "retries", "0", "--"]);
         let theirs = theirs.deadline(60).run().expect_failure();
@@ -179,7 +170,7 @@ fn a_server_of_a_program_lets_tools_in_if_its_host_does() {
         let running = job.env("TMPDIR", place.path()).start();
         eventually("the rank has told", || file.exists());
         let pid = running.pid().to_string();
-        let attached = tool(place.path(), &["pid", &pid, "--", "me"]).run().expect_code(0);
+        let attached = c_tool(place.path(), &["pid", &pid, "--", "me"]).run().expect_code(0);
         let _ = attached.expect_stdout(&["init PMIX_SUCCESS", "me tool"]);
         fs::write(&over, "").expect("writing");
         let _ = running.wait().expect_code(0);
@@ -231,7 +222,7 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
     for (words, expected) in cases {
         let at_both = ["--", "me", "attach", "file", other, "primary", &far, "me", "publish", "whose", "x"];
         let words = [&["pid", &*pid], words, &at_both, &["lookup", "whose"]].concat();
-        let outcome = tool(here.path(), &words).run().expect_code(0);
+        let outcome = c_tool(here.path(), &words).run().expect_code(0);
         // An attachment that changes the name says the new one, too.
         outcome.assert_line(&format!("attach PMIX_SUCCESS {far} "));
         let names: Vec<&str> = outcome.stdout.lines().filter_map(|line| line.strip_prefix("me ")).collect();
@@ -243,18 +234,18 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
     let ready = here.path().join("ready");
     let show = format!("touch {}", ready.display());
     let there_pid = second.pid().to_string();
-    let known = tool(there.path(), &["pid", &there_pid, "self", "our-tool", "--", "spawn", &show, "lost"]);
+    let known = c_tool(there.path(), &["pid", &there_pid, "self", "our-tool", "--", "spawn", &show, "lost"]);
     let known = known.start();
     eventually("the other is attached", || ready.exists());
     let words = ["pid", &*pid, "self", "our-tool", "--", "attach", "file", other, "servers"];
-    let clash = tool(here.path(), &words).run().expect_code(0);
+    let clash = c_tool(here.path(), &words).run().expect_code(0);
     let clash = clash.expect_stdout(&["attach PMIX_ERR_EXISTS"]);
     clash.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
     second.end();
     let _ = known.wait();
     // Without a server it names itself, and asks nobody.
     for words in [&["alone", "--"][..], &["nspace", "nobody", "optional", "retries", "0", "--"]] {
-        let alone = tool(here.path(), &[words, &["me", "servers", "query", "available"]].concat())
+        let alone = c_tool(here.path(), &[words, &["me", "servers", "query", "available"]].concat())
             .run()
             .expect_code(0);
         let alone = alone.expect_stdout(&[&format!("me tool-{}-", host()), "servers PMIX_ERR_UNREACH"]);
@@ -263,7 +254,7 @@ fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
         let own = name(first.pid());
         assert!(available.is_some_and(|servers| servers.split(' ').any(|server| server == own)), "{alone}");
     }
-    let optional = tool(here.path(), &["pid", &pid, "optional", "--", "servers"]).run().expect_code(0);
+    let optional = c_tool(here.path(), &["pid", &pid, "optional", "--", "servers"]).run().expect_code(0);
     optional.assert_line(&format!("servers PMIX_SUCCESS {}", name(first.pid())));
     first.end();
 }
@@ -273,14 +264,15 @@ fn a_server_is_named_once_and_waited_for_as_long_as_was_said() {
     let place = new_directory();
     let file = place.path().join("late");
     let path = file.to_str().expect("UTF-8");
-    let both = tool(place.path(), &["uri", "a.0;tcp4://127.0.0.1:1", "tcp", "a.0;tcp4://127.0.0.1:1", "--"]);
+    let both =
+        c_tool(place.path(), &["uri", "a.0;tcp4://127.0.0.1:1", "tcp", "a.0;tcp4://127.0.0.1:1", "--"]);
     both.run().expect_failure().assert_line("init PMIX_ERR_BAD_PARAM");
     let twice =
-        tool(place.path(), &["file", path, "retries", "2", "delay", "1", "--"]).run().expect_failure();
+        c_tool(place.path(), &["file", path, "retries", "2", "delay", "1", "--"]).run().expect_failure();
     twice.assert_line("init PMIX_ERR_UNREACH");
     assert!(twice.took >= Duration::from_secs(2), "two more attempts, a second apart: {twice}");
     // It is there when it is looked for again.
-    let early = tool(place.path(), &["file", path, "retries", "90", "delay", "1", "--", "servers"]).start();
+    let early = c_tool(place.path(), &["file", path, "retries", "90", "delay", "1", "--", "servers"]).start();
     let launcher = px(["-n", "1", "sleep", "1000"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
     let found = early.wait().expect_code(0);
     found.assert_line(&format!("servers PMIX_SUCCESS {}", name(launcher.pid())));
@@ -296,7 +288,7 @@ fn the_primary_server_may_be_one_that_is_still_to_come() {
     let other = other.to_str().expect("UTF-8");
     let words =
         ["primary", &far, "primary-when", &far, "1", "primary-coming", &far, "file", other, "servers"];
-    let outcome = tool(here.path(), &[&["pid", &*pid, "--"][..], &words].concat()).run().expect_code(0);
+    let outcome = c_tool(here.path(), &[&["pid", &*pid, "--"][..], &words].concat()).run().expect_code(0);
     outcome.assert_line("primary PMIX_ERR_UNREACH");
     outcome.assert_line("primary-when PMIX_ERR_TIMEOUT");
     outcome.assert_line("primary-coming PMIX_SUCCESS");
@@ -313,10 +305,10 @@ fn a_tool_connects_to_the_server_whose_file_was_left_for_it() {
     let file = files_of(there.path(), second.pid()).swap_remove(0);
     let variables = ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"];
     for variable in variables {
-        let left = tool(here.path(), &["--", "servers"]).env(variable, &file).run().expect_code(0);
+        let left = c_tool(here.path(), &["--", "servers"]).env(variable, &file).run().expect_code(0);
         left.assert_line(&format!("servers PMIX_SUCCESS {two}"));
         let named = ["pid", &first.pid().to_string(), "--", "servers"];
-        let named = tool(here.path(), &named).env(variable, &file).run().expect_code(0);
+        let named = c_tool(here.path(), &named).env(variable, &file).run().expect_code(0);
         named.assert_line(&format!("servers PMIX_SUCCESS {one}"));
     }
     let attribute = format!("pmix.tool.lncrnd={}", file.display());
@@ -325,7 +317,7 @@ fn a_tool_connects_to_the_server_whose_file_was_left_for_it() {
     native.assert_line(&format!("servers {two}"));
     second.end();
     // One that is not there names nobody.
-    let gone = tool(here.path(), &["nspace", &one, "--", "servers"]).env(variables[0], &file).run();
+    let gone = c_tool(here.path(), &["nspace", &one, "--", "servers"]).env(variables[0], &file).run();
     gone.expect_code(0).assert_line(&format!("servers PMIX_SUCCESS {one}"));
     assert!(!file.exists());
     first.end();
@@ -336,7 +328,7 @@ fn inits_of_a_tool_are_counted() {
     let place = new_directory();
     let launcher = launcher_at(place.path());
     let words = ["pid", &launcher.pid().to_string(), "--", "again", "servers"];
-    let counted = tool(place.path(), &words).run().expect_code(0);
+    let counted = c_tool(place.path(), &words).run().expect_code(0);
     counted.assert_line("again PMIX_SUCCESS PMIX_SUCCESS same");
     counted.assert_line(&format!("servers PMIX_SUCCESS {}", name(launcher.pid())));
     counted.assert_line("finalize PMIX_SUCCESS");
@@ -351,7 +343,7 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
     let file = files_of(there.path(), second.pid()).swap_remove(0);
     let uri = fs::read_to_string(&file).expect("readable").lines().next().expect("an address").to_owned();
     let started = |words: &[&str], uri: &str| {
-        tool(here.path(), &[words, &["--", "servers", "query"]].concat()).env("PMIX_LAUNCHER_RNDZ_URI", uri)
+        c_tool(here.path(), &[words, &["--", "servers", "query"]].concat()).env("PMIX_LAUNCHER_RNDZ_URI", uri)
     };
     let both = started(&["pid", &pid], &uri).run().expect_code(0);
     both.assert_line(&format!("servers PMIX_SUCCESS {one} {two}"));
