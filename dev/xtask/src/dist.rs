@@ -83,10 +83,9 @@ fn library(built: &Path, tree: &Path) -> Result<()> {
     copy(built, &lib.join("libpmix.so.2"))?;
     execute(Command::new("strip").arg("--strip-unneeded").arg(lib.join("libpmix.so.2")))?;
     symlink("libpmix.so.2", lib.join("libpmix.so")).context("linking libpmix.so")?;
-    for header in fs::read_dir(crate::root().join("lib/libpmix/include")).context("reading the headers")? {
-        let header = header?.path();
-        copy(&header, &tree.join("include").join(header.file_name().unwrap_or_default()))?;
-    }
+    execute(
+        Command::new("cp").arg("-R").arg(crate::root().join("lib/libpmix/include")).arg(tree.join("include")),
+    )?;
     let description = lib.join("pkgconfig/pmix.pc");
     make_parent(&description)?;
     fs::write(&description, PKG_CONFIG).with_context(|| format!("writing {}", description.display()))
@@ -102,7 +101,7 @@ Name: pmix
 Description: Process Management Interface for Exascale, by Phalanx
 Version: 6.1.0
 Libs: -L${libdir} -lpmix
-Cflags: -I${includedir}
+Cflags: -I${includedir} -I${includedir}/pmix
 ";
 
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
