@@ -8,7 +8,7 @@ use std::time::Duration;
 use phalanx_core::server::OutputTo;
 use phalanx_core::{
     CallId, CloseReason, ConnId, GroupFormed, HostCallId, HostOp, HostReply, Input, JobApp, JobInfo, JobNode,
-    JobProc, Machine, ModexForm, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig, Time,
+    JobProc, Machine, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig, Time,
 };
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::codec::{Format, Generation};
@@ -243,21 +243,11 @@ fn hello(flavor: Flavor, proc: ProcId, described: bool) -> Hello {
 }
 
 fn config() -> ServerConfig {
+    let identity = ProcId::new(&name("phalanx"), Rank(0));
+    let address = "tcp4://127.0.0.1:4711".to_owned();
     ServerConfig {
-        identity: ProcId::new(&name("phalanx"), Rank(0)),
-        hostname: "node0".into(),
-        address: "tcp4://127.0.0.1:4711".into(),
-        server_tmpdir: "/tmp/px".into(),
-        system_tmpdir: "/tmp".into(),
-        owner_uid: UID,
-        tools_of: phalanx_core::server::ToolsOf::Owner,
-        refuse_clones: false,
-        remote: None,
         collections: Some("/tmp/px/collected".into()),
-        modex: ModexForm::Compact,
-        clock: Duration::ZERO,
-        output: Vec::new(),
-        seed: [7; 32],
+        ..ServerConfig::new(identity, "node0".to_owned(), address, UID, [7; 32])
     }
 }
 

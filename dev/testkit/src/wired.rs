@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, Verdict};
-use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
+use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, CloseReason, ConnId, Event, HandlerId, Input, LookupRequest, Machine, Outbox, Output, PeerCred,
     Time, Waiting,
@@ -57,25 +57,13 @@ type ClientOut = Outbox<ClientReturn, ClientDelivery>;
 
 impl WiredServer {
     pub fn new(node: NodeId, seed: u64) -> WiredServer {
-        let identity = ProcId { nspace: Nspace::none(), rank: Rank(node.0) };
+        let nspace = Nspace::new("phalanx").unwrap_or(Nspace::none());
+        let identity = ProcId { nspace, rank: Rank(node.0) };
+        let address = "tcp4://127.0.0.1:4711".to_owned();
         let server = Server::new(ServerConfig {
-            identity: ProcId {
-                nspace: Nspace::new("phalanx").unwrap_or(identity.nspace),
-                rank: identity.rank,
-            },
-            hostname: format!("n{}", node.0),
-            address: "tcp4://127.0.0.1:4711".to_owned(),
             server_tmpdir: "/scratch".to_owned(),
-            system_tmpdir: "/tmp".to_owned(),
-            owner_uid: UID,
-            tools_of: ToolsOf::Nobody,
-            refuse_clones: false,
-            remote: None,
             collections: Some("/scratch/collected".to_owned()),
-            modex: ModexForm::Compact,
-            clock: Duration::ZERO,
-            output: Vec::new(),
-            seed: [7; 32],
+            ..ServerConfig::new(identity, format!("n{}", node.0), address, UID, [7; 32])
         });
         WiredServer {
             server,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use phalanx_core::host::GroupFormed;
 use phalanx_core::job::{JobApp, JobNode, JobProc};
 use phalanx_core::{
-    CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, ModexForm, Outbox, Output,
-    PeerCred, Server, ServerCall, ServerConfig, ServerReturn, Time,
+    CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred,
+    Server, ServerCall, ServerConfig, ServerReturn, Time,
 };
 use phalanx_spec::{Command, Rank, Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
@@ -394,22 +394,9 @@ fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
 }
 
 fn server() -> Server {
-    Server::new(ServerConfig {
-        identity: ProcId::new(&phalanx_wire::Nspace::new("server").unwrap(), Rank(0)),
-        hostname: "here".into(),
-        address: "tcp4://127.0.0.1:1".into(),
-        server_tmpdir: "/tmp".into(),
-        system_tmpdir: "/tmp".into(),
-        owner_uid: 0,
-        tools_of: phalanx_core::server::ToolsOf::Owner,
-        refuse_clones: false,
-        remote: None,
-        collections: None,
-        modex: ModexForm::Compact,
-        clock: Default::default(),
-        output: Vec::new(),
-        seed: [0; 32],
-    })
+    let identity = ProcId::new(&phalanx_wire::Nspace::new("server").unwrap(), Rank(0));
+    let address = "tcp4://127.0.0.1:1".to_owned();
+    Server::new(ServerConfig::new(identity, "here".to_owned(), address, 0, [0; 32]))
 }
 
 fn register(server: &mut Server, info: JobInfo, proc: &ProcId) {

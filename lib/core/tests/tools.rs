@@ -56,22 +56,9 @@ impl World {
             info: Vec::new(),
         };
         let server = |port: u16| {
-            let config = ServerConfig {
-                identity: self::proc(&format!("srv-{port}")),
-                hostname: "host".into(),
-                address: format!("tcp4://127.0.0.1:{port}"),
-                server_tmpdir: "/tmp".into(),
-                system_tmpdir: "/tmp".into(),
-                owner_uid: UID,
-                tools_of: phalanx_core::server::ToolsOf::Owner,
-                refuse_clones: false,
-                remote: None,
-                clock: Duration::ZERO,
-                output: Vec::new(),
-                seed: [0; 32],
-                collections: None,
-                modex: phalanx_core::server::ModexForm::Compact,
-            };
+            let (identity, address) =
+                (self::proc(&format!("srv-{port}")), format!("tcp4://127.0.0.1:{port}"));
+            let config = ServerConfig::new(identity, "host".to_owned(), address, UID, [0; 32]);
             (port, Server::new(config))
         };
         World {

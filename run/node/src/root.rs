@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
-use phalanx_core::server::{ModexForm, Server, ServerConfig, ToolsOf};
+use phalanx_core::server::{Server, ServerConfig};
 use phalanx_core::{Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
@@ -85,21 +85,16 @@ impl Running {
             })
         };
         Running::start(inherited, session, &door, notice, |site: &Site<'_>| {
+            let hostname = machine.hostname.to_string();
+            let address = format!("tcp4://{}", site.address);
+            let owner = geteuid().as_raw();
             let server = Server::new(ServerConfig {
-                identity: identity.clone(),
-                hostname: machine.hostname.to_string(),
-                address: format!("tcp4://{}", site.address),
                 server_tmpdir: scratch.clone(),
                 system_tmpdir,
-                owner_uid: geteuid().as_raw(),
-                tools_of: ToolsOf::Owner,
-                refuse_clones: false,
                 remote: site.remote.clone(),
                 collections: pmix::collected::beginning(site.dir),
-                modex: ModexForm::Compact,
                 clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-                output: Vec::new(),
-                seed,
+                ..ServerConfig::new(identity.clone(), hostname, address, owner, seed)
             });
             let config = NodeConfig {
                 id: NodeId(0),

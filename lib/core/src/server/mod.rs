@@ -97,6 +97,34 @@ pub struct ServerConfig {
     pub seed: [u8; 32],
 }
 
+impl ServerConfig {
+    /// A server for the ranks and the tools of its owner on this node, with its directories below `/tmp`.
+    pub fn new(
+        identity: ProcId,
+        hostname: String,
+        address: String,
+        owner_uid: u32,
+        seed: [u8; 32],
+    ) -> ServerConfig {
+        ServerConfig {
+            identity,
+            hostname,
+            address,
+            server_tmpdir: "/tmp".to_owned(),
+            system_tmpdir: "/tmp".to_owned(),
+            owner_uid,
+            tools_of: ToolsOf::Owner,
+            refuse_clones: false,
+            remote: None,
+            collections: None,
+            modex: ModexForm::Compact,
+            clock: Duration::ZERO,
+            output: Vec::new(),
+            seed,
+        }
+    }
+}
+
 /// Whose tools are served, if the host agrees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolsOf {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::job::{JobApp, JobNode, JobProc};
-use phalanx_core::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
+use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, CloseReason, ConnId, Event,
     HandlerId, HostCallId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Store, Time,
@@ -397,21 +397,11 @@ impl World {
 
 impl TestServer {
     fn new(node: u32, files: Files) -> TestServer {
+        let identity = ProcId::new(&Nspace::new("px").unwrap(), Rank(node));
+        let address = format!("tcp4://127.0.0.1:{}", 1000 + node);
         let machine = Server::new(ServerConfig {
-            identity: ProcId::new(&Nspace::new("px").unwrap(), Rank(node)),
-            hostname: format!("node{node}"),
-            address: format!("tcp4://127.0.0.1:{}", 1000 + node),
-            server_tmpdir: "/tmp/px".into(),
-            system_tmpdir: "/tmp".into(),
-            owner_uid: UID,
-            tools_of: ToolsOf::Nobody,
-            refuse_clones: false,
-            remote: None,
             collections: Some("/tmp/px/collected".into()),
-            modex: ModexForm::Compact,
-            clock: Duration::ZERO,
-            output: Vec::new(),
-            seed: [7; 32],
+            ..ServerConfig::new(identity, format!("node{node}"), address, UID, [7; 32])
         });
         TestServer { machine, files, calls: 0, modex_for: BTreeMap::new() }
     }

@@ -21,7 +21,7 @@ use crate::job::{JobApp, JobInfo, JobNode, JobProc};
 use crate::machine::{
     CallId, CloseReason, ConnId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
 };
-use crate::server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn, ToolsOf};
+use crate::server::{Server, ServerCall, ServerConfig, ServerReturn};
 
 pub(super) const UID: u32 = 1000;
 
@@ -81,22 +81,9 @@ pub(super) fn dialect(major: u16, minor: u16, patch: u16) -> Dialect {
 }
 
 pub(super) fn config() -> ServerConfig {
-    ServerConfig {
-        identity: proc("phalanx", 0),
-        hostname: "node0".into(),
-        address: "tcp4://127.0.0.1:4711".into(),
-        server_tmpdir: "/tmp/px".into(),
-        system_tmpdir: "/tmp".into(),
-        owner_uid: UID,
-        tools_of: ToolsOf::Owner,
-        refuse_clones: false,
-        remote: None,
-        collections: None,
-        modex: ModexForm::Compact,
-        clock: Duration::ZERO,
-        output: Vec::new(),
-        seed: [7; 32],
-    }
+    let address = "tcp4://127.0.0.1:4711".to_owned();
+    let config = ServerConfig::new(proc("phalanx", 0), "node0".to_owned(), address, UID, [7; 32]);
+    ServerConfig { server_tmpdir: "/tmp/px".to_owned(), ..config }
 }
 
 /// `nodes` nodes with `per_node` ranks each, by node. We are on the first.
