@@ -81,6 +81,16 @@ pub enum Op {
         code: Status,
         range: Range,
     },
+    /// Constructs a group of the whole job; only for servers that are real.
+    Group {
+        name: String,
+        info: Vec<Info>,
+    },
+    /// Destructs it; likewise.
+    Ungroup {
+        name: String,
+        info: Vec<Info>,
+    },
     /// Any upcall, as it stands; only for servers that are scripted.
     Host(Box<HostOp>),
     Finalize,
@@ -91,7 +101,7 @@ pub enum Op {
 pub enum Answer {
     Done(Status),
     Value(Blob),
-    /// To an upcall.
+    /// To an upcall, or to who has constructed a group.
     Host(Box<HostReply>),
 }
 

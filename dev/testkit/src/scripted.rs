@@ -348,6 +348,10 @@ impl RankServer for ScriptedServer {
                 self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
+            // There are upcalls for it.
+            Op::Group { .. } | Op::Ungroup { .. } => {
+                self.answers.push((from, Answer::Done(Status::ERR_NOT_SUPPORTED)));
+            }
             Op::Control { targets, directives } => {
                 let targets = targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect();
                 self.upcall(HostOp::JobControl { from, targets, directives }, done);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use phalanx_core::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, Verdict};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
-    CallId, CloseReason, ConnId, Event, HandlerId, Input, LookupRequest, Machine, Outbox, Output, PeerCred,
-    Time, Waiting,
+    CallId, CloseReason, ConnId, Event, HandlerId, HostReply, Input, LookupRequest, Machine, Outbox, Output,
+    PeerCred, Time, Waiting,
 };
 use phalanx_dvm::NodeId;
 use phalanx_spec::{Rank, Scope, Status, keys};
@@ -231,6 +231,11 @@ impl WiredServer {
             Op::Listen { codes } => {
                 ClientCall::RegisterEvents { handler: HandlerId(1), codes, info: Vec::new() }
             }
+            Op::Group { name, info } => {
+                let procs = vec![ProcId::all(&proc.nspace)];
+                ClientCall::GroupConstruct { id: name.as_str().into(), procs, info }
+            }
+            Op::Ungroup { name, info } => ClientCall::GroupDestruct { id: name.as_str().into(), info },
             Op::Notify { code, range } => ClientCall::Notify { code, range, info: Vec::new() },
         };
         self.with_client(now, proc, Input::Call { id: CallId(1), call });
@@ -313,8 +318,7 @@ fn answer(result: ClientReturn) -> Answer {
         ClientReturn::Peers(Ok(_)) | ClientReturn::Nodes(Ok(_)) | ClientReturn::Spawned(Ok(_)) => {
             Answer::Done(Status::SUCCESS)
         }
-        ClientReturn::Group(Ok(_)) | ClientReturn::Credential(Ok(_)) | ClientReturn::Pulled(Ok(_)) => {
-            Answer::Done(Status::SUCCESS)
-        }
+        ClientReturn::Group(Ok(formed)) => Answer::Host(Box::new(HostReply::Group(Ok(formed)))),
+        ClientReturn::Credential(Ok(_)) | ClientReturn::Pulled(Ok(_)) => Answer::Done(Status::SUCCESS),
     }
 }

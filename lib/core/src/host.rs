@@ -238,3 +238,6 @@ fn as_status<T>(result: &Result<T, Status>) -> Status {
         Err(status) => *status,
     }
 }
+
+/// Members of this node that a group operation goes on without, in what the host is told (`PMIX_GROUP_FT_COLLECTIVE`).
+pub const LOST_MEMBERS: &str = "phalanx.group.lost";

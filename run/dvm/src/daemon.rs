@@ -259,7 +259,11 @@ impl Daemon {
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
-            Up::Over { nspace, ranks } => self.assemblies_without(cx, nspace, ranks),
+            Up::Share(share) => self.on_share(cx, origin, share),
+            Up::Over { nspace, ranks } => {
+                self.assemblies_without(cx, nspace, ranks);
+                self.survivals_without(cx, nspace, ranks);
+            }
             Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
@@ -364,6 +368,7 @@ impl Daemon {
         waiting.extend(self.explain_modexes());
         waiting.extend(self.explain_lookups());
         waiting.extend(self.explain_assemblies());
+        waiting.extend(self.explain_survivals());
         waiting.extend(self.explain_stops());
         waiting.extend(self.explain_surveys());
         waiting.extend(self.explain_boot());

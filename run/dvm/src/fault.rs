@@ -160,6 +160,7 @@ impl Daemon {
         }
         self.boot_without(cx, node);
         self.try_all_gathers(cx);
+        self.try_survivals(cx);
         self.modex_without(cx, node);
     }
 

@@ -6,13 +6,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use phalanx_core::host::LOST_MEMBERS;
 use phalanx_core::{HostCallId, HostReply};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::gather::{Collective, Kind, Meeting, Members, OpId, Outcome, Part, Settled};
+use crate::group::each;
+use crate::msg::Up;
+use crate::publish::procs as procs_in;
 use crate::ranges::Ranges;
+use crate::survivors::{Share, may_lack_members};
 
 /// Which data are collected and how long is waited, the servers see to.
 pub(crate) const ATTRIBUTES: &[&str] = &[];
@@ -64,12 +69,18 @@ impl Daemon {
             return cx.reply(id, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
         };
         let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
-        if members.iter().any(dead) {
+        let survives = may_lack_members(kind, info);
+        if !survives && members.iter().any(dead) {
             return cx.reply(id, HostReply::Done(Status::ERR_PROC_ABORTED));
         }
-        let collective = Collective { kind, members, id: name, round };
-        self.rounds.waiting.entry(collective.clone()).or_default().push(id);
-        self.contribute(cx, OpId::Collective(collective), part);
+        let op = Collective { kind, members, id: name, round };
+        self.rounds.waiting.entry(op.clone()).or_default().push(id);
+        if survives {
+            let lost = procs_in(info.find(LOST_MEMBERS)).collect();
+            self.post(cx, Up::Share(Box::new(Share { op, part, lost })));
+        } else {
+            self.contribute(cx, OpId::Collective(op), part);
+        }
     }
 
     /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
@@ -110,7 +121,10 @@ impl Daemon {
             (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup, _) => {
                 Ok(Settled::Nothing)
             }
-            (Kind::GroupConstruct, part) => return self.form_group(cx, meeting, collective, part),
+            (Kind::GroupConstruct, part) => {
+                let members = each(&collective.members).collect();
+                return self.form_group(cx, meeting, collective, members, part);
+            }
         })
     }
 

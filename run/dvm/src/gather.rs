@@ -328,7 +328,7 @@ impl Open {
 }
 
 impl Part {
-    fn merge(&mut self, other: Part) {
+    pub(crate) fn merge(&mut self, other: Part) {
         match (&mut *self, other) {
             (_, Part::Nothing) | (Part::Failed(_), _) => {}
             (_, Part::Failed(status)) => *self = Part::Failed(status),

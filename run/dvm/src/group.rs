@@ -24,9 +24,13 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_ASSIGN_CONTEXT_ID,
     keys::GROUP_BOOTSTRAP,
     keys::GROUP_FINAL_MEMBERSHIP_ORDER,
+    keys::GROUP_FT_COLLECTIVE,
     keys::GROUP_INFO,
     keys::GROUP_INFO_ARRAY,
 ];
+
+/// What a destruct honours.
+pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
 /// Groups that grow, by name.
 #[derive(Debug, Default)]
@@ -72,13 +76,14 @@ impl Daemon {
         cx: &mut Cx<'_>,
         meeting: Meeting,
         collective: &Collective,
+        members: Vec<ProcId>,
         part: Part,
     ) -> Option<Outcome> {
         let infos = match part {
             Part::Infos(infos) => infos,
             _ => Vec::new(),
         };
-        let procs: BTreeSet<ProcId> = each(&collective.members).collect();
+        let procs: BTreeSet<ProcId> = members.into_iter().collect();
         let added: Vec<ProcId> = added_by(&infos).collect();
         if added.is_empty() {
             return Some(self.describe(procs.into_iter().collect(), infos).map(Settled::Group));
@@ -350,7 +355,7 @@ fn added_by(info: &[Info]) -> impl Iterator<Item = ProcId> {
     lists.flat_map(|list| procs_in(Some(&list.value)))
 }
 
-fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
+pub(crate) fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
     members.iter().flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank))))
 }
 

@@ -22,7 +22,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Disconnect", &[fence::ATTRIBUTES]),
     ("PMIx_Fence", &[fence::ATTRIBUTES]),
     ("PMIx_Group_construct", &[group::ATTRIBUTES]),
-    ("PMIx_Group_destruct", &[fence::ATTRIBUTES]),
+    ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
     ("PMIx_IOF_deregister", &[]),
     ("PMIx_IOF_pull", &[iof::PULL_ATTRIBUTES]),
     ("PMIx_IOF_push", &[stdin::PUSH_ATTRIBUTES]),

@@ -43,6 +43,7 @@ mod root;
 mod spawn;
 mod stdin;
 mod survey;
+mod survivors;
 mod timers;
 mod tool;
 mod tree;

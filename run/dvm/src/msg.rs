@@ -21,6 +21,7 @@ use crate::iof::TapName;
 use crate::job::ProcEnd;
 use crate::ranges::Ranges;
 use crate::survey::Survey;
+use crate::survivors::Share;
 
 /// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
 /// started them, and the link is refused.
@@ -189,6 +190,8 @@ pub enum Up {
         nspace: Nspace,
         count: u32,
     },
+    /// What a daemon's members bring to an operation that may lack members.
+    Share(Box<Share>),
     /// Of the processes that are watched these have ended, or finalized.
     Over {
         nspace: Nspace,

@@ -409,6 +409,7 @@ impl Daemon {
         }
         if self.me == NodeId::ROOT {
             self.try_assemblies(cx);
+            self.try_survivals(cx);
             self.tell_end(cx, nspace);
             self.end_surveys_of(cx, nspace);
         }
@@ -425,6 +426,7 @@ impl Daemon {
         self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
         self.modexes_without_ranks(cx, nspace, ranks);
         self.try_assemblies(cx);
+        self.try_survivals(cx);
     }
 
     fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {

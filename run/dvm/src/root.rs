@@ -31,6 +31,7 @@ use crate::ranges::Ranges;
 use crate::spawn::writes_files;
 use crate::stdin::StdinFlow;
 use crate::survey::Surveys;
+use crate::survivors::Survivals;
 use crate::timers::Timer;
 use crate::tool::Tools;
 
@@ -42,6 +43,7 @@ pub(crate) struct Root {
     pub(crate) interests: Interests,
     pub(crate) last_context: u64,
     pub(crate) assemblies: Assemblies,
+    pub(crate) survivals: Survivals,
     pub(crate) spreads: Spreads,
     pub(crate) tools: Tools,
     pub(crate) surveys: Surveys,
@@ -107,6 +109,7 @@ impl Root {
             interests: Interests::default(),
             last_context: 0,
             assemblies: Assemblies::default(),
+            survivals: Survivals::default(),
             spreads: Spreads::default(),
             tools: Tools::default(),
             surveys: Surveys::default(),
@@ -353,6 +356,7 @@ impl Daemon {
         self.withdraw_published(nspace);
         if let Some(root) = &mut self.root {
             root.spreads.forget(nspace);
+            root.survivals.forget(nspace);
         }
         self.cast_all(cx, Down::Forget { nspace: nspace.clone() });
     }

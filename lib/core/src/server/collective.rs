@@ -197,13 +197,30 @@ impl Server {
         Some((id, true))
     }
 
-    /// The participants, without those that are lost. Nobody is ever lost of a set that is not all here.
+    /// The participants, without those of this node that are lost.
     pub(super) fn survivors(&self, collective: &Collective) -> Vec<ProcId> {
         let procs = &collective.signature.procs;
         match collective.lost.is_empty() {
             true => procs.to_vec(),
-            false => self.local_members(procs).difference(&collective.lost).cloned().collect(),
+            false => self.each_of(procs).difference(&collective.lost).cloned().collect(),
         }
+    }
+
+    /// The processes of a set, one by one. Of a job that is not registered here only those that are named.
+    fn each_of(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
+        let mut members = BTreeSet::new();
+        for proc in procs {
+            match self.jobs.get(&proc.nspace).filter(|_| proc.rank == Rank::WILDCARD) {
+                Some(job) => {
+                    let ranks = (0..).take(job.size()).map(Rank);
+                    members.extend(ranks.map(|rank| ProcId::new(&proc.nspace, rank)));
+                }
+                None => {
+                    members.insert(proc.clone());
+                }
+            }
+        }
+        members
     }
 
     /// The processes of a set that are on this node. A job that is not registered here has none.

@@ -19,7 +19,7 @@ use super::host::{Then, as_failure};
 use super::limits::MAX_GROUPS;
 use super::peer::Asker;
 use super::{Cx, Server};
-use crate::host::{Event, GroupFormed, HostOp, HostReply};
+use crate::host::{Event, GroupFormed, HostOp, HostReply, LOST_MEMBERS};
 
 pub(super) const CONSTRUCT_ATTRIBUTES: &[&str] =
     &[keys::TIMEOUT, keys::GROUP_FT_COLLECTIVE, keys::GROUP_NOTIFY_TERMINATION];
@@ -97,8 +97,18 @@ impl Server {
 
     pub(super) fn on_group_gathered(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.collective(id) else { return };
-        let info = with_added_together(collective.info.clone());
-        let op = host_op(&collective.signature, self.survivors(collective), info);
+        let (signature, mut info) = (&collective.signature, with_added_together(collective.info.clone()));
+        let is_whole = self.is_all_local(&signature.procs);
+        let procs = if is_whole { self.survivors(collective) } else { signature.procs.to_vec() };
+        if !collective.lost.is_empty() {
+            let items = collective.lost.iter().cloned().map(Value::Proc).collect();
+            info.push(Info::new(LOST_MEMBERS, DataArray { of: DataType::PROC, items }));
+        }
+        // That the group wants it, whose members want to hear of ends, the host has forgotten.
+        if self.goes_on_without_the_dead(id) && !info.is_set(keys::GROUP_FT_COLLECTIVE) {
+            info.push(Info::new(keys::GROUP_FT_COLLECTIVE, true));
+        }
+        let op = host_op(signature, procs, info);
         self.call_host(cx, None, op, Then::Collective(id));
     }
 
@@ -174,18 +184,17 @@ impl Server {
         self.call_host(cx, None, op, Then::Nothing);
     }
 
-    /// Whether a member that has ended is not waited for. Other nodes might still wait for it: only if there are none.
+    /// Whether a member that has ended is not waited for.
     pub(super) fn goes_on_without_the_dead(&self, id: u64) -> bool {
         let Some(collective) = self.collective(id) else { return false };
-        let wanted = match collective.signature.kind {
+        match collective.signature.kind {
             Kind::GroupConstruct => collective.info.is_set(keys::GROUP_FT_COLLECTIVE),
             Kind::GroupDestruct => {
                 collective.info.is_set(keys::GROUP_FT_COLLECTIVE)
                     || self.groups.watched.contains(&collective.signature.id)
             }
             _ => false,
-        };
-        wanted && self.is_all_local(&collective.signature.procs)
+        }
     }
 
     /// Those who form the group hear whom it will lack; members of a group that is watched have heard it when it happened.
