@@ -409,11 +409,14 @@ impl Lane {
         }
     }
 
-    /// Before the bytes that they are about.
+    /// Before the bytes that they are about, which without them are not written either.
     fn write_notes(&mut self) -> io::Result<()> {
-        for (sink, noted) in self.sinks.iter_mut().zip(&mut self.noted) {
-            if let (Some(sink), Some(noted)) = (sink, noted) {
-                noted.write(|| sink.place_of_buffer())?;
+        for (place, noted) in self.sinks.iter_mut().zip(&mut self.noted) {
+            if let (Some(sink), Some(noted)) = (&*place, noted)
+                && let Err(error) = noted.write(|| sink.place_of_buffer())
+            {
+                *place = None;
+                return Err(error);
             }
         }
         Ok(())
