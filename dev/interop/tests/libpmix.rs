@@ -156,6 +156,14 @@ fn values_have_qualifiers() {
 }
 
 #[test]
+fn who_is_invited_finds_what_the_others_give() {
+    for ranks in [1, 2, 8] {
+        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("invited"))).run().expect_code(0);
+        outcome.expect_lines(vec!["the invited know each other"; ranks]).expect_nothing_left();
+    }
+}
+
+#[test]
 fn what_fences_collect_is_read_while_the_launcher_stands_still() {
     for ranks in [1, 4, 16] {
         let job = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("collected")));

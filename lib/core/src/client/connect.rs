@@ -205,8 +205,8 @@ impl Client {
             Awaited::Spawned { .. } => self.spawned(payload),
             Awaited::Connected { .. } => self.connected(payload),
             Awaited::Group { ref id, ref procs } => self.group_constructed(id, procs, payload),
-            Awaited::ContextId { id, members } => {
-                return self.on_context_id(now, call, id, members, payload, out);
+            Awaited::ContextId { id, members, given } => {
+                return self.on_context_id(now, call, id, (members, given), payload, out);
             }
             // Nobody answers these: events end them.
             Awaited::Invitation(_) | Awaited::Join { .. } => return,

@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// What this process says of itself to the members begins with its name.
-    fn signed(&self, mut info: Vec<Info>) -> Vec<Info> {
+    pub(super) fn signed(&self, mut info: Vec<Info>) -> Vec<Info> {
         for one in info.iter_mut().filter(|one| one.key == keys::GROUP_INFO) {
             let Some(said) = one.value.as_array() else { continue };
             if !said.infos().any(|first| first.key == keys::PROCID) {
@@ -70,7 +70,7 @@ impl Client {
     }
 
     /// Of each member by itself, or of several at once.
-    fn keep_what_members_say(&self, context_id: u64, infos: &[Info]) {
+    pub(super) fn keep_what_members_say(&self, context_id: u64, infos: &[Info]) {
         let qualifier = [Info::new(keys::GROUP_CONTEXT_ID, Value::Size(context_id))];
         let keep = |said: &DataArray| {
             let Some(Value::Proc(owner)) =

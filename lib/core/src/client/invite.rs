@@ -13,6 +13,7 @@ use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
 
 use super::chain::procs;
+use super::exchange::{given_by, said_in};
 use super::pending::{Awaited, Pending, deadline_of};
 use super::{Client, ClientReturn, Out};
 use crate::host::{Event, GroupFormed};
@@ -27,6 +28,8 @@ pub(super) struct Invitation {
     /// Those who have not answered.
     pub(super) silent: BTreeSet<ProcId>,
     accepted: Vec<ProcId>,
+    /// What the members give each other.
+    given: Vec<Info>,
     /// Those who will not join.
     lost: Vec<ProcId>,
     /// Whether, and why, the group does not form.
@@ -66,6 +69,7 @@ impl Client {
             includes_leader,
             silent,
             accepted: Vec::new(),
+            given: if includes_leader { self.contribution(info) } else { Vec::new() },
             lost: Vec::new(),
             refused: None,
             may_lack_members: info.is_set(keys::GROUP_OPTIONAL),
@@ -95,6 +99,10 @@ impl Client {
         }
         let code = if accept { Status::GROUP_INVITE_ACCEPTED } else { Status::GROUP_INVITE_DECLINED };
         let mut told: Vec<Info> = info.to_vec();
+        if accept {
+            told.retain(|one| one.key != keys::GROUP_INFO);
+            told.extend(self.contribution(info));
+        }
         match &leader {
             Some(leader) => told.extend(about(&name, [leader.clone()])),
             None => told.push(Info::new(keys::GROUP_ID, Value::String(name.clone()))),
@@ -138,7 +146,10 @@ impl Client {
         };
         invitation.silent.remove(&event.source);
         match event.code {
-            Status::GROUP_INVITE_ACCEPTED => invitation.accepted.push(event.source.clone()),
+            Status::GROUP_INVITE_ACCEPTED => {
+                invitation.given.extend(given_by(std::slice::from_ref(&event.source), &event.info));
+                invitation.accepted.push(event.source.clone());
+            }
             _ => self.miss(now, tag, vec![event.source.clone()], out),
         }
         self.settle_invitation(now, tag, out);
@@ -221,10 +232,10 @@ impl Client {
         members.extend(invitation.includes_leader.then(|| self.config.proc.clone()));
         members.sort();
         if !invitation.wants_context_id {
-            return self.announce_group(now, call, invitation.id, members, None, out);
+            return self.announce_group(now, call, invitation.id, (members, invitation.given), None, out);
         }
         // Only the host can say a number that no other group has: it is asked to form a group of the leader alone.
-        let what = Awaited::ContextId { id: invitation.id.clone(), members };
+        let what = Awaited::ContextId { id: invitation.id.clone(), members, given: invitation.given };
         let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
         let construct = Construct { id: invitation.id, procs: vec![self.config.proc.clone()], info };
         let tag = self.pending.insert(Pending { call, since, deadline, what });
@@ -236,14 +247,14 @@ impl Client {
         now: Time,
         call: Option<CallId>,
         id: Text,
-        members: Vec<ProcId>,
+        (members, given): (Vec<ProcId>, Vec<Info>),
         payload: &[u8],
         out: &mut Out,
     ) {
         let reply = self.construct_reply(payload);
         match reply {
             Ok(reply) if reply.status.is_success() => {
-                self.announce_group(now, call, id, members, reply.context_id, out);
+                self.announce_group(now, call, id, (members, given), reply.context_id, out);
             }
             refused => {
                 let status = refused.map_or_else(unreadable, |reply| reply.status);
@@ -258,19 +269,21 @@ impl Client {
         now: Time,
         call: Option<CallId>,
         id: Text,
-        members: Vec<ProcId>,
+        (members, given): (Vec<ProcId>, Vec<Info>),
         context_id: Option<u64>,
         out: &mut Out,
     ) {
         let mut told = about(&id, self.others(&members));
         told.push(Info::new(keys::GROUP_MEMBERSHIP, array(members.iter().cloned())));
         told.extend(context_id.map(|number| Info::new(keys::GROUP_CONTEXT_ID, Value::Size(number))));
+        told.extend(given.iter().cloned());
+        self.keep_contributions(context_id, &given);
         self.raise(now, Status::GROUP_CONSTRUCT_COMPLETE, told.clone(), out);
         if members.contains(&self.config.proc) {
             self.hear_oneself(now, Status::GROUP_CONSTRUCT_COMPLETE, told, out);
         }
         self.groups.insert(id, members.clone());
-        let formed = GroupFormed { members, context_id, info: Vec::new() };
+        let formed = GroupFormed { members, context_id, info: said_in(&given) };
         self.give_back(call, ClientReturn::Group(Ok(formed)), out);
     }
 
@@ -307,7 +320,11 @@ impl Client {
                     self.groups.insert(group.clone(), members.clone());
                 }
                 let context_id = event.info.find(keys::GROUP_CONTEXT_ID).and_then(Value::as_u64);
-                Ok(GroupFormed { members, context_id, info: Vec::new() })
+                let given = given_by(&members, &event.info);
+                if !waiting.is_empty() {
+                    self.keep_contributions(context_id, &given);
+                }
+                Ok(GroupFormed { members, context_id, info: said_in(&given) })
             }
             aborted => Err(aborted),
         };

@@ -17,6 +17,7 @@ mod control;
 mod credential;
 mod debug;
 mod event;
+mod exchange;
 mod fabric;
 mod fence;
 mod finalize;

@@ -85,6 +85,7 @@ pub(super) enum Awaited {
     Invitation(Invitation),
     /// The number of a group whose members are known.
     ContextId {
+        given: Vec<Info>,
         id: Text,
         members: Vec<ProcId>,
     },

@@ -3,10 +3,10 @@
 //! A put is visible to its own process at once, so it goes into the store as well; the stage only remembers what the next
 //! commit must carry. Putting a key again before the commit replaces the value, and with it the scope.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::{Scope, keys};
-use phalanx_wire::{Key, Kval, Value};
+use phalanx_wire::{Key, Kval, ProcId, Value};
 
 use super::{Store, lock};
 use crate::qualified::{Name, name_of};
@@ -15,6 +15,8 @@ use crate::qualified::{Name, name_of};
 pub(super) struct Stage {
     /// Of one key as many as are qualified differently.
     values: BTreeMap<(Key, Option<Name>), (Scope, Value)>,
+    /// Keys whose values are for other nodes, committed or not.
+    offered: BTreeSet<Key>,
 }
 
 impl Store {
@@ -22,18 +24,32 @@ impl Store {
     pub fn put(&self, scope: Scope, kval: Kval) {
         if scope != Scope::INTERNAL {
             let name = if kval.key == keys::QUALIFIED_VALUE { name_of(&kval.value) } else { None };
-            lock(&self.stage).values.insert((kval.key.clone(), name), (scope, kval.value.clone()));
+            let mut stage = lock(&self.stage);
+            match scope {
+                Scope::LOCAL => stage.offered.remove(&kval.key),
+                _ => stage.offered.insert(kval.key.clone()),
+            };
+            stage.values.insert((kval.key.clone(), name), (scope, kval.value.clone()));
         }
         self.insert_rank(&self.me.nspace, self.me.rank, [kval]);
     }
 
     /// Takes what was put since the last time, by scope. A scope without values is left out.
     pub fn take_staged(&self) -> Vec<(Scope, Vec<Kval>)> {
-        let staged = std::mem::take(&mut *lock(&self.stage));
+        let staged = std::mem::take(&mut lock(&self.stage).values);
         let mut buckets: BTreeMap<Scope, Vec<Kval>> = BTreeMap::new();
-        for ((key, _), (scope, value)) in staged.values {
+        for ((key, _), (scope, value)) in staged {
             buckets.entry(scope).or_default().push(Kval { key, value });
         }
         buckets.into_iter().collect()
+    }
+
+    /// What this process has put for other nodes under keys of its own.
+    pub fn offered(&self) -> Vec<Kval> {
+        let keys: Vec<Key> =
+            lock(&self.stage).offered.iter().filter(|key| !key.is_reserved()).cloned().collect();
+        let ProcId { nspace, rank } = &self.me;
+        let value = |key: &Key| self.value(nspace.as_str(), *rank, key.as_str());
+        keys.into_iter().filter_map(|key| Some(Kval { value: value(&key)?, key })).collect()
     }
 }

@@ -1,8 +1,8 @@
-use phalanx_spec::{DataType, keys};
+use phalanx_spec::{DataType, Scope, keys};
 use phalanx_wire::cmd::event::{Notification, Notify};
 use phalanx_wire::cmd::group::ConstructReply;
 use phalanx_wire::frame::TAG_EVENT;
-use phalanx_wire::{DataArray, Info, InfoList};
+use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key};
 
 use super::*;
 use crate::host::{Event, GroupFormed};
@@ -202,4 +202,87 @@ fn a_join_ends_with_the_leaders_word() {
     let (id, _) = join(&mut scene, true, vec![Info::new(keys::TIMEOUT, 1_i32)]);
     scene.pass(Duration::from_secs(2));
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_TIMEOUT)));
+}
+
+fn card_of(rank: u32) -> Info {
+    let me = Info::new(keys::PROCID, proc(rank));
+    let scope = Info::new(keys::DATA_SCOPE, Scope::REMOTE);
+    // Names of hosts are not for processes to give.
+    let named = Info::new(keys::HOSTNAME, "elsewhere");
+    Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos([me, scope, Info::new("card", rank + 10), named]))
+}
+
+fn says(rank: u32) -> Info {
+    let me = Info::new(keys::PROCID, proc(rank));
+    Info::new(keys::GROUP_INFO, DataArray::of_infos([me, Info::new("colour", rank + 20)]))
+}
+
+/// What is known of a key without asking, with the group's number or without.
+fn known(scene: &Scene, rank: u32, key: &str, number: Option<u64>) -> Option<Value> {
+    let qualifier = number.map(|number| Info {
+        flags: InfoFlags::QUALIFIER,
+        ..Info::new(keys::GROUP_CONTEXT_ID, Value::Size(number))
+    });
+    let infos: Vec<Info> = qualifier.into_iter().collect();
+    scene.client.store().known(&LookupRequest::new(proc(rank), Key::new(key).ok(), &infos))
+}
+
+#[test]
+fn a_leader_hands_on_what_the_members_give() {
+    let mut scene = Scene::ready();
+    let put = |scope, key: &str| {
+        scene.client.store().put(scope, Kval { key: Key::new(key).unwrap(), value: 11_u32.into() });
+    };
+    put(Scope::GLOBAL, "card");
+    put(Scope::LOCAL, "for neighbours");
+    let said = Info::new(keys::GROUP_INFO, DataArray::of_infos([Info::new("colour", 21_u32)]));
+    let id = invite(&mut scene, &[proc(0), proc(1), proc(2)], vec![said]);
+    // What it says of another is not handed on.
+    report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group(), card_of(0), says(0), card_of(2)]);
+    report(&mut scene, 2, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
+    let ClientReturn::Group(Ok(formed)) = scene.result(id) else { panic!() };
+    assert_eq!(formed.info, [says(1), says(0)]);
+    let complete = confirm(&mut scene);
+    let given = |key: &'static str| complete[0].info.iter().filter(move |info| info.key == key).cloned();
+    let mine = DataArray::of_infos([
+        Info::new(keys::PROCID, proc(1)),
+        Info::new(keys::DATA_SCOPE, Scope::REMOTE),
+        Info::new("card", 11_u32),
+    ]);
+    assert_eq!(
+        given(keys::PROC_INFO_ARRAY).collect::<Vec<_>>(),
+        [Info::new(keys::PROC_INFO_ARRAY, mine), card_of(0)]
+    );
+    assert_eq!(given(keys::GROUP_INFO).collect::<Vec<_>>(), [says(1), says(0)]);
+    assert_eq!(known(&scene, 0, "card", None), Some(Value::Uint32(10)));
+    assert_eq!(known(&scene, 0, keys::HOSTNAME, None), None);
+    assert_eq!(known(&scene, 2, "card", None), None);
+}
+
+#[test]
+fn who_joins_gives_and_keeps_what_the_others_give() {
+    let mut scene = Scene::ready();
+    scene.client.store().put(Scope::REMOTE, Kval { key: Key::new("card").unwrap(), value: 11_u32.into() });
+    let join = |scene: &mut Scene, accept, info| {
+        let id = scene.call(ClientCall::GroupJoin { id: "g".into(), leader: Some(proc(0)), accept, info });
+        (id, confirm(scene))
+    };
+    let (_, raised) = join(&mut scene, false, vec![]);
+    assert_eq!(raised[0].info.find(keys::PROC_INFO_ARRAY), None);
+    scene.returned.clear();
+    let said = Info::new(keys::GROUP_INFO, DataArray::of_infos([Info::new("colour", 21_u32)]));
+    let (id, raised) = join(&mut scene, true, vec![said]);
+    assert!(raised[0].info.find(keys::PROC_INFO_ARRAY).is_some());
+    assert_eq!(raised[0].info.find(keys::GROUP_INFO), Some(&says(1).value));
+    let members = DataArray { of: DataType::PROC, items: vec![Value::Proc(proc(0)), Value::Proc(proc(1))] };
+    let context = Info::new(keys::GROUP_CONTEXT_ID, Value::Size(9));
+    let told =
+        vec![group(), Info::new(keys::GROUP_MEMBERSHIP, members), context, card_of(0), says(0), card_of(3)];
+    report(&mut scene, 0, Status::GROUP_CONSTRUCT_COMPLETE, told);
+    let ClientReturn::Group(Ok(formed)) = scene.result(id) else { panic!() };
+    assert_eq!((formed.context_id, formed.info), (Some(9), vec![says(0)]));
+    assert_eq!(known(&scene, 0, "card", Some(9)), Some(Value::Uint32(10)));
+    assert_eq!(known(&scene, 0, "colour", Some(9)), Some(Value::Uint32(20)));
+    assert_eq!(known(&scene, 0, "card", None), None);
+    assert_eq!(known(&scene, 3, "card", Some(9)), None, "it is no member");
 }

@@ -1,0 +1,77 @@
+//! What the members of a group that forms by invitation give each other: the values that each has put for other nodes, and what
+//! it says of itself (`PMIX_GROUP_INFO`).
+//!
+//! No collective carries it: who accepts sends it along, and the leader hands all of it on with the word that the group is
+//! formed. Each member keeps it under the group's context id, or as it is if there is none. What a process says of others is not
+//! looked at.
+
+use phalanx_spec::{Scope, keys};
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::{DataArray, Info, Kval, ProcId, Value};
+
+use super::Client;
+
+impl Client {
+    /// What this process gives to the members.
+    pub(super) fn contribution(&self, info: &[Info]) -> Vec<Info> {
+        let said = info.iter().filter(|one| one.key == keys::GROUP_INFO).cloned().collect();
+        let values = self.store.offered();
+        let endpoints = (!values.is_empty()).then(|| {
+            let me = Info::new(keys::PROCID, self.config.proc.clone());
+            let scope = Info::new(keys::DATA_SCOPE, Scope::REMOTE);
+            let values =
+                values.into_iter().map(|Kval { key, value }| Info { key, flags: Default::default(), value });
+            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos([me, scope].into_iter().chain(values)))
+        });
+        self.signed(said).into_iter().chain(endpoints).collect()
+    }
+
+    /// The group is formed: this is what its members have given.
+    pub(super) fn keep_contributions(&self, context_id: Option<u64>, given: &[Info]) {
+        let me = &self.config.proc;
+        for info in given.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
+            let Some((owner, array)) = owner_of(info).filter(|(owner, _)| *owner != me) else { continue };
+            // Hosts say what stands under keys of the standard.
+            let values = array.infos().filter(|one| !one.key.is_reserved());
+            let kvals = values.map(|one| Kval { key: one.key.clone(), value: one.value.clone() });
+            match context_id {
+                None => {
+                    let (owner, values) = (owner.clone(), kvals.collect());
+                    self.store.load_owner(OwnerData { owner, values });
+                }
+                Some(id) => {
+                    let qualifier = [Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id))];
+                    kvals.for_each(|kval| {
+                        self.store.keep_qualified(owner, &kval.key, &qualifier, kval.value);
+                    });
+                }
+            }
+        }
+        if let Some(id) = context_id {
+            self.keep_what_members_say(id, given);
+        }
+    }
+}
+
+/// What these processes have given of themselves.
+pub(super) fn given_by(members: &[ProcId], info: &[Info]) -> Vec<Info> {
+    let is_theirs = |info: &&Info| {
+        let is_given = [keys::PROC_INFO_ARRAY, keys::GROUP_INFO].iter().any(|key| info.key == *key);
+        is_given && owner_of(info).is_some_and(|(owner, _)| members.contains(owner))
+    };
+    info.iter().filter(is_theirs).cloned().collect()
+}
+
+/// What the members say of themselves, for the program.
+pub(super) fn said_in(given: &[Info]) -> Vec<Info> {
+    given.iter().filter(|info| info.key == keys::GROUP_INFO).cloned().collect()
+}
+
+fn owner_of(info: &Info) -> Option<(&ProcId, &DataArray)> {
+    let array = info.value.as_array()?;
+    let first = array.infos().next().filter(|first| first.key == keys::PROCID)?;
+    match &first.value {
+        Value::Proc(owner) => Some((owner, array)),
+        _ => None,
+    }
+}
