@@ -8,7 +8,9 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::install::{debian_dir, debian_file};
 use crate::job::{Job, new_directory};
-use crate::watch::{host, survivors};
+use crate::watch::{PATIENCE, host, survivors};
 use crate::{Library, libpmix};
 
 /// Whose libpmix the slurmstepd of a node uses.
@@ -35,6 +37,7 @@ pub struct Slurm {
     daemons: Vec<Child>,
     mark: String,
     munge: bool,
+    ports: Vec<Port>,
 }
 
 impl Slurm {
@@ -55,7 +58,7 @@ impl Slurm {
         assert!(rustix::process::geteuid().is_root(), "slurmd and mount namespaces need root");
         let dir = new_directory();
         let mark = format!("PHALANX_TEST_SLURM={}", dir.path().display());
-        let mut slurm = Slurm { dir, daemons: Vec::new(), mark, munge };
+        let mut slurm = Slurm { dir, daemons: Vec::new(), mark, munge, ports: Vec::new() };
         slurm.configure(nodes.len());
         if munge {
             slurm.start_munged();
@@ -80,10 +83,7 @@ impl Slurm {
         let job = job.arg("--mpi=pmix").args(arguments);
         // Open MPI names shared memory by the machine, on which these nodes are all one, and crashes: no shared memory. It
         // leaves the loopback interface out unless it is told.
-        job.with(Library::OpenMpi4)
-            .env("OMPI_MCA_btl", "self,tcp")
-            .env("OMPI_MCA_btl_tcp_if_include", "lo")
-            .deadline(90)
+        job.with(Library::OpenMpi4).env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo")
     }
 
     /// What the daemons have to say, for a test that has failed.
@@ -147,8 +147,8 @@ impl Slurm {
         command.push(file("seed-file", &run.join("munged.seed")));
         self.daemon("munged", command);
         let began = Instant::now();
-        while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-            assert!(began.elapsed() < Duration::from_secs(60), "munged does not start\n{}", self.logs());
+        while UnixStream::connect(&socket).is_err() {
+            assert!(began.elapsed() < PATIENCE, "munged does not start\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -157,13 +157,14 @@ impl Slurm {
         self.dir.path().join("slurm.conf")
     }
 
-    fn configure(&self, nodes: usize) {
+    fn configure(&mut self, nodes: usize) {
         let root = self.dir.path();
         for directory in ["state", "spool", "log", "run"] {
             fs::create_dir(root.join(directory)).expect("making a directory for Slurm");
         }
         let plugins = debian_dir("slurm-wlm", "slurm-wlm-basic-plugins");
-        let ports = free_ports(nodes + 1);
+        self.ports = Port::some(nodes + 1);
+        let ports: Vec<u16> = self.ports.iter().map(|port| port.number).collect();
         let (host, dir, plugins) = (host(), root.display(), plugins.display());
         let security = if self.munge { "munge" } else { "none" };
         let controller_port = ports[0];
@@ -190,6 +191,8 @@ impl Slurm {
              InactiveLimit=0\n\
              SlurmdTimeout=300\n\
              TreeWidth=2\n\
+             MessageTimeout=100\n\
+             TCPTimeout=100\n\
              SlurmdParameters=config_overrides\n\
              SlurmdDebug=debug\n\
              PluginDir={plugins}\n\
@@ -248,7 +251,7 @@ impl Slurm {
             if String::from_utf8_lossy(&answer.stdout).trim() == format!("idle {nodes}") {
                 return;
             }
-            let late = began.elapsed() > Duration::from_secs(90);
+            let late = began.elapsed() > PATIENCE;
             assert!(!late, "Slurm does not get ready: {answer:?}\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -296,9 +299,26 @@ pub fn debians_libpmix_copied(to: &Path) -> &Path {
     to
 }
 
-/// Ports that nobody uses at the moment.
-fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("finding a free port")).collect();
-    listeners.iter().map(|it| it.local_addr().expect("the port of a listener").port()).collect()
+/// A port that is free for somebody who binds to it by its number, for as long as this lives.
+#[derive(Debug)]
+struct Port {
+    number: u16,
+    /// By this name the tests keep it from each other.
+    _claim: UnixListener,
+}
+
+impl Port {
+    fn some(count: usize) -> Vec<Port> {
+        // Below those that the kernel gives to connections, and to who does not care.
+        let ports: Vec<Port> = (20_000..32_000).filter_map(Port::claim).take(count).collect();
+        assert_eq!(ports.len(), count, "there are not enough free ports");
+        ports
+    }
+
+    fn claim(number: u16) -> Option<Port> {
+        let name = SocketAddr::from_abstract_name(format!("phalanx-interop-port-{number}")).ok()?;
+        let claim = UnixListener::bind_addr(&name).ok()?;
+        TcpListener::bind(("0.0.0.0", number)).ok()?;
+        Some(Port { number, _claim: claim })
+    }
 }
