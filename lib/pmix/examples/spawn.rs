@@ -67,4 +67,4 @@ fn output_of(tool: &Tool, number: u32, gate: &str) -> Result<Vec<u8>, Failure> {
     Ok(seen)
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);

@@ -71,4 +71,4 @@ fn run(pid: &str, files: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);

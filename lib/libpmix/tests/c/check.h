@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <pmix.h>
 
@@ -40,6 +41,13 @@ static inline int entries(const char *path)
     if (dir != NULL)
         closedir(dir);
     return count;
+}
+
+/* Waits until there are so many. A thread that was joined the kernel may still be about to remove. */
+static inline void comes_to(const char *path, int count)
+{
+    while (entries(path) != count)
+        usleep(1000);
 }
 
 /* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */

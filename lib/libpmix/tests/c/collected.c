@@ -70,7 +70,7 @@ int main(void)
 
     atexit(lets_the_launcher_go_on);
     signal(SIGALRM, too_late);
-    alarm(120);
+    alarm(600);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     size = job_size(&me);
     for (uint32_t first = 100; first <= 300; first += 100) {

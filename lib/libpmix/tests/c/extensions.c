@@ -59,7 +59,7 @@ int main(void)
     pmix_resource_unit_t unit = {PMIX_DEVTYPE_GPU, 2};
     pmix_proc_t me;
 
-    alarm(120);
+    alarm(600);
     CHECK(PMIx_Session_control(1, NULL, 0, NULL, NULL) == PMIX_ERR_INIT);
     CHECK(lists() == 0);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);

@@ -185,7 +185,7 @@ static int participates_with_its_child(void)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     CHECK(in_children(becomes_the_rank, 0) == 0);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);

@@ -226,7 +226,7 @@ int main(void)
 {
     uint32_t size;
 
-    alarm(120);
+    alarm(600);
     asks_what_the_library_is(PMIX_ERR_INIT);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     asks_what_the_library_is(PMIX_SUCCESS);

@@ -385,7 +385,7 @@ int main(int argc, char **argv)
     int status;
     pid_t pid;
 
-    alarm(120);
+    alarm(600);
     if (argc > 1)
         return process();
     setenv("UCX_MACHINE_TEST", "harvested", 1);

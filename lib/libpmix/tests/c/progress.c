@@ -28,7 +28,7 @@ int main(void)
     pmix_info_t info;
     pmix_proc_t me;
 
-    alarm(120);
+    alarm(600);
     PMIx_Progress();
     PMIX_INFO_LOAD(&info, PMIX_EXTERNAL_PROGRESS, NULL, PMIX_BOOL);
     for (int life = 0; life < 20; life++) {

@@ -98,7 +98,7 @@ int main(void)
 {
     uint32_t size;
 
-    alarm(120);
+    alarm(600);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     size = job_size(&me);
     CHECK(put("mine", 0, 1) == PMIX_ERR_BAD_PARAM);

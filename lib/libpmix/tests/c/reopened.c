@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 {
     int files = 0, threads = 0;
 
-    alarm(120);
+    alarm(600);
     CHECK(argc == 2);
     for (int round = 0; round < 30; round++) {
         void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);

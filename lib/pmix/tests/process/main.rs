@@ -27,7 +27,7 @@ use server::{Asked, TestServer};
 
 const RANK: &str = "PHALANX_PMIX_SCENARIO";
 /// Far more than any of them needs on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Name, number of ranks, the server's part.
 const SCENARIOS: &[(&str, u32, Part)] = &[

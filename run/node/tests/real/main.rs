@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const SCENARIO: &str = "PHALANX_NODE_SCENARIO";
 /// Far more than any of them needs on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 fn main() -> ExitCode {
     if let Some(name) = std::env::var_os(SCENARIO) {

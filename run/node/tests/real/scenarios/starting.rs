@@ -180,7 +180,7 @@ fn signals_reach_the_whole_group() {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
                             }
                         };
-                        tokio::time::timeout(Duration::from_secs(60), gone).await.unwrap();
+                        tokio::time::timeout(crate::PATIENCE, gone).await.unwrap();
                     }
                     return;
                 }
