@@ -1,7 +1,7 @@
 /* What the PMIx programs of this directory share: init and finalize, checks that say what failed, and a barrier.
  *
  * A failed check prints rank, place, expression and message, and ends the process with 1. A program that is
- * still running after two minutes is killed by SIGALRM: no test waits for ever. */
+ * still running after ten minutes is killed by SIGALRM: no test waits for ever. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -57,7 +57,7 @@ __attribute__((unused)) static void start(void)
     pmix_value_t *value = NULL;
     pmix_proc_t job;
 
-    alarm(120);
+    alarm(600);
     OK(PMIx_Init(&me, NULL, 0));
     job = process(PMIX_RANK_WILDCARD);
     OK(PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value));

@@ -21,7 +21,7 @@ int main(int argc, char **argv)
     if (file == NULL)
         return 1;
     fclose(file);
-    alarm(120);
+    alarm(600);
     for (;;)
         pause();
 }

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
 
-    alarm(120);
+    alarm(600);
     if (strcmp(how, "before-init") == 0 && strcmp(getenv("PMIX_RANK"), "0") == 0) {
         fprintf(stderr, "rank 0 leaves before PMIx_Init\n");
         return 6;

@@ -780,7 +780,7 @@ int main(int argc, char **argv)
     pid_t pids[MOST];
     int ended;
 
-    alarm(120);
+    alarm(600);
     if (argc < 3 || (count = (uint32_t) atoi(argv[1])) < 1 || count > MOST)
         return 2;
     gethostname(hostname, sizeof hostname);

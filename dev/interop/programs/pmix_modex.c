@@ -31,12 +31,16 @@ static void before_commit(void)
 {
     pmix_rank_t next = (me.rank + 1) % job_size, previous = (me.rank + job_size - 1) % job_size;
     pmix_proc_t neighbour = process(next);
+    static pmix_info_t limit;
     pmix_info_t asked;
     pmix_pdata_t who;
+    int seconds = 300;
 
     if (job_size == 1)
         return;
-    OK(PMIx_Get_nb(&neighbour, keyed("late", next), NULL, 0, on_value, NULL));
+    /* Without a limit some servers wait for seconds only. */
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    OK(PMIx_Get_nb(&neighbour, keyed("late", next), &limit, 1, on_value, NULL));
 
     PMIX_INFO_LOAD(&asked, keyed("asked-by", me.rank), "yes", PMIX_STRING);
     OK(PMIx_Publish(&asked, 1));

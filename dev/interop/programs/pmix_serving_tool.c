@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     pmix_proc_t me;
     bool yes = true;
 
-    alarm(120);
+    alarm(600);
     if (argc < 2)
         return 2;
     PMIX_INFO_LOAD(&info[0], PMIX_TOOL_DO_NOT_CONNECT, &yes, PMIX_BOOL);

@@ -263,7 +263,7 @@ int main(int argc, char **argv)
     char number[16];
     pid_t other;
 
-    alarm(120);
+    alarm(600);
     if (argc < 3 || (count = atoi(argv[1])) < 2 || count > MOST)
         return 2;
     if (second != NULL) {

@@ -237,7 +237,7 @@ static pmix_status_t primary_within(const char *nspace, uint32_t seconds)
 
 static void *primary_at_last(void *nspace)
 {
-    printf("primary-coming %s\n", word(primary_within(nspace, 60)));
+    printf("primary-coming %s\n", word(primary_within(nspace, 300)));
     return NULL;
 }
 
@@ -258,7 +258,7 @@ static void lost(void)
     PMIx_Register_event_handler(codes, 1, NULL, 0, on_event, NULL, NULL);
     printf("ready\n");
     fflush(stdout);
-    for (int n = 0; n < 6000 && event == 0; n++) {
+    while (event == 0) {
         usleep(10000);
     }
     printf("lost %s\n", word(event));
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
     size_t count = 0;
     int at = 1;
 
-    alarm(120);
+    alarm(600);
     PMIX_INFO_CREATE(info, 16);
     while (at < argc && strcmp(argv[at], "--") != 0 && count < 16) {
         at += directive(argv + at, &info[count++]);

@@ -101,7 +101,7 @@ int main(int argc, char **argv)
     size_t count = 0;
     int at = 1;
 
-    alarm(120);
+    alarm(600);
     if (argc < 5)
         return 2;
     tool = strcmp(argv[at++], "pid") == 0;

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     pmix_app_t app;
     size_t count = 0;
 
-    alarm(120);
+    alarm(600);
     if (argc < 4)
         return 2;
     attach_to(argv[1]);

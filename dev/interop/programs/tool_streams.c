@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     pmix_proc_t all;
     size_t count = 0;
 
-    alarm(120);
+    alarm(600);
     if (argc < 2)
         return 2;
     me = attach_to(argv[1]);

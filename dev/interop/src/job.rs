@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
 use crate::program::locked;
-use crate::watch::{eventually, host, rss_kib, survivors};
+use crate::watch::{PATIENCE, eventually, host, rss_kib, survivors};
 use crate::{Ended, Library, Outcome};
 
 /// Gets output, piece by piece.
@@ -52,7 +52,7 @@ impl Job {
         let mut command = Command::new(program);
         let (name, value) = mark.split_once('=').unwrap_or_default();
         command.env(name, value).env("TMPDIR", tmpdir.path());
-        let deadline = Duration::from_secs(120);
+        let deadline = Duration::from_secs(300);
         Self { command, input: Box::new(drop), reader: None, deadline, mark, tmpdir, is_outlived: false }
     }
 
@@ -186,10 +186,12 @@ impl Running {
         format!("px-{host}-{pid}@{}", pid & 0xffff)
     }
 
-    /// Once its standard output holds this text. Not for one whose output another takes.
+    /// Waits until it has written this text. Not for one whose output another takes.
     #[track_caller]
-    pub fn has_said(&self, text: &str) {
-        eventually(&format!("it says {text:?}"), || self.stdout.text().contains(text));
+    pub fn until_said(&self, text: &str) {
+        eventually(&format!("it says {text:?}"), || {
+            [&self.stdout, &self.stderr].iter().any(|stream| stream.text().contains(text))
+        });
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -285,7 +287,7 @@ impl Stream {
 
 /// Files in the job's temporary directory, and processes of the job that go on living.
 fn left_behind(job: &Job) -> Vec<String> {
-    let patience = Instant::now() + Duration::from_secs(10);
+    let patience = Instant::now() + PATIENCE;
     let alive = loop {
         let alive = survivors(&job.mark);
         if alive.is_empty() || job.is_outlived || Instant::now() > patience {

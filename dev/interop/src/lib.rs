@@ -24,7 +24,7 @@ pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, wo
 pub use outcome::{Ended, Outcome};
 pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};
-pub use tools::{c_tool, launcher, mpirun_4};
+pub use tools::{Prterun, c_tool, launcher, mpirun_4, some_prterun, soon};
 pub use watch::{children_of, eventually, host, lives, rests, rss_kib, survivors};
 
 /// How many ranks the tests with MPI programs run.

@@ -1,5 +1,26 @@
 //! Checks what `bench/stream.c` has written, byte for byte, after it went through a launcher.
 
+use std::thread;
+use std::time::Duration;
+
+/// A reader that is in no hurry, so that a tool can join before the writer has ended: the longer it takes to come, the slower.
+#[derive(Debug)]
+pub struct Unhurried(Duration);
+
+impl Default for Unhurried {
+    fn default() -> Unhurried {
+        Unhurried(Duration::from_millis(20))
+    }
+}
+
+impl Unhurried {
+    /// After each piece.
+    pub fn pause(&mut self) {
+        thread::sleep(self.0);
+        self.0 = (self.0 * 103 / 100).min(Duration::from_secs(2));
+    }
+}
+
 /// Numbered blocks of one writer, in order.
 #[derive(Debug)]
 pub struct Blocks {

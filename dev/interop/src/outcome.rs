@@ -95,6 +95,13 @@ impl Outcome {
         self
     }
 
+    /// Whether standard output or standard error has each of `parts`. If not, the whole story is told, should the test fail.
+    pub fn shows(&self, parts: &[&str]) -> bool {
+        let missing =
+            parts.iter().find(|part| !self.stdout.contains(**part) && !self.stderr.contains(**part));
+        missing.inspect(|part| println!("no {part:?}\n{self}")).is_none()
+    }
+
     /// Fails the test if standard output or standard error has `part`.
     #[track_caller]
     pub fn expect_nowhere(self, part: &str) -> Self {

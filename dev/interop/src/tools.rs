@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use crate::{Job, Outcome, Running, debian_file, eventually, host, libpmix, new_directory, pmix_tool, px};
+use crate::{
+    Job, Library, Outcome, Running, debian_file, eventually, host, libpmix, new_directory, pmix_tool, px,
+    px_binary, wheel,
+};
 
 /// `px run` of something that lasts, once tools can find it.
 pub fn launcher(ranks: u32) -> Running {
@@ -18,8 +21,11 @@ pub fn launcher(ranks: u32) -> Running {
 pub fn mpirun_4() -> (Running, String) {
     let place = new_directory();
     let file = place.path().join("uri");
-    let script =
-        format!("echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
+    // Ranks go on when their launcher is killed.
+    let script = format!(
+        "echo $PMIX_SERVER_URI41 > {0}.new; mv {0}.new {0}; while kill -0 $PPID 2> /dev/null; do sleep 0.1; done",
+        file.display()
+    );
     let mpirun = Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin"))
         .args(["--allow-run-as-root", "--oversubscribe", "-n", "1", "sh", "-c", &script])
         .start();
@@ -30,12 +36,69 @@ pub fn mpirun_4() -> (Running, String) {
 
 /// The tool in C, on our library, looking where `tmpdir` is.
 pub fn c_tool(tmpdir: &Path, words: &[&str]) -> Job {
-    Job::new(pmix_tool("attach"))
-        .args(words)
-        .env("TMPDIR", tmpdir)
-        .env("LD_LIBRARY_PATH", libpmix())
-        .deadline(100)
+    Job::new(pmix_tool("attach")).args(words).env("TMPDIR", tmpdir).env("LD_LIBRARY_PATH", libpmix())
 }
+
+/// Fails the test unless a launcher of Open MPI 5, which is PRRTE's, does what is asked of it, once tools can find it. Its rank runs the
+/// shell's `script` again and again, and ends with 3 as soon as the file `over` is there.
+///
+/// Such launchers leave some calls without an answer, close connections that come right behind others, and now and then answer nobody any
+/// more. So `does` asks again what was not answered, see [`soon`], and a launcher that goes on failing is given up for another one.
+#[track_caller]
+pub fn some_prterun(script: &str, does: impl Fn(&Prterun) -> bool) {
+    let did = (0..ATTEMPTS).any(|_| {
+        let place = new_directory();
+        let over = place.path().join("over");
+        // Ranks go on when their launcher is killed, but not without the place.
+        let (dir, file) = (place.path().display(), over.display());
+        let script = format!("while [ -d {dir} ] && ! [ -e {file} ]; do {script}; sleep 0.05; done; exit 3");
+        let running = Job::new(wheel().root.join("bin/mpirun"))
+            .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
+            .with(Library::OpenMpi5)
+            .start();
+        eventually("the launcher can be found", || running.rendezvous_file().is_some());
+        let job = format!("prterun-{}-{}@1", host(), running.pid());
+        let launcher = Prterun { running, job, over };
+        let did = soon(|| launcher.shows(&["ps"], &[&launcher.job])) && does(&launcher);
+        // It does not always end by itself when it has served tools.
+        launcher.running.signal(Signal::KILL);
+        drop(place);
+        let _ = launcher.running.wait();
+        did
+    });
+    assert!(did, "none of {ATTEMPTS} launchers did what it should");
+}
+
+/// A launcher of Open MPI 5.
+pub struct Prterun {
+    pub running: Running,
+    /// The name of its job.
+    pub job: String,
+    /// The file that ends it.
+    pub over: PathBuf,
+}
+
+impl Prterun {
+    /// A command of px there. One that is not answered does not take long.
+    pub fn command(&self, words: &[&str]) -> Job {
+        let (command, rest) = words.split_first().expect("a command");
+        let pid = self.running.pid().to_string();
+        let job = Job::new(px_binary()).args([*command, "--pid", &pid]).args(rest);
+        job.env("TMPDIR", self.running.tmpdir()).deadline(15)
+    }
+
+    /// Whether a command of px says all of this.
+    pub fn shows(&self, words: &[&str], parts: &[&str]) -> bool {
+        self.command(words).run().shows(parts)
+    }
+}
+
+/// Whether something is so, now or when one has asked again.
+pub fn soon(is_so: impl FnMut() -> bool) -> bool {
+    std::iter::repeat_with(is_so).take(ATTEMPTS).any(|is_so| is_so)
+}
+
+const ATTEMPTS: usize = 4;
 
 impl Running {
     /// The rendezvous file that is named after its pid, in one of the sessions in its own temporary directory.

@@ -6,17 +6,18 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use phalanx_interop::{
-    Job, Library::OpenMpi5, Outcome, Running, debian_file, eventually, host, new_directory, px, px_binary,
-    wheel,
+    Ended, Job, Outcome, Running, debian_file, eventually, host, lives, new_directory, px, px_binary,
+    some_prterun, soon,
 };
 use rustix::process::Signal;
 
 /// A command that means the server `running`: a search would find those of other tests, too.
 fn command<'a>(running: &Running, arguments: impl IntoIterator<Item = &'a str>) -> Job {
     let job = Job::new(px_binary()).args(arguments).args(["--pid", &running.pid().to_string()]);
-    job.env("TMPDIR", running.tmpdir()).deadline(60)
+    job.env("TMPDIR", running.tmpdir())
 }
 
 fn says(running: &Running, arguments: &str) -> Outcome {
@@ -31,7 +32,7 @@ fn attached(running: &Running, arguments: &str, seen: &Path) -> Running {
         running.pid(),
         seen.display()
     );
-    Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).deadline(60).start()
+    Job::new("/bin/sh").args(["-c", &attach]).env("TMPDIR", running.tmpdir()).start()
 }
 
 /// Once `px ps` shows a line with all of these words.
@@ -76,6 +77,7 @@ fn attach_shows_the_output_of_the_ranks_that_are_meant() {
     let attached = attached(&running, &format!("{job}:1"), &seen);
     let text = || fs::read_to_string(&seen).unwrap_or_default();
     eventually("the output is there", || text().contains("this is rank 1\n"));
+    running.until_said("this is rank 0\n");
     fs::write(&over, "").expect("writing");
     attached.wait().expect_code(0);
     assert!(text().lines().all(|line| line == "this is rank 1"), "{}", text());
@@ -105,15 +107,12 @@ fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
 #[test]
 fn attach_says_what_is_missing_where_not_everything_was_kept() {
     let place = new_directory();
-    let [written, over, seen] = ["written", "over", "seen"].map(|name| place.path().join(name));
-    let script = format!(
-        "seq 1 40000; touch {}; until [ -e {} ]; do sleep 0.1; done; echo late",
-        written.display(),
-        over.display()
-    );
+    let [over, seen] = ["over", "seen"].map(|name| place.path().join(name));
+    let script = format!("seq 1 40000; until [ -e {} ]; do sleep 0.1; done; echo late", over.display());
     let running = px(["-n", "1", "sh", "-c", &script]).start();
     let job = job(&running);
-    eventually("more is written than is kept", || written.exists());
+    // More than is kept has come.
+    running.until_said("\n40000\n");
     let attached = attached(&running, &format!("--since-start {job}"), &seen);
     eventually("what was kept is there", || fs::read(&seen).is_ok_and(|seen| seen.starts_with(b"1\n2\n")));
     fs::write(&over, "").expect("writing");
@@ -128,10 +127,11 @@ fn attach_says_what_is_missing_where_not_everything_was_kept() {
 
 #[test]
 fn leaving_does_not_hurt_the_job() {
-    let running = px(["-n", "1", "sleep", "1000"]).start();
+    let running = px(["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]).start();
     let job = job(&running);
     shown(&running, "ps", &[&job, "running"]);
-    let attached = command(&running, ["attach", &job]).start();
+    let attached = command(&running, ["attach", "--since-start", &job]).start();
+    attached.until_said("begun\n");
     attached.signal(Signal::INT);
     let _ = attached.wait();
     shown(&running, "ps -r", &["0", "running", &host()]);
@@ -145,7 +145,7 @@ fn what_one_call_publishes_others_find_and_withdraw() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     shown(&running, "ps", &["running"]);
     says(&running, "publish port=tcp://here:1 other=x").expect_code(0);
-    says(&running, "lookup port --wait 10s").expect_code(0).expect_lines(["port = tcp://here:1"]);
+    says(&running, "lookup port --wait 200s").expect_code(0).expect_lines(["port = tcp://here:1"]);
     says(&running, "publish port=again").expect_failure().expect_stderr(&["DUPLICATE"]);
     says(&running, "unpublish port").expect_code(0);
     let late = says(&running, "lookup port --wait 1s").expect_failure();
@@ -169,14 +169,13 @@ fn a_query_is_answered_or_says_why_not() {
         "PMIX_CLIENT_AVG_MEMORY: ",
         "phalanx.memory: ",
     ]);
-    says(&running, &format!("query QUERY_PROC_RESOURCE_USAGE:NSPACE={job}:RANK=1 QUERY_NODE_RESOURCE_USAGE"))
-        .expect_code(0)
-        .expect_stdout(&[
-            "PMIX_PROC_RSS: ",
-            "PMIX_PROC_PERCENT_CPU: ",
-            "PMIX_PROC_OS_STATE: S",
-            "PMIX_NODE_MEM_TOTAL: ",
-        ]);
+    let usage = format!("query QUERY_PROC_RESOURCE_USAGE:NSPACE={job}:RANK=1 QUERY_NODE_RESOURCE_USAGE");
+    eventually("the rank sleeps", || says(&running, &usage).stdout.contains("PMIX_PROC_OS_STATE: S"));
+    says(&running, &usage).expect_code(0).expect_stdout(&[
+        "PMIX_PROC_RSS: ",
+        "PMIX_PROC_PERCENT_CPU: ",
+        "PMIX_NODE_MEM_TOTAL: ",
+    ]);
     let uri = says(&running, "query SERVER_URI").expect_code(0);
     uri.expect_stdout(&[&format!("PMIX_SERVER_URI: px-{}-{}.0;tcp4://127.0.0.1:", host(), running.pid())]);
     // Neither is there.
@@ -210,103 +209,79 @@ fn a_query_is_answered_or_says_why_not() {
 
 #[test]
 fn events_are_followed() {
-    // One rank after the other fails, so that whoever comes late sees some.
-    let script = "sleep $PMIX_RANK; exit 3";
-    let running = px(["-n", "60", "--kill-on-bad-exit", "none", "sh", "-c", script]).start();
+    let place = new_directory();
+    let gate = |rank: u32| place.path().join(rank.to_string());
+    let script = format!("until [ -e {}/$PMIX_RANK ]; do sleep 0.1; done; exit 3", place.path().display());
+    let running = px(["-n", "31", "--kill-on-bad-exit", "none", "sh", "-c", &script]).start();
     shown(&running, "ps", &["running"]);
-    says(&running, "events --code EVENT_PROC_TERMINATED --count 1")
-        .expect_code(0)
-        .expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
+    let follows = command(&running, ["events", "--code", "EVENT_PROC_TERMINATED", "--count", "1"]).start();
+    // One rank after the other fails, ever later, until that is seen by whom nobody sees listen.
+    let mut pause = Duration::from_millis(50);
+    for rank in (0..30).take_while(|_| lives(follows.pid())) {
+        fs::write(gate(rank), "").expect("writing");
+        std::thread::sleep(pause);
+        pause = pause * 5 / 4;
+    }
+    follows.wait().expect_code(0).expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
     says(&running, "events --count 0").expect_code(2).expect_stderr(&["'0' is no value of '--count"]);
     says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
     running.end();
 }
 
-/// The launcher of Open MPI 5 with a job that ends when the file is there, once it answers.
-fn prterun(over: &Path) -> Running {
-    // Ranks go on when their launcher is killed, but not without the place of the test.
-    let place = over.parent().expect("a directory").display();
-    let script = format!("while [ -d {place} ] && ! [ -e {} ]; do sleep 0.05; done; exit 3", over.display());
-    let running = Job::new(wheel().root.join("bin/mpirun"))
-        .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
-        .with(OpenMpi5)
-        .start();
-    let job = format!("prterun-{}-{}@1", host(), running.pid());
-    eventually("it answers", || says(&running, "ps").stdout.contains(&job));
-    running
-}
-
 #[test]
 fn events_of_the_launcher_of_open_mpi_5_are_followed() {
-    let place = new_directory();
-    for (number, which) in ["", " --code EVENT_JOB_END"].into_iter().enumerate() {
-        let over = place.path().join(format!("over{number}"));
-        let running = prterun(&over);
-        let ready = place.path().join(format!("ready{number}"));
-        let script = format!("\"$@\" | tee {}", ready.display());
-        let pid = running.pid().to_string();
-        let words = format!("events --count 1 --pid {pid}{which}");
-        let watching = Job::new("sh").args(["-c", &script, "sh"]).arg(px_binary()).args(words.split(' '));
-        let watching = watching.env("TMPDIR", running.tmpdir()).deadline(60).start();
-        // It counts tools as jobs.
-        let known = format!("events --count 1 --pid {pid}");
-        eventually("it is there", || says(&running, "ps").stdout.contains(&known));
-        fs::write(&over, "").expect("writing");
-        let seen = watching.wait().expect_code(0);
-        let _ = seen.expect_stdout(&["PMIX_EVENT_JOB_END", "PMIX_JOB_TERM_STATUS=status 3"]);
-        // It does not end by itself when it has served tools.
-        running.signal(Signal::KILL);
-        let _ = running.wait();
+    for which in [&[][..], &["--code", "EVENT_JOB_END"]] {
+        some_prterun(":", |launcher| {
+            let watching = launcher.command(&[&["events", "--count", "1"][..], which].concat());
+            let watching = watching.start();
+            // It counts tools as jobs.
+            let known = format!("events --pid {} --count 1", launcher.running.pid());
+            if !soon(|| launcher.shows(&["ps"], &[&known])) {
+                return false;
+            }
+            // The job of a tool that it counts ends, too.
+            fs::write(&launcher.over, "").expect("writing");
+            watching.wait().shows(&["PMIX_EVENT_JOB_END", "PMIX_JOB_TERM_STATUS=status 3"])
+        });
     }
 }
 
 #[test]
 fn the_launcher_of_open_mpi_5_keeps_what_was_published_and_cannot_withdraw_it() {
-    // It leaves some calls without an answer, closes some connections that come right behind others, and has been seen to answer
-    // nobody any more.
-    let kept = (0..4).any(|_| {
-        let place = new_directory();
-        let running = prterun(&place.path().join("over"));
-        let kept = keeps_and_cannot_withdraw(&running);
-        running.signal(Signal::KILL);
-        let _ = running.wait();
-        kept
+    some_prterun(":", |launcher| {
+        let said = |words: &[&str]| launcher.command(words).run().stdout;
+        let mut last = 0;
+        soon(|| launcher.command(&["publish", "port=tcp://here:1"]).run().ended == Ended::Code(0))
+            && soon(|| said(&["lookup", "port"]) == "port = tcp://here:1\n")
+            && soon(|| {
+                let cannot = "cannot withdraw: the server does not know 'px publish' again";
+                launcher.shows(&["unpublish", "port"], &[cannot])
+            })
+            && soon(|| {
+                last += 1;
+                launcher.shows(&["publish", &format!("k{last}=x")], &["nobody can withdraw this"])
+            })
+            && soon(|| said(&["lookup", "port", &format!("k{last}")]).lines().count() == 2)
     });
-    assert!(kept, "none of four launchers did");
-}
-
-fn keeps_and_cannot_withdraw(running: &Running) -> bool {
-    let says = |line: &str| command(running, line.split(' ')).deadline(10).run();
-    let mut last = 0;
-    says("publish port=tcp://here:1").expect_code(0);
-    soon(|| says("lookup port").stdout == "port = tcp://here:1\n")
-        && soon(|| {
-            let said = "cannot withdraw: the server does not know 'px publish' again";
-            says("unpublish port").stderr.contains(said)
-        })
-        && soon(|| {
-            last += 1;
-            says(&format!("publish k{last}=x")).stderr.contains("nobody can withdraw this")
-        })
-        && soon(|| says(&format!("lookup port k{last}")).stdout.lines().count() == 2)
-}
-
-fn soon(mut said: impl FnMut() -> bool) -> bool {
-    (0..4).any(|_| said())
 }
 
 #[test]
 fn calls_that_publish_at_the_same_time_wait_for_each_other() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     shown(&running, "ps", &["running"]);
-    let all: Vec<Running> =
-        (0..6).map(|n| command(&running, ["publish", &format!("k{n}=x")]).start()).collect();
-    for publishing in all {
-        let published = publishing.wait().expect_code(0);
-        assert_eq!(published.stderr, "", "{published}");
-    }
-    says(&running, "unpublish k0 k1 k2 k3 k4 k5").expect_code(0);
-    says(&running, "lookup k0 k5").expect_failure().expect_stderr(&["nobody has published k0, k5"]);
+    // A call that has to wait for many seconds publishes all the same, but says that nobody can withdraw it.
+    let all_wait = |round: u32| {
+        let publish = |n: u32| command(&running, ["publish", &format!("k{n}.{round}=x")]).start();
+        let all: Vec<Running> = (0..6).map(publish).collect();
+        let all: Vec<Outcome> = all.into_iter().map(|publishing| publishing.wait().expect_code(0)).collect();
+        all.iter().all(|published| published.stderr.is_empty())
+    };
+    let round = (0..20).find(|round| all_wait(*round)).expect("a round in which all have waited");
+    let all = (0..6).map(|n| format!("k{n}.{round}"));
+    command(&running, ["unpublish"]).args(all).run().expect_code(0);
+    let two = format!("k0.{round} k5.{round}");
+    let gone = says(&running, &format!("lookup {two}")).expect_failure();
+    gone.expect_stderr(&[&format!("nobody has published {}", two.replace(' ', ", "))]);
     running.end();
 }
 
@@ -314,7 +289,7 @@ fn calls_that_publish_at_the_same_time_wait_for_each_other() {
 fn the_launcher_of_open_mpi_4_takes_no_tools() {
     let mpirun = debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin");
     let arguments = ["--allow-run-as-root", "--oversubscribe", "-n", "1", "sleep", "1000"];
-    let running = Job::new(mpirun).args(arguments).deadline(120).start();
+    let running = Job::new(mpirun).args(arguments).start();
     let started = || fs::read_dir(running.tmpdir()).is_ok_and(|mut entries| entries.next().is_some());
     eventually("its session directory is there", started);
     let pid = running.pid().to_string();

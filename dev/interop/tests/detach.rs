@@ -12,7 +12,7 @@ use phalanx_interop::{Job, Outcome, eventually, host, lives, new_directory, px_b
 use rustix::process::{Pid, Signal, geteuid, getsid, kill_process};
 
 fn at(tmpdir: &Path, words: &[&str]) -> Job {
-    Job::new(px_binary()).args(words).env("TMPDIR", tmpdir).deadline(60)
+    Job::new(px_binary()).args(words).env("TMPDIR", tmpdir)
 }
 
 /// `px run --detach`, and the name of the job.
@@ -58,7 +58,7 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
     let rank = number(&ready);
     assert_eq!(getsid(Some(rank)), Ok(launcher(&job)), "it is in a session of its own");
     let watching = at(&tmpdir, &["attach", &job, "--since-start"]).start();
-    let _ = at(&tmpdir, &["ps", &job]).run().expect_code(0).expect_stdout(&["running"]);
+    let _ = at(&tmpdir, &["ps", "--pid", &pid(&job), &job]).run().expect_code(0).expect_stdout(&["running"]);
     fs::write(&go, "").expect("writing");
     let shown = watching.wait().expect_code(3);
     let expected: String = (1..=1_000_000).map(|n| format!("{n}\n")).chain(["end\n".to_owned()]).collect();
@@ -97,7 +97,7 @@ fn single_ranks_of_a_detached_job_are_shown_whole_while_it_runs_and_when_it_is_o
         all.chain([format!("end {rank}")])
     };
     let watching = at(&tmpdir, &["attach", &of("2"), "--since-start"]).start();
-    watching.has_said("2.200\n");
+    watching.until_said("2.200\n");
     let late = at(&tmpdir, &["attach", &of("9"), "--since-start"]).run().expect_failure();
     let _ = late.expect_stderr(&["has no rank 9", "its ranks are 0 to 3"]);
     fs::write(&go, "").expect("writing");
@@ -173,6 +173,7 @@ fn what_nobody_comes_for_is_removed_after_a_week_and_living_jobs_never() {
     assert_eq!(kept(), [pid(&recent), pid(&living)].into());
     let _ = at(place.path(), &["attach", &recent]).run().expect_code(0).expect_lines(["hello"]);
     let rest = at(place.path(), &["attach", &living, "--since-start"]).start();
+    rest.until_said("begun\n");
     kill_process(launcher(&living), Signal::TERM).expect("ending it");
     let _ = rest.wait().expect_code(143).expect_lines(["begun"]);
 }
@@ -211,8 +212,10 @@ fn a_job_that_a_rank_detaches_ends_with_that_ranks_job_and_says_so() {
     eventually("the inner job runs", || inner.exists() && rank.exists());
     let job = fs::read_to_string(&inner).expect("readable").trim().to_owned();
     let name = format!("px-{}-{}@{}", host(), outer.pid(), outer.pid() & 0xffff);
-    let _ = at(place.path(), &["ps", &job]).run().expect_code(0).expect_stdout(&["running"]);
+    let _ =
+        at(place.path(), &["ps", "--pid", &pid(&job), &job]).run().expect_code(0).expect_stdout(&["running"]);
     let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
+    watching.until_said("begun\n");
     fs::write(&go, "").expect("writing");
     let outer = outer.wait().expect_code(0);
     let _ = outer.expect_stderr(&[&format!("px: this ends with job {name}, a rank of which has started it")]);
@@ -226,7 +229,7 @@ fn a_launcher_that_was_killed_is_told_of() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "1", "sh", "-c", "echo begun; exec sleep 1000"]);
     let watching = at(place.path(), &["attach", &job, "--since-start"]).start();
-    watching.has_said("begun\n");
+    watching.until_said("begun\n");
     kill_process(launcher(&job), Signal::KILL).expect("killing");
     let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
 }

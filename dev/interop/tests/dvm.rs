@@ -30,7 +30,7 @@ fn has_file(dir: &Path, end: &str) -> bool {
 
 /// `px COMMAND`, looking where the DVM is.
 fn px_at(dvm: &Running, words: &[&str]) -> Job {
-    Job::new(px_binary()).args(words).env("TMPDIR", dvm.tmpdir()).deadline(60)
+    Job::new(px_binary()).args(words).env("TMPDIR", dvm.tmpdir())
 }
 
 fn stop(dvm: Running) {
@@ -103,7 +103,7 @@ fn a_launcher_whose_rendezvous_file_is_there_runs_its_job_where_that_leads() {
 fn without_a_system_server_there_is_none() {
     let place = new_directory();
     let words = ["run", "--system", "true"];
-    let outcome = Job::new(px_binary()).args(words).env("TMPDIR", place.path()).deadline(60).run();
+    let outcome = Job::new(px_binary()).args(words).env("TMPDIR", place.path()).run();
     let looked = format!("looked for pmix.sys.{} in {}", host(), place.path().display());
     let _ = outcome.expect_code(1).expect_stderr(&[&looked, "there is no such file"]);
 }
@@ -186,7 +186,7 @@ fn jobs_of_tools_stay_only_if_they_are_to() {
     let place = new_directory();
     let tool = |words: &[&str]| {
         let tool = Job::new(pmix_tool("attach")).args(["pid", &pid, "--"]).args(words);
-        tool.env("TMPDIR", dvm.tmpdir()).deadline(60).run().expect_code(0)
+        tool.env("TMPDIR", dvm.tmpdir()).run().expect_code(0)
     };
     let script = |name: &str| {
         let file = place.path().join(name);
@@ -214,7 +214,7 @@ fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
     let file = place.path().join("out");
     let tool = Job::new(pmix_tool("attach")).args(["pid", &dvm.pid().to_string(), "--"]);
     let tool = tool.args(["nohup", "echo into the file"]).env("OUTPUT_FILE", &file);
-    let _ = tool.env("TMPDIR", dvm.tmpdir()).deadline(60).run().expect_code(0);
+    let _ = tool.env("TMPDIR", dvm.tmpdir()).run().expect_code(0);
     let all = || {
         let files = fs::read_dir(place.path()).into_iter().flatten().flatten();
         files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect::<String>()
@@ -227,18 +227,16 @@ fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
 fn a_dvm_in_the_background_outlives_its_terminal_and_ends_with_its_keeper() {
     let place = new_directory();
     let start = ["dvm", "start", "--daemonize", "--json"];
-    let started =
-        Job::new(px_binary()).args(start).env("TMPDIR", place.path()).deadline(60).run().expect_code(0);
+    let started = Job::new(px_binary()).args(start).env("TMPDIR", place.path()).run().expect_code(0);
     let line = started.stdout.clone();
     let pid = line.split("\"pid\":").nth(1).expect("a pid").split([',', '}']).next().expect("a number");
-    let at =
-        |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", place.path()).deadline(60).run();
+    let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", place.path()).run();
     let _ = at(&["run", "--pid", pid, "echo", "hello"]).expect_code(0).expect_stdout(&["hello"]);
     let _ = at(&["dvm", "stop", "--pid", pid]).expect_code(0);
     let dvm = pid.parse().expect("a number");
     eventually("it has ended", || !lives(dvm));
     // A launcher goes with the pipe of whoever has started it.
     let script = "exec 3<&0; PMIX_KEEPALIVE_PIPE=3 exec \"$0\" run --stdin none -n 1 sleep 1000";
-    let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).deadline(60).run();
+    let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).run();
     let _ = kept.expect_code(143).expect_nothing_left();
 }

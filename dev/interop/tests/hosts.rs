@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use phalanx_interop::{
-    Job, debian_file, eventually, libpmix, new_directory, pmix, pmix_tool, rust_tool, script, workspace,
+    Job, debian_file, libpmix, new_directory, pmix, pmix_tool, rust_tool, script, workspace,
 };
 
 /// What every server asks of its host when `pmix_hosted` runs.
@@ -146,10 +146,11 @@ fn a_tool_of_ours_that_serves_leaves_its_address_where_it_is_wanted() {
         let job = Job::new(&program).arg(&over).env("LD_LIBRARY_PATH", libpmix());
         let job = if by_attribute { job.arg(&file) } else { job.env("PMIX_LAUNCHER_RNDZ_FILE", &file) };
         let serving = job.env("TMPDIR", place.path()).start();
-        eventually("its address is there", || file.exists());
+        serving.until_said("serve PMIX_SUCCESS\n");
+        assert!(file.exists(), "its address is there");
         for library in [Path::new("/nonexistent"), libpmix()] {
             let guest = Job::new(pmix_tool("attach")).arg("file").arg(&file).args(["--", "me"]);
-            let guest = guest.env("LD_LIBRARY_PATH", library).deadline(60).run().expect_code(0);
+            let guest = guest.env("LD_LIBRARY_PATH", library).run().expect_code(0);
             guest.assert_line("me guest 0");
         }
         fs::write(&over, "").expect("writing");

@@ -51,7 +51,7 @@ impl Scene {
             Some(library) => job.env("LD_LIBRARY_PATH", library),
             None => job,
         };
-        let tool = job.env("TMPDIR", self.launcher.tmpdir()).deadline(100).start();
+        let tool = job.env("TMPDIR", self.launcher.tmpdir()).start();
         eventually("the tool pulls", || {
             fs::read_to_string(&errors).is_ok_and(|text| text.contains("pulling"))
         });
@@ -341,7 +341,7 @@ fn our_library_hands_standard_input_to_what_a_tool_spawns_and_shows_what_it_writ
     let pid = scene.launcher.pid().to_string();
     let job = Job::new(pmix_tool("run")).args([&pid, "sed s/^/$PMIX_RANK:/", "2"]);
     let job = job.env("LD_LIBRARY_PATH", libpmix()).env("TMPDIR", scene.launcher.tmpdir());
-    let shown = job.input(&input).deadline(100).run().expect_code(0).stdout;
+    let shown = job.input(&input).run().expect_code(0).stdout;
     for rank in [0, 1] {
         let got: String = shown
             .lines()
@@ -353,7 +353,7 @@ fn our_library_hands_standard_input_to_what_a_tool_spawns_and_shows_what_it_writ
     // Whoever needs no more of it lets the rest be; tags are the library's.
     let job = Job::new(pmix_tool("run")).args([&pid, "head -n 1", "1", "tag"]);
     let job = job.env("LD_LIBRARY_PATH", libpmix()).env("TMPDIR", scene.launcher.tmpdir());
-    let shown = job.input(&input).deadline(100).run().expect_code(0).stdout;
+    let shown = job.input(&input).run().expect_code(0).stdout;
     assert!(shown.starts_with('[') && shown.ends_with(",0]<stdout>: 0\n"), "{shown}");
     scene.go();
     scene.launcher.wait().expect_code(0);

@@ -7,9 +7,8 @@
 
 use std::fs;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use phalanx_interop::load::{Blocks, Lines};
+use phalanx_interop::load::{Blocks, Lines, Unhurried};
 use phalanx_interop::{
     Job, Library, Running, bench, eventually, libpmix, new_directory, pmix_tool, px, px_binary, rests,
 };
@@ -142,6 +141,7 @@ fn killed(
     let (user, got) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<Mutex<Vec<u8>>>::default());
     let joined = Arc::new(Mutex::new(false));
     let (reader, taken, watched) = (user.clone(), got.clone(), joined.clone());
+    let mut unhurried = Unhurried::default();
     let running = px(options)
         .arg(bench(Library::Nothing, "stream"))
         .args(program)
@@ -149,7 +149,7 @@ fn killed(
             reader.lock().expect("it works").extend_from_slice(piece);
             // The tool is to join before the ranks have ended.
             if !*watched.lock().expect("it works") {
-                std::thread::sleep(Duration::from_millis(20));
+                unhurried.pause();
             }
         })
         .start();

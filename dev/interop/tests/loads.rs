@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use phalanx_interop::load::{Blocks, Lines};
+use phalanx_interop::load::{Blocks, Lines, Unhurried};
 use phalanx_interop::{
     Job, Library, Outcome, Running, bench, children_of, eventually, pmix_tool, px, px_binary, rests, rss_kib,
 };
@@ -301,12 +301,13 @@ fn a_tool_that_is_killed_while_it_gets_a_copy_costs_the_user_nothing() {
     let user = Arc::new(Mutex::new(Blocks::default()));
     let got = Arc::new(AtomicU64::new(0));
     let (reader, taken, watched) = (user.clone(), got.clone(), got.clone());
+    let mut unhurried = Unhurried::default();
     let running = run(1, &[], &blocks(bytes))
         .reading(move |piece| {
             reader.lock().expect("it works").feed(piece);
             // The tool is to join before the rank has ended.
             if watched.load(Ordering::Relaxed) == 0 {
-                std::thread::sleep(Duration::from_millis(20));
+                unhurried.pause();
             }
         })
         .start();

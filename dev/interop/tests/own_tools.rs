@@ -7,14 +7,14 @@ use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
-    Job, Library::OpenMpi5, Outcome, Running, c_tool, eventually, host, launcher, libpmix, mpirun_4,
-    new_directory, pmix_tool, rust_tool, wheel,
+    Job, Outcome, Running, c_tool, eventually, host, launcher, libpmix, mpirun_4, new_directory, pmix_tool,
+    rust_tool, some_prterun, soon,
 };
 use rustix::process::Signal;
 
 /// Our tool in Rust, looking where `tmpdir` is.
 fn tool(tmpdir: &Path, arguments: &[&str]) -> Outcome {
-    Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir).deadline(60).run()
+    Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir).run()
 }
 
 #[test]
@@ -86,7 +86,6 @@ fn a_server_that_dies_is_told_and_reached_no_more() {
         .args(["pid", &pid, "--", "lost", "query"])
         .env("TMPDIR", &tmpdir)
         .env("LD_LIBRARY_PATH", libpmix())
-        .deadline(60)
         .start();
     eventually("the tool listens", || fs::read_to_string(&said).is_ok_and(|text| text.contains("ready\n")));
     launcher.signal(Signal::KILL);
@@ -148,8 +147,9 @@ fn a_named_server_is_the_one_or_none() {
     // The search would find it, but another one was named.
     let outcome = tool(launcher.tmpdir(), &["pmix.srv.nspace=other", "pmix.tool.mretries=0", "--"]);
     let _ = outcome.expect_failure().expect_stdout(&["tool.other"]);
-    // With the system server first, a search goes on.
-    let _ = tool(launcher.tmpdir(), &["pmix.cnct.sys.first", "--", "query"])
+    // With the system server first, a search goes on. In /tmp it would find servers of others, which may end just now.
+    let below = format!("pmix.srvr.tmpdir={}", launcher.tmpdir().display());
+    let _ = tool(launcher.tmpdir(), &["pmix.cnct.sys.first", &below, "--", "query"])
         .expect_code(0)
         .expect_stdout(&["query SUCCESS"]);
     let available = tool(launcher.tmpdir(), &["pmix.tool.nocon", "--", "available"]).expect_code(0);
@@ -179,32 +179,23 @@ fn a_name_that_is_taken_is_refused_with_the_reason() {
 
 #[test]
 fn our_tools_attach_to_prterun_of_open_mpi_5() {
-    let mpirun = Job::new(wheel().root.join("bin/mpirun"))
-        .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sleep", "1000"])
-        .with(OpenMpi5)
-        .start();
-    eventually("the launcher can be found", || mpirun.rendezvous_file().is_some());
-    let pid = mpirun.pid();
-    let nspace = format!("prterun-{}-{pid}@1", host());
-    eventually("it says that the rank runs", || {
-        let words = [&format!("pmix.srvr.pidinfo={pid}"), "--", "table", &nspace];
-        tool(mpirun.tmpdir(), &words).stdout.contains("PMIX_PROC_STATE_RUNNING")
+    some_prterun(":", |launcher| {
+        let (pid, tmpdir) = (launcher.running.pid(), launcher.running.tmpdir());
+        let (named, below) =
+            (format!("pmix.srvr.pidinfo={pid}"), format!("pmix.srvr.tmpdir={}", tmpdir.display()));
+        let me = format!("me prterun-{}-{pid}@", host());
+        let runs = "PMIX_PROC_STATE_RUNNING";
+        let native = |how: &str| {
+            let words = [how, "--", "me", "query", "table", &launcher.job];
+            let tool = Job::new(rust_tool("attach")).args(words).env("TMPDIR", tmpdir).deadline(15);
+            tool.run().shows(&[&me, "query SUCCESS", &launcher.job, runs])
+        };
+        let in_c = || {
+            let tool = c_tool(tmpdir, &["pid", &pid.to_string(), "--", "query"]).deadline(15);
+            tool.run().shows(&["init PMIX_SUCCESS", "query PMIX_SUCCESS prterun-"])
+        };
+        soon(|| native(&named)) && soon(|| native(&below)) && soon(in_c)
     });
-    for way in [Some(format!("pmix.srvr.pidinfo={pid}")), None] {
-        let mut words: Vec<&str> = way.iter().map(String::as_str).collect();
-        words.extend(["--", "me", "query", "table", &nspace]);
-        let outcome = tool(mpirun.tmpdir(), &words).expect_code(0);
-        let _ = outcome.expect_stdout(&[
-            &format!("me prterun-{}-{pid}@", host()),
-            "query SUCCESS",
-            &nspace,
-            "PMIX_PROC_STATE_RUNNING",
-        ]);
-    }
-    let in_c = c_tool(mpirun.tmpdir(), &["pid", &pid.to_string(), "--", "query"]).run().expect_code(0);
-    let _ = in_c.expect_stdout(&["init PMIX_SUCCESS", "query PMIX_SUCCESS prterun-"]);
-    mpirun.signal(Signal::TERM);
-    let _ = mpirun.wait();
 }
 
 /// Debian's mpirun 4.1 has no hook for tools: its libpmix refuses them, and then it crashes, whoever's tool it was.

@@ -43,19 +43,16 @@ fn python3_pmix_is_a_tool_on_both_libraries() {
     let uri = place.path().join("uri");
     let talks = "while :; do echo tick; sleep 0.1; done";
     let launcher = px(["--report-uri"]).arg(&uri).args(["-n", "1", "sh", "-c", talks]).start();
+    eventually("the launcher can be found", || launcher.rendezvous_file().is_some());
     let name = format!("px-{}-{}", phalanx_interop::host(), launcher.pid());
     let ours = Some(libpmix());
     for (number, library) in [None, ours].into_iter().enumerate() {
         let file = place.path().join(format!("spawned{number}"));
-        let tool = |first: bool| {
-            let job = Job::new(python).args(["-W", "ignore"]).arg(script("python_tool.py"));
-            let job = job.arg(launcher.pid().to_string()).arg(&file).env("TMPDIR", launcher.tmpdir());
-            let job = job.arg(format!("{name}@{}", launcher.pid() & 0xffff));
-            let job = library.into_iter().fold(job, |job, dir| job.env("LD_LIBRARY_PATH", dir)).deadline(60);
-            if first { job.run() } else { job.run().expect_code(0) }
-        };
-        eventually("the launcher can be found", || tool(true).stdout.contains("left"));
-        let outcome = tool(false);
+        let job = Job::new(python).args(["-W", "ignore"]).arg(script("python_tool.py"));
+        let job = job.arg(launcher.pid().to_string()).arg(&file).env("TMPDIR", launcher.tmpdir());
+        let job = job.arg(format!("{name}@{}", launcher.pid() & 0xffff));
+        let job = library.into_iter().fold(job, |job, dir| job.env("LD_LIBRARY_PATH", dir));
+        let outcome = job.run().expect_code(0);
         let (me, jobs) = (format!("tool {name}-tool"), format!("jobs {name}@"));
         let outcome = outcome.expect_stdout(&[&me, &jobs, "found published", "left"]);
         let (version, pushed) = match library {

@@ -42,7 +42,7 @@ fn public(programs: &[&Path]) -> (TempDir, Vec<PathBuf>) {
 
 fn as_nobody(program: &Path) -> Job {
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
-    Job::new("setpriv").args(ids).arg(program).deadline(60)
+    Job::new("setpriv").args(ids).arg(program)
 }
 
 fn attach(job: Job, words: &[&str]) -> Outcome {
@@ -100,7 +100,7 @@ fn tools_of_openpmix_are_told_what_they_can_read() {
     let ready = place.path().join("ready");
     let named = |words: &[&str]| {
         let tool = Job::new(pmix_tool("attach")).args(["uri", &uri, "self", "held", "rank", "0", "--"]);
-        tool.args(words).deadline(60)
+        tool.args(words)
     };
     let holder = named(&["spawn", &format!("touch {}", ready.display()), "lost"]).start();
     eventually("the name is taken", || ready.exists());
@@ -141,7 +141,7 @@ fn searches_do_not_follow_symbolic_links() {
     let pid = format!("pmix.srvr.pidinfo={}", running.pid());
     let search = |dir: &Path| {
         let below = format!("pmix.srvr.tmpdir={}", dir.display());
-        attach(Job::new(rust_tool("attach")).deadline(60), &[&pid, &below])
+        attach(Job::new(rust_tool("attach")), &[&pid, &below])
     };
     eventually("it is found where it is", || search(running.tmpdir()).stdout.contains("query SUCCESS"));
     let _ = search(elsewhere.path()).expect_failure().expect_stdout(&["there is no such file"]);
@@ -156,7 +156,7 @@ fn files_of_the_dead_are_passed_over_and_removed_if_a_lock_tells_that_they_are()
     let file = place.path().join(format!("pmix.{}.tool.{}", host(), dead.id()));
     let text = format!("gone.0;tcp4://127.0.0.1:1\n5.0.11\n{}\n0:0\nFri Nov 20 16:20:01 2026\n\n", dead.id());
     let pid = format!("pmix.srvr.pidinfo={}", dead.id());
-    let tool = || Job::new(rust_tool("attach")).env("TMPDIR", place.path()).deadline(60);
+    let tool = || Job::new(rust_tool("attach")).env("TMPDIR", place.path());
     fs::write(&file, &text).expect("writing");
     let _ = attach(tool(), &[&pid]).expect_failure().expect_stdout(&["may live in another container"]);
     fs::write(&file, text + "locked\n").expect("writing");
@@ -175,12 +175,12 @@ fn files_of_a_server_stay_that_a_tool_in_another_container_does_not_see() {
     let inside = "\"$0\" link set lo up && exec \"$@\"";
     let container =
         Job::new("unshare").args(["--pid", "--fork", "--net", "--mount-proc", "sh", "-c", inside]);
-    let tool = container.arg(ip).arg(rust_tool("attach")).env("TMPDIR", running.tmpdir()).deadline(60);
+    let tool = container.arg(ip).arg(rust_tool("attach")).env("TMPDIR", running.tmpdir());
     let pid = format!("pmix.srvr.pidinfo={}", running.pid());
     let _ =
         attach(tool, &[&pid]).expect_failure().expect_stdout(&["is alive, though not to be seen from here"]);
     assert!(running.rendezvous_file().is_some());
-    let tool = Job::new(rust_tool("attach")).env("TMPDIR", running.tmpdir()).deadline(60);
+    let tool = Job::new(rust_tool("attach")).env("TMPDIR", running.tmpdir());
     let _ = attach(tool, &[&pid]).expect_code(0).expect_stdout(&["query SUCCESS"]);
     running.end();
 }
@@ -190,7 +190,7 @@ fn a_tool_waits_as_long_and_tries_as_often_as_it_is_told() {
     let place = new_directory();
     let tool = |words: &[&str]| {
         let tool = Job::new(rust_tool("attach")).args(words).args(["--", "query"]);
-        tool.env("TMPDIR", place.path()).deadline(120)
+        tool.env("TMPDIR", place.path())
     };
     let nobody = format!("pmix.srvr.pidinfo={NO_PROCESS}");
     let patient = tool(&[&nobody, "pmix.timeout=1"]).run().expect_failure();

@@ -18,7 +18,7 @@ struct Node(Running);
 
 impl Node {
     fn new() -> Node {
-        let running = Job::new("unshare").args(["--net", "sleep", "1000"]).deadline(600).start();
+        let running = Job::new("unshare").args(["--net", "sleep", "1000"]).start();
         let own = fs::read_link("/proc/self/ns/net").expect("our own namespace");
         let other = || fs::read_link(format!("/proc/{}/ns/net", running.pid()));
         eventually("the namespace is there", || other().is_ok_and(|other| other != own));
@@ -75,7 +75,7 @@ fn uri(file: &Path) -> String {
 
 fn attach(node: &Node, words: &[&str], secret: Option<&str>) -> Outcome {
     let tool = node.job(rust_tool("attach")).args(words).args(["pmix.tool.mretries=0", "--", "query"]);
-    secret.into_iter().fold(tool, |tool, secret| tool.env("PHALANX_TOOL_SECRET", secret)).deadline(60).run()
+    secret.into_iter().fold(tool, |tool, secret| tool.env("PHALANX_TOOL_SECRET", secret)).run()
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn tools_of_openpmix_are_served_where_the_kernel_knows_them() {
     let (here, there) = two_nodes();
     let (running, file, _place) = launcher(&here, &["--remote-connections"]);
     let words = ["file", file.to_str().expect("UTF-8"), "retries", "0", "--", "query"];
-    let near = here.job(pmix_tool("attach")).args(words).deadline(60).run().expect_code(0);
+    let near = here.job(pmix_tool("attach")).args(words).run().expect_code(0);
     near.assert_line("init SUCCESS");
-    let far = there.job(pmix_tool("attach")).args(words).deadline(60).run().expect_failure();
+    let far = there.job(pmix_tool("attach")).args(words).run().expect_failure();
     far.assert_line("init UNREACHABLE");
     running.end();
 }

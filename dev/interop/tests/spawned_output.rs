@@ -4,9 +4,8 @@
 #![allow(clippy::expect_used)]
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-use phalanx_interop::{Job, launcher, new_directory, pmix_tool, rust_tool};
+use phalanx_interop::{Job, eventually, launcher, new_directory, pmix_tool, rust_tool};
 
 const JOBS: usize = 50;
 
@@ -34,10 +33,7 @@ fn a_c_tool_that_only_asks_for_forwarding_writes_it_to_its_own_output() {
     let tool = tool.reading(move |piece| reader.lock().expect("it works").extend_from_slice(piece));
     // It ends with its input, which is when everything has come.
     let tool = tool.feeding(move |pipe| {
-        let began = Instant::now();
-        while lines() < 2 * JOBS && began.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually("all lines are there", || lines() >= 2 * JOBS);
         drop(pipe);
     });
     let outcome = tool.run().expect_code(0);

@@ -13,7 +13,7 @@ const LIBRARIES: [fn() -> Option<&'static Path>; 2] = [|| None, || Some(libpmix(
 
 fn tool(launcher: &Running, library: Option<&Path>, words: &[&str]) -> Job {
     let job = Job::new(pmix_tool("streams")).arg(launcher.pid().to_string()).args(words);
-    let job = job.env("TMPDIR", launcher.tmpdir()).deadline(100);
+    let job = job.env("TMPDIR", launcher.tmpdir());
     match library {
         Some(library) => job.env("LD_LIBRARY_PATH", library),
         None => job,
@@ -118,7 +118,7 @@ fn our_native_library_shows_what_it_spawns_and_hears_of_the_end_of_streams() {
     let place = new_directory();
     let files = place.path().join("%n-%r");
     let job = Job::new(rust_tool("streams")).arg(launcher.pid().to_string()).arg(&files);
-    let outcome = job.env("TMPDIR", launcher.tmpdir()).deadline(100).run().expect_code(0);
+    let outcome = job.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     let mut shown: Vec<&str> = outcome.stdout.lines().collect();
     shown.sort_unstable();
     assert_eq!(shown, ["0: out 0", "1: out 1"], "{outcome}");

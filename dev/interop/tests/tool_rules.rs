@@ -27,7 +27,7 @@ fn files_of(tmpdir: &Path, pid: u32) -> Vec<PathBuf> {
         format!("pmix.{}.tool.{}", host(), name(pid)),
     ];
     let sessions = fs::read_dir(tmpdir).into_iter().flatten().flatten().map(|session| session.path());
-    let own = sessions.filter(|session| session.join(&names[1]).exists());
+    let own = sessions.filter(|session| names.iter().all(|name| session.join(name).exists()));
     own.flat_map(|session| names.clone().map(|name| session.join(name))).collect()
 }
 
@@ -42,7 +42,7 @@ fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job 
     let px = px_binary();
     let built = px.ancestors().nth(2).expect("the directory of what was built");
     let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
-    job.env("BUILT", built).env("TMPDIR", tmpdir).deadline(60)
+    job.env("BUILT", built).env("TMPDIR", tmpdir)
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_server_that_serves_no_tools_lets_none_in() {
         let refused = c_tool(place.path(), &["uri", uri.trim(), "retries", "0", "--"]).run().expect_failure();
         refused.assert_line("init PMIX_ERR_NOT_SUPPORTED");
         let theirs = Job::new(pmix_tool("attach")).args(["uri", uri.trim(), "retries", "0", "--"]);
-        let theirs = theirs.deadline(60).run().expect_failure();
+        let theirs = theirs.run().expect_failure();
         theirs.assert_line("init UNREACHABLE");
         let native = Job::new(rust_tool("attach")).arg(format!("pmix.srvr.uri={}", uri.trim())).arg("--");
         let said = native.run().expect_failure();
@@ -368,7 +368,7 @@ fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready(
     let starter = launcher_at(here.path());
     let (pid, file) = (starter.pid().to_string(), files_of(here.path(), starter.pid()).swap_remove(0));
     let uri = fs::read_to_string(file).expect("readable").lines().next().expect("an address").to_owned();
-    let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", here.path()).deadline(60);
+    let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", here.path());
     let job = |words: &[&str]| {
         Job::new(px_binary()).args(words).env("TMPDIR", there.path()).env("PMIX_LAUNCHER_RNDZ_URI", &uri)
     };
@@ -408,7 +408,6 @@ fn what_waits_for_a_server_ends_with_it() {
         .args(["pid", &launcher.pid().to_string(), "--", "pending", "nobody.publishes.it", "query"])
         .env("TMPDIR", place.path())
         .env("LD_LIBRARY_PATH", libpmix())
-        .deadline(60)
         .start();
     let why = || {
         let why = Job::new(px_binary()).args(["why", "--pid", &launcher.pid().to_string()]);

@@ -17,7 +17,7 @@ fn uri(running: &Running) -> String {
 
 /// A tool that looks where `running` is.
 fn tool(running: &Running, arguments: &[&str]) -> Job {
-    Job::new(pmix_tool("attach")).args(arguments).env("TMPDIR", running.tmpdir()).deadline(60)
+    Job::new(pmix_tool("attach")).args(arguments).env("TMPDIR", running.tmpdir())
 }
 
 #[test]
@@ -95,6 +95,7 @@ fn whoever_starts_a_launcher_is_told_its_address_where_it_waits() {
         eventually("the file is there", || file.exists());
         let outcome = tool(&running, &["file", file.to_str().expect("UTF-8"), "--", "query"]).run();
         outcome.expect_code(0).assert_line("init SUCCESS");
+        running.until_said("\n");
         running.signal(Signal::TERM);
         // The variable is not handed on.
         let outcome = running.wait().expect_code(143).expect_nothing_left();

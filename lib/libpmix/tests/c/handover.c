@@ -67,7 +67,7 @@ int main(void)
     pmix_info_t info;
     pmix_proc_t me;
 
-    alarm(120);
+    alarm(600);
     PMIx_Progress_thread_stop(NULL, 0);
     for (int life = 0; life < LIVES; life++) {
         /* Each life has codes of its own: servers keep events for those who ask late. */

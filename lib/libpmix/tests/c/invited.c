@@ -55,7 +55,7 @@ int main(void)
     pmix_proc_t all;
     uint32_t card, size;
 
-    alarm(120);
+    alarm(600);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     size = job_size(&me);
     card = me.rank + 10;

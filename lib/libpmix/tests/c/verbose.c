@@ -13,7 +13,7 @@ int main(void)
     pmix_proc_t me;
     int status;
 
-    alarm(120);
+    alarm(600);
     PMIX_INFO_LOAD(&info, "example.unheard.of", NULL, PMIX_BOOL);
     PMIX_INFO_REQUIRED(&info);
     CHECK(PMIx_Init(&me, &info, 1) == PMIX_ERR_NOT_SUPPORTED);
