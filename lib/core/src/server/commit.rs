@@ -13,7 +13,7 @@ use tracing::warn;
 use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
 use super::{Cx, Server};
-use crate::qualified::{Name, name_of};
+use crate::qualified::{Name, name_of, opened};
 
 /// What a process has committed for one side.
 #[derive(Debug, Default)]
@@ -87,6 +87,11 @@ impl Values {
             Some(name) => self.qualified.insert(name, value),
             None => self.by_key.insert(key, value),
         }
+    }
+
+    /// Whether there is a value of this key with whichever qualifiers.
+    pub(super) fn has_qualified(&self, key: &Key) -> bool {
+        self.qualified.values().filter_map(opened).any(|(named, ..)| named == *key)
     }
 
     /// Whether there is a value of this key, with just these qualifiers.

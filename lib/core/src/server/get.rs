@@ -124,6 +124,10 @@ impl Server {
                 self.deliver(cx, who, &target, Ok(data));
             }
             Look::Never(status) => self.deliver(cx, who, &target, Err(status)),
+            // Processes may have put it elsewhere; whether they have, their server can say at once.
+            Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
+                self.pend(cx, who, target, get.key, get.info, waits);
+            }
             Look::Wait(_) if at_once => self.deliver(cx, who, &target, Err(Status::ERR_NOT_FOUND)),
             Look::Wait(waits) => self.pend(cx, who, target, get.key, get.info, waits),
         }
@@ -218,6 +222,10 @@ impl Server {
         let Some(job) = self.jobs.get(&target.nspace) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let Some(stage) = job.stage(target.rank) else { return Look::Never(Status::ERR_NOT_FOUND) };
         let client = job.clients.get(&target.rank);
+        // With which qualifiers it is wanted, nobody says.
+        if key.is_some_and(|key| client.is_some_and(|client| client.committed.remote.has_qualified(key))) {
+            return Look::Found(Vec::new());
+        }
         match look_at_client(client, stage, key, None, true) {
             None => Look::Found(Vec::new()),
             Some(look) => look,
@@ -283,8 +291,8 @@ impl Server {
                     pending.waits = Waits::Host { named: true };
                     let mut info = pending.info.clone();
                     if let Some(key) = &pending.key {
-                        let is_qualified = !qualifiers(&info).is_empty();
-                        let key = if is_qualified { keys::QUALIFIED_VALUE } else { key.as_str() };
+                        let waits_for_any = !qualifiers(&info).is_empty() && !key.is_reserved();
+                        let key = if waits_for_any { keys::QUALIFIED_VALUE } else { key.as_str() };
                         info.push(Info::new(keys::REQUIRED_KEY, key));
                     }
                     let proc = pending.target.clone();
@@ -517,12 +525,17 @@ fn look_at_client(
         Stage::Finalized => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone if happened => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Lost | Stage::Gone => Look::Never(Status::ERR_LOST_CONNECTION),
-        _ if name.is_none() && key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
+        _ if key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
             Look::Never(Status::ERR_NOT_FOUND)
         }
         _ if happened => Look::Wait(Waits::Key),
         _ => Look::Wait(Waits::Commit),
     })
+}
+
+/// Whether it is a key of the standard's that is wanted with qualifiers: hosts give those without.
+fn is_reserved(key: Option<&Key>, info: &[Info]) -> bool {
+    key.is_some_and(Key::is_reserved) && !qualifiers(info).is_empty() && !info.is_set(keys::OPTIONAL)
 }
 
 fn has(values: &[Kval], key: Option<&Key>, name: Option<&Name>) -> bool {

@@ -81,10 +81,9 @@ impl LookupRequest {
     }
 
     /// Whether the server can say at once that there is no such value: the host must provide reserved keys of a job before
-    /// its processes start, while a user's key may be put at any time, and so may any key with qualifiers.
+    /// its processes start, while a user's key may be put at any time.
     pub fn is_for_job_data_of(&self, asker: &ProcId) -> bool {
-        let is_of_host = self.qualified.is_none() && self.key.as_ref().is_some_and(Key::is_reserved);
-        is_of_host && self.proc.nspace == asker.nspace
+        self.proc.nspace == asker.nspace && self.key.as_ref().is_some_and(Key::is_reserved)
     }
 }
 

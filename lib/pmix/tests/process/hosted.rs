@@ -44,7 +44,7 @@ pub(crate) fn two_nodes() {
     for rank in 0..4 {
         let context = |how: &[Info]| client.get(&client.peer(rank), keys::GROUP_CONTEXT_ID, how);
         assert_eq!(context(&[color("red")]).unwrap(), Value::Uint32(rank + 20));
-        assert!(context(&[color("blue"), on(keys::IMMEDIATE)]).unwrap_err().is_not_found());
+        assert!(context(&[color("blue")]).unwrap_err().is_not_found());
         assert_eq!(client.get(&client.peer(rank), "later", &[]).unwrap(), Value::Uint32(rank + 10));
     }
     let far = [client.peer(0), client.peer(3)];

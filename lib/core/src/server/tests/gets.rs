@@ -62,6 +62,32 @@ fn qualified_values_are_told_as_they_were_committed() {
 }
 
 #[test]
+fn qualified_values_of_reserved_keys_are_there_or_nowhere() {
+    let name = keys::GROUP_CONTEXT_ID;
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let far = proc("job", 2);
+    let color = || Info { key: key("color"), flags: InfoFlags::QUALIFIER, value: 1_u32.into() };
+    // Nobody waits for the first commit.
+    assert_eq!(world.ask_status(b, &get(&proc("job", 0), name, vec![color()])), Status::ERR_NOT_FOUND);
+    let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key(name)) };
+    assert_eq!(world.call(call.clone()), ServerReturn::Modex(Err(Status::ERR_NOT_FOUND)));
+    let named = Info { key: key(name), flags: InfoFlags::empty(), value: "red".into() };
+    let value = Kval::new(keys::QUALIFIED_VALUE, DataArray::of_infos([named, color()]));
+    let commit = Commit { buckets: vec![(Scope::REMOTE, vec![value])] };
+    assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
+    assert!(matches!(world.call(call), ServerReturn::Modex(Ok(_))));
+    // Clients ask so for reserved keys.
+    let at_once = vec![color(), Info::new(keys::IMMEDIATE, true)];
+    let tag = world.send(b, &get(&far, name, at_once.clone()));
+    let (id, op) = world.take_upcall();
+    let info = [at_once, vec![Info::new(keys::REQUIRED_KEY, name)]].concat();
+    assert_eq!(op, HostOp::DirectModex { proc: far, info });
+    world.answer(id, HostReply::Modex(Err(Status::ERR_NOT_FOUND)));
+    assert_eq!(world.status(b, tag), Status::ERR_NOT_FOUND);
+}
+
+#[test]
 fn what_a_peer_has_committed_is_there_at_once() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
