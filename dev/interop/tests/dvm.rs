@@ -227,7 +227,8 @@ fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
 fn a_dvm_in_the_background_outlives_its_terminal_and_ends_with_its_keeper() {
     let place = new_directory();
     let start = ["dvm", "start", "--daemonize", "--json"];
-    let started = Job::new(px_binary()).args(start).env("TMPDIR", place.path()).run().expect_code(0);
+    let started =
+        Job::new(px_binary()).args(start).env("TMPDIR", place.path()).outlived().run().expect_code(0);
     let line = started.stdout.clone();
     let pid = line.split("\"pid\":").nth(1).expect("a pid").split([',', '}']).next().expect("a number");
     let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", place.path()).run();
