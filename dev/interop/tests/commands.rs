@@ -149,10 +149,10 @@ fn what_one_call_publishes_others_find_and_withdraw() {
     says(&running, "publish port=again").expect_failure().expect_stderr(&["DUPLICATE"]);
     says(&running, "unpublish port").expect_code(0);
     let late = says(&running, "lookup port --wait 1s").expect_failure();
-    late.expect_stderr(&["nobody has published all of port in time"]);
+    late.expect_stderr(&["nobody has published all of 'port' in time"]);
     let outcome = says(&running, "lookup port other").expect_failure();
     outcome.assert_line("other = x");
-    outcome.expect_stderr(&["nobody has published port"]);
+    outcome.expect_stderr(&["nobody has published 'port'"]);
     running.end();
 }
 
@@ -281,7 +281,7 @@ fn calls_that_publish_at_the_same_time_wait_for_each_other() {
     command(&running, ["unpublish"]).args(all).run().expect_code(0);
     let two = format!("k0.{round} k5.{round}");
     let gone = says(&running, &format!("lookup {two}")).expect_failure();
-    gone.expect_stderr(&[&format!("nobody has published {}", two.replace(' ', ", "))]);
+    gone.expect_stderr(&[&format!("nobody has published '{}'", two.replace(' ', "', '"))]);
     running.end();
 }
 

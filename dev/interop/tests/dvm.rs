@@ -180,6 +180,22 @@ fn the_user_ends_a_job_and_the_dvm_goes_on() {
 }
 
 #[test]
+fn with_the_dvm_end_the_commands_whose_jobs_it_ran() {
+    // What is told of the job's end meets the end of the connection, not always in the same way.
+    for _ in 0..5 {
+        let (dvm, place) = (dvm(&[]), new_directory());
+        let pid = dvm.pid().to_string();
+        let ready = place.path().join("ready");
+        let script = format!("touch {}; exec sleep 1000", ready.display());
+        let running = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &script]).start();
+        eventually("the rank runs", || ready.exists());
+        let _ = px_at(&dvm, &["dvm", "stop", "--pid", &pid]).run().expect_code(0);
+        let _ = running.wait().expect_failure();
+        dvm.wait().expect_code(0).expect_nothing_left();
+    }
+}
+
+#[test]
 fn jobs_of_tools_stay_only_if_they_are_to() {
     let dvm = dvm(&[]);
     let pid = dvm.pid().to_string();

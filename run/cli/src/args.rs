@@ -86,7 +86,7 @@ pub(crate) struct AppArgs {
     /// Number of ranks
     ///
     /// Without it the program gets one rank per slot, as the map policy counts slots. Also written -np N.
-    #[arg(short = 'n', long = "np", value_name = "N", value_parser = words::procs)]
+    #[arg(short = 'n', long = "np", value_name = "N", value_parser = words::procs, allow_negative_numbers = true)]
     pub(crate) procs: Option<u32>,
 
     /// Set NAME in the ranks' environment, or hand on the launcher's value
@@ -261,7 +261,7 @@ pub(crate) struct CompletionsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write all pages into DIR; without it, print the page of 'px run'
+    /// Write all pages into DIR, which is made if it is not there; without it, print the page of 'px run'
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -303,7 +303,7 @@ Exit code: 0 when every rank ended with 0; else the code of the first rank that 
 signal that killed it; 124 after --timeout; 126 and 127 when a program could not be started; 2 when the command line \
 was wrong.
 
-Ctrl-C ends the job orderly; a second one within two seconds kills it. Ctrl-Z suspends the job together with px.";
+Ctrl-C ends the job orderly; a second one kills it. Ctrl-Z suspends the job together with px.";
 
 #[cfg(test)]
 mod tests {

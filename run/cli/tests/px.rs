@@ -132,6 +132,7 @@ fn wrong_command_lines() {
     let lines = [
         "rnu",
         "hostname",
+        "help run",
         "--frobnicate",
         "run",
         "run --dispaly map prog",
@@ -139,6 +140,7 @@ fn wrong_command_lines() {
         "run -n",
         "run -n four prog",
         "run -n 0 prog",
+        "run -n -1 prog",
         "run -n 99999999999 prog",
         "run -n 2 -n 3 prog",
         "run --quiet --verbose prog",
@@ -305,7 +307,6 @@ fn completions_and_man_pages_come_from_the_same_table() {
         let script = bench.px(&format!("completions {shell}"));
         assert!(script.contains("kill-on-bad-exit"), "{shell}");
     }
-    fs::create_dir(bench.path("man")).expect("a directory");
     assert_eq!(bench.px("man man"), "exit code: 0\n");
     let mut pages: Vec<String> = fs::read_dir(bench.path("man"))
         .expect("a directory")

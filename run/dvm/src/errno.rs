@@ -17,6 +17,20 @@ impl SpawnFailure {
             _ => 126,
         }
     }
+
+    /// What helps against the mistakes that everybody makes.
+    fn advice(&self) -> Option<&'static str> {
+        match (self.step, self.errno) {
+            (SpawnStep::Find, ENOENT) => {
+                Some("a program that is not there is named by its path, such as ./NAME")
+            }
+            (SpawnStep::Exec, EACCES) => Some("'chmod +x' makes a file executable"),
+            (SpawnStep::Exec, ENOEXEC) => {
+                Some("it is no program of this kind of machine, nor a script that begins with #!")
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for SpawnFailure {
@@ -37,14 +51,17 @@ impl fmt::Display for SpawnFailure {
             f.write_str(" in PATH")?;
         }
         match NAMES.iter().find(|(number, _)| *number == self.errno) {
-            Some((number, name)) => write!(f, ": {name} (errno {number})"),
-            None if self.errno == 0 => Ok(()),
-            None => write!(f, ": errno {}", self.errno),
+            Some((number, name)) => write!(f, ": {name} (errno {number})")?,
+            None if self.errno == 0 => {}
+            None => write!(f, ": errno {}", self.errno)?,
         }
+        self.advice().map_or(Ok(()), |advice| write!(f, "; {advice}"))
     }
 }
 
 const ENOENT: i32 = 2;
+const ENOEXEC: i32 = 8;
+const EACCES: i32 = 13;
 const ETIMEDOUT: i32 = 110;
 
 /// In the words of the C library, which people search for.
@@ -53,10 +70,10 @@ const NAMES: &[(i32, &str)] = &[
     (ENOENT, "No such file or directory"),
     (5, "Input/output error"),
     (7, "Argument list too long"),
-    (8, "Exec format error"),
+    (ENOEXEC, "Exec format error"),
     (11, "Resource temporarily unavailable: no more processes are allowed"),
     (12, "Cannot allocate memory"),
-    (13, "Permission denied"),
+    (EACCES, "Permission denied"),
     (20, "Not a directory"),
     (21, "Is a directory"),
     (22, "Invalid argument"),
@@ -68,3 +85,21 @@ const NAMES: &[(i32, &str)] = &[
     (40, "Too many levels of symbolic links"),
     (ETIMEDOUT, "No answer in time"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_mistakes_come_with_what_helps() {
+        let said = |step, errno| SpawnFailure { step, subject: "prog".into(), errno }.to_string();
+        assert_eq!(
+            said(SpawnStep::Find, ENOENT),
+            "looking for the program prog in PATH: No such file or directory (errno 2); \
+             a program that is not there is named by its path, such as ./NAME"
+        );
+        assert!(said(SpawnStep::Exec, EACCES).ends_with("(errno 13); 'chmod +x' makes a file executable"));
+        assert!(said(SpawnStep::Exec, ENOEXEC).ends_with("nor a script that begins with #!"));
+        assert!(said(SpawnStep::Chdir, ENOENT).ends_with("(errno 2)"));
+    }
+}

@@ -73,6 +73,10 @@ fn in_our_words(error: &clap::Error) -> Failure {
             if usage.contains("px dvm") {
                 return failure.hint("'px dvm' has start and stop");
             }
+            if name == "help" {
+                return failure
+                    .hint("'px --help' lists the commands, 'px run --help' what one of them takes");
+            }
             match nearest(&name, &COMMANDS) {
                 Some(nearest) => return failure.hint(format!("the nearest command is '{nearest}'")),
                 None => return failure.hint(format!("to run a program: px run {name} ...")),
@@ -103,6 +107,7 @@ fn in_our_words(error: &clap::Error) -> Failure {
                 return Failure::usage("no program was named")
                     .hint("px run -n 4 PROGRAM runs four ranks of PROGRAM");
             }
+            let missing: Vec<_> = missing.iter().map(|name| name.trim_end_matches("...")).collect();
             Failure::usage(format!("{} is missing", missing.join(", ")))
         }
         ErrorKind::MissingSubcommand => Failure::usage("no command was named"),

@@ -14,6 +14,8 @@ pub(crate) fn run(args: &ManArgs) -> Result<u8, Failure> {
     match &args.dir {
         None => super::print(&page(&run_page(&px))?.1),
         Some(dir) => {
+            std::fs::create_dir_all(dir)
+                .map_err(|e| Failure::new(format!("cannot make '{}'", dir.display())).because(e))?;
             write(dir, &px)?;
             px.get_subcommands()
                 .filter(|command| !command.is_hide_set())

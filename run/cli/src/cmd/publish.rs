@@ -53,10 +53,8 @@ pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
         info.extend([Info::new(keys::WAIT, 0_i32), Info::new(keys::TIMEOUT, seconds)]);
     }
     let found = tool.lookup(&keys, &info).map_err(|error| match error.status() {
-        Status::ERR_TIMEOUT => {
-            Failure::new(format!("nobody has published all of {} in time", keys.join(", ")))
-        }
-        Status::ERR_NOT_FOUND => Failure::new(format!("nobody has published {}", keys.join(", "))),
+        Status::ERR_TIMEOUT => Failure::new(format!("nobody has published all of {} in time", quoted(&keys))),
+        Status::ERR_NOT_FOUND => Failure::new(format!("nobody has published {}", quoted(&keys))),
         _ => tool::failed("cannot look up", &error),
     })?;
     let text: String = match args.json {
@@ -77,8 +75,12 @@ pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
         keys.into_iter().filter(|key| !found.iter().any(|data| data.key == *key)).collect();
     match missing.is_empty() {
         true => Ok(0),
-        false => Err(Failure::new(format!("nobody has published {}", missing.join(", ")))),
+        false => Err(Failure::new(format!("nobody has published {}", quoted(&missing)))),
     }
+}
+
+fn quoted(keys: &[&str]) -> String {
+    format!("'{}'", keys.join("', '"))
 }
 
 pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {

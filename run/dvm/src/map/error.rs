@@ -179,7 +179,7 @@ impl fmt::Display for MapError {
 
 impl std::error::Error for MapError {}
 
-fn count(number: u64, what: &str) -> String {
+pub(super) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 

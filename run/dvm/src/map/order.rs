@@ -3,7 +3,7 @@
 use phalanx_topo::CpuSet;
 
 use super::seats::{NodeSeats, Seat, Seated};
-use super::slots::{App, Job};
+use super::slots::{App, Job, MOST_RANKS_OF_A_NODE};
 use super::{AppMap, CpuRule, JobMap, MapError, NodeLoad, NodeResources, Placement, RankBy};
 use crate::hosts::Slots;
 
@@ -129,15 +129,14 @@ fn rounds_of(objects: &[u32]) -> Vec<u32> {
     objects.iter().map(round).collect()
 }
 
-/// PMIx numbers the ranks of a node with 16 bits.
 fn check_numbers(job: &Job<'_>, locals: &[u32]) -> Result<(), MapError> {
     for (node, local) in job.nodes.iter().zip(locals) {
         let asked = u64::from(node.in_use) + u64::from(*local);
-        if *local > 0 && asked > u16::MAX.into() {
+        if *local > 0 && asked > MOST_RANKS_OF_A_NODE {
             return Err(MapError::TooMany {
                 what: format!(" on node {}", node.name),
                 asked,
-                most: u16::MAX.into(),
+                most: MOST_RANKS_OF_A_NODE,
             });
         }
     }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use phalanx_topo::{CpuSet, Level};
 
 use super::defaults::Settled;
+use super::error::count;
 use super::shape::{Part, Shape};
 use super::slots::{App, Job};
 use super::spread::{Listed, Place, Share, Spread};
@@ -94,13 +95,18 @@ impl<'a> Seats<'a> {
             let plural = if *cpus == 1 { "" } else { "s" };
             // With `--cpu-set` all of them share its CPUs.
             let confined = self.job.apps.iter().all(|app| app.policy.cpu_set.is_some());
-            let (these, those) = match confined {
-                true => ("they share these", "ranks there share them"),
-                false => ("they are not bound", "ranks there are not bound"),
+            let (these, those) = match (confined, ranks) {
+                (true, 1) => ("it shares these", "ranks there share them"),
+                (true, _) => ("they share these", "ranks there share them"),
+                (false, 1) => ("it is not bound", "ranks there are not bound"),
+                (false, _) => ("they are not bound", "ranks there are not bound"),
             };
             let free = if self.job.nodes[*node as usize].in_use > 0 { "free " } else { "" };
             notes.push(match self.crowded.len() {
-                1 => format!("{} has {cpus} {free}{unit}{plural} for {ranks} ranks: {these}", name(*node)),
+                1 => {
+                    let ranks = count(ranks.into(), "rank");
+                    format!("{} has {cpus} {free}{unit}{plural} for {ranks}: {these}", name(*node))
+                }
                 nodes => format!(
                     "{nodes} nodes have more ranks than {free}{unit}s ({}: {ranks} on {cpus}): {those}",
                     name(*node)

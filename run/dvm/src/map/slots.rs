@@ -82,6 +82,15 @@ impl<'a> Job<'a> {
         if total > MOST_RANKS {
             return Err(MapError::TooMany { what: String::new(), asked: total, most: MOST_RANKS });
         }
+        // To place millions only to refuse them takes minutes.
+        let most = MOST_RANKS_OF_A_NODE * nodes.len() as u64;
+        if total > most {
+            let what = match nodes {
+                [node] => format!(" on node {}", node.name),
+                _ => format!(" on {} nodes", nodes.len()),
+            };
+            return Err(MapError::TooMany { what, asked: total, most });
+        }
         let mut first_rank = 0;
         for (draft, procs) in drafts.into_iter().zip(counts) {
             let own = draft.request.policy.is_some();
@@ -186,6 +195,8 @@ impl<'a> Job<'a> {
 
 /// Ranks are below the special ones, which begin near the top of 32 bits.
 const MOST_RANKS: u64 = 0x7fff_ffff;
+/// PMIx numbers the ranks of a node with 16 bits.
+pub(super) const MOST_RANKS_OF_A_NODE: u64 = 0xffff;
 
 /// An app context whose policies are not settled yet.
 struct Draft<'a> {

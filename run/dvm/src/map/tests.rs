@@ -307,6 +307,8 @@ fn ranks_of_other_jobs_are_respected() {
     let mut nodes = alike(1, small());
     nodes[0].in_use = 4;
     nodes[0].busy = "0-7".parse().unwrap();
+    let map = mapped(&nodes, procs(1), "");
+    assert_eq!(map.notes, ["a has 0 free cores for 1 rank: it is not bound"]);
     let map = mapped(&nodes, procs(2), "");
     assert_eq!(shown(&nodes, &map), "a a");
     assert_eq!(map.notes, ["a has 0 free cores for 2 ranks: they are not bound"]);
@@ -432,6 +434,8 @@ fn nothing_to_do_is_an_error() {
     assert!(map_job(&nodes, &[], &policy("")).is_err());
     let many = refused(&nodes, procs(70_000), "bind none");
     assert_eq!(many, "asked for 70000 ranks on node a, but no more than 65535 can be numbered");
+    let error = refused(&alike(2, small()), procs(0x7fff_ffff), "");
+    assert_eq!(error, "asked for 2147483647 ranks on 2 nodes, but no more than 131070 can be numbered");
     let error = map_job(&nodes, &[procs(u32::MAX), procs(u32::MAX)], &policy("")).unwrap_err();
     assert!(error.to_string().starts_with("asked for 8589934590 ranks, but no more"));
 }

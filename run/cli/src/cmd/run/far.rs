@@ -131,7 +131,9 @@ impl Far {
                 });
             }
             if let Some(told) = shared.wait_for_end(&nspace) {
-                let end = ending::of(&tool, &nspace, &told, limit, shared.state().asked_to_end);
+                // Asked with the lock held, the answer could not pass the library's thread, which wants it, too.
+                let asked_to_end = shared.state().asked_to_end;
+                let end = ending::of(&tool, &nspace, &told, limit, asked_to_end);
                 shared.push(Report::Ended(Box::new(end)));
             }
         });
