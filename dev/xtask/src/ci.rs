@@ -24,6 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("lints", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
     })?;
+    step("documentation", || cargo(&["doc", "--workspace", "--no-deps", "--locked"]))?;
     step("tests", || test::run(&[]))
 }
 

@@ -9,7 +9,7 @@ use crate::error::Error;
 impl Client {
     /// Waits until all these processes have called it with the same participants; none: the whole job (`PMIx_Fence`).
     ///
-    /// With `pmix.collect` ([`keys::COLLECT_DATA`]) what they have committed is exchanged on the way. `pmix.timeout` limits
+    /// With `pmix.collect` (`keys::COLLECT_DATA`) what they have committed is exchanged on the way. `pmix.timeout` limits
     /// the wait, in seconds.
     pub fn fence(&self, procs: &[ProcId], info: &[Info]) -> Result<(), Error> {
         let operation = || match procs {

@@ -1,6 +1,6 @@
 //! A PMIx server in the process of a host: its beginning and its end, and the way of a call. One file per verb.
 //!
-//! [`host`] is the other direction: what the server asks of its host.
+//! `host` is the other direction: what the server asks of its host.
 
 mod done;
 mod event;
