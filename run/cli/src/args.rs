@@ -329,6 +329,7 @@ mod tests {
         ];
         let px = Px::command();
         let commands = px.get_subcommands().filter(|command| !command.is_hide_set());
+        let commands = commands.flat_map(|command| std::iter::once(command).chain(command.get_subcommands()));
         for option in commands.flat_map(|command| command.get_arguments()).filter(|arg| !arg.is_hide_set()) {
             if let Some(name) = option.get_long() {
                 let written = [format!("`--{name}`"), format!("`--{name} ")];
