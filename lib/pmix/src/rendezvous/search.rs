@@ -186,6 +186,11 @@ impl fmt::Display for Search {
             f.write_str(": there is no such file")?;
             match &self.wanted {
                 Wanted::Pid(pid) if is_no_process(*pid) => f.write_str(", nor such a process")?,
+                Wanted::Pid(pid) => {
+                    if let Some(user) = other_user(*pid, geteuid().as_raw()) {
+                        write!(f, " that we may see: process {pid} is of the user {user}")?;
+                    }
+                }
                 _ => {}
             }
         }
@@ -194,6 +199,12 @@ impl fmt::Display for Search {
         }
         Ok(())
     }
+}
+
+/// Whose process it is, if it is another user's, whose directories are closed to us unless we are root.
+fn other_user(pid: u32, me: u32) -> Option<u32> {
+    let user = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    Some(user).filter(|user| me != 0 && *user != me)
 }
 
 fn age(path: &Path) -> SystemTime {
@@ -243,6 +254,15 @@ mod tests {
         assert!(other.to_string().contains(&format!("it is of process {me}")), "{other}");
         let none = run(Wanted::Nspace("four".into())).to_string();
         assert!(none.contains("pmix.h.tool.four") && none.contains("there is no such file"), "{none}");
+    }
+
+    #[test]
+    fn processes_of_other_users_are_told() {
+        let (pid, me) = (std::process::id(), geteuid().as_raw());
+        assert_eq!(other_user(pid, me), None);
+        assert_eq!(other_user(pid, me + 1), Some(me));
+        assert_eq!(other_user(pid, 0), None);
+        assert_eq!(other_user(dead().0, me + 1), None);
     }
 
     #[test]
