@@ -42,6 +42,11 @@ fn main() -> ExitCode {
 }
 
 fn px(mut args: Vec<OsString>) -> u8 {
+    // `px help run` is what people try first.
+    if args.first().is_some_and(|word| word == "help") {
+        args.remove(0);
+        args.push("--help".into());
+    }
     if args.first().is_some_and(|word| word == "run") {
         args.remove(0);
         let as_json = split::says_json(&args);

@@ -123,6 +123,8 @@ fn help() {
     let bench = Bench::new(1, 1, 1);
     insta::assert_snapshot!("help", session(&["", "--help", "--version", "-V"], |line| bench.px(line)));
     insta::assert_snapshot!("help_run", bench.px("run --help"));
+    assert_eq!(bench.px("help run"), bench.px("run --help"));
+    assert_eq!(bench.px("help"), bench.px("--help"));
     insta::assert_snapshot!("help_run_short", bench.px("run -h"));
 }
 
@@ -132,7 +134,6 @@ fn wrong_command_lines() {
     let lines = [
         "rnu",
         "hostname",
-        "help run",
         "--frobnicate",
         "run",
         "run --dispaly map prog",

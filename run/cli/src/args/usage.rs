@@ -73,10 +73,6 @@ fn in_our_words(error: &clap::Error) -> Failure {
             if usage.contains("px dvm") {
                 return failure.hint("'px dvm' has start and stop");
             }
-            if name == "help" {
-                return failure
-                    .hint("'px --help' lists the commands, 'px run --help' what one of them takes");
-            }
             match nearest(&name, &COMMANDS) {
                 Some(nearest) => return failure.hint(format!("the nearest command is '{nearest}'")),
                 None => return failure.hint(format!("to run a program: px run {name} ...")),
