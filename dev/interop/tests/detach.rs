@@ -72,8 +72,8 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
 fn a_job_that_has_ended_is_shown_whole_and_once() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "2", "--output", "rank", "sh", "-c", "echo hello"]);
-    let gone = || names(place.path()).iter().all(|name| name.ends_with(".detached"));
-    eventually("the launcher has ended", gone);
+    let launcher = pid(&job).parse().expect("a number");
+    eventually("the launcher has ended", || !lives(launcher));
     let _ = at(place.path(), &["attach", &job]).run().expect_code(0).expect_lines(["0: hello", "1: hello"]);
     let again = at(place.path(), &["attach", &job]).run().expect_failure();
     assert_eq!(again.stdout, "", "{again}");
