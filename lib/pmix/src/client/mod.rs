@@ -286,6 +286,5 @@ fn infos(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<Vec
     }
 }
 
-/// The machine answered a call with the answer to another: a fault of ours.
 /// In seconds.
 const END_OF_PULL: u32 = 5;
