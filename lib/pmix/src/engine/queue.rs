@@ -96,6 +96,7 @@ impl<T> Queue<T> {
         std::ptr::from_ref(self).addr()
     }
 
+    /// Whoever hears the bell from here on finds that it is over: nobody silences it any more.
     pub(super) fn close(&self) {
         let items = {
             let mut state = self.lock();
@@ -103,6 +104,7 @@ impl<T> Queue<T> {
             std::mem::take(&mut state.items)
         };
         self.not_full.notify_all();
+        self.ring();
         drop(items);
     }
 
@@ -174,6 +176,14 @@ mod tests {
         assert_eq!(pusher.join().unwrap(), Err(0));
         assert_eq!(queue.push(7, || false), Err(7));
         assert!(queue.take().is_empty());
+    }
+
+    #[test]
+    fn its_end_is_heard_by_who_waits_for_the_bell() {
+        let queue = Queue::<u32>::new().unwrap();
+        assert!(!rings(&queue, Duration::ZERO));
+        queue.close();
+        assert!(rings(&queue, Duration::ZERO));
     }
 
     #[test]
