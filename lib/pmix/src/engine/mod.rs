@@ -528,13 +528,16 @@ impl<M: Role> Engine<M> {
         }
     }
 
-    /// One turn on this thread. False: another thread is at it.
+    /// One turn on this thread. False: another thread is at it, or still receives: turn after turn would keep it from leaving.
     fn turn(&self, longest: Duration) -> bool {
         let mut running = match self.progress.try_lock() {
             Ok(running) => running,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        if running.as_ref().is_some_and(|progress| progress.is_received()) {
+            return false;
+        }
         if let Some(progress) = running.take() {
             *running = progress.turn_once(Some(longest));
         }

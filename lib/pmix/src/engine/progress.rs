@@ -144,7 +144,7 @@ impl<M: Role> Progress<M> {
             ours.hand_over();
         }
         // It goes by itself: others would end the interruption before it has woken.
-        if self.receiver.is_some() {
+        if self.is_received() {
             self.interrupt_receiver();
         }
         self.queue.rouse(Order::rouse);
@@ -216,6 +216,10 @@ impl<M: Role> Progress<M> {
             self.put_off.clear();
             self.waiting.clear();
         }
+    }
+
+    pub(super) fn is_received(&self) -> bool {
+        self.receiver.is_some()
     }
 
     pub(super) fn is_received_by(&self, thread: usize) -> bool {
