@@ -218,6 +218,7 @@ const MOST_NAMES: usize = 50_000;
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -343,8 +344,10 @@ mod tests {
         }
         drop(held);
         // A child that another test has just forked may still have it for a moment.
+        let begun = Instant::now();
         while ours.exists() {
-            run();
+            let search = run();
+            assert!(begun.elapsed() < Duration::from_secs(60), "{search}");
         }
         assert!(theirs.exists());
     }

@@ -1,6 +1,7 @@
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::rendezvous::read;
@@ -15,6 +16,17 @@ fn notice(dir: &Path, address: &str) -> Notice {
         system_dir: Some(dir.to_owned()),
         server_dir: Some(dir.to_owned()),
         files: vec![dir.join("extra")],
+    }
+}
+
+fn made_in_the_end(notice: &Notice) -> Announcement {
+    let begun = Instant::now();
+    loop {
+        match Announcement::make(notice) {
+            Ok(made) => return made,
+            Err(error) => assert!(begun.elapsed() < Duration::from_secs(60), "{error}"),
+        }
+        std::thread::yield_now();
     }
 }
 
@@ -107,12 +119,7 @@ fn who_is_not_to_be_seen_is_replaced_only_if_it_is_certainly_dead() {
     assert_eq!(names(dir.path()), ["pmix.sys.host"]);
     drop(held);
     // A child that another test has just forked may still have it for a moment.
-    let made = loop {
-        match Announcement::make(&notice()) {
-            Ok(made) => break made,
-            Err(_) => std::thread::yield_now(),
-        }
-    };
+    let made = made_in_the_end(&notice());
     for file in made.files() {
         let file = File::open(file).unwrap();
         assert!(!lock(&file), "the server holds it");
@@ -127,12 +134,7 @@ fn a_server_that_has_ended_is_dead_even_if_nobody_has_waited_for_it() {
     // Its streams close when it ends, a moment before it is a zombie.
     unseen.stdout.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     fs::write(&system, of_pid(unseen.id(), &deserted())).unwrap();
-    let made = loop {
-        match Announcement::make(&notice(dir.path(), "127.0.0.1:7")) {
-            Ok(made) => break made,
-            Err(_) => std::thread::yield_now(),
-        }
-    };
+    let made = made_in_the_end(&notice(dir.path(), "127.0.0.1:7"));
     assert_eq!(read(&system).unwrap().pid, Some(std::process::id()));
     drop(made);
     unseen.wait().unwrap();
