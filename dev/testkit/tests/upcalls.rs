@@ -295,6 +295,34 @@ fn who_spawns_a_job_for_a_debugger_is_told_once_when_all_who_stop_have_stopped()
 }
 
 #[test]
+fn who_dies_before_its_stop_is_not_waited_for() {
+    let mut world = world(4);
+    world.script(|proc| match (proc.nspace.as_str(), proc.rank.0) {
+        ("world@1", _) => {
+            let app = App { cmd: Some("child".into()), max_procs: 3, ..App::default() };
+            let job = [keys::DEBUG_STOP_IN_INIT, keys::JOB_CONTINUOUS].map(|key| Info::new(key, true));
+            let spawn = HostOp::Spawn { from: proc.clone(), job: job.to_vec(), apps: vec![app] };
+            Script::new(vec![ask(spawn), late(20)])
+        }
+        (_, 1) => Script::new(vec![late(4), Step::Exit(1)]),
+        _ => {
+            let event = Event {
+                code: Status::READY_FOR_DEBUG,
+                source: proc.clone(),
+                range: Range::RM,
+                info: Vec::new(),
+            };
+            Script::new(vec![late(1), ask(HostOp::Notify { event }), late(20)])
+        }
+    });
+    world.submit(job(1));
+    finish(&mut world, 2);
+    let servers = (0..4).filter_map(|node| world.node(NodeId(node)));
+    let events = servers.flat_map(|node| &node.server().events);
+    assert_eq!(events.filter(|event| event.code == Status::READY_FOR_DEBUG).count(), 1);
+}
+
+#[test]
 fn a_process_spawns_a_job_whose_failure_is_its_own() {
     let mut world = world(4);
     world.script(|proc| match proc.nspace.as_str() {

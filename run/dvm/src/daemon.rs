@@ -375,3 +375,6 @@ impl Daemon {
         waiting
     }
 }
+
+/// How many processes an explanation names: as many as people read.
+pub(crate) const ENOUGH: usize = 100;

@@ -9,23 +9,38 @@ use std::sync::Arc;
 
 use phalanx_core::{Event, Waiting};
 use phalanx_spec::{Range, Rank, Status, keys};
-use phalanx_wire::{App, Info, InfoList, Kval, ProcId, Value};
+use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
+use crate::daemon::{Cx, Daemon, ENOUGH};
 use crate::msg::Down;
 use crate::ranges::Ranges;
 
 /// The stops, in the order in which a process comes to them.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_STOP_IN_APP];
 
-/// Of each stop to come, those who have not reached it.
+/// The stops to come.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(VecDeque<Ranges>);
+pub(crate) struct Stops(VecDeque<Stop>);
+
+#[derive(Debug)]
+struct Stop {
+    /// Those who have not come to it.
+    missing: Ranges,
+    is_reached: bool,
+    /// What the last one who came says of it.
+    at: Option<Info>,
+}
 
 impl Stops {
     pub(crate) fn new(job: &[Info], size: u32) -> Stops {
-        let ranks = |key: &&str| job.find(key).map(|value| stopped(value, size));
-        Stops(ATTRIBUTES.iter().filter_map(ranks).filter(|ranks| !ranks.is_empty()).collect())
+        let ranks = ATTRIBUTES.iter().filter_map(|key| job.find(key).map(|value| stopped(value, size)));
+        let stop = |missing| Stop { missing, is_reached: false, at: None };
+        Stops(ranks.filter(|ranks| !ranks.is_empty()).map(stop).collect())
+    }
+
+    /// The next stop, if nobody is missing there any more.
+    fn pop(&mut self) -> Option<Stop> {
+        self.0.pop_front_if(|stop| stop.missing.is_empty())
     }
 }
 
@@ -69,35 +84,54 @@ impl Daemon {
     pub(crate) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
         let ProcId { nspace, rank } = &ready.source;
         let Some(job) = self.root_job(nspace) else { return };
-        let Some(missing) = job.stops.0.front_mut() else { return };
-        missing.remove(rank.0);
-        if !missing.is_empty() {
-            return;
+        let Some(stop) = job.stops.0.front_mut() else { return };
+        stop.missing.remove(rank.0);
+        stop.is_reached = true;
+        stop.at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT).cloned();
+        self.tell_of_stops(cx, nspace);
+    }
+
+    /// Root only: these have died, and come to no stop any more.
+    pub(crate) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
+        let Some(job) = self.root_job(nspace) else { return };
+        for stop in &mut job.stops.0 {
+            dead.iter().for_each(|rank| stop.missing.remove(rank));
         }
-        job.stops.0.pop_front();
-        let Some(parent) = job.desc.parent.clone() else { return };
-        let mut info = vec![
-            Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
-            Info::new(keys::EVENT_NON_DEFAULT, true),
-            Info::new(keys::NSPACE, nspace.as_str()),
-        ];
-        let at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT);
-        info.extend(at.cloned());
-        let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
-        let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
-        let to = self.nodes_of_procs(std::iter::once(parent));
-        self.cast(cx, to, Down::Event { event, except: None });
+        self.tell_of_stops(cx, nspace);
+    }
+
+    /// Tells whoever has spawned the job when all who are to stop have. What nobody has come to is no stop.
+    fn tell_of_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        while let Some(job) = self.root_job(nspace)
+            && let Some(stop) = job.stops.pop()
+        {
+            let Some(parent) = job.desc.parent.clone().filter(|_| stop.is_reached) else { continue };
+            let mut info = vec![
+                Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
+                Info::new(keys::EVENT_NON_DEFAULT, true),
+                Info::new(keys::NSPACE, nspace.as_str()),
+            ];
+            info.extend(stop.at);
+            let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
+            let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
+            let to = self.nodes_of_procs(std::iter::once(parent));
+            self.cast(cx, to, Down::Event { event, except: None });
+        }
     }
 
     pub(crate) fn explain_stops(&self) -> Vec<Waiting> {
         let jobs = self.root.iter().flat_map(|root| root.jobs.values());
         let waiting = jobs.filter_map(|job| {
-            let missing = job.stops.0.front()?;
+            let missing = &job.stops.0.front()?.missing;
             Some(Waiting {
                 operation: "stop for a debugger",
                 subject: job.desc.nspace.to_string(),
                 asked_by: job.desc.parent.iter().cloned().collect(),
-                missing: missing.iter().map(|rank| ProcId::new(&job.desc.nspace, Rank(rank))).collect(),
+                missing: missing
+                    .iter()
+                    .take(ENOUGH)
+                    .map(|rank| ProcId::new(&job.desc.nspace, Rank(rank)))
+                    .collect(),
                 since: job.since,
                 deadline: None,
                 unblocked_by: "the named processes coming to where they are to stop",

@@ -13,7 +13,7 @@ use phalanx_core::{Time, Waiting};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon, Local};
+use crate::daemon::{Cx, Daemon, ENOUGH, Local};
 use crate::msg::{Down, Gather, Msg, NodeId};
 use crate::procs::EndGroup;
 use crate::ranges::Ranges;
@@ -269,9 +269,8 @@ impl Daemon {
         self.gathers.open.iter().map(waiting).collect()
     }
 
-    /// The members of an operation that live on `nodes`; at most a hundred, for people.
+    /// The members of an operation that live on `nodes`; no more than people read.
     fn members_on(&self, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
-        const ENOUGH: usize = 100;
         let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
             let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
             let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));

@@ -427,6 +427,7 @@ impl Daemon {
         self.modexes_without_ranks(cx, nspace, ranks);
         self.try_assemblies(cx);
         self.try_survivals(cx);
+        self.stop_without(cx, nspace, ranks);
     }
 
     fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {

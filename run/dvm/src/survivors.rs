@@ -12,7 +12,7 @@ use phalanx_core::{Event, Time, Waiting};
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
+use crate::daemon::{Cx, Daemon, ENOUGH};
 use crate::gather::{Collective, Kind, Meeting, OpId, Outcome, Part, Settled};
 use crate::group::each;
 use crate::msg::{Down, NodeId};
@@ -259,5 +259,3 @@ fn series(op: &Collective) -> Collective {
 
 /// Operations of this kind at once, and sets that have had one.
 const MOST: usize = 1 << 12;
-/// Names for people.
-const ENOUGH: usize = 100;
