@@ -1,6 +1,8 @@
 /* Spawns a job that waits in init for a debugger, and lets it go.
  *
- *   tool_debug PID COUNT PROGRAM [LIBRARIES]     of the server PID; LIBRARIES: the job's LD_LIBRARY_PATH */
+ *   tool_debug PID COUNT PROGRAM RELEASED [LIBRARIES]     of the server PID; LIBRARIES: the job's LD_LIBRARY_PATH
+ *
+ * The file RELEASED is there before the job is let go: who finds none after init was not held. */
 #include <pmix.h>
 #include <pmix_tool.h>
 #include <pthread.h>
@@ -66,10 +68,11 @@ int main(int argc, char **argv)
     pmix_proc_t all;
     pmix_info_t stop, release[2];
     pmix_app_t app;
+    FILE *released;
 
     setvbuf(stdout, NULL, _IONBF, 0);
     alarm(600);
-    if (argc < 4)
+    if (argc < 5)
         return 2;
     attach_to(argv[1]);
     print_support();
@@ -79,7 +82,7 @@ int main(int argc, char **argv)
     app.cmd = strdup(argv[3]);
     PMIX_ARGV_APPEND(status, app.argv, argv[3]);
     app.maxprocs = atoi(argv[2]);
-    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", argc > 4 ? argv[4] : "");
+    snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", argc > 5 ? argv[5] : "");
     PMIX_ARGV_APPEND(status, app.env, libraries);
     PMIX_INFO_LOAD(&stop, PMIX_DEBUG_STOP_ON_EXEC, NULL, PMIX_BOOL);
     printf("at exec %s\n", PMIx_Error_string(PMIx_Spawn(&stop, 1, &app, 1, child)));
@@ -89,9 +92,10 @@ int main(int argc, char **argv)
     if (status != PMIX_SUCCESS)
         return 5;
     wait_for(&ready);
-    /* One that is not held would have ended by now. */
-    usleep(200000);
     printf("ready %d at %s, %s job, %d over\n", ready, where, strcmp(whose, child) == 0 ? "its" : "another", over);
+    released = fopen(argv[4], "w");
+    if (released == NULL || fclose(released) != 0)
+        return 6;
     PMIX_LOAD_PROCID(&all, child, PMIX_RANK_WILDCARD);
     PMIX_INFO_LOAD(&release[0], PMIX_EVENT_CUSTOM_RANGE, &all, PMIX_PROC);
     PMIX_INFO_LOAD(&release[1], PMIX_EVENT_NON_DEFAULT, NULL, PMIX_BOOL);

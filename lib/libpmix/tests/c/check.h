@@ -1,4 +1,4 @@
-/* What the programs here have in common: a check that ends the program, the size of its job, and what a process holds. */
+/* What the programs here have in common: a check that ends the program, the size of its job, callbacks, and what a process holds. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -48,6 +48,26 @@ static inline void comes_to(const char *path, int count)
 {
     while (entries(path) != count)
         usleep(1000);
+}
+
+/* How the call that was told to call back has ended: 0 not yet, 1 well, -1 badly. */
+static volatile int called_back;
+
+static inline void call_back(pmix_status_t status, void *cbdata)
+{
+    (void)cbdata;
+    called_back = status == PMIX_SUCCESS ? 1 : -1;
+}
+
+static volatile int events;
+
+static inline void count_event(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+                               size_t ninfo, pmix_info_t *results, size_t nresults,
+                               pmix_event_notification_cbfunc_fn_t complete, void *cbdata)
+{
+    (void)handler, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
+    events++;
+    complete(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
 /* What is not backed by files: those count as private, and dirty, when they were written just now and nobody else maps them. */

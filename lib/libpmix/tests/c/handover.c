@@ -10,24 +10,17 @@
 #include "check.h"
 
 #define LIVES 8
+#define THREADS "/proc/self/task"
 
-static volatile int ended, events, stops;
+static volatile int stops;
 static char key[PMIX_MAX_KEYLEN + 1];
-
-static void done(pmix_status_t status, void *cbdata)
-{
-    (void)cbdata;
-    ended = status == PMIX_SUCCESS ? 1 : -1;
-}
 
 static void on_event(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                      pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t complete, void *cbdata)
 {
-    (void)handler, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
     if (stops)
         PMIx_Progress_thread_stop(NULL, 0);
-    events++;
-    complete(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+    count_event(handler, status, source, info, ninfo, results, nresults, complete, cbdata);
 }
 
 /* Waits for what the main thread publishes after it has ended the library's. */
@@ -46,13 +39,6 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-/* Threads that have been joined may be seen for a moment. */
-static void expect_threads(int count)
-{
-    while (entries("/proc/self/task") != count)
-        sched_yield();
-}
-
 static void step(void)
 {
     PMIx_Progress();
@@ -61,7 +47,7 @@ static void step(void)
 
 int main(void)
 {
-    int before = entries("/proc/self/task");
+    int before = entries(THREADS);
     uint32_t seven = 7;
     pthread_t waits[2];
     pmix_info_t info;
@@ -74,15 +60,15 @@ int main(void)
         pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 7 - 2 * life, after = code - 1;
         bool flush = life % 2 == 0;
 
-        ended = events = stops = 0;
+        called_back = events = stops = 0;
         CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
         snprintf(key, sizeof key, "handover-%u-%d", me.rank, life);
         CHECK(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >= 0);
         CHECK(PMIx_Register_event_handler(&after, 1, NULL, 0, on_event, NULL, NULL) >= 0);
-        expect_threads(before + 1);
+        comes_to(THREADS, before + 1);
         PMIX_INFO_LOAD(&info, PMIX_PROGRESS_THREAD_NAME, "another", PMIX_STRING);
         PMIx_Progress_thread_stop(&info, 1);
-        expect_threads(before + 1);
+        comes_to(THREADS, before + 1);
         PMIX_INFO_DESTRUCT(&info);
         for (int n = 0; n < 2; n++)
             CHECK(pthread_create(&waits[n], NULL, wait_for_it, NULL) == 0);
@@ -98,7 +84,7 @@ int main(void)
                 sched_yield();
             stops = events = 0;
         }
-        expect_threads(before + 2);
+        comes_to(THREADS, before + 2);
         PMIx_Progress_thread_stop(NULL, 0);
 
         /* Who waits makes progress, for itself and for others. */
@@ -106,21 +92,21 @@ int main(void)
         CHECK(PMIx_Publish(&info, 1) == PMIX_SUCCESS);
         for (int n = 0; n < 2; n++)
             CHECK(pthread_join(waits[n], NULL) == 0);
-        expect_threads(before);
+        comes_to(THREADS, before);
         CHECK(PMIx_Fence(NULL, 0, NULL, 0) == PMIX_SUCCESS);
 
         /* The rest is up to the program. */
-        CHECK(PMIx_Fence_nb(NULL, 0, NULL, 0, done, NULL) == PMIX_SUCCESS);
-        while (ended == 0)
+        CHECK(PMIx_Fence_nb(NULL, 0, NULL, 0, call_back, NULL) == PMIX_SUCCESS);
+        while (called_back == 0)
             step();
-        CHECK(ended == 1);
+        CHECK(called_back == 1);
         CHECK(PMIx_Notify_event(after, &me, PMIX_RANGE_PROC_LOCAL, NULL, 0, NULL, NULL) == PMIX_SUCCESS);
         while (events == 0)
             step();
-        CHECK(entries("/proc/self/task") == before);
+        CHECK(entries(THREADS) == before);
         CHECK(PMIx_Finalize(NULL, 0) == PMIX_SUCCESS);
     }
-    expect_threads(before);
+    comes_to(THREADS, before);
     PMIx_Progress_thread_stop(NULL, 0);
     printf("progress was handed over\n");
     return 0;
