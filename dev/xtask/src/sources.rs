@@ -37,6 +37,9 @@ const MOST_LINES: usize = 800;
 
 const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
 
+/// Folders inside a crate that know only these other parts of it: whatever else they need is handed to them.
+const ROOMS: &[(&str, &[&str])] = &[("run/dvm/src/overlay", &["ranges", "timers"])];
+
 const WINGS: &[&str] = &["lib", "run", "dev"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -95,6 +98,24 @@ fn check(path: &Path, text: &str, faults: &mut Vec<String>) {
             faults.push(format!("{shown}:{}: unsafe outside of the files that may use it", index + 1));
         }
     }
+    for (room, may_use) in ROOMS.iter().filter(|(room, _)| path.starts_with(room)) {
+        let own = Path::new(room).file_name().unwrap_or_default().to_string_lossy();
+        for (index, part) in parts_used(text).filter(|(_, part)| *part != own && !may_use.contains(part)) {
+            faults.push(format!("{shown}:{}: {room} must not know crate::{part}", index + 1));
+        }
+    }
+}
+
+/// The parts of its own crate that a file names, with the number of the line.
+fn parts_used(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code =
+        text.lines().enumerate().map(|(index, line)| (index, line.split("//").next().unwrap_or_default()));
+    code.flat_map(|(index, line)| {
+        line.split("crate::").skip(1).map(move |rest| {
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            (index, &rest[..end])
+        })
+    })
 }
 
 /// Whether a line opens something unsafe: a block, a function, an implementation, an attribute.
@@ -125,6 +146,16 @@ mod tests {
         for line in ["#![forbid(?_code)]", "// ? { }", "let ?_files = 1;", "\"?\"", "not ? at all"] {
             assert!(!is_unsafe(&line.replace('?', word)), "{line}");
         }
+    }
+
+    #[test]
+    fn rooms_know_only_what_they_may() {
+        let path = Path::new("run/dvm/src/overlay/post.rs");
+        let mut faults = Vec::new();
+        check(path, "use crate::ranges::Ranges;\n// crate::root\nuse crate::overlay::Tree;", &mut faults);
+        assert!(faults.is_empty(), "{faults:?}");
+        check(path, "\nfn f(root: &crate::root::Root) {}", &mut faults);
+        assert_eq!(faults, ["run/dvm/src/overlay/post.rs:2: run/dvm/src/overlay must not know crate::root"]);
     }
 
     #[test]

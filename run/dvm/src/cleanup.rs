@@ -17,7 +17,7 @@ use phalanx_wire::{Info, Nspace, ProcId, Text, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
-use crate::gather::{Collective, Kind, Members, OpId, Outcome, Part};
+use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part};
 use crate::msg::{Down, NodeId};
 use crate::ranges::Ranges;
 

@@ -12,44 +12,32 @@ use phalanx_spec::Status;
 use phalanx_wire::{Key, Nspace, ProcId};
 
 use crate::boot::{Boot, NodeTable};
-use crate::cast::CastLog;
+use crate::cargo::Load;
 use crate::config::NodeConfig;
 use crate::dmodex::Modexes;
 use crate::effect::{Effect, Input, Report};
-use crate::fault::Fault;
 use crate::fence::Rounds;
-use crate::gather::{Gathers, Part};
 use crate::iof::{Iof, TapName};
-use crate::link::Links;
-use crate::msg::{Cast, Down, NodeId, Up};
-use crate::post::Posts;
+use crate::msg::{Down, Part, Up};
+use crate::overlay::{Arrived, NodeId, Out, Overlay};
 use crate::procs::Job;
 use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::survey::Survey;
 use crate::timers::{Timer, Timers};
-use crate::tree::Tree;
 
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) config: NodeConfig,
     pub(crate) me: NodeId,
-    pub(crate) tree: Tree,
-    pub(crate) parent: Option<NodeId>,
-    /// Those below whose next living ancestor we are.
-    pub(crate) children: Arc<[NodeId]>,
-    pub(crate) links: Links,
-    pub(crate) fault: Fault,
-    pub(crate) cast: CastLog,
-    pub(crate) gathers: Gathers,
+    pub(crate) overlay: Overlay<Load>,
     pub(crate) rounds: Rounds,
-    pub(crate) posts: Posts,
     pub(crate) iof: Iof,
     pub(crate) modexes: Modexes,
     pub(crate) boot: Boot,
     pub(crate) table: Arc<NodeTable>,
     pub(crate) jobs: BTreeMap<Nspace, Job>,
-    pub(crate) timers: Timers,
+    pub(crate) timers: Timers<Timer>,
     pub(crate) inbox: VecDeque<Local>,
     /// Ours is node 0.
     pub(crate) root: Option<Box<Root>>,
@@ -67,17 +55,8 @@ pub(crate) struct Daemon {
 /// What a daemon tells itself; handled before the turn ends.
 #[derive(Debug)]
 pub(crate) enum Local {
-    Cast(Arc<Cast>),
-    /// Root only.
-    Up {
-        origin: NodeId,
-        body: Arc<Up>,
-    },
     /// Root only: every daemon's part of a job's end is here. What they said before comes first.
-    Ended {
-        nspace: Nspace,
-        part: Part,
-    },
+    Ended { nspace: Nspace, part: Part },
     /// A process that ended must not be waited for any longer.
     Over(ProcId),
 }
@@ -138,21 +117,14 @@ impl Cx<'_> {
 
 impl Daemon {
     pub(crate) fn new(config: NodeConfig) -> Daemon {
-        let (me, tree) = (config.id, Tree::new(config.size, config.radix));
+        let me = config.id;
         Daemon {
-            parent: tree.parent(me),
-            children: tree.children(me).into(),
-            iof: Iof::new(&config.limits),
-            links: Links::new(config.lineage.clone()),
+            overlay: Overlay::new(config.overlay()),
+            iof: Iof::default(),
             root: (me == NodeId::ROOT).then(|| Box::new(Root::new(config.first_job))),
             config,
             me,
-            tree,
-            fault: Fault::default(),
-            cast: CastLog::default(),
-            gathers: Gathers::default(),
             rounds: Rounds::default(),
-            posts: Posts::default(),
             modexes: Modexes::default(),
             boot: Boot::default(),
             table: Arc::default(),
@@ -169,7 +141,10 @@ impl Daemon {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        if self.over { None } else { self.timers.next() }
+        if self.over {
+            return None;
+        }
+        [self.timers.next(), self.overlay.deadline()].into_iter().flatten().min()
     }
 
     pub(crate) fn handle(&mut self, now: Time, happening: Happening<'_>, out: &mut VecDeque<Act>) {
@@ -180,18 +155,20 @@ impl Daemon {
             Happening::HostCall { id, op } => self.on_host_call(cx, id, op),
             Happening::Returned { id, result } => self.on_returned(cx, id, result),
         }
-        self.drain_inbox(cx);
+        self.drain(cx);
+        self.overlay.tick(now);
+        self.drain(cx);
         while let Some(timer) = self.timers.pop_due(now) {
             self.on_timer(cx, timer);
-            self.drain_inbox(cx);
+            self.drain(cx);
         }
     }
 
     fn on_input(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         match input {
-            Input::LinkUp { peer } => self.on_link_up(cx, peer),
-            Input::LinkMsg { peer, msg } => self.on_link_msg(cx, peer, msg),
-            Input::LinkDown { peer } => self.on_link_down(cx, peer),
+            Input::LinkUp { peer } => self.overlay.on_link_up(cx.now, peer),
+            Input::LinkMsg { peer, msg } => self.overlay.on_link_msg(cx.now, peer, msg),
+            Input::LinkDown { peer } => self.overlay.on_link_down(cx.now, peer),
             Input::Submit { request, job } => self.on_submit(cx, request, job),
             Input::Control { nspace, action } => self.on_control(cx, &nspace, action),
             Input::Shutdown => self.on_shutdown(cx),
@@ -212,21 +189,91 @@ impl Daemon {
         }
     }
 
-    fn drain_inbox(&mut self, cx: &mut Cx<'_>) {
-        while let Some(local) = self.inbox.pop_front() {
-            match local {
-                Local::Cast(cast) => self.on_down(cx, &cast),
-                Local::Up { origin, body } => self.on_up(cx, origin, &body),
-                Local::Ended { nspace, part } => self.job_ended(cx, &nspace, part),
-                Local::Over(proc) => self.give_up(cx, &proc),
+    /// What has travelled comes first, in order; then what it has led to here.
+    fn drain(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            if let Some(out) = self.overlay.pop() {
+                self.on_overlay(cx, out);
+            } else if let Some(local) = self.inbox.pop_front() {
+                match local {
+                    Local::Ended { nspace, part } => self.job_ended(cx, &nspace, part),
+                    Local::Over(proc) => self.give_up(cx, &proc),
+                }
+            } else {
+                return;
             }
         }
     }
 
+    fn on_overlay(&mut self, cx: &mut Cx<'_>, out: Out<Load>) {
+        match out {
+            Out::Send { to, msg } => cx.effect(Effect::Link { to, msg }),
+            Out::Unlink { to } => cx.effect(Effect::Unlink { to }),
+            Out::Connect { to, address } => {
+                cx.effect(Effect::Connect { to, address: address.to_string() });
+            }
+            Out::Arrived(arrived) => self.on_arrived(cx, arrived),
+        }
+    }
+
+    fn on_arrived(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
+        match arrived {
+            Arrived::Cards(reports) => self.on_reports(cx, reports),
+            Arrived::Cast { addressed, body } => self.on_down(cx, addressed, &body),
+            Arrived::Post { origin, body } => self.on_up(cx, origin, &body),
+            Arrived::Part(gather) => {
+                if let Some(among) = self.participants(&gather.op) {
+                    self.overlay.take_part(cx.now, gather, &among);
+                }
+            }
+            Arrived::Advanced(op) => self.gather_advanced(cx, &op),
+            Arrived::Gathered { op, among, missing, part } => {
+                self.finish_gather(cx, op, among, missing, part);
+            }
+            Arrived::Side { from, body } => self.on_side(cx, from, body),
+            Arrived::Bulk { landing, body } => self.show(cx, landing, body),
+            Arrived::Taken(chunks) => self.on_taken(cx, chunks),
+            Arrived::Without(node) => self.go_on_without(cx, node),
+            Arrived::Lost { node, why } => self.on_node_lost(cx, node, &why),
+            Arrived::Alone { why } => {
+                tracing::error!(why, "giving up");
+                self.stop(cx);
+            }
+        }
+    }
+
+    /// The tree is without this daemon from now on.
+    fn go_on_without(&mut self, cx: &mut Cx<'_>, node: NodeId) {
+        self.boot_without(cx, node);
+        self.try_survivals(cx);
+        self.modex_without(cx, node);
+    }
+
+    /// Root only: everybody is being told that the node is lost.
+    fn on_node_lost(&mut self, cx: &mut Cx<'_>, node: NodeId, why: &str) {
+        self.forget_readers_on(cx, node);
+        self.on_tools_lost(cx, node);
+        self.lose_processes(cx, node, why);
+    }
+
+    /// Root only: tells the daemons in `to`.
+    pub(crate) fn cast(&mut self, cx: &mut Cx<'_>, to: Ranges, body: Down) {
+        self.overlay.cast(cx.now, to, body);
+    }
+
+    /// Root only.
+    pub(crate) fn cast_all(&mut self, cx: &mut Cx<'_>, body: Down) {
+        self.cast(cx, Ranges::first(self.overlay.size()), body);
+    }
+
+    /// Tells the root.
+    pub(crate) fn post(&mut self, cx: &mut Cx<'_>, body: Up) {
+        self.overlay.post(cx.now, body);
+    }
+
     /// A cast that came by. Some are looked at by every daemon on the way.
-    fn on_down(&mut self, cx: &mut Cx<'_>, cast: &Cast) {
-        let addressed = cast.to.contains(self.me.0);
-        match &cast.body {
+    fn on_down(&mut self, cx: &mut Cx<'_>, addressed: bool, body: &Down) {
+        match body {
             Down::Done { op, outcome } => self.on_done(cx, op, outcome),
             _ if !addressed => {}
             Down::Table(table) => self.on_table(table),
@@ -239,14 +286,11 @@ impl Daemon {
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
-            Down::PostAcks(acks) => self.on_post_acks(acks),
-            Down::ChunkAcks(acks) => self.on_chunk_acks(cx, acks),
             Down::Say { to, text } => self.say_to_tool(cx, to, text),
             Down::Output(output) => self.give_output(cx, output),
             Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
             Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
             Down::Event { event, except } => self.deliver_event(cx, event, *except),
-            Down::Lost { node } => self.take_loss(cx, *node),
             Down::Stop => self.stop(cx),
         }
     }
@@ -272,7 +316,6 @@ impl Daemon {
             Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
             Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
             Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
-            Up::NodeLost { node, why } => self.on_node_lost(cx, *node, why),
             Up::Note { nspace, text } => {
                 cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
             }
@@ -281,13 +324,7 @@ impl Daemon {
 
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
-            Timer::Report => self.send_reports(cx),
             Timer::Boot => self.on_boot_over(cx),
-            Timer::Beat => self.beat(cx),
-            Timer::CastAck => self.ack_casts(cx),
-            Timer::PostAck => self.ack_posts(cx),
-            Timer::Reconnect(child) => self.on_reconnect_over(cx, child),
-            Timer::Orphaned => self.on_orphaned_too_long(cx),
             Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
             Timer::Settle(nspace) => self.settle_all(cx, &nspace),
             Timer::Over(proc) => self.give_up(cx, &proc),

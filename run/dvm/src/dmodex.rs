@@ -10,10 +10,9 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::msg::{Msg, NodeId, Routed, Side};
+use crate::msg::{NodeId, Side};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
-use crate::tree::Hop;
 
 #[derive(Debug, Default)]
 pub(crate) struct Modexes {
@@ -48,7 +47,7 @@ impl Daemon {
         }
         let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
         let Some(to) = job.desc.node_of(rank) else { return refuse(cx, Status::ERR_NOT_FOUND) };
-        if self.tree.is_lost(to) || job.dead.contains(proc.rank.0) {
+        if self.overlay.is_lost(to) || job.dead.contains(proc.rank.0) {
             return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
         }
         let timeout =
@@ -64,7 +63,7 @@ impl Daemon {
         if let Some(until) = until {
             self.timers.set(until, Timer::Retry);
         }
-        self.route(cx, Routed { from: self.me, to, body: Side::Modex { id: number, proc, key } });
+        self.overlay.send_to(cx.now, to, Side::Modex { id: number, proc, key });
     }
 
     /// Whatever is unanswered is asked again, or given up when its time is over.
@@ -83,31 +82,17 @@ impl Daemon {
             self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
         }
         for (id, to, proc, key) in open {
-            self.route(cx, Routed { from: self.me, to, body: Side::Modex { id, proc, key } });
+            self.overlay.send_to(cx.now, to, Side::Modex { id, proc, key });
         }
     }
 
-    /// Passes a message on towards its destination.
-    fn route(&mut self, cx: &mut Cx<'_>, routed: Routed) {
-        match self.tree.hop(self.me, routed.to) {
-            Hop::Here => self.on_side(cx, routed.from, routed.body),
-            Hop::Up(next) | Hop::Down(next) => self.send(cx, next, Msg::Routed(routed)),
-            Hop::Nowhere => {}
-        }
-    }
-
-    pub(crate) fn on_routed(&mut self, cx: &mut Cx<'_>, routed: Routed) {
-        self.route(cx, routed);
-    }
-
-    fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
+    pub(crate) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
         match body {
             Side::Modex { id, proc, key } => {
                 let gone = self.jobs.get(&proc.nspace).is_none_or(|job| !job.procs.contains_key(&proc.rank));
                 if gone {
                     let result = Err(Status::ERR_NOT_FOUND);
-                    return self
-                        .route(cx, Routed { from: self.me, to: from, body: Side::ModexIs { id, result } });
+                    return self.overlay.send_to(cx.now, from, Side::ModexIs { id, result });
                 }
                 if self.modexes.answering.insert((from, id), proc.clone()).is_none() {
                     self.call(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker: from, id });
@@ -130,7 +115,7 @@ impl Daemon {
         result: Result<Blob, Status>,
     ) {
         self.modexes.answering.remove(&(asker, id));
-        self.route(cx, Routed { from: self.me, to: asker, body: Side::ModexIs { id, result } });
+        self.overlay.send_to(cx.now, asker, Side::ModexIs { id, result });
     }
 
     pub(crate) fn modex_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {

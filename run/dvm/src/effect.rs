@@ -7,11 +7,12 @@ use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
+use crate::cargo::Msg;
 use crate::cleanup::Cleanup;
 use crate::control::Control;
 use crate::job::{ExitStatus, JobEnd, JobRequest};
 use crate::map::{JobMap, NodeResources};
-use crate::msg::{Msg, NodeId};
+use crate::msg::NodeId;
 use crate::survey::Survey;
 use crate::usage::Measured;
 

@@ -56,7 +56,7 @@ impl Daemon {
                 None => self.nodes_of_tools(&event.source.nspace).map(|node| node.0).collect(),
             },
             Range::CUSTOM => self.nodes_of_procs(procs(event.info.find(keys::EVENT_CUSTOM_RANGE))),
-            _ => Ranges::first(self.tree.size()),
+            _ => Ranges::first(self.overlay.size()),
         };
         self.cast(cx, to, Down::Event { event: Arc::new(event.clone()), except: Some(origin) });
     }

@@ -12,9 +12,10 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::{Collective, Kind, Meeting, Members, OpId, Outcome, Part, Settled};
+use crate::gather::Meeting;
 use crate::group::each;
 use crate::msg::Up;
+use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
 use crate::publish::procs as procs_in;
 use crate::ranges::Ranges;
 use crate::survivors::{Share, may_lack_members};
@@ -130,7 +131,7 @@ impl Daemon {
 
     /// The result of an operation came by.
     pub(crate) fn on_done(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
-        self.close_gather(op);
+        self.overlay.close(op);
         self.answer_collective(cx, op, outcome);
     }
 

@@ -13,7 +13,8 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::{Collective, Meeting, Members, Outcome, Part, Settled};
+use crate::gather::Meeting;
+use crate::msg::{Collective, Members, Outcome, Part, Settled};
 use crate::msg::{Down, NodeId};
 use crate::publish::procs as procs_in;
 use crate::ranges::Ranges;

@@ -11,7 +11,7 @@ use phalanx_spec::{Status, attribute, keys};
 use phalanx_wire::{Info, Key};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::{Kind, Part};
+use crate::msg::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
 use crate::{cleanup, control, debug, event, fence, group, iof, log, publish, query, spawn, stdin};

@@ -1,82 +1,28 @@
-//! What daemons say to each other. Versioned, ours alone, carried by any transport in order.
-//!
-//! Four ways through the tree, each with its own rule for surviving the loss of an inner daemon:
-//! [`Cast`] (root to many, `cast.rs`), [`Gather`] (many to root, merged on the way, `gather.rs`), [`Post`] and
-//! [`Chunk`] (one to root, `post.rs` and `iof.rs`), [`Routed`] (one to one, `dmodex.rs`).
+//! What travels between the daemons of a DVM, as plain data. How it travels is the overlay's matter.
+
+pub(crate) mod op;
 
 use std::sync::Arc;
 
 use phalanx_core::{Event, HostOp, HostReply};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Blob, Key, Nspace, ProcId};
-use serde::{Deserialize, Serialize};
 
-use crate::boot::{NodeReport, NodeTable};
+use crate::boot::NodeTable;
 use crate::cleanup::CleanupRequest;
 use crate::control::Action;
 use crate::desc::JobDesc;
 use crate::effect::SpawnFailure;
-use crate::gather::{Collective, OpId, Outcome, Part};
 use crate::iof::TapName;
 use crate::job::ProcEnd;
+pub(crate) use crate::overlay::NodeId;
 use crate::ranges::Ranges;
 use crate::survey::Survey;
 use crate::survivors::Share;
 
-/// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
-/// started them, and the link is refused.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
 
-/// A daemon's number in its DVM. The root is 0; the tree follows from the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeId(pub u32);
-
-impl NodeId {
-    pub const ROOT: NodeId = NodeId(0);
-}
-
-#[derive(Clone, Debug)]
-pub enum Msg {
-    /// The first message on every link, both ways. From a parent it also accepts the child.
-    Hello(Hello),
-    Heartbeat,
-    /// Who has come up in the sender's subtree: sent up while booting.
-    Report(Vec<NodeReport>),
-    Cast(Arc<Cast>),
-    /// The sender's whole subtree has all casts up to this one.
-    CastAck {
-        upto: u64,
-    },
-    Gather(Gather),
-    Post(Post),
-    Chunk(Chunk),
-    /// The sender has passed on this many bytes of the receiver's chunks.
-    ChunkCredit {
-        bytes: usize,
-    },
-    Routed(Routed),
-    /// The way to the root has changed: everybody below sends again what was not acknowledged.
-    Resend,
-}
-
-#[derive(Clone, Debug)]
-pub struct Hello {
-    pub version: u16,
-    pub node: NodeId,
-    /// The last cast that the sender has.
-    pub have: u64,
-    /// Where the sender, its parent, its parent's parent ... are reached.
-    pub lineage: Vec<(NodeId, Arc<str>)>,
-}
-
-/// From the root to some daemons; every daemon on the way sees it too. All daemons see casts in one order.
-#[derive(Clone, Debug)]
-pub struct Cast {
-    pub seq: u64,
-    pub to: Ranges,
-    pub body: Down,
-}
-
+/// From the root to some daemons.
 #[derive(Clone, Debug)]
 pub enum Down {
     /// The DVM stands.
@@ -120,8 +66,6 @@ pub enum Down {
         request: u64,
         reply: HostReply,
     },
-    PostAcks(Vec<(NodeId, u64)>),
-    ChunkAcks(Vec<ChunkAck>),
     /// Output for those who pulled it at the addressed daemon.
     Output(Forward),
     /// For a tool at the addressed daemon, on what it reads of the server without asking.
@@ -143,30 +87,10 @@ pub enum Down {
         event: Arc<Event>,
         except: Option<NodeId>,
     },
-    Lost {
-        node: NodeId,
-    },
     Stop,
 }
 
-/// What the sender's whole subtree contributes to a collective operation.
-#[derive(Clone, Debug)]
-pub struct Gather {
-    pub op: Arc<OpId>,
-    pub from: NodeId,
-    /// Participants below `from` that were lost before they contributed.
-    pub missing: Ranges,
-    pub part: Part,
-}
-
-/// From one daemon to the root, in order, exactly once.
-#[derive(Clone, Debug)]
-pub struct Post {
-    pub origin: NodeId,
-    pub seq: u64,
-    pub body: Arc<Up>,
-}
-
+/// From one daemon to the root.
 #[derive(Clone, Debug)]
 pub enum Up {
     Topology {
@@ -222,34 +146,10 @@ pub enum Up {
         pieces: Vec<(u64, usize)>,
         gone: bool,
     },
-    NodeLost {
-        node: NodeId,
-        why: String,
-    },
     Note {
         nspace: Option<Nspace>,
         text: String,
     },
-}
-
-/// A piece of a process's output on its way to the root, in order, exactly once.
-#[derive(Clone, Debug)]
-pub struct Chunk {
-    pub origin: NodeId,
-    pub seq: u64,
-    pub proc: ProcId,
-    pub pid: Option<u32>,
-    pub channel: IofChannel,
-    /// Empty: the stream has ended.
-    pub data: Arc<[u8]>,
-}
-
-/// Everybody has taken these chunks of `origin`.
-#[derive(Clone, Copy, Debug)]
-pub struct ChunkAck {
-    pub origin: NodeId,
-    pub first: u64,
-    pub last: u64,
 }
 
 /// Output on its way from the root to one reader.
@@ -269,13 +169,7 @@ pub struct Forward {
     pub lost: u64,
 }
 
-#[derive(Clone, Debug)]
-pub struct Routed {
-    pub from: NodeId,
-    pub to: NodeId,
-    pub body: Side,
-}
-
+/// From one daemon to another.
 #[derive(Clone, Debug)]
 pub enum Side {
     /// Repeated until it is answered.

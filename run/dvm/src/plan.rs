@@ -77,17 +77,17 @@ impl Daemon {
                 }
             }
         }
-        let resources = |(report, topology): (&NodeReport, &Arc<Topology>)| {
-            let (in_use, busy) = taken.get(&report.node).cloned().unwrap_or_default();
+        let resources = |(number, report, topology): (NodeId, &NodeReport, &Arc<Topology>)| {
+            let (in_use, busy) = taken.get(&number).cloned().unwrap_or_default();
             let node = NodeResources {
                 slots: report.slots,
                 max_slots: report.max_slots,
                 in_use,
                 busy,
-                launcher: report.node == NodeId::ROOT,
+                launcher: number == NodeId::ROOT,
                 ..NodeResources::new(&*report.hostname, topology.clone())
             };
-            (report.node, node)
+            (number, node)
         };
         self.booted_nodes().map(resources).unzip()
     }

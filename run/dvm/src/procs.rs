@@ -16,10 +16,10 @@ use crate::cleanup::Cleanups;
 use crate::daemon::{Cx, Daemon, Local};
 use crate::desc::JobDesc;
 use crate::effect::{Effect, SpawnFailure};
-use crate::gather::{OpId, Part};
 use crate::job::{ExitStatus, FailurePolicy, ProcEnd};
 use crate::launch::reads_stdin;
 use crate::msg::{NodeId, Up};
+use crate::msg::{OpId, Part};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
 
@@ -396,7 +396,7 @@ impl Daemon {
     pub(crate) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
-        self.drop_gathers(|op| op.concerns(nspace)).iter().for_each(|op| self.fail_collective(cx, op));
+        self.overlay.give_up(|op| op.concerns(nspace)).iter().for_each(|op| self.fail_collective(cx, op));
         self.rounds.forget(nspace);
         self.modexes_without_job(cx, nspace);
         let losses = job.procs.values().flat_map(|proc| &proc.losses);
@@ -423,7 +423,7 @@ impl Daemon {
             OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
             OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
         };
-        self.drop_gathers(concerned).iter().for_each(|op| self.fail_collective(cx, op));
+        self.overlay.give_up(concerned).iter().for_each(|op| self.fail_collective(cx, op));
         self.modexes_without_ranks(cx, nspace, ranks);
         self.try_assemblies(cx);
         self.try_survivals(cx);

@@ -19,12 +19,12 @@ use crate::debug::Stops;
 use crate::desc::JobDesc;
 use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
-use crate::gather::{OpId, Part};
 use crate::group::Assemblies;
 use crate::history::{History, Past};
 use crate::iof::{Cache, CachePlan};
 use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
 use crate::msg::{Down, NodeId};
+use crate::msg::{OpId, Part};
 use crate::procs::{EndGroup, SIGKILL, SIGTERM};
 use crate::publish::Store;
 use crate::ranges::Ranges;
@@ -48,7 +48,6 @@ pub(crate) struct Root {
     pub(crate) tools: Tools,
     pub(crate) surveys: Surveys,
     pub(crate) history: History,
-    lost: BTreeSet<NodeId>,
     shutting_down: bool,
 }
 
@@ -114,7 +113,6 @@ impl Root {
             tools: Tools::default(),
             surveys: Surveys::default(),
             history: History::default(),
-            lost: BTreeSet::new(),
             shutting_down: false,
         }
     }
@@ -195,7 +193,7 @@ impl Daemon {
     /// Another part of a job's start or end has arrived at the root.
     pub(crate) fn gather_advanced(&mut self, cx: &mut Cx<'_>, op: &OpId) {
         let OpId::Started(nspace) = op else { return };
-        let Some((arrived, _)) = self.gathered_nodes(op) else { return };
+        let Some(arrived) = self.overlay.arrived_parts(op) else { return };
         let Some(job) = self.root_job(nspace) else { return };
         let of = job.desc.size;
         let here = |rank: &u32| arrived.contains(job.desc.places.node.get(*rank));
@@ -342,11 +340,6 @@ impl Daemon {
         }
     }
 
-    /// `true` the first time.
-    pub(crate) fn note_lost(&mut self, node: NodeId) -> bool {
-        self.root.as_mut().is_some_and(|root| root.lost.insert(node))
-    }
-
     pub(crate) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
         let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
         job.over = true;
@@ -445,6 +438,7 @@ impl Daemon {
             return;
         }
         self.over = true;
+        self.overlay.stop();
         for (nspace, job) in std::mem::take(&mut self.jobs) {
             for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
                 cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });

@@ -14,9 +14,9 @@ use phalanx_wire::{Nspace, ProcId, Query};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::Effect;
-use crate::gather::{OpId, Part};
 use crate::job::{ExitStatus, ended_state};
 use crate::msg::{Down, NodeId};
+use crate::msg::{OpId, Part};
 use crate::procs::{Phase, Pmix, Proc};
 use crate::query;
 use crate::ranges::Ranges;
@@ -97,7 +97,7 @@ impl Daemon {
         queries: &[Query],
         subjects: BTreeSet<Subject>,
     ) {
-        let size = self.tree.size();
+        let size = self.overlay.size();
         let Some(root) = &mut self.root else { return };
         if root.surveys.questions.len() >= MOST_QUESTIONS {
             return self.refuse(cx, origin, request, Status::ERR_OUT_OF_RESOURCE);

@@ -13,9 +13,11 @@ use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon, ENOUGH};
-use crate::gather::{Collective, Kind, Meeting, OpId, Outcome, Part, Settled};
+use crate::gather::Meeting;
 use crate::group::each;
+use crate::msg::{Collective, Kind, OpId, Outcome, Part, Settled};
 use crate::msg::{Down, NodeId};
+use crate::overlay::Merge;
 use crate::ranges::Ranges;
 
 /// What the members of one daemon bring.
@@ -70,7 +72,7 @@ impl Daemon {
     /// Root only.
     pub(crate) fn on_share(&mut self, cx: &mut Cx<'_>, from: NodeId, share: &Share) {
         let Share { op, part, lost } = share;
-        let daemons = self.daemons_of(op);
+        let daemons = self.hosts_of(op);
         let Some(survivals) = self.survivals() else { return };
         let is_new = !survivals.open.contains_key(op);
         let refused = match is_new {
@@ -181,7 +183,7 @@ impl Daemon {
         self.cast(cx, to, Down::Event { event, except: None });
     }
 
-    fn daemons_of(&self, op: &Collective) -> Ranges {
+    fn hosts_of(&self, op: &Collective) -> Ranges {
         let mut daemons = Ranges::new();
         for members in op.members.iter() {
             if let Some(job) = self.jobs.get(&members.nspace) {
@@ -198,7 +200,7 @@ impl Daemon {
         survival: &'a Survival,
         daemon: NodeId,
     ) -> impl Iterator<Item = ProcId> + 'a {
-        let is_lost = self.tree.is_lost(daemon);
+        let is_lost = self.overlay.is_lost(daemon);
         let jobs = op.members.iter().filter(move |_| !is_lost);
         jobs.flat_map(move |members| {
             let job = self.jobs.get(&members.nspace);

@@ -5,22 +5,10 @@ use std::collections::BTreeSet;
 use phalanx_core::Time;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::msg::NodeId;
-
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// Reports of booting daemons are collected a moment before they go up.
-    Report,
     /// Boot has taken too long.
     Boot,
-    /// Say something on idle links, look for silent ones.
-    Beat,
-    CastAck,
-    PostAck,
-    /// A lost neighbour had this long to come back.
-    Reconnect(NodeId),
-    /// This orphan had this long to find a parent.
-    Orphaned,
     /// How many processes have called init is told a moment later.
     Connected(Nspace),
     /// An exited process's connection should be gone by now.
@@ -43,22 +31,28 @@ pub(crate) enum Timer {
     Assembly(u64),
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Timers(BTreeSet<(Time, Timer)>);
+#[derive(Debug)]
+pub(crate) struct Timers<T>(BTreeSet<(Time, T)>);
 
-impl Timers {
-    pub(crate) fn set(&mut self, at: Time, timer: Timer) {
+impl<T: Ord> Default for Timers<T> {
+    fn default() -> Timers<T> {
+        Timers(BTreeSet::new())
+    }
+}
+
+impl<T: Ord> Timers<T> {
+    pub(crate) fn set(&mut self, at: Time, timer: T) {
         self.0.insert((at, timer));
     }
 
     /// Unless it is set already.
-    pub(crate) fn set_once(&mut self, at: Time, timer: Timer) {
+    pub(crate) fn set_once(&mut self, at: Time, timer: T) {
         if !self.0.iter().any(|(_, set)| *set == timer) {
             self.set(at, timer);
         }
     }
 
-    pub(crate) fn cancel(&mut self, concerned: impl Fn(&Timer) -> bool) {
+    pub(crate) fn cancel(&mut self, concerned: impl Fn(&T) -> bool) {
         self.0.retain(|(_, timer)| !concerned(timer));
     }
 
@@ -66,7 +60,7 @@ impl Timers {
         self.0.first().map(|(at, _)| *at)
     }
 
-    pub(crate) fn pop_due(&mut self, now: Time) -> Option<Timer> {
+    pub(crate) fn pop_due(&mut self, now: Time) -> Option<T> {
         self.0.first().filter(|(at, _)| *at <= now)?;
         self.0.pop_first().map(|(_, timer)| timer)
     }

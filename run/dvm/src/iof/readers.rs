@@ -11,6 +11,7 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
+use crate::cargo::OutputPiece;
 use crate::daemon::{Cx, Daemon};
 use crate::desc::JobDesc;
 use crate::effect::Report;
@@ -18,13 +19,12 @@ use crate::iof::charge;
 use crate::iof::past::Unread;
 use crate::iof::pull::{OUTPUTS, TapName};
 use crate::iof::retained::Retained;
-use crate::msg::{Chunk, ChunkAck, Down, Forward, Msg, NodeId};
+use crate::msg::{Down, Forward, NodeId};
+use crate::overlay::Landing;
 use crate::ranges::Ranges;
 
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// Per daemon, the last chunk that was shown.
-    last: BTreeMap<NodeId, u64>,
     held: BTreeMap<u64, Held>,
     number: u64,
     /// Shown to the user and not taken: number and bytes.
@@ -42,21 +42,12 @@ pub(crate) struct Readers {
     /// What the caches of all jobs hold.
     pub(super) cached: usize,
     pub(super) unread: Unread,
-    /// Bytes that only taps want and whose link was given back.
-    lent: usize,
-    /// Taken by everybody, not told yet.
-    untold: Vec<(NodeId, u64)>,
-    untold_bytes: usize,
 }
 
 /// A chunk that somebody has not taken.
 #[derive(Debug)]
 struct Held {
-    origin: NodeId,
-    seq: u64,
-    bytes: usize,
-    via: Option<NodeId>,
-    lent: bool,
+    landing: Landing,
     readers: usize,
     /// How many of them have it instead of the user, and whether one of those has taken it.
     instead: usize,
@@ -105,13 +96,6 @@ pub(super) struct Piece {
     pub(super) instead: bool,
 }
 
-impl Readers {
-    pub(super) fn reset_child(&mut self, child: NodeId) {
-        let of_child = self.held.values_mut().filter(|held| held.via == Some(child));
-        of_child.for_each(|held| held.via = None);
-    }
-}
-
 impl Tap {
     pub(super) fn new(sources: Vec<ProcId>, channels: IofChannel, copy: bool) -> Tap {
         Tap {
@@ -151,18 +135,9 @@ impl Tap {
 
 impl Daemon {
     /// Hands a chunk to everybody who reads it, once.
-    pub(super) fn show(&mut self, cx: &mut Cx<'_>, via: Option<NodeId>, chunk: Chunk) {
-        let Chunk { origin, seq, proc, pid, channel, data } = chunk;
+    pub(crate) fn show(&mut self, cx: &mut Cx<'_>, landing: Landing, piece: OutputPiece) {
+        let OutputPiece { proc, pid, channel, data } = piece;
         let readers = &mut self.iof.readers;
-        let last = readers.last.entry(origin).or_default();
-        if seq != *last + 1 || self.tree.is_lost(origin) {
-            // Came twice, or its predecessor is still to come again.
-            if let Some(child) = via.filter(|_| !data.is_empty()) {
-                self.send(cx, child, Msg::ChunkCredit { bytes: data.len() });
-            }
-            return;
-        }
-        *last = seq;
         readers.number += 1;
         let number = readers.number;
         let (mut served, mut instead) = (Vec::new(), 0);
@@ -186,8 +161,7 @@ impl Daemon {
         let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
         let waited_for = if abandoned { 0 } else { served.len() };
         let (bytes, waiting) = (data.len(), waited_for + usize::from(to_user));
-        let held =
-            Held { origin, seq, bytes, via, lent: false, readers: waiting, instead, replaced: to_user, end };
+        let held = Held { landing, readers: waiting, instead, replaced: to_user, end };
         readers.held.insert(number, held);
         self.cache_output(&proc, channel, &data);
         if data.is_empty() {
@@ -232,7 +206,10 @@ impl Daemon {
         {
             self.iof.readers.taken -= bytes;
             self.taken_by_one(cx, number);
-            self.lend(cx, number);
+            // If only taps still want it, its link may be used for others.
+            if let Some(held) = self.iof.readers.held.get(&number) {
+                self.overlay.lend(cx.now, held.landing);
+            }
         }
         if self.iof.readers.user.is_empty() {
             self.iof.readers.taken = 0;
@@ -249,51 +226,15 @@ impl Daemon {
             return;
         }
         let Some(held) = readers.held.remove(&number) else { return };
-        if held.lent {
-            readers.lent -= held.bytes;
-        }
         if let Some((proc, channel)) = held.end {
             cx.report(Report::OutputEnd { proc, channel });
         }
-        readers.untold.push((held.origin, held.seq));
-        readers.untold_bytes += held.bytes;
-        if let Some(child) = held.via.filter(|_| held.bytes > 0) {
-            self.send(cx, child, Msg::ChunkCredit { bytes: held.bytes });
-        }
+        self.overlay.taken(cx.now, held.landing);
     }
 
-    /// Only taps still want this chunk: its link may be used for others.
-    fn lend(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let readers = &mut self.iof.readers;
-        let Some(held) = readers.held.get_mut(&number) else { return };
-        if let Some(child) = held.via.filter(|_| readers.lent + held.bytes <= MOST_LENT) {
-            held.via = None;
-            held.lent = true;
-            readers.lent += held.bytes;
-            let bytes = held.bytes;
-            self.send(cx, child, Msg::ChunkCredit { bytes });
-        }
-    }
-
-    /// Tells the daemons what was taken, in steps, or when there is nothing left to take.
+    /// Tells the daemons what was taken, at once when the user has taken everything.
     fn tell_taken(&mut self, cx: &mut Cx<'_>) {
-        let readers = &mut self.iof.readers;
-        let telling = readers.user.is_empty() || readers.untold_bytes >= TELL_AFTER;
-        if !telling || readers.untold.is_empty() {
-            return;
-        }
-        readers.untold_bytes = 0;
-        let mut untold = std::mem::take(&mut readers.untold);
-        untold.sort_unstable();
-        let mut acks: Vec<ChunkAck> = Vec::new();
-        for (origin, seq) in untold {
-            match acks.last_mut() {
-                Some(ack) if ack.origin == origin && ack.last + 1 == seq => ack.last = seq,
-                _ => acks.push(ChunkAck { origin, first: seq, last: seq }),
-            }
-        }
-        let to = acks.iter().map(|ack| ack.origin.0).collect();
-        self.cast(cx, to, Down::ChunkAcks(acks));
+        self.overlay.tell_taken(cx.now, self.iof.readers.user.is_empty());
     }
 
     /// Sends a tap as much as its server and all others leave room for.
@@ -450,11 +391,9 @@ impl Daemon {
         self.iof.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 
-    pub(crate) fn forget_chunks_of(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        let readers = &mut self.iof.readers;
-        readers.last.remove(&lost);
-        readers.untold.retain(|(origin, _)| *origin != lost);
-        let there: Vec<_> = readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
+    /// The node is lost, and with it those who read there.
+    pub(crate) fn forget_readers_on(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+        let there: Vec<_> = self.iof.readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
         there.iter().for_each(|name| self.remove_tap(cx, name));
     }
 }
@@ -467,11 +406,7 @@ fn report(cx: &mut Cx<'_>, proc: ProcId, pid: Option<u32>, channel: IofChannel, 
     }
 }
 
-/// Takings are told to the daemons in steps of this many bytes, or when there is nothing left to take.
-const TELL_AFTER: usize = 32 << 10;
 /// What one tap may have under way between here and the transport of its peer.
 const TAP_WINDOW: usize = 512 << 10;
 /// And all of them, apart from one piece each.
 const ALL_TAPS_WINDOW: usize = 8 << 20;
-/// Bytes of other daemons that are held for taps alone.
-const MOST_LENT: usize = 8 << 20;

@@ -85,10 +85,10 @@ impl Daemon {
     /// The node that the qualifiers name, or that of whoever asks.
     pub(super) fn named_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<NodeId> {
         if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
-            return Some(self.booted_nodes().find(|(report, _)| *report.hostname == *name)?.0.node);
+            return Some(self.booted_nodes().find(|(_, report, _)| *report.hostname == *name)?.0);
         }
         match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
-            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.tree.size()),
+            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.overlay.size()),
             None => self.node_of(asked.from),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::msg::NodeId;
+use super::msg::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Clone, Debug)]

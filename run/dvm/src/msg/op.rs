@@ -1,0 +1,138 @@
+//! Operations to which many daemons contribute: their names, what a part of them is, and how they end.
+
+use std::sync::Arc;
+
+use phalanx_core::host::GroupFormed;
+use phalanx_spec::Status;
+use phalanx_wire::{Blob, Info, Nspace};
+
+use crate::overlay::Merge;
+use crate::procs::EndGroup;
+use crate::ranges::Ranges;
+use crate::survey::{Found, Subject, Survey};
+
+/// Names one operation; equal on all daemons that take part.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OpId {
+    /// All processes of the job run, or could not be started.
+    Started(Nspace),
+    /// All processes of the job have ended and their output is out.
+    Ended(Nspace),
+    Collective(Collective),
+    /// The root has asked the daemons for something.
+    Survey(Survey),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Collective {
+    pub kind: Kind,
+    pub members: Arc<[Members]>,
+    /// A group's name.
+    pub id: Option<Arc<str>>,
+    /// Sequence number among operations of the same kind, members and name.
+    pub round: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Fence,
+    Connect,
+    Disconnect,
+    GroupConstruct,
+    GroupDestruct,
+    /// Registration of paths for processes of several daemons.
+    Cleanup,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Members {
+    pub nspace: Nspace,
+    pub ranks: Ranges,
+}
+
+/// What a subtree contributes.
+#[derive(Clone, Debug, Default)]
+pub enum Part {
+    #[default]
+    Nothing,
+    Modex(Vec<Blob>),
+    Infos(Vec<Info>),
+    /// Rank and pid of the processes that run.
+    Pids(Vec<(u32, u32)>),
+    Ends(Vec<EndGroup>),
+    Found(Box<Found>),
+    /// Somebody could not take part.
+    Failed(Status),
+}
+
+pub(crate) type Outcome = Result<Settled, Status>;
+
+#[derive(Clone, Debug)]
+pub enum Settled {
+    Nothing,
+    Modex(Blob),
+    Group(GroupFormed),
+}
+
+impl Merge for Part {
+    fn merge(&mut self, other: Part) {
+        match (&mut *self, other) {
+            (_, Part::Nothing) | (Part::Failed(_), _) => {}
+            (_, Part::Failed(status)) => *self = Part::Failed(status),
+            (Part::Nothing, other) => *self = other,
+            (Part::Modex(blobs), Part::Modex(more)) => blobs.extend(more),
+            (Part::Infos(infos), Part::Infos(more)) => infos.extend(more),
+            (Part::Pids(pids), Part::Pids(more)) => pids.extend(more),
+            (Part::Ends(ends), Part::Ends(more)) => EndGroup::merge(ends, more),
+            (Part::Found(found), Part::Found(more)) => found.merge(*more),
+            // One binary on all daemons: an operation has parts of one kind.
+            (_, _) => {}
+        }
+    }
+}
+
+impl OpId {
+    pub fn name(&self) -> &'static str {
+        match self {
+            OpId::Started(_) => "start of a job",
+            OpId::Ended(_) => "end of a job",
+            OpId::Survey(_) => "survey",
+            OpId::Collective(collective) => match collective.kind {
+                Kind::Fence => "fence",
+                Kind::Connect => "connect",
+                Kind::Disconnect => "disconnect",
+                Kind::GroupConstruct => "group construct",
+                Kind::GroupDestruct => "group destruct",
+                Kind::Cleanup => "registration of a cleanup",
+            },
+        }
+    }
+
+    pub(crate) fn subject(&self) -> String {
+        match self {
+            OpId::Started(nspace) | OpId::Ended(nspace) => nspace.to_string(),
+            OpId::Survey(Survey { of: Subject::Procs { nspace, .. }, .. }) => {
+                format!("processes of {nspace}")
+            }
+            OpId::Survey(Survey { of: Subject::Nodes, .. }) => "what nodes use".to_owned(),
+            OpId::Survey(Survey { of: Subject::Waits, .. }) => "what is waited for".to_owned(),
+            OpId::Collective(collective) => {
+                let members = collective.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
+                let mut subject = members.collect::<Vec<_>>().join(" ");
+                if let Some(id) = &collective.id {
+                    subject = format!("{id}: {subject}");
+                }
+                format!("{subject} (round {})", collective.round)
+            }
+        }
+    }
+
+    /// Whether `nspace` has members in it.
+    pub fn concerns(&self, nspace: &Nspace) -> bool {
+        match self {
+            OpId::Started(job) | OpId::Ended(job) => job == nspace,
+            OpId::Survey(survey) => survey.of.concerns(nspace),
+            OpId::Collective(collective) => collective.members.iter().any(|m| m.nspace == *nspace),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The links to neighbours in the tree: who is there, who has gone silent, what is said first.
+//!
+//! A link is used once both ends have said hello. A message for a neighbour without a usable link is dropped here:
+//! each way through the tree has its own means to send again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_core::Time;
+
+use super::msg::{Hello, Msg, NodeId, VERSION};
+use super::timer::Timer;
+use super::{Cargo, Out, Overlay};
+
+#[derive(Debug)]
+pub(super) struct Links {
+    peers: BTreeMap<NodeId, Link>,
+    /// Where our ancestors are reached, the parent first.
+    pub(super) lineage: Vec<(NodeId, Arc<str>)>,
+    beating: bool,
+}
+
+#[derive(Debug)]
+struct Link {
+    /// Both ends have said hello.
+    ready: bool,
+    heard: Time,
+    said: Time,
+}
+
+impl Links {
+    pub(super) fn new(lineage: Vec<(NodeId, Arc<str>)>) -> Links {
+        Links { peers: BTreeMap::new(), lineage, beating: false }
+    }
+
+    pub(super) fn is_up(&self, peer: NodeId) -> bool {
+        self.peers.contains_key(&peer)
+    }
+
+    pub(super) fn is_ready(&self, peer: NodeId) -> bool {
+        self.peers.get(&peer).is_some_and(|link| link.ready)
+    }
+}
+
+impl<C: Cargo> Overlay<C> {
+    /// The link to a neighbour stands.
+    pub(crate) fn on_link_up(&mut self, now: Time, peer: NodeId) {
+        self.links.peers.insert(peer, Link { ready: false, heard: now, said: now });
+        if !self.links.beating {
+            self.links.beating = true;
+            self.timers.set(now.after(self.setup.heartbeat), Timer::Beat);
+        }
+        // An ancestor speaks first only when it takes us; towards one we always speak first.
+        if peer < self.me {
+            self.say_hello(peer);
+        }
+    }
+
+    pub(crate) fn on_link_msg(&mut self, now: Time, peer: NodeId, msg: Msg<C>) {
+        let Some(link) = self.links.peers.get_mut(&peer) else { return };
+        link.heard = now;
+        match msg {
+            Msg::Hello(hello) if hello.node == peer && hello.version == VERSION => self.on_hello(now, hello),
+            Msg::Hello(hello) => {
+                let why = format!(
+                    "daemon {} calls itself {} and speaks version {} of the protocol, not {VERSION}",
+                    peer.0, hello.node.0, hello.version
+                );
+                self.drop_link(now, peer, &why);
+            }
+            _ if !link.ready => {}
+            Msg::Heartbeat => {}
+            Msg::Cards(cards) => self.on_cards(now, cards),
+            Msg::Cast(cast) => self.on_cast(now, cast),
+            Msg::CastAck { upto } => self.on_cast_ack(now, peer, upto),
+            Msg::Gather(gather) => self.on_gather(gather),
+            Msg::Post(post) => self.on_post(now, post),
+            Msg::Chunk(chunk) => self.on_chunk(now, Some(peer), chunk),
+            Msg::ChunkCredit { bytes } => self.on_chunk_credit(now, bytes),
+            Msg::Routed(routed) => self.route(now, routed),
+            Msg::Resend => self.resend(now),
+        }
+    }
+
+    /// The link was lost, or an attempt to make it failed.
+    pub(crate) fn on_link_down(&mut self, now: Time, peer: NodeId) {
+        let was_up = self.links.peers.remove(&peer).is_some();
+        if peer < self.me {
+            self.lost_uplink(now, peer);
+        } else if was_up {
+            self.lost_downlink(now, peer);
+        }
+    }
+
+    pub(super) fn send(&mut self, now: Time, to: NodeId, msg: Msg<C>) {
+        if let Some(link) = self.links.peers.get_mut(&to).filter(|link| link.ready) {
+            link.said = now;
+            self.out.push_back(Out::Send { to, msg });
+        }
+    }
+
+    pub(super) fn send_up(&mut self, now: Time, msg: Msg<C>) {
+        if let Some(parent) = self.parent {
+            self.send(now, parent, msg);
+        }
+    }
+
+    fn on_hello(&mut self, now: Time, hello: Hello) {
+        let peer = hello.node;
+        if peer < self.me {
+            self.accepted_by(now, hello);
+        } else if self.children.contains(&peer) {
+            self.accept(now, peer, hello.have);
+        } else if self.tree.is_under(self.me, peer) && !self.tree.is_lost(peer) {
+            self.on_orphan(now, peer, hello.have);
+        } else {
+            self.drop_link(now, peer, "it was given up before");
+        }
+    }
+
+    /// `child` belongs to us and has said what it has.
+    pub(super) fn accept(&mut self, now: Time, child: NodeId, have: u64) {
+        let Some(link) = self.links.peers.get_mut(&child) else { return };
+        link.ready = true;
+        self.timers.cancel(|timer| *timer == Timer::Reconnect(child));
+        self.say_hello(child);
+        self.reset_child_streams(child);
+        self.send_casts_again(now, child, have);
+    }
+
+    fn say_hello(&mut self, to: NodeId) {
+        let mut lineage = vec![(self.me, self.setup.address.clone())];
+        lineage.extend(self.links.lineage.iter().cloned());
+        let hello = Hello { version: VERSION, node: self.me, have: self.casts.have(), lineage };
+        self.out.push_back(Out::Send { to, msg: Msg::Hello(hello) });
+    }
+
+    pub(super) fn mark_ready(&mut self, peer: NodeId) {
+        if let Some(link) = self.links.peers.get_mut(&peer) {
+            link.ready = true;
+        }
+    }
+
+    /// Ends a link from our side, as if it had been lost.
+    pub(super) fn drop_link(&mut self, now: Time, peer: NodeId, why: &str) {
+        tracing::warn!(peer = peer.0, why, "link dropped");
+        if self.links.peers.contains_key(&peer) {
+            self.out.push_back(Out::Unlink { to: peer });
+            self.on_link_down(now, peer);
+        }
+    }
+
+    pub(super) fn beat(&mut self, now: Time) {
+        let (beat, silence) = (self.setup.heartbeat, self.setup.silence);
+        let of = |wanted: fn(&Link, Time, std::time::Duration) -> bool, span| {
+            let chosen = self.links.peers.iter().filter(|(_, link)| wanted(link, now, span));
+            chosen.map(|(peer, _)| *peer).collect::<Vec<_>>()
+        };
+        let idle = of(|link, now, span| link.ready && now.since(link.said) >= span, beat / 2);
+        let silent = of(|link, now, span| now.since(link.heard) >= span, silence);
+        for peer in idle {
+            self.send(now, peer, Msg::Heartbeat);
+        }
+        for peer in silent {
+            self.drop_link(now, peer, &format!("it has said nothing for {} s", silence.as_secs()));
+        }
+        self.links.beating = !self.links.peers.is_empty();
+        if self.links.beating {
+            self.timers.set(now.after(beat), Timer::Beat);
+        }
+    }
+}
