@@ -316,5 +316,11 @@ fn completions_and_man_pages_come_from_the_same_table() {
     pages.sort();
     assert!(pages.contains(&"px.1".to_owned()) && pages.contains(&"px-run.1".to_owned()), "{pages:?}");
     let page = fs::read_to_string(bench.path("man/px-run.1")).expect("a page");
-    assert!(page.contains("kill\\-on\\-bad\\-exit") && page.contains("Exit code"), "{page}");
+    let wanted =
+        ["kill\\-on\\-bad\\-exit", "EXIT STATUS", "SIGNALS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO"];
+    for part in wanted {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let page = fs::read_to_string(bench.path("man/px-mpirun.1")).expect("a page");
+    assert!(page.contains("\\-\\-mca") || page.contains("\\-mca"), "{page}");
 }

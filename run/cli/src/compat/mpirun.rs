@@ -191,16 +191,21 @@ fn help(dialect: &str) -> String {
          Usage: {dialect} [OPTIONS] PROGRAM [ARG]... [: [OPTIONS] PROGRAM [ARG]...]...\n\n\
          Options, with one dash or two:\n"
     );
-    for known in OPTIONS {
-        let mut left = format!("  -{}", known.names.join(", -"));
-        for value in known.takes {
-            left.push_str(&format!(" {value}"));
-        }
-        let gap = if left.len() > 38 { format!("\n{:40}", "") } else { " ".repeat(40 - left.len()) };
-        help.push_str(&format!("{left}{gap}{}\n", known.help));
+    for (option, text) in options() {
+        let gap = if option.len() > 36 { format!("\n{:40}", "") } else { " ".repeat(38 - option.len()) };
+        help.push_str(&format!("  {option}{gap}{text}\n"));
     }
     help.push_str("\n'px run --help' describes px's own command line.\n");
     help
+}
+
+/// Each option as it is written, and what it means.
+pub(crate) fn options() -> impl Iterator<Item = (String, &'static str)> {
+    OPTIONS.iter().map(|known| {
+        let names = format!("-{}", known.names.join(", -"));
+        let written = known.takes.iter().fold(names, |written, value| written + " " + value);
+        (written, known.help)
+    })
 }
 
 const OPTIONS: &[Known] = &[
