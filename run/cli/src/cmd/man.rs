@@ -2,7 +2,6 @@
 
 mod sections;
 
-use std::io::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
@@ -49,28 +48,24 @@ fn write(dir: &Path, (name, text): (String, Vec<u8>)) -> Result<u8, Failure> {
 /// `px-run.1` and its text.
 fn page(command: &clap::Command) -> Result<(String, Vec<u8>), Failure> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-    let man = Man::new(command.clone()).title(name.clone());
-    let mut page = Vec::new();
-    let mut parts: Vec<&dyn Fn(&mut dyn Write) -> std::io::Result<()>> = Vec::new();
-    let title = |w: &mut dyn Write| man.render_title(w);
-    let named = |w: &mut dyn Write| man.render_name_section(w);
-    let synopsis = |w: &mut dyn Write| man.render_synopsis_section(w);
-    let description = |w: &mut dyn Write| man.render_description_section(w);
-    let options = |w: &mut dyn Write| man.render_options_section(w);
-    let commands = |w: &mut dyn Write| man.render_subcommands_section(w);
-    let ours = |w: &mut dyn Write| render(&sections::of(&name)).to_writer(w);
-    parts.extend([&title as &dyn Fn(&mut dyn Write) -> _, &named, &synopsis, &description]);
+    let mut text = Vec::new();
+    sections_of(command, &name, &mut text).map_err(|e| Failure::new("cannot make a man page").because(e))?;
+    Ok((format!("{name}.1"), text))
+}
+
+fn sections_of(command: &clap::Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
+    let man = Man::new(command.clone()).title(name);
+    man.render_title(page)?;
+    man.render_name_section(page)?;
+    man.render_synopsis_section(page)?;
+    man.render_description_section(page)?;
     if command.get_arguments().any(|arg| !arg.is_hide_set()) {
-        parts.push(&options);
+        man.render_options_section(page)?;
     }
     if command.has_subcommands() {
-        parts.push(&commands);
+        man.render_subcommands_section(page)?;
     }
-    parts.push(&ours);
-    for part in parts {
-        part(&mut page).map_err(|e| Failure::new("cannot make a man page").because(e))?;
-    }
-    Ok((format!("{name}.1"), page))
+    render(&sections::of(name)).to_writer(page)
 }
 
 /// The page of the dialect that px speaks when it is called `mpirun`, `mpiexec` or `prterun`.
