@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use libtest_mimic::{Arguments, Trial};
 use pmix::{Info, Status, Tool, keys};
 
 use server::{Asked, TestServer};
@@ -80,24 +81,17 @@ fn main() -> ExitCode {
         ranks::run(name.to_str().unwrap());
         return ExitCode::SUCCESS;
     }
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let flag = |name: &str| arguments.iter().any(|a| a == name);
-    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let wanted = |name: &str| {
-        filters.is_empty()
-            || filters.iter().any(|f| if flag("--exact") { name == *f } else { name.contains(*f) })
+    let mut arguments = Arguments::from_args();
+    // Each scenario starts and ends a server: one at a time.
+    arguments.test_threads.get_or_insert(1);
+    let trial = |(name, size, part): &(&'static str, u32, Part)| {
+        let (name, size, part) = (*name, *size, *part);
+        Trial::test(name, move || {
+            part(Stage { name, size, server: TestServer::start(size) });
+            Ok(())
+        })
     };
-    let chosen = SCENARIOS.iter().filter(|(name, ..)| wanted(name));
-    if flag("--list") {
-        chosen.for_each(|(name, ..)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    for (name, size, part) in chosen {
-        let began = Instant::now();
-        part(Stage { name, size: *size, server: TestServer::start(*size) });
-        println!("test {name} ... ok ({:.2?})", began.elapsed());
-    }
-    ExitCode::SUCCESS
+    libtest_mimic::run(&arguments, SCENARIOS.iter().map(trial).collect()).exit_code()
 }
 
 impl Stage {

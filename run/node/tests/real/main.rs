@@ -11,6 +11,8 @@ mod scenarios;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use libtest_mimic::{Arguments, Failed, Trial};
+
 const SCENARIO: &str = "PHALANX_NODE_SCENARIO";
 /// Far more than any of them needs on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
@@ -24,23 +26,11 @@ fn main() -> ExitCode {
         run();
         return ExitCode::SUCCESS;
     }
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let flag = |name: &str| arguments.iter().any(|a| a == name);
-    let filters: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let chosen = scenarios::all().map(|(name, _)| name).filter(|name| {
-        filters.is_empty()
-            || filters.iter().any(|f| if flag("--exact") { name == f } else { name.contains(*f) })
-    });
-    if flag("--list") {
-        chosen.for_each(|name| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let failed: Vec<&str> = chosen.filter(|name| !passes(name)).collect();
-    if failed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!("failed: {}", failed.join(", "));
-    ExitCode::FAILURE
+    let mut arguments = Arguments::from_args();
+    // Scenarios measure and kill: one at a time.
+    arguments.test_threads.get_or_insert(1);
+    let trials = scenarios::all().map(|(name, _)| Trial::test(name, move || try_out(name))).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// This program, to do one thing.
@@ -59,21 +49,18 @@ pub(crate) fn until(condition: impl Fn() -> bool) {
     }
 }
 
-fn passes(name: &str) -> bool {
-    let began = Instant::now();
+/// One scenario, in a process of its own.
+fn try_out(name: &str) -> Result<(), Failed> {
     let mut child = part(name).spawn().expect("to start ourselves");
-    let verdict = loop {
+    let began = Instant::now();
+    while began.elapsed() < PATIENCE {
         match child.try_wait().expect("to wait") {
-            Some(status) if status.success() => break "ok".to_owned(),
-            Some(status) => break format!("FAILED ({status})"),
-            None if began.elapsed() > PATIENCE => {
-                child.kill().expect("to kill");
-                child.wait().expect("to wait");
-                break "FAILED (it hangs)".to_owned();
-            }
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("it ended with {status}").into()),
             None => std::thread::sleep(Duration::from_millis(5)),
         }
-    };
-    println!("test {name} ... {verdict} ({:.2?})", began.elapsed());
-    verdict == "ok"
+    }
+    child.kill().expect("to kill");
+    child.wait().expect("to wait");
+    Err("it hangs".into())
 }
