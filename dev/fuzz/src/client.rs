@@ -51,6 +51,7 @@ impl World {
             server: ServerUri::parse("px.0;tcp4://127.0.0.1:4711").ok(),
             credential: Credential::Native { uid: 1000, gid: 1000 },
             uid: 1000,
+            pid: None,
             hostname: "node0".into(),
             dialect: Dialect {
                 format: Format { generation: Generation::V41, described: release & 8 != 0 },

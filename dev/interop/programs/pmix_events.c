@@ -1,9 +1,10 @@
-/* Events: ranges, codes, default handlers, chains, custom ranges, and an event that was sent before anyone listened. */
+/* Events: ranges, codes, default handlers, chains, custom ranges, handlers for certain processes, and an event that was
+ * sent before anyone listened. */
 #include "check.h"
 
 #include <semaphore.h>
 
-enum { FIRST = PMIX_EXTERNAL_ERR_BASE - 1, SECOND = FIRST - 1, PRIVATE = FIRST - 2, EARLY = FIRST - 3, NOBODYS = FIRST - 4 };
+enum { FIRST = PMIX_EXTERNAL_ERR_BASE - 1, SECOND = FIRST - 1, PRIVATE = FIRST - 2, EARLY = FIRST - 3, NOBODYS = FIRST - 4, CONCERNS = FIRST - 5 };
 
 struct seen {
     sem_t arrived;
@@ -13,7 +14,7 @@ struct seen {
     char text[64];
 };
 
-static struct seen first, second, any, private_, early;
+static struct seen first, second, any, private_, early, concerns;
 static sem_t registered;
 static size_t handler_id;
 
@@ -45,14 +46,33 @@ static void on_registered(pmix_status_t status, size_t id, void *cbdata)
     sem_post(&registered);
 }
 
-static size_t listen_for(pmix_status_t code, struct seen *seen)
+/* `about`: only events that concern this process, or that name none; NULL: all. */
+static size_t listen_about(pmix_status_t code, struct seen *seen, pmix_proc_t *about)
 {
-    pmix_info_t info;
+    pmix_info_t infos[2];
 
-    PMIX_INFO_LOAD(&info, PMIX_EVENT_RETURN_OBJECT, seen, PMIX_POINTER);
-    PMIx_Register_event_handler(code == 0 ? NULL : &code, code != 0, &info, 1, on_event, on_registered, NULL);
+    PMIX_INFO_LOAD(&infos[0], PMIX_EVENT_RETURN_OBJECT, seen, PMIX_POINTER);
+    if (about != NULL)
+        PMIX_INFO_LOAD(&infos[1], PMIX_EVENT_AFFECTED_PROC, about, PMIX_PROC);
+    PMIx_Register_event_handler(code == 0 ? NULL : &code, code != 0, infos, 1 + (about != NULL), on_event, on_registered,
+                                NULL);
     sem_wait(&registered);
     return handler_id;
+}
+
+static size_t listen_for(pmix_status_t code, struct seen *seen)
+{
+    return listen_about(code, seen, NULL);
+}
+
+static void notify_about(pmix_status_t code, pmix_proc_t *whom, const char *text)
+{
+    pmix_info_t infos[2];
+
+    PMIX_INFO_LOAD(&infos[0], "text", text, PMIX_STRING);
+    PMIX_INFO_LOAD(&infos[1], PMIX_EVENT_AFFECTED_PROC, whom, PMIX_PROC);
+    pmix_status_t status = PMIx_Notify_event(code, &me, PMIX_RANGE_NAMESPACE, infos, 2, NULL, NULL);
+    CHECK(status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED, "notify: %s", PMIx_Error_string(status));
 }
 
 static void notify(pmix_status_t code, pmix_data_range_t range, const char *text, pmix_proc_t *only)
@@ -78,7 +98,7 @@ static void expect_event(struct seen *seen, pmix_status_t code, pmix_rank_t sour
 
 int main(void)
 {
-    struct seen *all[] = {&first, &second, &any, &private_, &early};
+    struct seen *all[] = {&first, &second, &any, &private_, &early, &concerns};
     pmix_rank_t last;
     size_t id;
 
@@ -140,6 +160,22 @@ int main(void)
         notify(FIRST, PMIX_RANGE_NAMESPACE, "without a handler", NULL);
     expect_event(&any, FIRST, 0, "without a handler");
     CHECK(first.count == 1, "%d events for a handler that is gone", first.count - 1);
+    CHECK(PMIx_Deregister_event_handler(id, NULL, NULL) == PMIX_SUCCESS, "deregistering it again");
+    barrier();
+
+    /* A handler for the events of one process hears those that name it or nobody, and not those that name another. */
+    pmix_proc_t this_one = process(last), other = {.nspace = "elsewhere", .rank = 0};
+    listen_about(CONCERNS, &concerns, &this_one);
+    barrier();
+    if (me.rank == 0)
+        notify_about(CONCERNS, &this_one, "of this one");
+    expect_event(&concerns, CONCERNS, 0, "of this one");
+    if (me.rank == 0) {
+        notify_about(CONCERNS, &other, "of another");
+        notify(CONCERNS, PMIX_RANGE_NAMESPACE, "of nobody", NULL);
+    }
+    expect_event(&concerns, CONCERNS, 0, "of nobody");
+    CHECK(concerns.count == 2, "%d events for a handler of two", concerns.count);
     barrier();
     finish("events are right");
     return 0;

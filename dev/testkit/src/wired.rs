@@ -287,6 +287,7 @@ impl RankServer for WiredServer {
             server: uri.and_then(|uri| ServerUri::parse(uri).ok()),
             credential: Credential::Native { uid: UID, gid: UID },
             uid: UID,
+            pid: None,
             hostname: "simulated".to_owned(),
             dialect: Dialect {
                 format: Format { generation: Generation::V41, described: false },

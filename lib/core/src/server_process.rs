@@ -46,6 +46,7 @@ impl ServerProcess {
             server: None,
             credential: Credential::None,
             uid: config.owner_uid,
+            pid: None,
             hostname: config.hostname.clone(),
             dialect: DIALECT,
             patience: std::time::Duration::ZERO,

@@ -118,6 +118,7 @@ impl Replay {
             server: Some(ServerUri::parse("server.0;tcp4://127.0.0.1:1").unwrap()),
             credential: hello.credential.clone(),
             uid: 0,
+            pid: None,
             hostname: "here".into(),
             dialect,
             patience: Duration::from_secs(1),

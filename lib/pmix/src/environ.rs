@@ -48,6 +48,7 @@ pub(crate) fn read(
             server: None,
             credential: Credential::None,
             uid: identity.uid,
+            pid: Some(identity.pid),
             hostname,
             dialect: dialect(Generation::V41, &variable),
             patience: PATIENCE,
@@ -71,6 +72,7 @@ pub(crate) fn read(
         server: Some(server),
         credential: credential(&variable, identity.uid, identity.gid)?,
         uid: identity.uid,
+        pid: Some(identity.pid),
         hostname,
         dialect: dialect(generation, &variable),
         patience: PATIENCE,
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(config.credential, Credential::Native { uid: 5, gid: 6 });
         assert_eq!(config.dialect.format, Format { generation: Generation::V4, described: true });
         assert_eq!(config.dialect.release, Release::new(5, 0, 11));
-        assert_eq!((config.hostname.as_str(), config.uid), ("named", 5));
+        assert_eq!((config.hostname.as_str(), config.uid, config.pid), ("named", 5, Some(77)));
     }
 
     #[test]

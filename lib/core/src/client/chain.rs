@@ -95,9 +95,11 @@ impl Handler {
             Range::CUSTOM => self.sources.iter().any(|source| source.covers(&event.source)),
             _ => true,
         };
-        let touched = || affected(&event.info);
-        let concerns = |mine: &ProcId| touched().iter().any(|it| mine.covers(it) || it.covers(mine));
-        of_code && in_range && (self.affected.is_empty() || self.affected.iter().any(concerns))
+        let touched = affected(&event.info);
+        let concerns = |mine: &ProcId| touched.iter().any(|it| mine.covers(it) || it.covers(mine));
+        // An event that names nobody may concern anybody: servers deliver it to every such handler, too.
+        let any_process = self.affected.is_empty() || touched.is_empty();
+        of_code && in_range && (any_process || self.affected.iter().any(concerns))
     }
 }
 

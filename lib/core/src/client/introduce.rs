@@ -1,8 +1,8 @@
 //! How a process introduces itself to a server: as the client that the server has started, or as a tool.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Status, keys};
 use phalanx_wire::hello::{Answer, COLLECTED, ClientWelcome, Flavor, Hello, ToolWelcome};
-use phalanx_wire::{Info, ProcId};
+use phalanx_wire::{Info, ProcId, Value};
 
 use super::{Client, InitError};
 use crate::store::Store;
@@ -20,8 +20,9 @@ impl Client {
     pub(super) fn hello(&self) -> Vec<u8> {
         let (flavor, uid, gid, info) = match &self.introduction {
             Introduction::Client => {
-                let reads = self.config.files.is_some();
-                (Flavor::Client, 0, 0, reads.then(|| Info::new(COLLECTED, true)).into_iter().collect())
+                let reads = self.config.files.is_some().then(|| Info::new(COLLECTED, true));
+                let pid = self.config.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid)));
+                (Flavor::Client, 0, 0, pid.into_iter().chain(reads).collect())
             }
             Introduction::Tool { flavor, gid, info } => (*flavor, self.config.uid, *gid, info.clone()),
         };

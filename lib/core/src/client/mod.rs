@@ -70,6 +70,8 @@ pub struct ClientConfig {
     pub credential: Credential,
     /// The effective user.
     pub uid: u32,
+    /// This process's id, which servers since 6.1 want of their clients. A tool's introduction has it among its attributes.
+    pub pid: Option<u32>,
     pub hostname: String,
     /// How to pack, and the release of the server, by which the layout of replies is chosen.
     pub dialect: Dialect,

@@ -125,6 +125,7 @@ impl Tool {
             server,
             credential: self.config.credential.clone(),
             uid: self.config.uid,
+            pid: None,
             hostname: self.config.hostname.clone(),
             dialect,
             patience,

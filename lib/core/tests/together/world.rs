@@ -98,6 +98,7 @@ impl World {
                 ),
                 credential: Credential::Native { uid: UID, gid: UID },
                 uid: UID,
+                pid: None,
                 hostname: format!("node{node}"),
                 dialect,
                 patience: Duration::from_secs(10),

@@ -114,13 +114,26 @@ fn a_handler_hears_only_of_its_range_and_of_whom_it_named() {
     let about = Info::new(keys::EVENT_AFFECTED_PROCS, Value::DataArray(Box::new(about)));
     handlers.add("about", &[-1], vec![about]).unwrap();
     let mut from = |source: ProcId, info| handlers.run(Event { source, ..event(-1, info) });
-    assert_eq!(from(me(), vec![]), ["namespace", "own"]);
-    assert_eq!(from(proc("job", 1), vec![]), ["namespace"]);
-    assert_eq!(from(proc("other", 7), vec![]), ["custom"]);
     let about = |proc: ProcId| vec![Info::new(keys::EVENT_AFFECTED_PROC, proc)];
+    assert_eq!(from(me(), about(proc("job", 3))), ["namespace", "own"]);
+    assert_eq!(from(proc("job", 1), about(proc("job", 3))), ["namespace"]);
+    assert_eq!(from(proc("other", 7), about(proc("job", 3))), ["custom"]);
     assert_eq!(from(proc("x", 0), about(proc("job", 2))), ["about"]);
     assert_eq!(from(proc("x", 0), about(proc("pair", 9))), ["about"]);
     assert_eq!(from(proc("x", 0), about(proc("job", 3))), [""; 0]);
+}
+
+#[test]
+fn an_event_that_names_no_process_reaches_filtered_handlers() {
+    let mut handlers = Handlers::new();
+    handlers.add("one", &[-1], vec![Info::new(keys::EVENT_AFFECTED_PROC, proc("child", 0))]).unwrap();
+    let items = vec![proc("child", 1).into(), proc("child", 2).into()];
+    let several = DataArray { of: phalanx_spec::DataType::PROC, items };
+    let several = Info::new(keys::EVENT_AFFECTED_PROCS, Value::DataArray(Box::new(several)));
+    handlers.add("several", &[], vec![several]).unwrap();
+    assert_eq!(handlers.run(event(-1, vec![])), ["one", "several"]);
+    let about = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc("child", 2))];
+    assert_eq!(handlers.run(event(-1, about)), ["several"]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn a_client_introduces_itself_and_fetches_its_job() {
     assert_eq!(hello.proc, Some(proc(1)));
     assert_eq!(hello.credential, Credential::Native { uid: 1, gid: 2 });
     assert_eq!((hello.format, hello.store.as_str()), (config().dialect.format, "hash"));
-    assert!(hello.info.is_empty());
+    assert_eq!(hello.info, [Info::new(keys::PROC_PID, Value::Pid(4711))]);
     assert_eq!(scene.result(init), ClientReturn::Init(Ok(())));
     assert!(scene.client.explain().is_empty());
     assert_eq!(scene.client.deadline(), None);

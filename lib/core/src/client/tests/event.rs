@@ -69,8 +69,17 @@ fn the_server_hears_of_a_code_once() {
     assert_eq!(deregister(&mut scene, 5), None);
     report(&mut scene, A);
     assert_eq!(handle_all(&mut scene), [0; 0]);
-    let gone = scene.call(ClientCall::DeregisterEvents { handler: HandlerId(1) });
-    assert_eq!(scene.result(gone), ClientReturn::Done(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn deregistering_an_unknown_handler_succeeds() {
+    let mut scene = Scene::ready();
+    registered(&mut scene, 1, &[A], vec![Info::new(keys::EVENT_ONESHOT, true)]);
+    report(&mut scene, A);
+    assert_eq!(handle_all(&mut scene), [1]);
+    scene.asked.clear();
+    assert_eq!(deregister(&mut scene, 1), None, "it has run and gone");
+    assert_eq!(deregister(&mut scene, 99), None, "it never was");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub(super) fn config() -> ClientConfig {
         server: Some(ServerUri::parse("server.0;tcp4://127.0.0.1:99").unwrap()),
         credential: Credential::Native { uid: 1, gid: 2 },
         uid: 1,
+        pid: Some(4711),
         hostname: "here".into(),
         dialect: Dialect {
             format: Format { generation: Generation::V41, described: false },
