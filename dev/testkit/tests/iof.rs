@@ -261,6 +261,43 @@ fn what_was_written_before_is_kept_within_bounds_and_what_is_missing_is_counted(
 }
 
 #[test]
+fn a_pull_brings_only_the_streams_that_are_forwarded() {
+    let mut world = world(6, 2, Limits::default());
+    let (stdout, stderr) = (IofChannel::STDOUT, IofChannel::STDERR);
+    let both = IofChannel(stdout.0 | stderr.0);
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
+            let job = vec![Info::new(keys::FWD_STDOUT, true), Info::new(keys::IOF_CACHE_SIZE, 16_000u32)];
+            let pull = |handle, cached: u32| {
+                let (sources, directives) =
+                    (vec![ProcId::all(&nspace(2))], vec![Info::new(keys::IOF_CACHE_SIZE, cached)]);
+                ask(HostOp::IofPull { from: proc.clone(), sources, channels: both, directives, handle })
+            };
+            let pause = Step::Sleep(Duration::from_secs(1));
+            let spawn = ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] });
+            Script::new(vec![spawn, pause.clone(), pull(8, 16_000), pause])
+        }
+        _ => Script::new(vec![
+            Step::Write(stdout, b"early ".to_vec()),
+            Step::Write(stderr, b"error ".to_vec()),
+            Step::Sleep(Duration::from_secs(3)),
+            Step::Write(stdout, b"late".to_vec()),
+            Step::Write(stderr, b"late".to_vec()),
+        ]),
+    });
+    world.submit(job(1));
+    world.run_until(Duration::from_secs(60), |w| w.user.ends.len() == 2);
+    let parent = ProcId::new(&nspace(1), Rank(0));
+    let child = ProcId::new(&nspace(2), Rank(0));
+    let tap = tap(&world, world.procs[&parent].node, 8).expect("it reads");
+    assert_eq!(tap.streams.get(&(child.clone(), stdout)).map(Vec::as_slice), Some(&b"early late"[..]));
+    assert_eq!(tap.streams.get(&(child.clone(), stderr)), None, "it was not forwarded");
+    assert!(!tap.ended.contains(&(child.clone(), stderr)));
+    assert_eq!(world.user.streams[&(child, stderr)].bytes, b"error late", "it stays the user's");
+}
+
+#[test]
 fn what_a_job_wrote_that_is_over_is_its_spawners_until_that_has_read_it() {
     let mut world = world(4, 2, Limits::default());
     let stdout = IofChannel::STDOUT;

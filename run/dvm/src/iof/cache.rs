@@ -11,6 +11,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::Daemon;
 use crate::iof::readers::Piece;
+use crate::root::RootJob;
 
 /// How much is kept of each channel, and which part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,8 @@ impl Daemon {
     /// Root only: a chunk that is being shown.
     pub(super) fn cache_output(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>) {
         let spare = MOST.saturating_sub(self.iof.readers.cached);
-        if let Some(job) = self.root_job(&proc.nspace) {
+        let forwarded = |job: &&mut RootJob| job.desc.forward.intersects(channel);
+        if let Some(job) = self.root_job(&proc.nspace).filter(forwarded) {
             let before = job.cache.cost();
             job.cache.add(proc, channel, data, spare);
             let after = job.cache.cost();

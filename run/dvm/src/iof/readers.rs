@@ -143,7 +143,11 @@ impl Daemon {
         let (mut served, mut instead) = (Vec::new(), 0);
         let abandoned = readers.abandoned.contains_key(&proc.nspace);
         let mut missed = false;
-        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| tap.wants(&proc, channel)) {
+        // Nobody can pull what was not to be forwarded when the job was spawned.
+        let job = self.root.as_ref().and_then(|root| root.jobs.get(&proc.nspace));
+        let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
+        let wants = |tap: &Tap| forwarded && tap.wants(&proc, channel);
+        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| wants(tap)) {
             if abandoned && !(tap.copy && tap.queue.is_empty()) {
                 missed = true;
                 continue;
