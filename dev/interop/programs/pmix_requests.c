@@ -1,4 +1,4 @@
-/* Requests that a host may refuse: allocation, credentials, fabrics; and calls that make no sense. In both forms each. */
+/* Requests that a host may refuse: allocation, credentials, monitors, fabrics; and calls that make no sense. In both forms each. */
 #include <pmix_tool.h>
 
 #include "check.h"
@@ -82,6 +82,28 @@ static void credentials(void)
     EXPECT(PMIX_ERR_NOT_SUPPORTED, awaited(&validation));
 }
 
+static pmix_status_t monitor(const char *key, const char *id)
+{
+    uint32_t window = 600;
+    pmix_info_t what, directives[2], *results = NULL;
+    size_t count = 0;
+
+    PMIX_INFO_LOAD(&what, key, id, PMIX_STRING);
+    PMIX_INFO_LOAD(&directives[0], PMIX_MONITOR_ID, id, PMIX_STRING);
+    PMIX_INFO_LOAD(&directives[1], PMIX_MONITOR_HEARTBEAT_TIME, &window, PMIX_UINT32);
+    bool cancels = strcmp(key, PMIX_MONITOR_CANCEL) == 0;
+    return PMIx_Process_monitor(&what, PMIX_SUCCESS, directives, cancels ? 0 : 2, &results, &count);
+}
+
+/* A monitor is cancelled by its name, and once. */
+static void monitors(void)
+{
+    OK(monitor(PMIX_MONITOR_HEARTBEAT, "heart"));
+    EXPECT(PMIX_ERR_NOT_FOUND, monitor(PMIX_MONITOR_CANCEL, "lungs"));
+    OK(monitor(PMIX_MONITOR_CANCEL, "heart"));
+    EXPECT(PMIX_ERR_NOT_FOUND, monitor(PMIX_MONITOR_CANCEL, "heart"));
+}
+
 /* OpenPMIx says success without looking at the answer; what it describes is nothing, too. */
 static void fabrics(void)
 {
@@ -115,6 +137,7 @@ int main(void)
     start();
     allocation();
     credentials();
+    monitors();
     fabrics();
     if (strncmp(PMIx_Get_version(), "OpenPMIx", 8) != 0)
         nonsense();

@@ -40,6 +40,11 @@ pub(super) enum Then {
     Answer(Asker),
     /// A status and infos.
     AnswerInfos(Asker),
+    /// `unless_known`: what is answered if the host knows no monitoring.
+    AnswerCancel {
+        to: Asker,
+        unless_known: Status,
+    },
     AnswerCredential(Asker),
     AnswerLookup(Asker),
     /// `wishes`: how the reader wants to have what it gets.
@@ -110,7 +115,10 @@ impl Server {
         match open.then {
             Then::Nothing => {}
             Then::Answer(to) => self.answer(cx, &to, status),
-            Then::AnswerInfos(to) => match reply {
+            Then::AnswerCancel { to, unless_known } if status == Status::ERR_NOT_SUPPORTED => {
+                self.answer_infos(cx, &to, unless_known, Vec::new());
+            }
+            Then::AnswerInfos(to) | Then::AnswerCancel { to, .. } => match reply {
                 HostReply::Infos(status, info) => self.answer_infos(cx, &to, status, info),
                 _ => self.answer(cx, &to, status),
             },

@@ -61,14 +61,25 @@ impl Server {
             let status = self.watch(cx, &from, &request);
             return self.answer_infos(cx, &from, status, Vec::new());
         }
-        if request.what.key == keys::MONITOR_CANCEL && self.unwatch(from.conn, request.what.value.as_str()) {
-            return self.answer_infos(cx, &from, Status::SUCCESS, Vec::new());
+        let mut then = Then::AnswerInfos(from.clone());
+        if request.what.key == keys::MONITOR_CANCEL {
+            let id = match &request.what.value {
+                Value::String(id) => id.as_str(),
+                Value::NullString | Value::Undef => None,
+                _ => return self.answer_infos(cx, &from, Status::ERR_BAD_PARAM, Vec::new()),
+            };
+            if self.unwatch(from.conn, id) && id.is_some() {
+                return self.answer_infos(cx, &from, Status::SUCCESS, Vec::new());
+            }
+            // The host may watch more. One that watches nothing has nothing to cancel.
+            let unless_known = if id.is_some() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
+            then = Then::AnswerCancel { to: from.clone(), unless_known };
         }
         let mut directives = request.directives;
         directives.extend(from.identity());
         let proc = from.proc.clone();
         let op = HostOp::Monitor { from: proc.clone(), what: request.what, error: request.error, directives };
-        self.call_host(cx, Some(&proc), op, Then::AnswerInfos(from));
+        self.call_host(cx, Some(&proc), op, then);
     }
 
     fn watch(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Status {

@@ -305,3 +305,29 @@ fn missed_heartbeats_raise_the_chosen_event_once() {
     }
     assert_eq!(heard(&world, b), 2, "nobody watches who has gone");
 }
+
+#[test]
+fn cancelling_an_unknown_monitor_is_not_found() {
+    use phalanx_wire::cmd::InfoReply;
+    use phalanx_wire::cmd::monitor::Monitor;
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let cancel = |id: Value| {
+        let what = Info::new(keys::MONITOR_CANCEL, id);
+        Request::Monitor(Monitor { what, error: Status::SUCCESS, directives: Vec::new() })
+    };
+    // The host may watch more than heartbeats; one that watches nothing has nothing to cancel.
+    let no = Status::ERR_NOT_SUPPORTED;
+    for (id, host, expected) in [
+        (Value::from("m"), no, Status::ERR_NOT_FOUND),
+        (Value::from("m"), Status::SUCCESS, Status::SUCCESS),
+        (Value::from("m"), Status::ERR_NO_PERMISSIONS, Status::ERR_NO_PERMISSIONS),
+        (Value::NullString, no, Status::SUCCESS),
+    ] {
+        let tag = world.send(a, &cancel(id.clone()));
+        let (call, _) = world.take_upcall();
+        world.answer(call, HostReply::Done(host));
+        assert_eq!(world.reply::<InfoReply>(a, tag).status, expected, "{id:?}, the host says {host}");
+    }
+    assert_eq!(world.ask::<InfoReply>(a, &cancel(Value::from(5u32))).status, Status::ERR_BAD_PARAM);
+}
