@@ -62,6 +62,18 @@ static void proc_table(const char *key)
     PMIX_INFO_FREE(results, count);
 }
 
+/* Under the key of this library's headers: it has two. */
+static void qualifiers(void)
+{
+    pmix_info_t *results;
+    size_t count;
+
+    OK(query(PMIX_QUERY_SUPPORTED_QUALIFIERS, NULL, &results, &count));
+    CHECK(count == 1 && PMIX_CHECK_KEY(&results[0], PMIX_QUERY_SUPPORTED_QUALIFIERS), "%zu results", count);
+    CHECK(strstr(results[0].value.data.string, PMIX_NSPACE) != NULL, "\"%s\"", results[0].value.data.string);
+    PMIX_INFO_FREE(results, count);
+}
+
 static void unknown_key(void)
 {
     pmix_info_t *results;
@@ -113,6 +125,7 @@ int main(void)
     namespaces();
     proc_table(PMIX_QUERY_PROC_TABLE);
     proc_table(PMIX_QUERY_LOCAL_PROC_TABLE);
+    qualifiers();
     unknown_key();
     resolve();
     say();

@@ -29,6 +29,8 @@ pub(crate) const KEYS: &[&str] = &[
     keys::HOST_FUNCTIONS,
     keys::QUERY_SUPPORTED_KEYS,
     keys::QUERY_SUPPORTED_QUALIFIERS,
+    // The same, as releases 4.0 to 6.1 and the standard spell it.
+    keys::QUERY_QUALIFIERS,
     keys::QUERY_NAMESPACES,
     keys::QUERY_NAMESPACE_INFO,
     keys::QUERY_SPAWN_SUPPORT,
@@ -157,7 +159,7 @@ impl Daemon {
             }
             keys::HOST_FUNCTIONS => support::names(&[FUNCTIONS]).into(),
             keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
-            keys::QUERY_SUPPORTED_QUALIFIERS => QUALIFIERS.join(",").into(),
+            keys::QUERY_SUPPORTED_QUALIFIERS | keys::QUERY_QUALIFIERS => QUALIFIERS.join(",").into(),
             keys::QUERY_NAMESPACES => {
                 root.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
             }
