@@ -80,7 +80,7 @@ impl Library {
         command
             .arg("-I")
             .arg(script(""))
-            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-rdynamic"])
             .arg(source);
         match self {
             Self::Pmix4 | Self::Pmix5 => drop(command.arg("-lpmix")),

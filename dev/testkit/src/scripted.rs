@@ -33,6 +33,8 @@ pub struct ScriptedServer {
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
     answers: Vec<(ProcId, Answer)>,
     gone: BTreeSet<ProcId>,
+    /// Processes that have ended, as the host says.
+    over: BTreeSet<ProcId>,
 }
 
 /// A reader of pulled output.
@@ -147,13 +149,17 @@ impl Machine for ScriptedServer {
         for (id, op) in self.out.drain(..) {
             out.push(Output::CallHost { id, op });
         }
-        let committed = &self.committed;
+        let (committed, over) = (&self.committed, &self.over);
         self.asked.retain(|(id, proc, key)| {
-            let Some(values) = committed.get(proc) else { return true };
-            if key.as_ref().is_some_and(|key| !values.contains_key(key.as_str())) {
-                return true;
-            }
-            out.push(Output::Return { id: *id, result: ServerReturn::Modex(Ok(encode(proc, values))) });
+            let has = |values: &&BTreeMap<String, Vec<u8>>| {
+                key.as_ref().is_none_or(|key| values.contains_key(key.as_str()))
+            };
+            let result = match committed.get(proc).filter(has) {
+                Some(values) => Ok(encode(proc, values)),
+                None if over.contains(proc) => Err(Status::ERR_NOT_FOUND),
+                None => return true,
+            };
+            out.push(Output::Return { id: *id, result: ServerReturn::Modex(result) });
             false
         });
     }
@@ -182,6 +188,8 @@ impl ScriptedServer {
                 self.committed.retain(|proc, _| proc.nspace != nspace);
                 self.known.remove(&nspace);
             }
+            // What it has not put by now, nobody will.
+            ServerCall::DeregisterClient(proc) => drop(self.over.insert(proc)),
             ServerCall::Notify(event) => self.events.push(event),
             _ => {}
         }

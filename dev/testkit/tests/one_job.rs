@@ -78,6 +78,26 @@ fn processes_meet_and_end() {
 }
 
 #[test]
+fn what_a_dead_rank_has_put_is_found_from_other_nodes() {
+    let mut world = world(7, 2, 1);
+    let put = |key: &str| Step::Ask(Op::Commit { key: key.to_owned(), value: b"1".to_vec() });
+    world.script(move |proc| match proc.rank.0 {
+        1 => Script::new(vec![Step::Ask(Op::Init), put("card"), Step::Die(11)]),
+        _ => Script::new(vec![
+            Step::Ask(Op::Init),
+            Step::Sleep(Duration::from_secs(5)),
+            Step::Ask(Op::Get { rank: Rank(1), key: "card".to_owned() }),
+            Step::Ask(Op::Get { rank: Rank(1), key: "other".to_owned() }),
+            Step::Ask(Op::Finalize),
+        ]),
+    });
+    let end = run(&mut world, JobRequest { on_failure: FailurePolicy::Continue, ..job("dies", 2) });
+    let answers = &world.procs[&ProcId::new(&end.nspace, Rank(0))].answers;
+    assert_eq!(answers[1].1, Answer::Value(Blob::from(&b"1"[..])));
+    assert_eq!(answers[2].1, Answer::Done(Status::ERR_NOT_FOUND));
+}
+
+#[test]
 fn the_first_failure_decides_and_the_others_are_ended() {
     let mut world = world(3, 3, 2);
     world.script(|proc| match proc.rank.0 {

@@ -118,6 +118,43 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
 }
 
 #[test]
+fn namespaces_are_told_with_their_sizes_and_ranks() {
+    let mut world = world(2);
+    world.script(|proc| match proc.rank.0 {
+        0 => Script::new(vec![
+            Step::Sleep(Duration::from_secs(5)),
+            ask(proc, keys::QUERY_NAMESPACE_INFO, Vec::new()),
+            ask(proc, keys::QUERY_NAMESPACE_INFO, vec![of("world@99")]),
+        ]),
+        _ => Script::new(vec![Step::Hang]),
+    });
+    world.submit(job(2, FailurePolicy::Continue));
+    world.run_until(Duration::from_secs(600), |world| {
+        world.procs.values().any(|fate| fate.answers.len() >= 2)
+    });
+    let given = answers(&world, "world@1");
+    let jobs = infos(given[0].as_ref().unwrap());
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(find(&jobs[0], keys::JOB_SIZE), Some(&Value::Uint32(2)));
+    assert_eq!(find(&jobs[0], keys::CMD_LINE).and_then(Value::as_str), Some("prog -x"));
+    let ranks: Vec<_> = jobs[0].infos().filter(|info| info.key == *keys::PROC_INFO_ARRAY).collect();
+    let place = |info: &Info| {
+        let about = info.value.as_array().unwrap();
+        let host = find(about, keys::HOSTNAME).and_then(Value::as_str).unwrap().to_owned();
+        (
+            find(about, keys::RANK).and_then(Value::as_rank).unwrap(),
+            host,
+            find(about, keys::LOCAL_RANK).cloned(),
+        )
+    };
+    let places: Vec<_> = ranks.into_iter().map(place).collect();
+    assert_eq!((places[0].0, places[1].0), (Rank(0), Rank(1)));
+    assert_ne!(places[0].1, places[1].1, "each on a node of its own");
+    assert_eq!((&places[0].2, &places[1].2), (&Some(Value::Uint16(0)), &Some(Value::Uint16(0))));
+    assert!(infos(given[1].as_ref().unwrap()).is_empty());
+}
+
+#[test]
 fn what_processes_and_nodes_use_is_told_by_their_nodes() {
     let mut world = world(5);
     world.script(|proc| match proc.rank.0 {

@@ -11,7 +11,6 @@ use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::msg::{NodeId, Side};
-use crate::ranges::Ranges;
 use crate::timers::Timer;
 
 #[derive(Debug, Default)]
@@ -47,7 +46,8 @@ impl Daemon {
         }
         let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
         let Some(to) = job.desc.node_of(rank) else { return refuse(cx, Status::ERR_NOT_FOUND) };
-        if self.overlay.is_lost(to) || job.dead.contains(proc.rank.0) {
+        // A rank that has ended may have put it before: its daemon knows.
+        if self.overlay.is_lost(to) {
             return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
         }
         let timeout =
@@ -128,10 +128,6 @@ impl Daemon {
     pub(crate) fn modexes_without_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         self.modexes.answering.retain(|_, proc| proc.nspace != *nspace);
         self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
-    }
-
-    pub(crate) fn modexes_without_ranks(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
-        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace && dead.contains(asked.proc.rank.0));
     }
 
     fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {

@@ -424,7 +424,6 @@ impl Daemon {
             OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
         };
         self.overlay.give_up(concerned).iter().for_each(|op| self.fail_collective(cx, op));
-        self.modexes_without_ranks(cx, nspace, ranks);
         self.try_assemblies(cx);
         self.try_survivals(cx);
         self.stop_without(cx, nspace, ranks);

@@ -93,6 +93,7 @@ impl Running {
                 system_tmpdir,
                 remote: site.remote.clone(),
                 collections: pmix::collected::beginning(site.dir),
+                topology: Some(machine.topology.clone()),
                 clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
                 ..ServerConfig::new(identity.clone(), hostname, address, owner, seed)
             });

@@ -128,7 +128,10 @@ impl Server {
             Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
                 self.pend(cx, who, target, get.key, get.info, waits);
             }
-            Look::Wait(_) if at_once => self.deliver(cx, who, &target, Err(Status::ERR_NOT_FOUND)),
+            // Nobody but the asker could put it.
+            Look::Wait(_) if at_once || target == from.proc => {
+                self.deliver(cx, who, &target, Err(Status::ERR_NOT_FOUND));
+            }
             Look::Wait(waits) => self.pend(cx, who, target, get.key, get.info, waits),
         }
     }
@@ -522,9 +525,7 @@ fn look_at_client(
     }
     Some(match stage {
         _ if is_elsewhere => Look::Never(Status::ERR_NOT_FOUND),
-        Stage::Finalized => Look::Never(Status::ERR_NOT_FOUND),
-        Stage::Lost | Stage::Gone if happened => Look::Never(Status::ERR_NOT_FOUND),
-        Stage::Lost | Stage::Gone => Look::Never(Status::ERR_LOST_CONNECTION),
+        Stage::Finalized | Stage::Lost | Stage::Gone => Look::Never(Status::ERR_NOT_FOUND),
         _ if key.is_some_and(|key| key.is_reserved() && *key != keys::QUALIFIED_VALUE) => {
             Look::Never(Status::ERR_NOT_FOUND)
         }

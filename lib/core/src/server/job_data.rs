@@ -32,6 +32,7 @@ pub(super) struct Keys {
     node_id: Key,
     node_rank: Key,
     package_rank: Key,
+    parent: Key,
     proc_dir: Key,
     rank: Key,
     reincarnation: Key,
@@ -51,6 +52,7 @@ impl Default for Keys {
             node_id: Key::of(keys::NODEID),
             node_rank: Key::of(keys::NODE_RANK),
             package_rank: Key::of(keys::PACKAGE_RANK),
+            parent: Key::of(keys::PARENT_ID),
             proc_dir: Key::of(keys::PROCDIR),
             rank: Key::of(keys::RANK),
             reincarnation: Key::of(keys::REINCARNATION),
@@ -61,7 +63,8 @@ impl Default for Keys {
 
 /// What ranks know of themselves, and of others only when they ask. Clients search the list of all keys that there are for
 /// every value that they are told: with many ranks that is most of what PMIx_Init costs them.
-const OWN: [&str; 5] = [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PROCDIR];
+const OWN: [&str; 6] =
+    [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PARENT_ID, keys::PROCDIR];
 
 impl Server {
     /// What every process of this job starts with; each has its [`own_data`](Server::own_data) besides.
@@ -232,6 +235,10 @@ impl Server {
             kval(&keys.reincarnation, proc.reincarnation.into()),
             kval(&keys.spawned, stated(job, phalanx_spec::keys::SPAWNED).is_some_and(|v| v.is_true()).into()),
         ];
+        // Clients do not look for it at the job: whoever asks whether it was spawned asks this of its own rank.
+        if let Some(parent) = stated(job, phalanx_spec::keys::PARENT_ID) {
+            values.push(kval(&keys.parent, parent.clone()));
+        }
         if let Some(package_rank) = proc.package_rank {
             values.push(kval(&keys.package_rank, package_rank.into()));
         }

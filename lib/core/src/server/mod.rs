@@ -40,6 +40,7 @@ mod resources;
 mod setup;
 mod spawn;
 mod timers;
+mod topology;
 
 #[cfg(test)]
 mod tests;
@@ -47,9 +48,11 @@ mod tests;
 pub use setup::{OURS, VERSION};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_spec::{Command, IofChannel, Status};
+use phalanx_topo::Topology;
 use phalanx_wire::cmd::iof::Taken;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Format, Reader};
@@ -91,6 +94,8 @@ pub struct ServerConfig {
     pub modex: ModexForm,
     /// What time it was at time zero, since the beginning of 1970.
     pub clock: Duration,
+    /// The hardware of this node, for local processes. None: they look for it themselves.
+    pub topology: Option<Arc<Topology>>,
     /// How output looks for those who say nothing else.
     pub output: Vec<Info>,
     /// Random bytes for what must not be guessed.
@@ -119,6 +124,7 @@ impl ServerConfig {
             collections: None,
             modex: ModexForm::Compact,
             clock: Duration::ZERO,
+            topology: None,
             output: Vec::new(),
             seed,
         }
@@ -222,6 +228,7 @@ pub struct Server {
     streams: iof::Streams,
     monitors: monitor::Monitors,
     psets: BTreeMap<String, Vec<ProcId>>,
+    topology: topology::NodeTopology,
 }
 
 /// One turn: when it happens and where its outputs go.
@@ -257,6 +264,7 @@ impl Server {
             streams: iof::Streams::default(),
             monitors: monitor::Monitors::default(),
             psets: BTreeMap::new(),
+            topology: topology::NodeTopology::default(),
         }
     }
 

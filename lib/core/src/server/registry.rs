@@ -230,12 +230,15 @@ impl Server {
 
     /// REQ: the job data of the asker's own namespace.
     pub(super) fn on_job_data(&mut self, cx: &mut Cx<'_>, from: &Asker) {
-        let Some(format) = self.conns.peer(from.conn).map(|peer| peer.dialect.format) else { return };
+        let Some(peer) = self.conns.peer(from.conn) else { return };
+        let (format, topology) = (peer.dialect.format, self.topology_for(peer));
         let nspace = &from.proc.nspace;
         match self.shared_job(nspace, format) {
             Some(job) => {
                 let own = self.jobs.get(nspace).map(|job| self.own_data(job, from.proc.rank));
-                self.reply(cx, from, |_| job.body_for(from.proc.rank, &own.unwrap_or_default()));
+                self.reply(cx, from, |_| {
+                    job.body_for(topology.as_ref(), from.proc.rank, &own.unwrap_or_default())
+                });
             }
             None => {
                 let job = self.lone_job_data(nspace).encoded(format);

@@ -174,6 +174,8 @@ impl Store {
     /// What is known without looking into files of the server.
     fn told_value(&self, space: &Space, rank: Rank, key: &str) -> Option<Value> {
         match rank {
+            // All ranks together are on no node; whoever means its own says so with `pmix.node.info`.
+            Rank::WILDCARD if key == keys::NODEID => None,
             Rank::WILDCARD => self.in_realms(&read(&space.job), key),
             // The one question about a process whose rank nobody can name: what is my own?
             Rank::INVALID if key == keys::RANK => Some(Value::Rank(self.me.rank)),

@@ -86,6 +86,11 @@ impl Server {
             collections: options.server_tmpdir.as_ref().and_then(|dir| collected::beginning(dir.as_ref())),
             modex: ModexForm::OpenPmix,
             clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            topology: if options.share_topology {
+                Some(Arc::new(crate::topology::topology()?))
+            } else {
+                None
+            },
             output: options.output.clone(),
             seed,
         };

@@ -39,6 +39,8 @@ pub struct ServerOptions {
     /// Who may read these files (`pmix.sockmode`): permission bits, by default for their owner only, or for all whose tools may
     /// connect. If there is a secret in them, that is the owner's in any case.
     pub mode: Option<u32>,
+    /// Whether clients are told the topology of this node (`pmix.srvr.share`); otherwise they look for it themselves.
+    pub share_topology: bool,
     /// How forwarded output looks for readers here who say nothing else.
     pub output: Vec<Info>,
     pub drive: Drive,
@@ -67,6 +69,7 @@ impl ServerOptions {
                     options.reach = Reach::Network(None)
                 }
                 keys::SERVER_SYSTEM_SUPPORT => options.system_support = info.value.is_true(),
+                keys::SERVER_SHARE_TOPOLOGY => options.share_topology = info.value.is_true(),
                 keys::LAUNCHER_RENDEZVOUS_FILE => options.rendezvous_file = Some(text()?.into()),
                 keys::SOCKET_MODE => {
                     let bits = info.value.as_u32().filter(|bits| *bits <= 0o777);
@@ -175,6 +178,7 @@ pub const ATTRIBUTES: &[&str] = &[
     keys::SERVER_REMOTE_CONNECTIONS,
     keys::LAUNCHER_RENDEZVOUS_FILE,
     keys::SOCKET_MODE,
+    keys::SERVER_SHARE_TOPOLOGY,
     keys::EXTERNAL_PROGRESS,
 ];
 

@@ -120,7 +120,8 @@ impl Daemon {
         live.or_else(|| root.history.get(nspace).map(View::Over))
     }
 
-    /// The namespaces that run, with their command lines.
+    /// The namespaces that run: their command lines, their sizes, where their ranks are. PRRTE gives its elements these
+    /// names and these keys, and its tools read them.
     pub(super) fn namespace_info(&self, qualifiers: &[Info]) -> DataArray {
         let wanted = nspace(qualifiers);
         let jobs = self.root.iter().flat_map(|root| &root.jobs);
@@ -129,9 +130,21 @@ impl Daemon {
             let about = [
                 Info::new(keys::NSPACE, nspace.as_str()),
                 Info::new(keys::CMD_LINE, command_line(&job.desc)),
+                Info::new(keys::JOB_SIZE, job.desc.size),
             ];
-            Info::new(keys::QUERY_NAMESPACE_INFO, DataArray::of_infos(about))
+            let ranks = (0..job.desc.size).map(|rank| self.place_of(&job.desc, Rank(rank)));
+            Info::new(keys::JOB_INFO_ARRAY, DataArray::of_infos(about.into_iter().chain(ranks)))
         }))
+    }
+
+    fn place_of(&self, desc: &JobDesc, rank: Rank) -> Info {
+        let node = crate::msg::NodeId(desc.places.node.get(rank.0));
+        let about = [
+            Info::new(keys::RANK, rank),
+            Info::new(keys::HOSTNAME, &*self.node_name(node)),
+            Info::new(keys::LOCAL_RANK, desc.places.local_rank.get(rank.0) as u16),
+        ];
+        Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
     }
 
     /// Every job that is known.

@@ -60,12 +60,16 @@ impl Server {
             return Look::Found(vec![self.job_as_owner(job)]);
         }
         let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
+        if let Some(topology) = self.topology_value(key) {
+            return Look::Found(vec![of_job(job, vec![topology])]);
+        }
         let loose = self.loose_values(job);
         if let Some(kval) = loose.into_iter().find(|kval| kval.key == *key) {
             return Look::Found(vec![of_job(job, vec![kval])]);
         }
         let session = session_array(job);
-        let own_node = || self.complete_node(job, job.info.here?);
+        // All ranks together are on no node, though each has one.
+        let own_node = || self.complete_node(job, job.info.here.filter(|_| *key != keys::NODEID)?);
         let arrays = std::iter::once(session).chain(std::iter::once_with(own_node).flatten());
         match arrays.into_iter().find(|array| holds(array, key)) {
             Some(array) => Look::Found(vec![of_job(job, vec![array])]),

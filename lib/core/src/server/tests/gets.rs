@@ -217,34 +217,47 @@ fn put_later(world: &mut World) {
 #[test]
 fn whoever_waits_for_a_rank_that_ends_is_told() {
     type End = fn(&mut World, ConnId);
-    let ends: [(End, Status); 3] = [
-        (|world, conn| world.close(conn), Status::ERR_LOST_CONNECTION),
-        (
-            |world, conn| {
-                world.ask_status(conn, &Request::Finalize);
-            },
-            Status::ERR_NOT_FOUND,
-        ),
-        (
-            |world, _| drop(world.call(ServerCall::DeregisterClient(proc("job", 0)))),
-            Status::ERR_LOST_CONNECTION,
-        ),
+    let ends: [End; 3] = [
+        |world, conn| world.close(conn),
+        |world, conn| assert_eq!(world.ask_status(conn, &Request::Finalize), Status::SUCCESS),
+        |world, _| drop(world.call(ServerCall::DeregisterClient(proc("job", 0)))),
     ];
-    for (end, status) in ends {
+    for end in ends {
         let mut world = World::with_job(1, 2);
         let (a, b) = (world.connect(0), world.connect(1));
         let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
         let (call, returned) = world.try_call(ServerCall::DirectModex { proc: proc("job", 0), key: None });
         assert_eq!(returned, None);
         end(&mut world, a);
-        assert_eq!(world.status(b, tag), status);
+        assert_eq!(world.status(b, tag), Status::ERR_NOT_FOUND);
         assert!(world.returns.contains_key(&call));
-        assert_eq!(
-            world.ask_status(b, &get(&proc("job", 0), "x", Vec::new())),
-            status,
-            "nor does it hang later"
-        );
+        let later = world.ask_status(b, &get(&proc("job", 0), "x", Vec::new()));
+        assert_eq!(later, Status::ERR_NOT_FOUND, "nor does it hang later");
     }
+}
+
+#[test]
+fn what_an_ended_rank_has_put_is_still_found() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    put(&mut world, a, Scope::GLOBAL, "x", "1");
+    world.close(a);
+    let tag = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+    assert_eq!(world.value(b, tag, "x"), Some("1".into()));
+    assert_eq!(world.ask_status(b, &get(&proc("job", 0), "y", Vec::new())), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn nobody_waits_for_a_key_of_its_own() {
+    let mut world = World::with_job(1, 2);
+    let a = world.connect(0);
+    let own = get(&proc("job", 0), "x", Vec::new());
+    assert_eq!(world.ask_status(a, &own), Status::ERR_NOT_FOUND, "before it has committed anything");
+    put(&mut world, a, Scope::GLOBAL, "y", "1");
+    assert_eq!(world.ask_status(a, &own), Status::ERR_NOT_FOUND, "and after");
+    put(&mut world, a, Scope::GLOBAL, "x", "2");
+    let tag = world.send(a, &own);
+    assert_eq!(world.value(a, tag, "x"), Some("2".into()));
 }
 
 #[test]
@@ -367,6 +380,8 @@ fn job_level_values_are_there_or_are_not() {
     assert_eq!(of_array(array(&reply, keys::SESSION_INFO_ARRAY), keys::UNIV_SIZE), Value::Uint32(4));
     let reply: Reply = world.ask(a, &get(&all, keys::LOCAL_PEERS, Vec::new()));
     assert_eq!(of_array(array(&reply, keys::NODE_INFO_ARRAY), keys::LOCAL_PEERS), "0,1".into());
+    // All ranks together are on no node.
+    assert_eq!(world.ask_status(a, &get(&all, keys::NODEID, Vec::new())), Status::ERR_NOT_FOUND);
     let everything =
         Request::Get(Get { nspace: ns("job"), rank: Rank::WILDCARD, info: Vec::new(), key: None });
     let reply: Reply = world.ask(a, &everything);

@@ -65,7 +65,7 @@ fn a_claim_of_an_endless_message_ends_the_connection() {
     world.bytes(a, &header);
     assert!(world.closed.contains(&a));
     assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("job", 0) }));
-    assert_eq!(world.status(b, waiting), Status::ERR_LOST_CONNECTION);
+    assert_eq!(world.status(b, waiting), Status::ERR_NOT_FOUND);
     world.bytes(a, b"what comes after the end is nobody's");
     world.close(a);
 }

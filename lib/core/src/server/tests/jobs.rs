@@ -154,6 +154,25 @@ fn what_ranks_seldom_want_of_each_other_is_told_when_they_ask() {
 }
 
 #[test]
+fn spawned_ranks_are_told_their_parent_as_their_own_value() {
+    let mut world = World::with_job(1, 1);
+    let mut child = job("child", 1, 2);
+    let parent = proc("job", 0);
+    child.job = Arc::from([Kval::new(keys::SPAWNED, true), Kval::new(keys::PARENT_ID, parent.clone())]);
+    world.register(child);
+    let conn = world.connect_as(&proc("child", 1), dialect(6, 1, 0));
+    let data: JobData = merged(world.ask(conn, &Request::JobData));
+    let of_rank = |rank: usize| data.procs[rank].1.iter().find(|kval| kval.key == keys::PARENT_ID);
+    assert_eq!(of_rank(1).map(|kval| kval.value.clone()), Some(parent.clone().into()));
+    assert_eq!(of_rank(0), None, "of others it is told when they are asked about");
+    let tag = world.send(conn, &super::world::get(&proc("child", 0), keys::PARENT_ID, Vec::new()));
+    assert_eq!(world.value(conn, tag, keys::PARENT_ID), Some(parent.into()));
+    let first = world.connect(0);
+    let request = super::world::get(&proc("job", 0), keys::PARENT_ID, Vec::new());
+    assert_eq!(world.ask_status(first, &request), Status::ERR_NOT_FOUND);
+}
+
+#[test]
 fn job_data_is_packed_once_per_encoding_and_anew_when_the_job_changes() {
     let mut world = World::with_job(1, 3);
     let described = {

@@ -11,5 +11,6 @@ mod hostile;
 mod iof;
 mod jobs;
 mod resources;
+mod topology;
 mod upcalls;
 mod world;

@@ -1,0 +1,64 @@
+use std::sync::Arc;
+
+use phalanx_spec::{Status, keys};
+use phalanx_topo::Topology;
+use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::{ProcId, Value};
+
+use super::world::{World, config, dialect, get, ns, proc};
+use crate::machine::ConnId;
+use crate::server::ServerConfig;
+
+const KEYS: [&str; 4] = [keys::HWLOC_XML_V2, keys::LOCAL_TOPO, keys::HWLOC_XML_V1, keys::HWLOC_SHMEM_FILE];
+
+fn told(world: &mut World, conn: ConnId) -> Vec<&'static str> {
+    let data: JobData = world.ask(conn, &Request::JobData);
+    KEYS.into_iter().filter(|key| data.values.iter().any(|kval| kval.key == **key)).collect()
+}
+
+fn of_node_with(topology: Option<Topology>) -> World {
+    World::configured(ServerConfig { topology: topology.map(Arc::new), ..config() })
+}
+
+#[test]
+fn clients_that_load_a_topology_in_init_are_told_it() {
+    let mut world = of_node_with(Some(Topology::synthetic(1, 1, 1, 2, 1)));
+    for (release, expected) in [
+        ((4, 2, 2), &[][..]),
+        ((4, 2, 3), &[keys::HWLOC_XML_V2]),
+        ((5, 0, 11), &[keys::HWLOC_XML_V2]),
+        ((6, 1, 0), &[keys::HWLOC_XML_V2]),
+    ] {
+        let (major, minor, patch) = release;
+        let conn = world.connect_as(&proc("job", 0), dialect(major, minor, patch));
+        assert_eq!(told(&mut world, conn), expected, "{release:?}");
+    }
+}
+
+#[test]
+fn the_topology_is_told_to_whoever_asks() {
+    let topology = Topology::synthetic(1, 1, 1, 2, 1);
+    let mut world = of_node_with(Some(topology.clone()));
+    let conn = world.connect(0);
+    let all = ProcId::all(&ns("job"));
+    for (key, expected) in KEYS.into_iter().zip([true, true, false, false]) {
+        if expected {
+            let tag = world.send(conn, &get(&all, key, Vec::new()));
+            let xml = topology.to_hwloc_xml();
+            assert_eq!(world.value(conn, tag, key), Some(Value::from(xml.as_str())), "{key}");
+        } else {
+            let status = world.ask_status(conn, &get(&all, key, Vec::new()));
+            assert_eq!(status, Status::ERR_NOT_FOUND, "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_server_without_a_topology_tells_none() {
+    let mut world = of_node_with(None);
+    let conn = world.connect_as(&proc("job", 0), dialect(5, 0, 11));
+    assert_eq!(told(&mut world, conn), [""; 0]);
+    let all = ProcId::all(&ns("job"));
+    assert_eq!(world.ask_status(conn, &get(&all, keys::HWLOC_XML_V2, Vec::new())), Status::ERR_NOT_FOUND);
+}
