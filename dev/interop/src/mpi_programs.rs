@@ -51,6 +51,16 @@ pub fn publish(library: Library, ranks: u32) {
     expect_publish(run(library, "publish", ranks, &[]), ranks);
 }
 
+/// A spawn of a program that is not there is an error; the next one succeeds. Shared memory does not connect two jobs: they need TCP.
+pub fn spawn_missing(library: Library, ranks: u32, transports: &str) {
+    let job = px(["-n", &ranks.to_string()]).arg(mpi(library, "spawn_missing")).with(library);
+    let job = job.env("OMPI_MCA_btl", transports).env("OMPI_MCA_btl_tcp_if_include", "lo");
+    let missing = (0..ranks).map(|rank| format!("rank {rank}: the missing program is an error"));
+    let sum = format!("{} ranks, sum {}", ranks + 1, (0..=ranks).sum::<u32>());
+    let outcome = job.run().expect_code(0).expect_nothing_left();
+    outcome.expect_lines(missing.chain([sum])).expect_stderr(&["executing /no/such/program: No such file"]);
+}
+
 pub fn expect_hello(outcome: Outcome, ranks: u32) {
     let host = host();
     outcome

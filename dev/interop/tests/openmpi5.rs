@@ -54,6 +54,11 @@ fn publish() {
 }
 
 #[test]
+fn spawn_of_a_missing_program_is_survived() {
+    mpi_programs::spawn_missing(OpenMpi5, 2, "self,sm,tcp");
+}
+
+#[test]
 fn mpi4py_hello_world() {
     for ranks in SIZES {
         let width = ranks.to_string().len();

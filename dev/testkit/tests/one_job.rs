@@ -165,7 +165,10 @@ fn a_missing_program_is_named() {
     let mut world = world(3, 2, 2);
     let end = run(&mut world, job("missing", 4));
     let JobVerdict::NotStarted { error } = &end.verdict else { panic!("{:?}", end.verdict) };
-    assert!(error.contains("missing in PATH: No such file or directory"), "{error}");
+    assert!(
+        error.contains("missing in PATH and in its working directory: No such file or directory"),
+        "{error}"
+    );
     assert_eq!(end.exit_code, 127);
 }
 

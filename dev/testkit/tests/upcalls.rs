@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_core::Event;
 use phalanx_core::host::{GroupFormed, HostOp, HostReply};
-use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId};
+use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, names};
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
@@ -324,23 +324,113 @@ fn who_dies_before_its_stop_is_not_waited_for() {
 
 #[test]
 fn a_process_spawns_a_job_whose_failure_is_its_own() {
-    let mut world = world(4);
+    for nodes in [1, 4] {
+        let mut world = world(nodes);
+        world.script(|proc| match proc.nspace.as_str() {
+            "world@1" => {
+                let app = |cmd: &str| App { cmd: Some(cmd.into()), max_procs: 2, ..App::default() };
+                let spawn = |cmd| HostOp::Spawn { from: proc.clone(), job: Vec::new(), apps: vec![app(cmd)] };
+                let two = HostOp::Spawn {
+                    from: proc.clone(),
+                    job: Vec::new(),
+                    apps: vec![app("child"), app("missing")],
+                };
+                Script::new(vec![ask(spawn("child")), ask(spawn("missing")), ask(two), late(5)])
+            }
+            _ => Script::new(vec![Step::Exit(i32::from(proc.rank == Rank(1)) * 4)]),
+        });
+        world.submit(job(1));
+        finish(&mut world, 4);
+        let given = answers(&world, &rank("world@1", 0));
+        let child = Nspace::new("world@2").unwrap();
+        assert_eq!(given[0], HostReply::Spawned(Ok(child.clone())));
+        let missing = HostReply::Spawned(Err(Status::ERR_JOB_EXE_NOT_FOUND));
+        assert_eq!(given[1..], [missing.clone(), missing], "{nodes} nodes");
+        assert_eq!(world.user.ends[&child].exit_code, 4);
+        assert_eq!(world.user.ends[&Nspace::new("world@1").unwrap()].verdict, JobVerdict::Success);
+    }
+}
+
+#[test]
+fn a_limit_of_a_spawn_is_no_limit_of_its_job() {
+    let server = Box::new(|_| ScriptedServer::default());
+    let (limits, latency) = (Limits::default(), Duration::from_millis(1500));
+    let mut world = World::new(Setup { seed: 11, nodes: 2, radix: 2, cores: 1, limits, latency, server });
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => {
-            let app = |cmd: &str| App { cmd: Some(cmd.into()), max_procs: 2, ..App::default() };
-            let spawn = |cmd| HostOp::Spawn { from: proc.clone(), job: Vec::new(), apps: vec![app(cmd)] };
-            Script::new(vec![ask(spawn("child")), ask(spawn("missing")), late(5)])
+            let spawn = |key, seconds: u32| HostOp::Spawn {
+                from: proc.clone(),
+                job: vec![Info::new(key, seconds)],
+                apps: vec![App { cmd: Some("child".into()), max_procs: 2, ..App::default() }],
+            };
+            Script::new(vec![
+                ask(spawn(keys::TIMEOUT, 10)),
+                ask(spawn(keys::TIMEOUT, 1)),
+                ask(spawn(keys::SPAWN_TIMEOUT, 1)),
+                ask(spawn(keys::JOB_TIMEOUT, 10)),
+                late(60),
+            ])
         }
-        _ => Script::new(vec![Step::Exit(i32::from(proc.rank == Rank(1)) * 4)]),
+        _ => Script::new(vec![late(30)]),
+    });
+    world.submit(job(1));
+    finish(&mut world, 5);
+    let given = answers(&world, &rank("world@1", 0));
+    let named = |number: u32| Nspace::new(&format!("world@{number}")).unwrap();
+    let overdue = HostReply::Spawned(Err(Status::ERR_TIMEOUT));
+    let ran = |number| HostReply::Spawned(Ok(named(number)));
+    assert_eq!(given, [ran(2), overdue.clone(), overdue, ran(5)]);
+    let ends = &world.user.ends;
+    assert_eq!(ends[&named(2)].verdict, JobVerdict::Success);
+    assert!(matches!(ends[&named(3)].verdict, JobVerdict::NotStarted { .. }));
+    assert_eq!(ends[&named(5)].verdict, JobVerdict::TimedOut { limit: Duration::from_secs(10) });
+}
+
+#[test]
+fn directives_that_are_not_honoured_are_refused_or_named() {
+    let mut world = world(1);
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => {
+            let spawn = |job: Vec<Info>, info: Vec<Info>| HostOp::Spawn {
+                from: proc.clone(),
+                job,
+                apps: vec![App { cmd: Some("child".into()), max_procs: 1, info, ..App::default() }],
+            };
+            let (pset, pre) = (Info::new(keys::PSET_NAME, "set"), Info::new(keys::PRELOAD_BIN, true));
+            let not = Info::new(keys::PRELOAD_FILES, false);
+            let of_job_only = Info::new(keys::JOB_TIMEOUT, 5_u32);
+            let needed = |info: &Info| info.clone().required();
+            Script::new(vec![
+                ask(spawn(vec![needed(&pset)], Vec::new())),
+                ask(spawn(Vec::new(), vec![needed(&pset)])),
+                ask(spawn(Vec::new(), vec![needed(&of_job_only)])),
+                ask(spawn(vec![pre.clone(), not.clone()], vec![pset.clone(), of_job_only])),
+                ask(spawn(vec![pre, not], vec![Info::new(keys::WDIR, "/")])),
+                late(5),
+            ])
+        }
+        _ => Script::default(),
     });
     world.submit(job(1));
     finish(&mut world, 3);
     let given = answers(&world, &rank("world@1", 0));
-    let child = Nspace::new("world@2").unwrap();
-    assert_eq!(given[0], HostReply::Spawned(Ok(child.clone())));
-    assert_eq!(given[1], HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_LAUNCH)));
-    assert_eq!(world.user.ends[&child].exit_code, 4);
-    assert_eq!(world.user.ends[&Nspace::new("world@1").unwrap()].verdict, JobVerdict::Success);
+    assert_eq!(given[..3], [const { HostReply::Done(Status::ERR_NOT_SUPPORTED) }; 3]);
+    assert!(given[3..].iter().all(|answer| answer.status().is_success()), "{given:?}");
+    // The user is told of each once.
+    let told = |parts: &[&str]| {
+        let says = |note: &&String| parts.iter().all(|part| note.contains(part));
+        world.user.notes.iter().filter(says).count()
+    };
+    for name in ["PMIX_PSET_NAME", "PMIX_JOB_TIMEOUT"] {
+        assert_eq!((told(&[name, "refused"]), told(&[name, "ignored"])), (1, 1), "{name}");
+    }
+    assert_eq!((told(&["PMIX_PRELOAD_BIN", "ignored"]), told(&["PRELOAD_FILES"])), (1, 0));
+    let ignored = |number: u32| {
+        let job = world.user.spawned.get(&Nspace::new(&format!("world@{number}")).unwrap());
+        job.and_then(|(info, _)| info.find(names::IGNORED)).and_then(Value::as_str).map(str::to_owned)
+    };
+    assert_eq!(ignored(2).as_deref(), Some("pmix.job.time,pmix.preloadbin,pmix.pset.nm"));
+    assert_eq!(ignored(3).as_deref(), Some("pmix.preloadbin"));
 }
 
 #[test]

@@ -48,8 +48,8 @@ pub(crate) struct Daemon {
     /// Upcalls that wait for the root.
     requests: BTreeMap<u64, HostCallId>,
     last_request: u64,
-    /// The functions that were refused for a directive, and the directive.
-    pub(crate) unknown: BTreeSet<(&'static str, Key)>,
+    /// Directives that the user was told of: of which function, and whether it was refused for that.
+    pub(crate) unknown: BTreeSet<(&'static str, Key, bool)>,
 }
 
 /// What a daemon tells itself; handled before the turn ends.
@@ -332,6 +332,7 @@ impl Daemon {
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
+            Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),
             Timer::Retry => self.ask_again(cx),
             Timer::Lookup(id) => self.on_lookup_over(cx, id),
             Timer::Assembly(number) => self.on_assembly_over(cx, number),

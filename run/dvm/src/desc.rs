@@ -10,6 +10,7 @@ use phalanx_wire::{Kval, Nspace, ProcId, Text};
 
 use crate::boot::NodeTable;
 use crate::column::Column;
+use crate::environment::EnvChange;
 use crate::job::{FailurePolicy, StdinTarget};
 use crate::msg::NodeId;
 use crate::ranges::Ranges;
@@ -67,6 +68,7 @@ pub struct Binding {
 pub struct AppDesc {
     pub argv: Arc<[Text]>,
     pub env: Vec<Text>,
+    pub changes: Vec<EnvChange>,
     pub cwd: Option<Text>,
     pub prefix: Option<Text>,
     pub values: Vec<Kval>,

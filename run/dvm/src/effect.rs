@@ -241,7 +241,7 @@ pub struct SpawnFailure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpawnStep {
-    /// Looking the program up in PATH.
+    /// Looking the program up in PATH, then in its working directory.
     Find,
     Pipe,
     Fork,

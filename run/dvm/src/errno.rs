@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use phalanx_spec::Status;
+
 use crate::effect::{SpawnFailure, SpawnStep};
 
 impl SpawnFailure {
@@ -13,17 +15,30 @@ impl SpawnFailure {
     /// As a shell does: 127 for a program that does not exist, 126 for one that cannot be run.
     pub fn exit_code(&self) -> i32 {
         match (self.step, self.errno) {
-            (SpawnStep::Find, _) | (SpawnStep::Exec, ENOENT) => 127,
+            (SpawnStep::Find | SpawnStep::Exec, ENOENT) => 127,
             _ => 126,
+        }
+    }
+
+    /// As the answer to a spawn says it.
+    pub(crate) fn status(&self) -> Status {
+        match (self.step, self.errno) {
+            (SpawnStep::Find | SpawnStep::Exec, ENOENT) => Status::ERR_JOB_EXE_NOT_FOUND,
+            (SpawnStep::Find, _) | (SpawnStep::Exec, EACCES | ENOEXEC | EISDIR | ENOTDIR | ETXTBSY) => {
+                Status::ERR_JOB_APP_NOT_EXECUTABLE
+            }
+            (SpawnStep::Chdir, ENOENT) => Status::ERR_JOB_WDIR_NOT_FOUND,
+            (SpawnStep::Chdir, _) => Status::ERR_JOB_WDIR_NOT_ACCESSIBLE,
+            (SpawnStep::Pipe | SpawnStep::Fork | SpawnStep::Bind | SpawnStep::Exec, _) => {
+                Status::ERR_JOB_SYS_OP_FAILED
+            }
         }
     }
 
     /// What helps against the mistakes that everybody makes.
     fn advice(&self) -> Option<&'static str> {
         match (self.step, self.errno) {
-            (SpawnStep::Find, ENOENT) => {
-                Some("a program that is not there is named by its path, such as ./NAME")
-            }
+            (SpawnStep::Find, ENOENT) => Some("if it is somewhere else, give its path"),
             (SpawnStep::Exec, EACCES) => Some("'chmod +x' makes a file executable"),
             (SpawnStep::Exec, ENOEXEC) => {
                 Some("it is no program of this kind of machine, nor a script that begins with #!")
@@ -48,7 +63,7 @@ impl fmt::Display for SpawnFailure {
             write!(f, " {}", self.subject)?;
         }
         if self.step == SpawnStep::Find {
-            f.write_str(" in PATH")?;
+            f.write_str(" in PATH and in its working directory")?;
         }
         match NAMES.iter().find(|(number, _)| *number == self.errno) {
             Some((number, name)) => write!(f, ": {name} (errno {number})")?,
@@ -62,6 +77,9 @@ impl fmt::Display for SpawnFailure {
 const ENOENT: i32 = 2;
 const ENOEXEC: i32 = 8;
 const EACCES: i32 = 13;
+const ENOTDIR: i32 = 20;
+const EISDIR: i32 = 21;
+const ETXTBSY: i32 = 26;
 const ETIMEDOUT: i32 = 110;
 
 /// In the words of the C library, which people search for.
@@ -74,12 +92,12 @@ const NAMES: &[(i32, &str)] = &[
     (11, "Resource temporarily unavailable: no more processes are allowed"),
     (12, "Cannot allocate memory"),
     (EACCES, "Permission denied"),
-    (20, "Not a directory"),
-    (21, "Is a directory"),
+    (ENOTDIR, "Not a directory"),
+    (EISDIR, "Is a directory"),
     (22, "Invalid argument"),
     (23, "Too many open files in system"),
     (24, "Too many open files"),
-    (26, "Text file busy"),
+    (ETXTBSY, "Text file busy"),
     (28, "No space left on device"),
     (36, "File name too long"),
     (40, "Too many levels of symbolic links"),
@@ -95,11 +113,24 @@ mod tests {
         let said = |step, errno| SpawnFailure { step, subject: "prog".into(), errno }.to_string();
         assert_eq!(
             said(SpawnStep::Find, ENOENT),
-            "looking for the program prog in PATH: No such file or directory (errno 2); \
-             a program that is not there is named by its path, such as ./NAME"
+            "looking for the program prog in PATH and in its working directory: \
+             No such file or directory (errno 2); if it is somewhere else, give its path"
         );
         assert!(said(SpawnStep::Exec, EACCES).ends_with("(errno 13); 'chmod +x' makes a file executable"));
         assert!(said(SpawnStep::Exec, ENOEXEC).ends_with("nor a script that begins with #!"));
         assert!(said(SpawnStep::Chdir, ENOENT).ends_with("(errno 2)"));
+    }
+
+    #[test]
+    fn each_step_that_fails_has_a_status_of_its_own() {
+        let status = |step, errno| SpawnFailure { step, subject: String::new(), errno }.status();
+        assert_eq!(status(SpawnStep::Find, ENOENT), Status::ERR_JOB_EXE_NOT_FOUND);
+        assert_eq!(status(SpawnStep::Find, EACCES), Status::ERR_JOB_APP_NOT_EXECUTABLE);
+        assert_eq!(status(SpawnStep::Exec, ENOENT), Status::ERR_JOB_EXE_NOT_FOUND);
+        assert_eq!(status(SpawnStep::Exec, ENOEXEC), Status::ERR_JOB_APP_NOT_EXECUTABLE);
+        assert_eq!(status(SpawnStep::Exec, 7), Status::ERR_JOB_SYS_OP_FAILED);
+        assert_eq!(status(SpawnStep::Chdir, ENOENT), Status::ERR_JOB_WDIR_NOT_FOUND);
+        assert_eq!(status(SpawnStep::Chdir, EACCES), Status::ERR_JOB_WDIR_NOT_ACCESSIBLE);
+        assert_eq!(status(SpawnStep::Fork, 11), Status::ERR_JOB_SYS_OP_FAILED);
     }
 }

@@ -14,7 +14,9 @@ use crate::daemon::{Cx, Daemon};
 use crate::msg::{Kind, Part};
 use crate::msg::{NodeId, Up};
 use crate::procs::Pmix;
-use crate::{cleanup, control, debug, event, fence, group, iof, log, publish, query, spawn, stdin};
+use crate::{
+    cleanup, control, debug, environment, event, fence, group, iof, log, publish, query, spawn, stdin,
+};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -35,7 +37,15 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     ("PMIx_Register_event_handler", &[]),
     (
         "PMIx_Spawn",
-        &[spawn::ATTRIBUTES, debug::ATTRIBUTES, FORM_ATTRIBUTES, FILE_ATTRIBUTES, BUFFER_ATTRIBUTES],
+        &[
+            spawn::ATTRIBUTES,
+            spawn::APP_ATTRIBUTES,
+            environment::ATTRIBUTES,
+            debug::ATTRIBUTES,
+            FORM_ATTRIBUTES,
+            FILE_ATTRIBUTES,
+            BUFFER_ATTRIBUTES,
+        ],
     ),
     ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
 ];
@@ -128,13 +138,23 @@ impl Daemon {
     /// The caller is told a status only; the user is told what it was about, once.
     fn tell_unknown(&mut self, cx: &mut Cx<'_>, op: &HostOp, directive: &Key) {
         let function = op.function().unwrap_or_default();
-        if self.unknown.len() >= MOST_UNKNOWN || !self.unknown.insert((function, directive.clone())) {
+        if !self.is_first_unknown(function, directive, true) {
             return;
         }
         let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
         let text =
             format!("{function} was refused: it requires {name} ({directive}), which is not supported");
         self.post(cx, Up::Note { nspace: None, text });
+    }
+
+    /// Whether nobody was told yet that the function does not honour the directive. So many are told, and no more.
+    pub(crate) fn is_first_unknown(
+        &mut self,
+        function: &'static str,
+        directive: &Key,
+        is_refused: bool,
+    ) -> bool {
+        self.unknown.len() < MOST_UNKNOWN && self.unknown.insert((function, directive.clone(), is_refused))
     }
 
     /// Root only: an upcall that only the root can answer.
@@ -194,6 +214,13 @@ impl Daemon {
 
 /// The first directive that must be honoured and that nobody honours.
 fn unknown_directive(op: &mut HostOp) -> Option<Key> {
+    if let HostOp::Spawn { apps, .. } = &*op {
+        let of_apps = apps.iter().flat_map(|app| &app.info);
+        let mut of_job_only = of_apps.filter(|info| info.is_required() && !spawn::is_of_app(info));
+        if let Some(info) = of_job_only.next() {
+            return Some(info.key.clone());
+        }
+    }
     let honoured: Vec<&str> = support::honoured(FUNCTIONS, op.function()?)?.collect();
     let mut directives = op.directives_mut().into_iter();
     let unknown = |info: &&mut Info| info.is_required() && !honoured.contains(&info.key.as_str());
@@ -215,5 +242,5 @@ fn fail_collective(op: &mut HostOp) -> bool {
     }
 }
 
-/// Refusals that are told to the user.
+/// Directives that the user is told of.
 const MOST_UNKNOWN: usize = 64;

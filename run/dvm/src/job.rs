@@ -5,6 +5,7 @@ use std::time::Duration;
 use phalanx_spec::{IofChannel, ProcState, Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
+use crate::environment::EnvChange;
 use crate::hosts::HostEntry;
 use crate::map::Policy;
 
@@ -22,6 +23,8 @@ pub struct JobRequest {
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,
+    /// Give the job up when not all of its processes run after this long.
+    pub start_timeout: Option<Duration>,
     /// How the ranks are placed, as far as the user said.
     pub policy: Policy,
     /// Further directives, as `PMIx_Spawn` takes them.
@@ -38,6 +41,8 @@ pub struct AppSpec {
     pub procs: Option<u32>,
     /// Set on top of the job's environment, `NAME=VALUE`.
     pub env: Vec<Text>,
+    /// What is changed of that, in this order.
+    pub changes: Vec<EnvChange>,
     /// Working directory; the launcher's own when absent.
     pub cwd: Option<Text>,
     /// Put in front of PATH and LD_LIBRARY_PATH as PREFIX/bin and PREFIX/lib.

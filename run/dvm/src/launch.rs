@@ -3,19 +3,18 @@
 //! The server is told of the job and of each process here; what it wants in a process's environment is merged with the
 //! job's and the app's, and the shell gets one complete order per process. The root's half is in `root.rs`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use phalanx_core::server::ServerCall;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_topo::CpuSet;
-use phalanx_wire::{Nspace, ProcId, Text};
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::desc::{AppDesc, JobDesc};
+use crate::desc::JobDesc;
 use crate::effect::{Effect, ProcStart, SpawnFailure, SpawnStep, StdinPlan};
+use crate::environment::environment;
 use crate::job::StdinTarget;
-use crate::models;
 use crate::msg::Up;
 use crate::procs::{Job, Phase};
 
@@ -51,6 +50,7 @@ impl Daemon {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let Some(rank) = job.procs.keys().next().copied() else { return };
         job.procs.values_mut().for_each(|proc| proc.never());
+        job.start_failed = true;
         let text = format!("registering job {nspace} with the server of {}: {status}", self.config.hostname);
         self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
         let failure = SpawnFailure { step: SpawnStep::Fork, subject: nspace.to_string(), errno: 0 };
@@ -110,59 +110,4 @@ pub(crate) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
         StdinTarget::All => true,
         StdinTarget::None => false,
     }
-}
-
-/// `NAME=VALUE`, each name once; later sources win: the job, the app, its prefix, other launchers' variables, the
-/// server, ours.
-fn environment(
-    desc: &JobDesc,
-    app: &AppDesc,
-    rank: Rank,
-    local_size: usize,
-    server: Vec<(String, String)>,
-) -> Vec<Text> {
-    let mut env: BTreeMap<Vec<u8>, Text> = BTreeMap::new();
-    let mut set = |entry: Text| {
-        let name = entry.as_bytes().split(|b| *b == b'=').next().unwrap_or_default().to_vec();
-        env.insert(name, entry);
-    };
-    desc.env.iter().chain(&app.env).cloned().for_each(&mut set);
-    for (name, value) in models::variables(desc, rank, local_size) {
-        set(Text::from(format!("{name}={value}")));
-    }
-    for (name, value) in server {
-        set(Text::from(format!("{name}={value}")));
-    }
-    let places = &desc.places;
-    for (name, value) in [
-        ("PHALANX_JOB", desc.nspace.to_string()),
-        ("PHALANX_RANK", rank.to_string()),
-        ("PHALANX_SIZE", desc.size.to_string()),
-        ("PHALANX_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
-        ("PHALANX_LOCAL_SIZE", local_size.to_string()),
-        ("PHALANX_NODE_RANK", places.node_rank.get(rank.0).to_string()),
-        ("PHALANX_APP", places.app.get(rank.0).to_string()),
-    ] {
-        set(Text::from(format!("{name}={value}")));
-    }
-    if let Some(prefix) = &app.prefix {
-        for (name, below) in [("PATH", "bin"), ("LD_LIBRARY_PATH", "lib")] {
-            put_in_front(&mut env, name, prefix, below);
-        }
-    }
-    env.into_values().collect()
-}
-
-/// `NAME=PREFIX/below:before`.
-fn put_in_front(env: &mut BTreeMap<Vec<u8>, Text>, name: &str, prefix: &Text, below: &str) {
-    let mut entry = format!("{name}=").into_bytes();
-    entry.extend_from_slice(prefix.as_bytes());
-    entry.push(b'/');
-    entry.extend_from_slice(below.as_bytes());
-    let before = env.get(name.as_bytes()).and_then(|old| old.as_bytes().get(name.len() + 1..));
-    if let Some(before) = before.filter(|value| !value.is_empty()) {
-        entry.push(b':');
-        entry.extend_from_slice(before);
-    }
-    env.insert(name.as_bytes().to_vec(), Text::from_bytes(&entry));
 }

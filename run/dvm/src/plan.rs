@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
-use phalanx_wire::{Kval, Nspace, Text};
+use phalanx_wire::{InfoList, Kval, Nspace, Text};
 
 use crate::boot::NodeReport;
 use crate::daemon::Daemon;
@@ -17,6 +17,7 @@ use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
 use crate::models;
 use crate::msg::NodeId;
+use crate::query::names;
 use crate::ranges::Ranges;
 
 impl Daemon {
@@ -109,6 +110,7 @@ impl Daemon {
             values.push(Kval::new(keys::BINDTO, app.bind.to_string()));
         }
         values.extend(job.parent.clone().map(|parent| Kval::new(keys::PARENT_ID, parent)));
+        values.extend(job.info.find(names::IGNORED).map(|value| Kval::new(names::IGNORED, value.clone())));
         values.extend(debug::job_values(&job.info));
         values.extend(models::job_values(&app_sizes(map)));
         values.into()
@@ -218,6 +220,7 @@ fn describe(app: &AppSpec, size: u32, env: &[Text]) -> AppDesc {
     AppDesc {
         argv: app.argv.clone().into(),
         env: app.env.clone(),
+        changes: app.changes.clone(),
         cwd: app.cwd.clone(),
         prefix: app.prefix.clone(),
         values,

@@ -40,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) cleanups: Cleanups,
     /// Our server knows of it.
     pub(crate) registered: bool,
+    /// A process here could not be started.
+    pub(crate) start_failed: bool,
     told_started: bool,
     told_failed: bool,
     told_ended: bool,
@@ -127,6 +129,7 @@ impl Job {
             connected: 0,
             cleanups: Cleanups::default(),
             registered: false,
+            start_failed: false,
             told_started: false,
             told_failed: false,
             told_ended: false,
@@ -192,6 +195,9 @@ impl Daemon {
         let Some(entry) = self.proc_mut(&proc).filter(|entry| entry.phase == Phase::Starting) else { return };
         entry.never();
         let nspace = proc.nspace.clone();
+        if let Some(job) = self.jobs.get_mut(&nspace) {
+            job.start_failed = true;
+        }
         self.post(cx, Up::StartFailed { proc, failure });
         self.try_started(cx, &nspace);
         self.try_ended(cx, &nspace);
@@ -206,7 +212,8 @@ impl Daemon {
         }
         job.told_started = true;
         let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
-        self.contribute(cx, OpId::Started(nspace.clone()), Part::Pids(pids));
+        let failed = job.start_failed;
+        self.contribute(cx, OpId::Started(nspace.clone()), Part::Started { pids, failed });
     }
 
     pub(crate) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {

@@ -76,8 +76,10 @@ pub(crate) struct RootJob {
     over: bool,
     /// Kinds of log messages that were shown.
     pub(crate) logged: BTreeSet<String>,
-    /// What a program that could not be started says of itself.
-    start_code: Option<i32>,
+    /// Starting it has taken longer than the spawn allows.
+    start_overdue: bool,
+    /// Why its first process that could not be started was not.
+    start_failure: Option<SpawnFailure>,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +98,19 @@ impl RootJob {
     pub(crate) fn pid(&self, rank: Rank) -> Option<u32> {
         let at = self.pids.binary_search_by_key(&rank.0, |(rank, _)| *rank).ok()?;
         self.pids.get(at).map(|(_, pid)| *pid)
+    }
+
+    /// How the spawn went, once all processes run or never will. What fails later is no failure of the spawn.
+    pub(crate) fn start_status(&self) -> Status {
+        match &self.start_failure {
+            _ if self.start_overdue => Status::ERR_TIMEOUT,
+            Some(failure) => failure.status(),
+            None if !self.pids.is_empty() => Status::SUCCESS,
+            None => match self.verdict.as_ref().map(JobVerdict::status) {
+                Some(status) if !status.is_success() => status,
+                _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            },
+        }
     }
 }
 
@@ -164,7 +179,8 @@ impl Daemon {
             ends: Vec::new(),
             over: false,
             logged: BTreeSet::new(),
-            start_code: None,
+            start_overdue: false,
+            start_failure: None,
         };
         if let Some(root) = &mut self.root {
             root.next_job = number.wrapping_add(1);
@@ -186,6 +202,9 @@ impl Daemon {
         if let Some(limit) = job.timeout {
             self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
         }
+        if let Some(limit) = job.start_timeout {
+            self.timers.set(cx.now.after(limit), Timer::StartLimit(nspace.clone()));
+        }
         self.cast_all(cx, Down::Start(desc));
         Ok(nspace)
     }
@@ -204,13 +223,18 @@ impl Daemon {
     pub(crate) fn job_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
         let Some(job) = self.root_job(nspace) else { return };
         job.running = true;
-        if let Part::Pids(mut pids) = part {
+        let mut told = true;
+        if let Part::Started { mut pids, failed } = part {
             pids.sort_unstable();
             job.pids = pids;
+            // What failed may still be on its way.
+            told = !failed || job.verdict.is_some();
         }
         let (done, of) = (job.pids.len() as u32, job.desc.size);
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
-        self.answer_spawn(cx, nspace);
+        if told {
+            self.answer_spawn(cx, nspace);
+        }
         self.ask_stdin(cx, nspace);
         self.move_pushes(cx, nspace);
     }
@@ -231,9 +255,12 @@ impl Daemon {
     ) {
         let error = format!("starting rank {} on {}: {failure}", proc.rank, self.node_name(from));
         if let Some(job) = self.root_job(&proc.nspace) {
-            job.start_code.get_or_insert(failure.exit_code());
+            job.start_failure.get_or_insert(failure.clone());
         }
         self.end_job(cx, &proc.nspace, JobVerdict::NotStarted { error });
+        if self.root_job(&proc.nspace).is_some_and(|job| job.running) {
+            self.answer_spawn(cx, &proc.nspace);
+        }
     }
 
     /// A process has ended badly.
@@ -281,6 +308,16 @@ impl Daemon {
     pub(crate) fn on_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(limit) = self.root_job(nspace).and_then(|job| job.limit) else { return };
         self.end_job(cx, nspace, JobVerdict::TimedOut { limit });
+    }
+
+    /// Whoever has spawned the job waits no longer for its processes to run.
+    pub(crate) fn on_start_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.root_job(nspace).filter(|job| !job.running) else { return };
+        let seconds = cx.now.since(job.since).as_secs();
+        let error = format!("the job has not started within {seconds} s, the time limit of the spawn");
+        job.start_overdue = true;
+        self.end_job(cx, nspace, JobVerdict::NotStarted { error });
+        self.answer_spawn(cx, nspace);
     }
 
     /// The user wants something done to a job.
@@ -360,12 +397,16 @@ impl Daemon {
         self.answer_spawn_of(cx, &job);
         self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
         let (desc, since) = (job.desc.clone(), job.since);
+        // A job that its parent was told had failed to start is nobody's job.
+        let is_known = desc.parent.is_none() || job.start_status().is_success();
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(nspace);
         self.forget_unread_of(&ProcId::all(nspace));
         self.keep_unread(&mut job);
         let end = self.job_end(cx.now, job);
-        self.tell_job_end_event(cx, &end);
+        if is_known {
+            self.tell_job_end_event(cx, &end);
+        }
         if let Some(root) = &mut self.root {
             root.history.add(Past { desc, end: end.clone(), since, ended: cx.now });
         }
@@ -409,7 +450,7 @@ impl Daemon {
         };
         JobEnd {
             nspace: desc.nspace.clone(),
-            exit_code: job.start_code.unwrap_or_else(|| verdict.exit_code()),
+            exit_code: job.start_failure.map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
             verdict,
             procs,
             duration: now.since(job.since),

@@ -5,28 +5,33 @@ use std::time::Duration;
 use phalanx_core::HostReply;
 use phalanx_core::output::Style;
 use phalanx_core::server::{OutputTo, ServerCall};
-use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_core::support;
+use phalanx_spec::{IofChannel, Rank, Status, attribute, keys};
 use phalanx_topo::CpuSet;
-use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Text, Value};
+use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::debug;
 use crate::effect::Report;
+use crate::environment::{self, EnvChange};
+use crate::host;
 use crate::hosts::{merge_hosts, parse_hosts};
 use crate::iof::OUTPUTS;
 use crate::job::{AppSpec, FailurePolicy, JobRequest, JobVerdict, StdinTarget};
 use crate::map::Policy;
 use crate::msg::{Down, NodeId};
+use crate::query::names;
 use crate::ranges::Ranges;
 use crate::root::{AskedBy, RootJob};
 
-/// The directives that are carried out.
+/// The directives that are carried out, for the job or for one of its apps; `environment.rs` has more.
+pub(crate) const APP_ATTRIBUTES: &[&str] =
+    &[keys::WDIR, keys::PREFIX, keys::HOST, keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
+
+/// The directives that are carried out for the whole job only.
 pub(crate) const ATTRIBUTES: &[&str] = &[
-    keys::WDIR,
-    keys::PREFIX,
-    keys::SET_ENVAR,
-    keys::UNSET_ENVAR,
     keys::TIMEOUT,
+    keys::SPAWN_TIMEOUT,
     keys::JOB_TIMEOUT,
     keys::FWD_STDIN,
     keys::STDIN_TGT,
@@ -36,14 +41,24 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::IOF_CACHE_SIZE,
     keys::IOF_DROP_OLDEST,
     keys::IOF_DROP_NEWEST,
-    keys::MAPBY,
-    keys::RANKBY,
-    keys::BINDTO,
-    keys::CPU_LIST,
-    keys::HOST,
     keys::JOB_CONTINUOUS,
     keys::NOHUP,
     keys::NOTIFY_COMPLETION,
+];
+
+/// What servers and libraries say of whoever spawns, and of the programs. Nothing is asked for by it.
+const FACTS: &[&str] = &[
+    keys::SPAWNED,
+    keys::PARENT_ID,
+    keys::REQUESTOR_IS_TOOL,
+    keys::REQUESTOR_IS_CLIENT,
+    keys::USERID,
+    keys::GRPID,
+    keys::PERSONALITY,
+    keys::ENVARS_HARVESTED,
+    keys::PROGRAMMING_MODEL,
+    keys::MODEL_LIBRARY_NAME,
+    keys::MODEL_LIBRARY_VERSION,
 ];
 
 /// A spawn that cannot even begin, and why.
@@ -66,14 +81,15 @@ impl Daemon {
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
-                self.tell_parent(cx, from, &format!("spawning a job for {from}: {why}"));
+                self.tell_parent(cx, from, &why);
                 return self.refuse(cx, origin, request, status);
             }
         };
         if let Err(bad) = Style::default().overlaid(&job.info) {
-            self.tell_parent(cx, from, &format!("spawning a job for {from}: {bad}"));
+            self.tell_parent(cx, from, &bad.to_string());
             return self.refuse(cx, origin, request, Status::ERR_BAD_PARAM);
         }
+        self.tell_ignored(cx, from, &job.info);
         let asked_by = AskedBy::Process { node: origin, request };
         match self.launch(cx, asked_by, &job) {
             Ok(child) if job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
@@ -85,29 +101,27 @@ impl Daemon {
             }
             Ok(_) => {}
             Err(error) => {
-                self.tell_parent(cx, from, &format!("spawning a job for {from}: {error}"));
+                self.tell_parent(cx, from, &error);
                 self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
         }
     }
 
-    /// The job runs, or never will: whoever asked for it is told, once.
+    /// All processes of the job run, or never will: whoever asked for it is told, once.
     pub(crate) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.root_job(nspace) else { return };
+        let status = job.start_status();
         let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
-        let failed = match &job.verdict {
-            Some(JobVerdict::NotStarted { error }) => job.desc.parent.clone().zip(Some(error.clone())),
-            // It may have failed already; it ran.
-            _ => None,
-        };
-        let result = match failed {
-            Some((parent, error)) => {
-                self.tell_parent(cx, &parent, &error);
-                Err(Status::ERR_JOB_FAILED_TO_LAUNCH)
-            }
-            None => Ok(nspace.clone()),
-        };
         if let AskedBy::Process { node, request } = asked_by {
+            let why = match &job.verdict {
+                Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
+                // It may have failed already; it ran.
+                _ => None,
+            };
+            if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
+                self.tell_parent(cx, &parent, &error);
+            }
+            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
             self.answer(cx, node, request, HostReply::Spawned(result));
         }
         self.begin_for_parent(cx, nspace);
@@ -116,7 +130,24 @@ impl Daemon {
     /// The job has ended; if nobody could say before that it ran, it did not.
     pub(crate) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &RootJob) {
         if let AskedBy::Process { node, request } = job.asked_by {
-            self.answer(cx, node, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_LAUNCH)));
+            let status = match job.start_status() {
+                Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
+                status => status,
+            };
+            self.answer(cx, node, request, HostReply::Spawned(Err(status)));
+        }
+    }
+
+    /// Directives that need not be honoured, and are not.
+    fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
+        let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
+        for key in ignored.split(',') {
+            // A tool is told each time; the user of a job that spawns again and again, once.
+            let Ok(key) = Key::new(key) else { continue };
+            if self.is_tool(parent) || self.is_first_unknown("PMIx_Spawn", &key, false) {
+                let name = attribute(key.as_str()).map_or("an attribute", |attribute| attribute.name);
+                self.tell_parent(cx, parent, &format!("{name} ({key}) is not supported, and was ignored"));
+            }
         }
     }
 
@@ -129,7 +160,8 @@ impl Daemon {
                 self.cast(cx, Ranges::single(node.0), Down::Say { to, text });
             }
             None => {
-                let (nspace, text) = (Some(parent.nspace.clone()), text.to_owned());
+                let nspace = Some(parent.nspace.clone());
+                let text = format!("spawning a job for {parent}: {text}");
                 cx.report(Report::Note { nspace, text });
             }
         }
@@ -160,7 +192,16 @@ impl Daemon {
         if let Some(why) = debug::impossible(job, apps) {
             return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
         }
-        let seconds = job.find(keys::JOB_TIMEOUT).or_else(|| job.find(keys::TIMEOUT)).and_then(Value::as_u64);
+        let limit = |key| {
+            let seconds = job.find(key).and_then(Value::as_u64);
+            seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)
+        };
+        let mut info = job.to_vec();
+        info.retain(|info| info.key != *names::IGNORED);
+        let ignored = ignored(job, apps);
+        if !ignored.is_empty() {
+            info.push(Info::new(names::IGNORED, ignored.join(",")));
+        }
         Ok(JobRequest {
             apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
             env,
@@ -171,12 +212,34 @@ impl Daemon {
                 true => FailurePolicy::Continue,
                 false => FailurePolicy::default(),
             },
-            timeout: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            timeout: limit(keys::JOB_TIMEOUT),
+            start_timeout: limit(keys::SPAWN_TIMEOUT).or_else(|| limit(keys::TIMEOUT)),
             policy: policy(job)?,
-            info: job.to_vec(),
+            info,
             parent: Some(from.clone()),
         })
     }
+}
+
+/// Keys of directives that are not carried out, each once. A flag that is false asks for nothing.
+fn ignored<'a>(job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
+    let is_honoured = |info: &Info| {
+        let honoured = support::honoured(host::FUNCTIONS, "PMIx_Spawn");
+        honoured.is_some_and(|mut keys| keys.any(|key| info.key == *key))
+    };
+    let of_job = job.iter().filter(|info| !is_honoured(info));
+    let of_apps = apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info));
+    let asked = of_job.chain(of_apps).filter(|info| info.value != Value::Bool(false));
+    let mut keys: Vec<&str> = asked.map(|info| info.key.as_str()).collect();
+    keys.retain(|key| !FACTS.contains(key) && *key != names::IGNORED);
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Whether a directive can be carried out for one app alone.
+pub(crate) fn is_of_app(info: &Info) -> bool {
+    [APP_ATTRIBUTES, environment::ATTRIBUTES].iter().any(|keys| keys.contains(&info.key.as_str()))
 }
 
 /// How the ranks are placed, in the words of the launcher's options.
@@ -259,26 +322,18 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
     }
     let text =
         |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
-    let mut env = app.env.clone();
+    let mut changes = Vec::new();
     for info in job.iter().chain(&app.info) {
-        if let (keys::SET_ENVAR, Value::Envar(envar)) = (info.key.as_str(), &info.value)
-            && let (Some(name), Some(value)) = (&envar.name, &envar.value)
-        {
-            let entry = [name.as_bytes(), value.as_bytes()].join(&b'=');
-            env.push(Text::from_bytes(&entry));
-        }
+        let change = EnvChange::of(info).transpose();
+        changes.extend(change.map_err(|problem| unfit(info.key.as_str(), problem))?);
     }
-    let unset = |entry: &Text| {
-        let removed = job.iter().chain(&app.info).filter(|info| info.key == keys::UNSET_ENVAR);
-        removed.filter_map(|info| info.value.as_text()).any(|name| {
-            entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
-        })
-    };
-    env.retain(|entry| !unset(entry));
+    let places = [keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
+    let is_placed = app.info.iter().any(|info| places.contains(&info.key.as_str()));
     Ok(AppSpec {
         argv,
         procs: u32::try_from(app.max_procs).ok().filter(|procs| *procs > 0),
-        env,
+        env: app.env.clone(),
+        changes,
         cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
         prefix: text(keys::PREFIX),
         hosts: match text(keys::HOST) {
@@ -288,6 +343,6 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
             }
             None => Vec::new(),
         },
-        policy: None,
+        policy: if is_placed { Some(policy(&app.info)?) } else { None },
     })
 }

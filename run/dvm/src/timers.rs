@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Drain(Nspace),
     /// The job's own limit.
     Limit(Nspace),
+    /// The limit of a spawn: the job should run by now.
+    StartLimit(Nspace),
     /// Ask again for remote data.
     Retry,
     /// A lookup that waits.
@@ -74,7 +76,8 @@ impl Timer {
             | Timer::Kill(job)
             | Timer::Reap(job)
             | Timer::Drain(job)
-            | Timer::Limit(job) => job == nspace,
+            | Timer::Limit(job)
+            | Timer::StartLimit(job) => job == nspace,
             Timer::Over(proc) => proc.nspace == *nspace,
             _ => false,
         }

@@ -57,8 +57,12 @@ pub enum Part {
     Nothing,
     Modex(Vec<Blob>),
     Infos(Vec<Info>),
-    /// Rank and pid of the processes that run.
-    Pids(Vec<(u32, u32)>),
+    /// Rank and pid of the processes that run. `failed`: one could not be started; what failed, its daemon says in
+    /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may come later.
+    Started {
+        pids: Vec<(u32, u32)>,
+        failed: bool,
+    },
     Ends(Vec<EndGroup>),
     Found(Box<Found>),
     /// Somebody could not take part.
@@ -82,7 +86,10 @@ impl Merge for Part {
             (Part::Nothing, other) => *self = other,
             (Part::Modex(blobs), Part::Modex(more)) => blobs.extend(more),
             (Part::Infos(infos), Part::Infos(more)) => infos.extend(more),
-            (Part::Pids(pids), Part::Pids(more)) => pids.extend(more),
+            (Part::Started { pids, failed }, Part::Started { pids: more, failed: also }) => {
+                pids.extend(more);
+                *failed |= also;
+            }
             (Part::Ends(ends), Part::Ends(more)) => EndGroup::merge(ends, more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
             // One binary on all daemons: an operation has parts of one kind.

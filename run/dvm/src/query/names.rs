@@ -9,6 +9,8 @@ pub const WAITS: &str = "phalanx.waits";
 /// One thing that is waited for.
 pub const WAIT: &str = "phalanx.wait";
 
+/// Of a job that was spawned: the keys of the directives that were ignored, with commas between.
+pub const IGNORED: &str = "phalanx.ignored";
 /// Of a job: `starting`, `running`, `ending` or `ended`.
 pub const STATE: &str = "phalanx.state";
 /// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `node lost`.

@@ -13,8 +13,8 @@ use rustix::fs::{Access, access};
 
 use crate::elf::Elf;
 
-/// The file that `program` means. A name with a slash is taken as it is, others are looked for in `path`. The
-/// launcher's own name is found even where PATH does not have it.
+/// The file that `program` means. A name with a slash is taken as it is; others are looked for in `path`, then in the working
+/// directory, as other launchers do. The launcher's own name is found even where neither has it.
 pub(crate) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> Result<CString, SpawnFailure> {
     let failure = |errno| SpawnFailure { step: SpawnStep::Find, subject: shown(program), errno };
     let c_string = |bytes: Vec<u8>| CString::new(bytes).map_err(|_| failure(libc::ENOENT));
@@ -25,7 +25,7 @@ pub(crate) fn find(program: &[u8], path: Option<&[u8]>, cwd: Option<&Path>) -> R
         return c_string(program.to_vec());
     }
     let mut denied = false;
-    for dir in path.unwrap_or(DEFAULT_PATH).split(|b| *b == b':') {
+    for dir in path.unwrap_or(DEFAULT_PATH).split(|b| *b == b':').chain([&b"."[..]]) {
         // An empty entry is the current directory.
         let dir = Path::new(OsStr::from_bytes(if dir.is_empty() { b"." } else { dir }));
         let candidate = dir.join(OsStr::from_bytes(program));
@@ -101,6 +101,7 @@ mod tests {
         assert_eq!(find(b"sh", Some(b"/nowhere:/bin"), None).unwrap().as_bytes(), b"/bin/sh");
         assert_eq!(find(b"sh", Some(b"bin"), Some(Path::new("/"))).unwrap().as_bytes(), b"bin/sh");
         assert_eq!(find(b"sh", Some(b"/nowhere:"), Some(Path::new("/bin"))).unwrap().as_bytes(), b"./sh");
+        assert_eq!(find(b"sh", Some(b"/nowhere"), Some(Path::new("/bin"))).unwrap().as_bytes(), b"./sh");
         assert_eq!(find(b"./none", None, None).unwrap().as_bytes(), b"./none");
         let missing = find(b"no-such-program", Some(b"/bin"), None).unwrap_err();
         assert_eq!((missing.step, missing.errno), (SpawnStep::Find, libc::ENOENT));

@@ -65,12 +65,16 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
         value::find(about, keys::PARENT_ID).and_then(Value::as_proc) == Some(me)
             && value::find(about, names::VERDICT).and_then(Value::as_str) == Some("not started")
     };
-    let asked = error.status() == Status::ERR_JOB_FAILED_TO_LAUNCH;
-    let found = asked.then(|| jobs(tool).into_iter().find(is_ours)).flatten();
+    let found = jobs(tool).into_iter().find(is_ours);
     let nspace = found.as_ref().and_then(name).and_then(|name| Nspace::new(&name).ok());
     if let Some(nspace) = nspace {
         shared.accepted(&nspace);
-        let end = of(tool, &nspace, &[], None, None);
+        // The job may not be over yet, and have no exit code.
+        let exit_code = match error.status() {
+            Status::ERR_JOB_EXE_NOT_FOUND => 127,
+            _ => 126,
+        };
+        let end = JobEnd { exit_code, ..of(tool, &nspace, &[], None, None) };
         return shared.push(phalanx_dvm::Report::Ended(Box::new(end)));
     }
     let said = std::mem::take(&mut shared.state().said);

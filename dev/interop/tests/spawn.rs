@@ -1,0 +1,108 @@
+//! Ranks that spawn jobs: what they are told, what of their words is carried out, and what of it is not.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use phalanx_interop::{Job, Outcome, host, libpmix, new_directory, pmix, px};
+
+/// One rank that does what the words say, on OpenPMIx's library and on ours.
+fn spawners(words: &[&str]) -> [Job; 2] {
+    let job = || px(["-n", "1"]).arg(pmix("spawn")).args(words);
+    [job(), job().env("LD_LIBRARY_PATH", libpmix())]
+}
+
+/// What it said on standard output, in its order.
+fn lines(outcome: &Outcome) -> Vec<&str> {
+    outcome.stdout.lines().collect()
+}
+
+#[test]
+fn a_spawn_is_answered_with_what_could_not_be_started() {
+    let place = new_directory();
+    let plain = place.path().join("plain");
+    fs::write(&plain, "no program").expect("a file");
+    fs::set_permissions(&plain, PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let plain = plain.to_str().expect("text");
+    let words = [
+        &["run", "/nonexist", "run", "no-such-program", "cwd", "/no/such/directory", "run", "true"][..],
+        &["cwd", plain, "run", "true", "run", plain, "with", "true", "run", "/nonexist", "run", "true"],
+    ];
+    for job in spawners(&words.concat()) {
+        let outcome = job.run().expect_code(0).expect_nothing_left();
+        let names = ["/nonexist", "no-such-program", "true", "true", plain, "/nonexist", "true"];
+        let codes = [-190, -190, -233, -74, -177, -190, 0];
+        let expected: Vec<String> =
+            names.iter().zip(codes).map(|(name, code)| format!("{name}: {code}")).collect();
+        assert_eq!(lines(&outcome), expected, "{outcome}");
+        let on_host = format!("starting rank 0 on {}: executing /nonexist: No such file", host());
+        let _ = outcome.expect_stderr(&[
+            &on_host,
+            "looking for the program no-such-program in PATH and in its working directory",
+            "changing to the directory /no/such/directory: No such file",
+        ]);
+    }
+}
+
+#[test]
+fn a_bare_name_is_looked_for_in_the_working_directory() {
+    let place = new_directory();
+    let program = place.path().join("only-here");
+    fs::write(&program, "#!/bin/sh\necho found\n").expect("a file");
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let _ = px(["-n", "1", "only-here"]).dir(place.path()).run().expect_code(0).expect_lines(["found"]);
+    for job in spawners(&["cwd", place.path().to_str().expect("text"), "run", "only-here"]) {
+        let _ = job.run().expect_code(0).expect_lines(["only-here: 0", "found"]);
+    }
+}
+
+#[test]
+fn a_spawn_says_which_directives_it_ignores() {
+    let words = [
+        &["require", "pmix.pset.nm", "mine", "run", "true", "app", "require", "pmix.pset.nm", "mine"][..],
+        &["run", "true", "text", "pmix.pset.nm", "mine", "app", "flag", "pmix.preloadbin", "run", "true"],
+        &["text", "pmix.pers", "ompi", "run", "true"],
+    ];
+    for job in spawners(&words.concat()) {
+        let outcome = job.run().expect_code(0);
+        let expected =
+            ["true: -47", "true: -47", "true: 0", "ignored: pmix.preloadbin,pmix.pset.nm", "true: 0"];
+        assert_eq!(lines(&outcome), expected, "{outcome}");
+        let _ = outcome.expect_stderr(&[
+            "it requires PMIX_PSET_NAME (pmix.pset.nm), which is not supported",
+            "PMIX_PSET_NAME (pmix.pset.nm) is not supported, and was ignored",
+            "PMIX_PRELOAD_BIN (pmix.preloadbin) is not supported, and was ignored",
+        ]);
+    }
+}
+
+#[test]
+fn changes_of_the_environment_are_made_in_their_order() {
+    let script = "echo $INHERITED,$OWN,$LIST,$NEW";
+    let words = [
+        &["unset", "INHERITED", "variable", "OWN=own", "app", "unset", "OWN", "sh", script][..],
+        &["set", "NEW", "a", "unset", "NEW", "set", "NEW", "b", "append", "NEW", "c", "-", "sh", script],
+        &["prepend", "LIST", "0", ".", "app", "first", "LIST", "2", ".", "add", "LIST", "x", "sh", script],
+    ];
+    for job in spawners(&words.concat()) {
+        let outcome = job.env("INHERITED", "yes").env("LIST", "1.2").run().expect_code(0);
+        let _ = outcome.expect_lines(["sh: 0", "sh: 0", "sh: 0", ",,1.2,", "yes,,1.2,b-c", "yes,,2.0.1,"]);
+    }
+}
+
+#[test]
+fn a_limit_of_a_spawn_does_not_end_the_job() {
+    let place = new_directory();
+    let file = place.path().join("lived on");
+    let file = file.to_str().expect("text");
+    let script = format!("sleep 1.2; touch \"{file}\"");
+    for job in spawners(&["seconds", "pmix.timeout", "1", "sh", &script, "until", file]) {
+        let _ = job.run().expect_code(0).expect_lines(["sh: 0"]);
+        fs::remove_file(file).expect("it was made");
+    }
+    for job in spawners(&["seconds", "pmix.job.time", "1", "sh", "exec sleep 1000", "until", "/"]) {
+        let _ = job.run().expect_lines(["sh: 0"]);
+    }
+}

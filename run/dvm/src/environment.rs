@@ -1,0 +1,225 @@
+//! The environment of a process: what it inherits, what a spawn changes of that, and what its server and we add.
+
+use std::collections::BTreeMap;
+
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{Info, Text, Value};
+
+use crate::desc::{AppDesc, JobDesc};
+use crate::models;
+
+/// The directives of a spawn that change the environment.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::SET_ENVAR,
+    keys::UNSET_ENVAR,
+    keys::ADD_ENVAR,
+    keys::PREPEND_ENVAR,
+    keys::APPEND_ENVAR,
+    keys::FIRST_ENVAR,
+];
+
+/// One change of the environment. Changes are made in the order in which they were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvChange {
+    name: Text,
+    how: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    Set(Text),
+    Unset,
+    /// Unless it has a value.
+    Add(Text),
+    Prepend(Text, u8),
+    Append(Text, u8),
+    /// In front, and nowhere else.
+    First(Text, u8),
+}
+
+impl EnvChange {
+    /// What a directive changes; `None` if it is about something else. The error says what is wrong with it.
+    pub(crate) fn of(info: &Info) -> Option<Result<EnvChange, &'static str>> {
+        let key = info.key.as_str();
+        ATTRIBUTES.contains(&key).then(|| EnvChange::read(key, &info.value))
+    }
+
+    fn read(key: &str, value: &Value) -> Result<EnvChange, &'static str> {
+        let (name, value, separator) = match value {
+            Value::Envar(envar) => (envar.name.clone(), envar.value.clone(), envar.separator),
+            value => match value.as_text() {
+                Some(name) if key == keys::UNSET_ENVAR => (Some(name.clone()), None, 0),
+                Some(entry) if key == keys::SET_ENVAR => match split(entry) {
+                    Some((name, value)) => (Some(Text::from_bytes(name)), Some(Text::from_bytes(value)), 0),
+                    None => return Err("expected NAME=VALUE"),
+                },
+                _ => return Err("expected the name of a variable and a value"),
+            },
+        };
+        let name = name.unwrap_or_else(|| Text::from_bytes(b""));
+        if name.as_bytes().is_empty() || name.as_bytes().contains(&b'=') {
+            return Err("no variable can have this name");
+        }
+        let value = value.unwrap_or_else(|| Text::from_bytes(b""));
+        let separator = if separator == 0 { b':' } else { separator };
+        let how = match key {
+            keys::UNSET_ENVAR => Change::Unset,
+            keys::ADD_ENVAR => Change::Add(value),
+            keys::PREPEND_ENVAR => Change::Prepend(value, separator),
+            keys::APPEND_ENVAR => Change::Append(value, separator),
+            keys::FIRST_ENVAR => Change::First(value, separator),
+            _ => Change::Set(value),
+        };
+        Ok(EnvChange { name, how })
+    }
+}
+
+/// Whole entries, `NAME=VALUE`, by name.
+#[derive(Debug, Default)]
+struct Variables(BTreeMap<Vec<u8>, Text>);
+
+impl Variables {
+    fn enter(&mut self, entry: Text) {
+        let name = entry.as_bytes().split(|b| *b == b'=').next().unwrap_or_default().to_vec();
+        self.0.insert(name, entry);
+    }
+
+    fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.0.insert(name.to_vec(), Text::from_bytes(&[name, b"=", value].concat()));
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.get(name).and_then(|entry| entry.as_bytes().get(name.len() + 1..))
+    }
+
+    fn change(&mut self, EnvChange { name, how }: &EnvChange) {
+        let name = name.as_bytes();
+        let before = self.get(name).filter(|value| !value.is_empty());
+        let joined = |first: &[u8], separator: u8, last: &[u8]| [first, &[separator], last].concat();
+        let value = match (how, before) {
+            (Change::Unset, _) => {
+                self.0.remove(name);
+                return;
+            }
+            (Change::Add(_), _) if self.0.contains_key(name) => return,
+            (Change::Set(value) | Change::Add(value), _)
+            | (Change::Prepend(value, _) | Change::Append(value, _) | Change::First(value, _), None) => {
+                value.as_bytes().to_vec()
+            }
+            (Change::Prepend(value, separator), Some(before)) => joined(value.as_bytes(), *separator, before),
+            (Change::Append(value, separator), Some(before)) => joined(before, *separator, value.as_bytes()),
+            (Change::First(value, separator), Some(before)) => {
+                let others = before.split(|byte| byte == separator).filter(|part| *part != value.as_bytes());
+                let parts: Vec<&[u8]> = [value.as_bytes()].into_iter().chain(others).collect();
+                parts.join(separator)
+            }
+        };
+        self.set(name, &value);
+    }
+}
+
+/// `NAME=VALUE`, each name once; later sources win: the job, the app, the changes that were asked for, its prefix, other launchers'
+/// variables, the server, ours.
+pub(crate) fn environment(
+    desc: &JobDesc,
+    app: &AppDesc,
+    rank: Rank,
+    local_size: usize,
+    server: Vec<(String, String)>,
+) -> Vec<Text> {
+    let mut env = Variables::default();
+    desc.env.iter().chain(&app.env).cloned().for_each(|entry| env.enter(entry));
+    app.changes.iter().for_each(|change| env.change(change));
+    if let Some(prefix) = &app.prefix {
+        for (name, below) in [("PATH", "/bin"), ("LD_LIBRARY_PATH", "/lib")] {
+            let directory = Text::from_bytes(&[prefix.as_bytes(), below.as_bytes()].concat());
+            env.change(&EnvChange { name: name.into(), how: Change::Prepend(directory, b':') });
+        }
+    }
+    for (name, value) in models::variables(desc, rank, local_size) {
+        env.set(name.as_bytes(), value.as_bytes());
+    }
+    for (name, value) in server {
+        env.set(name.as_bytes(), value.as_bytes());
+    }
+    let places = &desc.places;
+    for (name, value) in [
+        ("PHALANX_JOB", desc.nspace.to_string()),
+        ("PHALANX_RANK", rank.to_string()),
+        ("PHALANX_SIZE", desc.size.to_string()),
+        ("PHALANX_LOCAL_RANK", places.local_rank.get(rank.0).to_string()),
+        ("PHALANX_LOCAL_SIZE", local_size.to_string()),
+        ("PHALANX_NODE_RANK", places.node_rank.get(rank.0).to_string()),
+        ("PHALANX_APP", places.app.get(rank.0).to_string()),
+    ] {
+        env.set(name.as_bytes(), value.as_bytes());
+    }
+    env.0.into_values().collect()
+}
+
+fn split(entry: &Text) -> Option<(&[u8], &[u8])> {
+    let at = entry.as_bytes().iter().position(|byte| *byte == b'=')?;
+    Some((&entry.as_bytes()[..at], &entry.as_bytes()[at + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use phalanx_wire::Envar;
+
+    use super::*;
+
+    /// Key, name and value.
+    type Said = (&'static str, &'static str, &'static str);
+
+    fn after(changes: &[Said]) -> Option<String> {
+        let mut env = Variables::default();
+        env.enter("LIST=one:two".into());
+        for (key, name, value) in changes {
+            let envar = Envar { name: Some((*name).into()), value: Some((*value).into()), separator: b':' };
+            let change = EnvChange::of(&Info::new(key, Value::Envar(Box::new(envar)))).unwrap().unwrap();
+            env.change(&change);
+        }
+        env.get(b"LIST").map(|value| String::from_utf8_lossy(value).into_owned())
+    }
+
+    #[test]
+    fn changes_are_made_in_their_order() {
+        let (set, unset, add) = (keys::SET_ENVAR, keys::UNSET_ENVAR, keys::ADD_ENVAR);
+        let (prepend, append, first) = (keys::PREPEND_ENVAR, keys::APPEND_ENVAR, keys::FIRST_ENVAR);
+        let list = "LIST";
+        let cases: [(&[Said], Option<&str>); 9] = [
+            (&[(unset, list, "")], None),
+            (&[(set, list, "x"), (unset, list, "")], None),
+            (&[(unset, list, ""), (set, list, "x")], Some("x")),
+            (&[(add, list, "x")], Some("one:two")),
+            (&[(unset, list, ""), (add, list, "x")], Some("x")),
+            (&[(prepend, list, "0"), (append, list, "3")], Some("0:one:two:3")),
+            (&[(first, list, "two")], Some("two:one")),
+            (&[(unset, list, ""), (append, list, "x")], Some("x")),
+            (&[(set, "OTHER", "x")], Some("one:two")),
+        ];
+        for (changes, expected) in cases {
+            assert_eq!(after(changes).as_deref(), expected, "{changes:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_changes_are_refused() {
+        let of = |key, value| EnvChange::of(&Info::new(key, value)).unwrap();
+        let envar =
+            |name: &str| Value::Envar(Box::new(Envar { name: Some(name.into()), value: None, separator: 0 }));
+        assert!(of(keys::SET_ENVAR, "A=1".into()).is_ok());
+        assert!(of(keys::UNSET_ENVAR, "A".into()).is_ok());
+        for (key, value) in [
+            (keys::SET_ENVAR, "A".into()),
+            (keys::UNSET_ENVAR, "A=1".into()),
+            (keys::PREPEND_ENVAR, "A=1".into()),
+            (keys::SET_ENVAR, 7_u32.into()),
+            (keys::SET_ENVAR, envar("")),
+            (keys::ADD_ENVAR, envar("A=B")),
+        ] {
+            assert!(of(key, value).is_err(), "{key}");
+        }
+        assert!(EnvChange::of(&Info::new(keys::WDIR, "/")).is_none());
+    }
+}
