@@ -121,7 +121,7 @@ fn attach_says_what_is_missing_where_not_everything_was_kept() {
     let missing = whole - fs::read(&seen).expect("readable").len();
     assert!(missing > 0);
     let _ = outcome
-        .expect_stderr(&[&format!("px: here {missing} bytes of rank 0's standard output are missing")]);
+        .expect_stderr(&[&format!("px: {missing} bytes of rank 0's standard output are missing here")]);
     let _ = running.wait().expect_code(0);
 }
 
@@ -203,7 +203,7 @@ fn a_query_is_answered_or_says_why_not() {
     says(&running, "query JOB_SIZ")
         .expect_code(2)
         .expect_stderr(&["the nearest attribute is 'PMIX_JOB_SIZE'"]);
-    says(&running, "why").expect_code(0).assert_line("nothing is waited for");
+    says(&running, "why").expect_code(0).assert_line("nothing is waiting");
     running.end();
 }
 
@@ -223,7 +223,7 @@ fn events_are_followed() {
         pause = pause * 5 / 4;
     }
     follows.wait().expect_code(0).expect_stdout(&["PMIX_EVENT_PROC_TERMINATED", "PMIX_EXIT_CODE=3"]);
-    says(&running, "events --count 0").expect_code(2).expect_stderr(&["'0' is no value of '--count"]);
+    says(&running, "events --count 0").expect_code(2).expect_stderr(&["invalid value '0' for '--count"]);
     says(&running, "events --code EVENT_JOB_ENT").expect_code(2).expect_stderr(&["PMIX_EVENT_JOB_END"]);
     running.end();
 }
@@ -254,7 +254,7 @@ fn the_launcher_of_open_mpi_5_keeps_what_was_published_and_cannot_withdraw_it() 
         soon(|| launcher.command(&["publish", "port=tcp://here:1"]).run().ended == Ended::Code(0))
             && soon(|| said(&["lookup", "port"]) == "port = tcp://here:1\n")
             && soon(|| {
-                let cannot = "cannot withdraw: the server does not know 'px publish' again";
+                let cannot = "cannot withdraw: the server does not recognise 'px publish'";
                 launcher.shows(&["unpublish", "port"], &[cannot])
             })
             && soon(|| {

@@ -218,7 +218,7 @@ fn a_job_that_a_rank_detaches_ends_with_that_ranks_job_and_says_so() {
     watching.until_said("begun\n");
     fs::write(&go, "").expect("writing");
     let outer = outer.wait().expect_code(0);
-    let _ = outer.expect_stderr(&[&format!("px: this ends with job {name}, a rank of which has started it")]);
+    let _ = outer.expect_stderr(&[&format!("px: this job ends with job {name}, a rank of which started it")]);
     let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
     let rank = number(&rank).as_raw_nonzero().get().cast_unsigned();
     eventually("nothing of it is left", || !lives(rank));

@@ -127,7 +127,7 @@ fn what_becomes_of_a_job_is_told_as_by_a_launcher_of_its_own() {
     let late = run(&["-n", "1", "--timeout", "1", "sleep", "1000"]).run();
     let _ = late.expect_code(124).expect_stderr(&["its time limit"]);
     let refused = run(&["-n", "1", "--dry-run", "true"]).run().expect_code(2);
-    let _ = refused.expect_stderr(&["'--dry-run' is for a launcher with a DVM of its own"]);
+    let _ = refused.expect_stderr(&["'--dry-run' cannot be used in a DVM that is already running"]);
     stop(dvm);
 }
 

@@ -389,7 +389,7 @@ fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready(
         let lost = job(words).run().expect_code(1).expect_nothing_left();
         assert_eq!(lost.stdout, "", "{lost}");
         let _ = lost.expect_stderr(&[
-            "cannot connect back to whoever has started this launcher",
+            "cannot connect back to the process that started this launcher",
             "nobody accepts connections there",
             "PMIX_LAUNCHER_RNDZ_URI says where",
         ]);

@@ -39,7 +39,7 @@ fn parse(args: &[String]) -> Result<(Vec<String>, u64)> {
         match arg.as_str() {
             "--seconds" => {
                 let value = args.next().context("--seconds needs a number")?;
-                seconds = value.parse().with_context(|| format!("--seconds {value:?} is no number"))?;
+                seconds = value.parse().with_context(|| format!("--seconds {value:?} is not a number"))?;
             }
             option if option.starts_with('-') => bail!("fuzz does not know {option}"),
             name => wanted.push(name.into()),

@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Lookup(LookupArgs),
     /// Withdraw what was published
     Unpublish(UnpublishArgs),
-    /// Tell what is waited for, by whom and on whom
+    /// Show who is waiting for what
     Why(WhyArgs),
     /// Greet the other ranks: a first program for 'px run' to start
     Hello,
@@ -285,7 +285,7 @@ pub(crate) enum BadExit {
     /// Any failing rank ends the job
     #[default]
     Any,
-    /// A rank that exits with a code is let go; a signal or an abort ends the job
+    /// A signal or an abort ends the job; a non-zero exit is tolerated
     Signal,
     /// The others go on; only an abort ends the job
     None,

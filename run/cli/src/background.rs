@@ -57,7 +57,7 @@ pub(crate) fn stand(line: &str) -> Result<(), Failure> {
 /// What is to be said to whoever goes on without us inside of a job: that ends everything that its ranks have started.
 pub(crate) fn remark() -> Option<String> {
     let outer = std::env::var("PHALANX_JOB").ok().filter(|job| !job.is_empty())?;
-    Some(format!("this ends with job {outer}, a rank of which has started it"))
+    Some(format!("this job ends with job {outer}, a rank of which started it"))
 }
 
 /// In the environment of what runs in the background, and of nothing that it starts.

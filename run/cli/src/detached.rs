@@ -287,7 +287,7 @@ fn private(dir: &Path) -> io::Result<()> {
     }
     match is_private(&fs::symlink_metadata(dir)?) {
         true => Ok(()),
-        false => Err(io::Error::other("it is no directory that only you can enter")),
+        false => Err(io::Error::other("it is not a directory that only you can enter")),
     }
 }
 

@@ -18,7 +18,7 @@ impl Origin {
         let Some(uri) = uri else { return Ok(Origin(None)) };
         let info = [Info::new(keys::SERVER_URI, uri), Info::new(keys::LAUNCHER, true)];
         Tool::init(&info).map(|tool| Origin(Some(tool))).map_err(|error| {
-            tool::failed("cannot connect back to whoever has started this launcher", &error)
+            tool::failed("cannot connect back to the process that started this launcher", &error)
                 .hint("PMIX_LAUNCHER_RNDZ_URI says where; without it px starts on its own")
         })
     }

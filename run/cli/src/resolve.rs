@@ -174,7 +174,7 @@ fn policy(job: &JobArgs, here: &Here) -> Result<Policy, Failure> {
     }
     if let Some(list) = &job.cpu_set {
         let cpus = CpuSet::from_list(list).map_err(|e| {
-            Failure::usage(format!("'{list}' is no value of '--cpu-set'"))
+            Failure::usage(format!("invalid value '{list}' for '--cpu-set'"))
                 .because(e)
                 .hint("a list of CPUs such as 0-3,8")
         })?;

@@ -227,7 +227,7 @@ fn errors_as_json() {
 fn hello_alone_says_how_to_start_some() {
     let said = Bench::new(1, 1, 1).px("hello");
     assert!(said.starts_with("exit code: 1\n"), "{said}");
-    assert!(said.ends_with("hint: start some: px run -n 4 px hello\n"), "{said}");
+    assert!(said.ends_with("hint: try: px run -n 4 px hello\n"), "{said}");
 }
 
 #[test]

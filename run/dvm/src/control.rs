@@ -98,7 +98,7 @@ impl Daemon {
             hanging.map(|(rank, proc)| (ProcId::new(nspace, *rank), proc.phase, proc.pid)).collect();
         for (proc, phase, pid) in hanging {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-            let text = format!("rank {}{pid} on {} survives SIGKILL", proc.rank, self.config.hostname);
+            let text = format!("rank {}{pid} on {} survived SIGKILL", proc.rank, self.config.hostname);
             self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
             match phase {
                 Phase::Running => {

@@ -41,7 +41,7 @@ impl SpawnFailure {
             (SpawnStep::Find, ENOENT) => Some("if it is somewhere else, give its path"),
             (SpawnStep::Exec, EACCES) => Some("'chmod +x' makes a file executable"),
             (SpawnStep::Exec, ENOEXEC) => {
-                Some("it is no program of this kind of machine, nor a script that begins with #!")
+                Some("it is neither a program for this kind of machine nor a script that begins with #!")
             }
             _ => None,
         }

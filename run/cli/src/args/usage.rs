@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::net::AddrParseError;
+use std::num::ParseIntError;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -80,15 +82,20 @@ fn in_our_words(error: &clap::Error) -> Failure {
         }
         ErrorKind::InvalidValue if value.is_empty() => Failure::usage(format!("'{arg}' needs a value")),
         ErrorKind::InvalidValue => {
-            let mut failure = Failure::usage(format!("'{value}' is no value of '{arg}'"));
+            let mut failure = Failure::usage(format!("invalid value '{value}' for '{arg}'"));
             if let Some(nearest) = strings(error, ContextKind::SuggestedValue).first() {
                 failure = failure.hint(format!("the nearest value is '{nearest}'"));
             }
             return failure.hint(format!("values: {}", strings(error, ContextKind::ValidValue).join(", ")));
         }
         ErrorKind::ValueValidation => {
-            let failure = Failure::usage(format!("'{value}' is no value of '{arg}'"));
-            return error.source().into_iter().fold(failure, |f, cause| f.because(cause));
+            let failure = Failure::usage(format!("invalid value '{value}' for '{arg}'"));
+            return match error.source() {
+                Some(cause) if cause.is::<ParseIntError>() => failure.because("expected a number"),
+                Some(cause) if cause.is::<AddrParseError>() => failure.because("expected an IPv4 address"),
+                Some(cause) => failure.because(cause),
+                None => failure,
+            };
         }
         ErrorKind::ArgumentConflict => {
             let prior = options(error, ContextKind::PriorArg);

@@ -7,11 +7,11 @@ pub(crate) fn procs(word: &str) -> Result<u32, String> {
     match word.parse() {
         Ok(0) => Err("a program needs at least 1 rank".into()),
         Ok(n) if n <= MAX_PROCS => Ok(n),
-        Ok(_) => Err(format!("at most {MAX_PROCS} ranks can be named")),
+        Ok(_) => Err(format!("at most {MAX_PROCS} ranks are possible")),
         Err(_) if !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) => {
-            Err(format!("at most {MAX_PROCS} ranks can be named"))
+            Err(format!("at most {MAX_PROCS} ranks are possible"))
         }
-        Err(_) => Err("expected a whole number".into()),
+        Err(_) => Err("expected a number".into()),
     }
 }
 
@@ -40,9 +40,9 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
         rest = after;
     }
     match Duration::try_from_secs_f64(total) {
-        Ok(d) if d.is_zero() => Err("a duration of nothing would end the job at once".into()),
+        Ok(d) if d.is_zero() => Err("a duration of 0 would end the job at once".into()),
         Ok(d) if total <= MAX_SECONDS => Ok(d),
-        _ => Err("more than a hundred years".into()),
+        _ => Err("longer than a hundred years".into()),
     }
 }
 

@@ -139,7 +139,7 @@ fn directives(args: &AttachArgs) -> Vec<Info> {
 fn missing(rank: Rank, channel: IofChannel, bytes: u64) -> String {
     let channel = if channel == IofChannel::STDOUT { "output" } else { "error" };
     format!(
-        "here {bytes} bytes of rank {rank}'s standard {channel} are missing: the server keeps only a part"
+        "{bytes} bytes of rank {rank}'s standard {channel} are missing here: the server kept only part of it"
     )
 }
 
@@ -220,13 +220,13 @@ fn target(word: &str) -> Result<(Nspace, Option<Ranges>), Failure> {
     };
     match Nspace::new(job) {
         Ok(nspace) if !job.is_empty() => Ok((nspace, ranks)),
-        _ => Err(Failure::usage(format!("'{job}' is no name of a job")).hint("'px ps' lists the jobs")),
+        _ => Err(Failure::usage(format!("'{job}' is not the name of a job")).hint("'px ps' lists the jobs")),
     }
 }
 
 /// `0-3,8`
 fn ranges(word: &str) -> Result<Ranges, Failure> {
-    let wrong = || Failure::usage(format!("'{word}' is no list of ranks such as 0-3,8"));
+    let wrong = || Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8"));
     let mut ranks = Ranges::new();
     for part in word.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -71,7 +71,7 @@ async fn serve(
     })
     .map_err(|error| match args.system_server {
         true => {
-            Failure::from(error).hint("a machine has one system server, which '--system' of commands finds")
+            Failure::from(error).hint("a machine has one system server; commands find it with '--system'")
         }
         false => error.into(),
     })?;
@@ -144,6 +144,6 @@ fn system_directory() -> PathBuf {
 pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
     let tool = tool::attach(&args.server)?;
     tool.job_control(&[], &[Info::new(keys::JOB_CTRL_TERMINATE, true)])
-        .map_err(|error| tool::failed("the server does not end", &error))?;
+        .map_err(|error| tool::failed("cannot stop the server", &error))?;
     Ok(0)
 }

@@ -14,10 +14,8 @@ use crate::render::words;
 pub(crate) fn run() -> Result<u8, Failure> {
     let client = Client::init().map_err(|e| Failure::new("this rank cannot join its job").because(e))?;
     if client.is_singleton() {
-        return Err(Failure::new(
-            "px hello greets the other ranks of a job, and nothing has started it as one",
-        )
-        .hint("start some: px run -n 4 px hello"));
+        return Err(Failure::new("px hello greets the other ranks of its job, but is not running as a rank")
+            .hint("try: px run -n 4 px hello"));
     }
     let me = client.proc().clone();
     let line =
@@ -81,7 +79,7 @@ fn binding(client: &Client) -> String {
             let place = text(client, keys::LOCALITY_STRING).and_then(|locality| place(&locality));
             format!("bound to {cpus}{}", place.map(|place| format!(" ({place})")).unwrap_or_default())
         }
-        _ => format!("on {cpus}, though said to be bound to {wanted}"),
+        _ => format!("on {cpus}, although it should be bound to {wanted}"),
     }
 }
 

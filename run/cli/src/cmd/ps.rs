@@ -104,7 +104,7 @@ fn jobs(tool: &Tool, args: &PsArgs) -> Result<Vec<Job>, Failure> {
 
 /// The jobs as any server tells of them.
 fn standard_jobs(tool: &Tool) -> Result<Vec<Job>, Failure> {
-    let failed = |error: &pmix::Error| tool::failed("the server does not tell of its jobs", error);
+    let failed = |error: &pmix::Error| tool::failed("the server does not list its jobs", error);
     let info = ask(tool, keys::QUERY_NAMESPACES, &[]).map_err(|error| failed(&error))?;
     let names = info.find(keys::QUERY_NAMESPACES).and_then(Value::as_str).unwrap_or_default().to_owned();
     let commands = ask(tool, keys::QUERY_NAMESPACE_INFO, &[]).unwrap_or_default();

@@ -22,7 +22,8 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
     ];
     for word in &args.data {
         let (key, value) = datum(word)?;
-        let name = Key::new(&key).map_err(|why| Failure::usage(format!("'{key}' is no key")).because(why))?;
+        let name = Key::new(&key)
+            .map_err(|why| Failure::usage(format!("'{key}' is not a valid key")).because(why))?;
         info.push(Info { key: name, flags: InfoFlags::empty(), value: value.into() });
     }
     let publisher = Publisher::attach(&args.server)?;
@@ -37,7 +38,7 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
     })?;
     if !publisher.is_known {
         hint::say(&hint::note(
-            "the server does not know 'px publish' again, so nobody can withdraw this",
+            "the server did not accept the name of 'px publish', so nobody can withdraw this",
             args.json,
         ));
     }
@@ -87,8 +88,8 @@ pub(crate) fn unpublish(args: &UnpublishArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
     let Publisher { tool, is_known } = Publisher::attach(&args.server)?;
     if !is_known {
-        return Err(Failure::new("cannot withdraw: the server does not know 'px publish' again")
-            .hint("servers of OpenPMIx let in nobody by a name that somebody has had before"));
+        return Err(Failure::new("cannot withdraw: the server does not recognise 'px publish'")
+            .hint("OpenPMIx servers refuse a name that a tool has used before"));
     }
     tool.unpublish(&keys, &[Info::new(keys::RANGE, range(args.range))])
         .map_err(|error| tool::failed("cannot withdraw", &error))?;
@@ -128,11 +129,11 @@ fn datum(word: &OsString) -> Result<(String, String), Failure> {
     let text = word.to_str().ok_or_else(|| Failure::usage("an argument is not UTF-8"))?;
     match text.split_once('=') {
         Some((key, _)) if key.starts_with("pmix") => {
-            Err(Failure::usage(format!("'{key}' is a key of the standard's"))
+            Err(Failure::usage(format!("'{key}' is a key of the PMIx standard"))
                 .hint("choose one that does not begin with 'pmix'"))
         }
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(Failure::usage(format!("'{text}' is no KEY=VALUE"))),
+        _ => Err(Failure::usage(format!("'{text}' is not of the form KEY=VALUE"))),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     };
     let info = tool.query(&queries).map_err(|error| unanswered(&queries, &error))?;
     if info.is_empty() {
-        return Err(Failure::new("the server has answered nothing"));
+        return Err(Failure::new("the server sent an empty answer"));
     }
     let text = match (args.json, args.list) {
         (true, _) => format!("{}\n", value::object(&info)),
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     match missing.is_empty() {
         true => Ok(0),
         false => Err(Failure::new(format!("the server has no answer to {}", missing.join(", ")))
-            .hint("'px query --list' shows what is supported, 'px ps --ranks' of whom")),
+            .hint("'px query --list' lists the keys, 'px ps --ranks' the jobs and ranks")),
     }
 }
 
@@ -58,7 +58,7 @@ fn unanswered(queries: &[Query], error: &pmix::Error) -> Failure {
     match error.status() {
         Status::ERR_NOT_SUPPORTED => failure.hint("'px query --list' shows what is supported"),
         Status::ERR_NOT_FOUND if queries.iter().all(|query| query.qualifiers.is_empty()) => {
-            failure.hint("what is asked of a job or a rank wants to know which: KEY:NSPACE=JOB:RANK=N")
+            failure.hint("name the job or rank that you ask about: KEY:NSPACE=JOB:RANK=N")
         }
         Status::ERR_NOT_FOUND => failure.hint("'px ps --ranks' lists the jobs and their ranks"),
         _ => failure,
@@ -75,10 +75,11 @@ fn question(word: &str) -> Result<Query, Failure> {
             Some((name, word)) => {
                 let name = key_of(name)?;
                 let value = value::parse(name, word).map_err(|why| {
-                    Failure::usage(format!("'{word}' is no value of {}", value::name_of(name))).because(why)
+                    Failure::usage(format!("invalid value '{word}' for {}", value::name_of(name)))
+                        .because(why)
                 })?;
                 let key = Key::new(name)
-                    .map_err(|why| Failure::usage(format!("'{name}' is no attribute")).because(why))?;
+                    .map_err(|why| Failure::usage(format!("'{name}' is not an attribute")).because(why))?;
                 qualifiers.push(Info { key, flags: Default::default(), value });
             }
             // A colon of the value before.
@@ -86,7 +87,7 @@ fn question(word: &str) -> Result<Query, Failure> {
                 Some(Info { value: Value::String(text), .. }) => {
                     *text = format!("{}:{part}", text.to_string_lossy()).into();
                 }
-                _ => return Err(Failure::usage(format!("'{part}' is no qualifier: QUALIFIER=VALUE"))),
+                _ => return Err(Failure::usage(format!("'{part}' is not of the form QUALIFIER=VALUE"))),
             },
         }
     }

@@ -14,15 +14,15 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let tool = tool::attach(&args.server)?;
     let query = Query { keys: vec![names::WAITS.into()], qualifiers: Vec::new() };
     let info = tool.query(&[query]).map_err(|error| {
-        tool::failed("the server does not tell what is waited for", &error)
-            .hint("only servers of px tell: it is an attribute of ours")
+        tool::failed("the server does not say who is waiting", &error)
+            .hint("only servers of px can: the standard has no such query")
     })?;
     let mut waits = value::records(&info, names::WAITS);
     // Our own question is waited for, too.
     waits.retain(|wait| !matches!(text(wait, names::OPERATION).as_str(), "query" | "survey"));
     let shown: String = match args.json {
         true => waits.iter().map(|wait| format!("{}\n", value::object(wait.infos()))).collect(),
-        false if waits.is_empty() => "nothing is waited for\n".to_owned(),
+        false if waits.is_empty() => "nothing is waiting\n".to_owned(),
         false => waits.iter().map(sentence).collect(),
     };
     super::print(shown.as_bytes())
@@ -37,7 +37,7 @@ fn sentence(wait: &DataArray) -> String {
         line.push_str(&format!(" of {subject}"));
     }
     line.push_str(&format!(
-        " on {} waits since {}",
+        " on {} has waited {}",
         text(wait, keys::HOSTNAME),
         words::duration(Duration::from_millis(age))
     ));
@@ -79,7 +79,7 @@ mod tests {
         ]);
         assert_eq!(
             sentence(&wait),
-            "fence of a@1:* on n1 waits since 2.1 s\n  for a@1:2 a@1:3\n  asked by a@1:0\n  ends with the missing ones calling it\n"
+            "fence of a@1:* on n1 has waited 2.1 s\n  for a@1:2 a@1:3\n  asked by a@1:0\n  ends with the missing ones calling it\n"
         );
     }
 }

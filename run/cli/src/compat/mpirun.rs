@@ -136,8 +136,9 @@ impl Values<'_> {
 
     fn parsed<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, Failure> {
         let text = self.text(0)?;
-        parse(&text)
-            .map_err(|e| Failure::usage(format!("'{text}' is no value of '{}'", self.0.display())).because(e))
+        parse(&text).map_err(|e| {
+            Failure::usage(format!("invalid value '{text}' for '{}'", self.0.display())).because(e)
+        })
     }
 
     /// `NAME=VALUE` of two values.

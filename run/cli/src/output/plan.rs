@@ -130,7 +130,7 @@ impl Words {
         }
         if style.raw && style.form == Form::Text && style.marks_lines() {
             let other = if style.tag == Tag::None { "timestamp" } else { word(style.tag) };
-            return Err(contradiction("raw", other).hint("a chunk is no line: nothing can stand before it"));
+            return Err(contradiction("raw", other).hint("raw chunks are not lines and cannot be tagged"));
         }
         Ok(style)
     }

@@ -126,7 +126,7 @@ pub(crate) fn records(info: &[Info], key: &str) -> Vec<DataArray> {
 pub(crate) fn parse(key: &str, word: &str) -> Result<Value, String> {
     use phalanx_spec::DataType;
     let Some(attribute) = attribute(key) else { return Ok(word.into()) };
-    let number = || word.parse::<u32>().map_err(|_| format!("'{word}' is no number"));
+    let number = || word.parse::<u32>().map_err(|_| format!("'{word}' is not a number"));
     Ok(match attribute.data_type {
         DataType::BOOL => match word {
             "true" | "1" | "yes" => true.into(),
@@ -139,21 +139,21 @@ pub(crate) fn parse(key: &str, word: &str) -> Result<Value, String> {
             "*" => pmix::Rank::WILDCARD.into(),
             _ => pmix::Rank(number()?).into(),
         },
-        DataType::UINT16 => word.parse::<u16>().map_err(|_| format!("'{word}' is no number"))?.into(),
+        DataType::UINT16 => word.parse::<u16>().map_err(|_| format!("'{word}' is not a number"))?.into(),
         DataType::UINT32 => number()?.into(),
         DataType::UINT64 | DataType::SIZE => {
-            word.parse::<u64>().map_err(|_| format!("'{word}' is no number"))?.into()
+            word.parse::<u64>().map_err(|_| format!("'{word}' is not a number"))?.into()
         }
         DataType::PID => Value::Pid(number()?),
         DataType::INT | DataType::INT32 => {
-            word.parse::<i32>().map_err(|_| format!("'{word}' is no number"))?.into()
+            word.parse::<i32>().map_err(|_| format!("'{word}' is not a number"))?.into()
         }
         DataType::PROC => {
             let (nspace, rank) = word.rsplit_once(':').ok_or("expected NSPACE:RANK")?;
             let nspace = pmix::Nspace::new(nspace).map_err(|error| error.to_string())?;
             let rank = match rank {
                 "*" => pmix::Rank::WILDCARD,
-                rank => pmix::Rank(rank.parse().map_err(|_| format!("'{rank}' is no rank"))?),
+                rank => pmix::Rank(rank.parse().map_err(|_| format!("'{rank}' is not a rank"))?),
             };
             ProcId::new(&nspace, rank).into()
         }

@@ -21,8 +21,8 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
 /// The directives of the standard that the options of the job stand for.
 pub(crate) fn directives(job: &JobArgs) -> Result<Vec<Info>, Failure> {
     if let Some(option) = of_launchers_only(job) {
-        return Err(Failure::usage(format!("'{option}' is for a launcher with a DVM of its own"))
-            .hint("leave it out, or leave out what names the server"));
+        return Err(Failure::usage(format!("'{option}' cannot be used in a DVM that is already running"))
+            .hint("leave it out, or the option that names the server"));
     }
     let mut map = job.map_by.clone().unwrap_or_default();
     if job.oversubscribe {

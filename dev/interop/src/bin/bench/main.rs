@@ -100,7 +100,7 @@ fn plan() -> Result<Plan, String> {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
-        let number = |word: &str| word.parse::<u32>().map_err(|_| format!("{word:?} is no number"));
+        let number = |word: &str| word.parse::<u32>().map_err(|_| format!("{word:?} is not a number"));
         match argument.as_str() {
             "--sizes" => plan.sizes = value()?.split(',').map(number).collect::<Result<_, _>>()?,
             "--runs" => plan.runs = number(&value()?)? as usize,

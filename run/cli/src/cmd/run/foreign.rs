@@ -27,7 +27,7 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
                 if !is_alone {
                     return Err(refusal(&what));
                 }
-                remark = Some(format!("{what}: it runs as a world of its own"));
+                remark = Some(format!("{what}: it runs alone, as rank 0 of 1"));
             }
             Some(Foreign::ByVariable { variable, has_libpmix })
                 if env.value(variable.as_bytes()).is_none() =>
@@ -48,7 +48,7 @@ fn without_pmix(program: &Path, library: &Path) -> String {
 }
 
 fn refusal(what: &str) -> Failure {
-    Failure::new(format!("{what}: each rank would be a world of its own"))
+    Failure::new(format!("{what}: each rank would run alone, as rank 0 of 1"))
         .hint("start it with MPICH's own mpiexec, or link it with an MPI library that has a PMIx client")
 }
 

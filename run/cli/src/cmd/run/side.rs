@@ -51,7 +51,7 @@ impl News<'_> {
     pub(crate) fn loss(&self) -> &'static str {
         match self {
             News::Node(_) => "the node stopped before the job had ended",
-            News::Server(_) => "the server is gone, and with it what was to be known of the job",
+            News::Server(_) => "lost the server; the job's outcome is unknown",
         }
     }
 }
