@@ -35,13 +35,13 @@ pub(crate) enum Command {
     /// Run programs as the ranks of one job
     #[command(override_usage = RUN_USAGE, after_long_help = RUN_AFTER_HELP)]
     Run(Box<RunArgs>),
-    /// Start or stop a DVM that runs the jobs of 'px run --system' and the like
+    /// Start or stop a persistent DVM, which runs the jobs of 'px run --system'
     Dvm(DvmArgs),
     /// List servers, jobs and ranks
     Ps(PsArgs),
     /// Show the output of a running job, from now on or from its start
     Attach(AttachArgs),
-    /// Ask a PMIx server anything
+    /// Send queries to a PMIx server
     Query(QueryArgs),
     /// Follow events
     Events(EventsArgs),
@@ -89,23 +89,23 @@ pub(crate) struct AppArgs {
     #[arg(short = 'n', long = "np", value_name = "N", value_parser = words::procs, allow_negative_numbers = true)]
     pub(crate) procs: Option<u32>,
 
-    /// Set NAME in the ranks' environment, or hand on the launcher's value
+    /// Set NAME in the ranks' environment, or pass on the launcher's value
     ///
-    /// NAME=VALUE sets it. NAME alone hands on the launcher's own value. NAME may hold the wildcards '*' and '?', which
-    /// name all matching variables of the launcher: -x 'OMPI_*'. May be given many times; the last one wins.
+    /// NAME=VALUE sets it. NAME alone passes on the launcher's own value. With the wildcards '*' and '?' NAME passes
+    /// on all matching variables of the launcher: -x 'OMPI_*'. May be given many times; the last one wins.
     #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
     pub(crate) env: Vec<OsString>,
 
-    /// Read variables from FILE, one NAME=VALUE a line
+    /// Read variables from FILE, one NAME=VALUE per line
     ///
-    /// Empty lines and lines that begin with '#' are skipped; a leading 'export ' is allowed; VALUE may stand in single
-    /// or double quotes. What -x says wins over the file.
+    /// Empty lines and lines that begin with '#' are skipped; a leading 'export ' is allowed; VALUE may be in single
+    /// or double quotes. -x takes precedence over the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Vec<PathBuf>,
 
     /// Working directory of the ranks
     ///
-    /// A relative path counts from the launcher's working directory, which is also the default. Also written -wd DIR.
+    /// A relative path starts at the launcher's working directory, which is also the default. Also written -wd DIR.
     #[arg(long, value_name = "DIR")]
     pub(crate) wdir: Option<PathBuf>,
 
@@ -115,12 +115,12 @@ pub(crate) struct AppArgs {
 
     /// Hosts to use, and how many slots each has: a:4,b
     ///
-    /// Without -n a program gets as many ranks as these say; a host named without a number counts once for each time it
+    /// Without -n a program gets one rank per slot named here; a host without a number counts once for each time it
     /// is named. More ranks than stated slots are refused. For now every host must be this one.
     #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
     pub(crate) host: Vec<String>,
 
-    /// Read hosts from FILE: a name and 'slots=N' a line
+    /// Read hosts from FILE: a name and 'slots=N' per line
     ///
     /// '#' begins a comment. For now every host must be this one.
     #[arg(long, value_name = "FILE")]
@@ -139,10 +139,10 @@ pub(crate) struct AppArgs {
 pub(crate) struct JobArgs {
     /// Where ranks go: slot, node, core, l3cache, numa, package, ppr:N:OBJECT, seq, rankfile
     ///
-    /// 'slot' fills the slots of a node before the next node; 'node' deals ranks over the nodes; an object ('hwthread',
-    /// 'core', 'l1cache' to 'l3cache', 'numa', 'package') deals them over the objects of a node; 'ppr:N:OBJECT' puts N
+    /// 'slot' fills the slots of a node before the next node; 'node' goes round the nodes; an object ('hwthread',
+    /// 'core', 'l1cache' to 'l3cache', 'numa', 'package') goes round these objects of a node; 'ppr:N:OBJECT' puts N
     /// on each object; 'seq' takes a line of the hostfile, or of file=PATH, for each rank; 'rankfile:file=PATH' places
-    /// each rank as PATH says. Qualifiers follow after colons: pe=N (N CPUs for each rank), span (all nodes as one),
+    /// each rank as PATH says. Qualifiers follow, separated by colons: pe=N (N CPUs for each rank), span (all nodes as one),
     /// oversubscribe, nooversubscribe, hwtcpus (a hardware thread counts as a CPU), corecpus, nolocal. By default up to
     /// two ranks are mapped by core, more by package.
     #[arg(long, value_name = "POLICY[:MODIFIER]", help_heading = PLACEMENT)]
@@ -157,32 +157,32 @@ pub(crate) struct JobArgs {
 
     /// What each rank is bound to: none, hwthread, core, l3cache, numa, package
     ///
-    /// Also 'l1cache' and 'l2cache'. Qualifiers: overload-allowed (more ranks than CPUs), if-supported (unbound rather
-    /// than refused). The default is what ranks were mapped by; a default that does not fit is dropped.
+    /// Also 'l1cache' and 'l2cache'. Qualifiers: overload-allowed (more ranks than CPUs), if-supported (unbound instead
+    /// of an error). The default is what ranks were mapped by; a default that does not fit is dropped.
     #[arg(long, value_name = "OBJECT", help_heading = PLACEMENT)]
     pub(crate) bind_to: Option<String>,
 
     /// Use only these CPUs: 0-3,8
     ///
-    /// By the kernel's numbers, and only as far as px may use them itself.
+    /// These are the kernel's numbers. CPUs that px may not use itself are left out.
     #[arg(long, value_name = "LIST", help_heading = PLACEMENT)]
     pub(crate) cpu_set: Option<String>,
 
     /// Allow more ranks than slots where slots were stated
     ///
-    /// Where nobody stated slots, more ranks than CPUs simply run, unbound.
+    /// Where slots were not stated, more ranks than CPUs run unbound.
     #[arg(long, help_heading = PLACEMENT)]
     pub(crate) oversubscribe: bool,
 
     /// How the ranks' output is shown and where it goes
     ///
     /// A comma-separated list. Form: 'tag' (job, rank and stream before each line), 'rank' (the rank before each line),
-    /// 'timestamp', 'json' (one object a line), 'xml' (one document), 'raw' (chunks as they come, lines may mix).
+    /// 'timestamp', 'json' (one object per line), 'xml' (one document), 'raw' (chunks as they come; lines may mix).
     /// 'merge' sends standard error where standard output goes. Files: 'file=NAME' writes NAME.RANK.out and
     /// NAME.RANK.err, 'directory=DIR' writes DIR/rank.RANK/stdout and stderr, 'pattern=PATH' expands %n (job), %r
-    /// (rank), %R (rank, padded), %h (host), %s (stdout or stderr) and %% in PATH; 'file-only' shows nothing besides.
+    /// (rank), %R (rank, padded), %h (host), %s (stdout or stderr) and %% in PATH; 'file-only' writes files only.
     /// 'diag' gives ranks a third stream, whose descriptor they find in PHALANX_STDDIAG_FD; it is shown on standard error.
-    /// prterun's words are known too: tag-detailed, tag-fullname, merge-stderr-to-stdout, dir=, nocopy.
+    /// prterun's words are accepted too: tag-detailed, tag-fullname, merge-stderr-to-stdout, dir=, nocopy.
     #[arg(long, value_name = "WORD,...", help_heading = STREAMS)]
     pub(crate) output: Vec<String>,
 
@@ -193,13 +193,13 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "RANK|all|none|FILE", help_heading = STREAMS)]
     pub(crate) stdin: Option<OsString>,
 
-    /// End the job when it has run this long: 30, 1.5s, 10m, 1h30m
+    /// End the job after this time: 30, 1.5s, 10m, 1h30m
     ///
-    /// A number alone is seconds. The launcher then exits with 124.
+    /// A number without a unit is seconds. The launcher then exits with 124.
     #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = ENDING)]
     pub(crate) timeout: Option<Duration>,
 
-    /// How long ranks that were asked to end may take before they are killed [default: 3s]
+    /// How long ranks may take to end after SIGTERM before they are killed [default: 3s]
     #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = ENDING)]
     pub(crate) kill_after: Option<Duration>,
 
@@ -213,30 +213,30 @@ pub(crate) struct JobArgs {
 
     /// Show what was decided before the job runs
     ///
-    /// On standard error, so that the ranks' output stays what it is; with --dry-run on standard output.
+    /// On standard error, apart from the ranks' output; with --dry-run on standard output.
     #[arg(long, value_name = "WHAT,...", value_enum, value_delimiter = ',', help_heading = SHOWING)]
     pub(crate) display: Vec<Display>,
 
-    /// Decide everything, show it with the rule that placed each rank, and start nothing
+    /// Show where ranks would go, with the rule that placed each, and start nothing
     #[arg(long, help_heading = SHOWING)]
     pub(crate) dry_run: bool,
 
-    /// Say everything that px itself says as JSON, one object a line
+    /// Print the messages of px as JSON, one object per line
     #[arg(long, help_heading = SHOWING)]
     pub(crate) json: bool,
 
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose", help_heading = SHOWING)]
     pub(crate) quiet: bool,
 
-    /// Say more; twice: also what the runtime does
+    /// Print more; twice: also the log of the runtime
     #[arg(short, long, action = clap::ArgAction::Count, help_heading = SHOWING)]
     pub(crate) verbose: u8,
 
-    /// Go on in the background, and keep the output for 'px attach'
+    /// Continue in the background, and keep the output for 'px attach'
     ///
     /// Prints the name of the job as soon as it runs. The job outlives the terminal. Ranks read nothing, unless --stdin names a
-    /// file, or those who read what 'px attach --stdin' sends.
+    /// file, or the ranks that read what 'px attach --stdin' sends.
     #[arg(long, help_heading = STREAMS)]
     pub(crate) detach: bool,
 
@@ -267,12 +267,12 @@ pub(crate) struct ManArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Display {
-    /// Which rank is where, and which rule put it there
+    /// Where each rank is, and which rule put it there
     Map,
     /// Which CPUs each rank is bound to
     #[value(alias = "bind")]
     Bindings,
-    /// Which hosts there are, with how many slots
+    /// The hosts and their slots
     #[value(alias = "alloc")]
     Allocation,
     /// The hardware of each host
@@ -303,7 +303,7 @@ Exit code: 0 when every rank ended with 0; else the code of the first rank that 
 signal that killed it; 124 after --timeout; 126 and 127 when a program could not be started; 2 when the command line \
 was wrong.
 
-Ctrl-C ends the job orderly; a second one kills it. Ctrl-Z suspends the job together with px.";
+Ctrl-C ends the job; a second one kills it. Ctrl-Z suspends the job together with px.";
 
 #[cfg(test)]
 mod tests {

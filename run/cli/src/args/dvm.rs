@@ -21,15 +21,15 @@ pub(crate) enum DvmCommand {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DvmStartArgs {
-    /// Be the one system server of this machine, which '--system' of other commands finds
+    /// Be the system server of this machine, which other commands find with '--system'
     #[arg(long)]
     pub(crate) system_server: bool,
 
-    /// Go on in the background as soon as tools can connect
+    /// Continue in the background once tools can connect
     #[arg(long)]
     pub(crate) daemonize: bool,
 
-    /// Say what there is to say as JSON
+    /// Print messages as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -39,7 +39,7 @@ pub(crate) struct DvmStartArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DvmStopArgs {
-    /// Say errors as JSON
+    /// Print errors as JSON
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -28,11 +28,11 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "FILE", group = "server")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The system's server, and no other
+    /// The system server, and no other
     #[arg(long, group = "server")]
     pub(crate) system: bool,
 
-    /// The system's server if there is one
+    /// The system server if there is one
     #[arg(long, group = "server")]
     pub(crate) system_first: bool,
 
@@ -43,18 +43,18 @@ pub(crate) struct ServerArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PsArgs {
-    /// Only this job, with its ranks
+    /// Show only this job, with its ranks
     pub(crate) job: Option<String>,
 
-    /// The ranks of every job, too
+    /// Show the ranks of every job, too
     #[arg(short, long)]
     pub(crate) ranks: bool,
 
-    /// Jobs that have ended lately, too
+    /// Show jobs that have ended recently, too
     #[arg(short, long)]
     pub(crate) all: bool,
 
-    /// Say it as JSON, one object for each server
+    /// Print JSON, one object for each server
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -66,15 +66,15 @@ pub(crate) struct PsArgs {
 pub(crate) struct QueryArgs {
     /// What to ask, and of what: PMIX_JOB_SIZE:PMIX_NSPACE=px-host-7@7
     ///
-    /// Attributes by name (PMIX_JOB_SIZE, or JOB_SIZE) or by key (pmix.job.size).
+    /// Attributes are given by name (PMIX_JOB_SIZE, or JOB_SIZE) or by key (pmix.job.size).
     #[arg(value_name = "KEY[:QUALIFIER=VALUE]...", required_unless_present = "list")]
     pub(crate) keys: Vec<String>,
 
-    /// What the server, its host and this tool support: each function with its attributes
+    /// List what the server, its host and this tool support: each function with its attributes
     #[arg(short, long, conflicts_with = "keys")]
     pub(crate) list: bool,
 
-    /// Say it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -96,7 +96,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "HOW", value_enum, default_value_t = PersistWord::Session)]
     pub(crate) persist: PersistWord,
 
-    /// Say errors as JSON
+    /// Print errors as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -110,11 +110,11 @@ pub(crate) struct LookupArgs {
     #[arg(value_name = "KEY", required = true)]
     pub(crate) keys: Vec<String>,
 
-    /// Wait so long until all of them are published
+    /// Wait up to this long until all of them are published
     #[arg(long, value_name = "DURATION", value_parser = words::duration)]
     pub(crate) wait: Option<Duration>,
 
-    /// Say it as JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -124,15 +124,15 @@ pub(crate) struct LookupArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UnpublishArgs {
-    /// What to withdraw; without any, all that 'px publish' has published
+    /// What to withdraw; by default everything that 'px publish' has published
     #[arg(value_name = "KEY")]
     pub(crate) keys: Vec<String>,
 
-    /// The range that it was published with
+    /// The range it was published with
     #[arg(long, value_name = "RANGE", value_enum, default_value_t = RangeWord::Session)]
     pub(crate) range: RangeWord,
 
-    /// Say errors as JSON
+    /// Print errors as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -142,15 +142,15 @@ pub(crate) struct UnpublishArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// Only these events: PMIX_EVENT_JOB_END, EVENT_JOB_END or a number
+    /// Show only these events: PMIX_EVENT_JOB_END, EVENT_JOB_END or a number
     #[arg(short, long, value_name = "CODE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
 
-    /// End after so many events
+    /// End after N events
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 
-    /// Say them as JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -164,11 +164,11 @@ pub(crate) struct AttachArgs {
     #[arg(value_name = "JOB[:RANKS]")]
     pub(crate) job: String,
 
-    /// Begin with what is kept of the output so far
+    /// Begin with the output kept so far
     #[arg(long)]
     pub(crate) since_start: bool,
 
-    /// Take the output away from 'px run' for as long as this lasts
+    /// Take the output away from 'px run' while this command runs
     #[arg(long)]
     pub(crate) redirect: bool,
 
@@ -176,7 +176,7 @@ pub(crate) struct AttachArgs {
     #[arg(long)]
     pub(crate) stdin: bool,
 
-    /// Say errors as JSON
+    /// Print errors as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -186,7 +186,7 @@ pub(crate) struct AttachArgs {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// Say it as JSON, one object for each wait
+    /// Print JSON, one object for each wait
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -206,7 +206,7 @@ pub(crate) enum RangeWord {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PersistWord {
-    /// Until it was looked up once
+    /// Until it has been looked up once
     FirstRead,
     /// Until the server's session ends
     Session,
