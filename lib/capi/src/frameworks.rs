@@ -1,5 +1,8 @@
-//! The one name outside of the headers that programs link: Open MPI 5 looks through the names of OpenPMIx's frameworks to find
-//! out which settings are for its library. There are none here.
+//! The data outside of the functions that programs link: Open MPI 5 looks through the names of OpenPMIx's frameworks to find
+//! out which settings are for its library, and there are none here; tools built on the library print, or replace, its version
+//! and where to report bugs.
+
+use std::sync::atomic::AtomicPtr;
 
 use crate::pointer::Ptr;
 
@@ -8,3 +11,17 @@ use crate::pointer::Ptr;
 // SAFETY: nobody but OpenPMIx has this name, in whose place we are.
 #[unsafe(no_mangle)]
 pub(crate) static pmix_framework_names: [Ptr<u8>; 1] = [Ptr::NULL];
+
+/// A C string. It is a variable: programs may set their own.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub(crate) static PMIX_PROXY_VERSION: AtomicPtr<u8> = text(concat!(env!("CARGO_PKG_VERSION"), "\0"));
+
+/// The same.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub(crate) static PMIX_PROXY_BUGREPORT: AtomicPtr<u8> = text("the Phalanx project\0");
+
+const fn text(terminated: &'static str) -> AtomicPtr<u8> {
+    AtomicPtr::new(terminated.as_ptr().cast_mut())
+}

@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+#define PMIX_HAVE_VISIBILITY 1
 #define PMIX_EXPORT __attribute__((visibility("default")))
 
 /* generated: limits */
@@ -1549,6 +1550,7 @@ typedef void (*pmix_notification_fn_t)(size_t evhdlr_registration_id, pmix_statu
 #define PMIX_PROC_STATIC_INIT         { { 0 }, PMIX_RANK_UNDEF }
 #define PMIX_LOOKUP_STATIC_INIT       { PMIX_PROC_STATIC_INIT, { 0 }, PMIX_VALUE_STATIC_INIT }
 #define PMIX_BYTE_OBJECT_STATIC_INIT  { NULL, 0 }
+#define PMIX_REGEX2_STATIC_INIT       { NULL, NULL, 0 }
 #define PMIX_ENVAR_STATIC_INIT        { NULL, NULL, '\0' }
 #define PMIX_DATA_BUFFER_STATIC_INIT  { NULL, NULL, NULL, 0, 0 }
 #define PMIX_DATA_ARRAY_STATIC_INIT   { PMIX_UNDEF, 0, NULL }

@@ -50,7 +50,7 @@ typedef pmix_status_t (*pmix_server_session_control_fn_t)(const pmix_proc_t *req
 /* Upcalls that a host does not offer are NULL. The structure tells nobody its size: fill all of it with zeroes first. Without
  * being told, the library reads of it what all releases have in common, the first 28 entries. Init says how large it is here. */
 /* generated: module */
-typedef struct pmix_server_module {
+typedef struct pmix_server_module_4_0_0_t {
     pmix_server_client_connected_fn_t client_connected;
     pmix_server_client_finalized_fn_t client_finalized;
     pmix_server_abort_fn_t abort;

@@ -9,9 +9,13 @@
 
 /* That one is defined says that the library can do it; its value says nothing. */
 #define PMIX_CAP_BASE            0
+#define PMIX_CAP_LTO             1
+#define PMIX_CAP_INMEMHELP       2
 #define PMIX_CAP_UPCALLS2        3
 #define PMIX_CAP_STOP_PRGTHRD    4
 #define PMIX_CAP_GET_NUMBER_FN   5
-#define PMIX_CAPABILITIES        (PMIX_CAP_BASE | PMIX_CAP_UPCALLS2 | PMIX_CAP_STOP_PRGTHRD | PMIX_CAP_GET_NUMBER_FN)
+#define PMIX_CAP_REGEX2          6
+/* Of all releases the same three: others have no bit here. */
+#define PMIX_CAPABILITIES        (PMIX_CAP_BASE | PMIX_CAP_LTO | PMIX_CAP_INMEMHELP)
 
 #endif

@@ -45,7 +45,7 @@ pub(super) fn exports(abi: &Abi) -> String {
 }
 
 /// See `lib/capi/src/frameworks.rs`.
-const UNDECLARED: &str = "pmix_framework_names\n";
+const UNDECLARED: &str = "PMIX_PROXY_BUGREPORT\nPMIX_PROXY_VERSION\npmix_framework_names\n";
 
 /// A C file that compiles if the headers' structures and numbers are those of the data.
 pub(super) fn layout_check(spec: &Spec, abi: &Abi) -> String {
@@ -205,7 +205,7 @@ fn callbacks(header: &str, abi: &Abi) -> String {
 fn module(abi: &Abi) -> String {
     let field = |f: &Field| format!("    {} {};\n", f.ctype, f.name);
     let fields: String = abi.module.iter().map(field).collect();
-    format!("typedef struct pmix_server_module {{\n{fields}}} pmix_server_module_t;\n")
+    format!("typedef struct pmix_server_module_4_0_0_t {{\n{fields}}} pmix_server_module_t;\n")
 }
 
 fn functions(header: &str, abi: &Abi) -> String {

@@ -6,6 +6,7 @@
 
 #include <pmix.h>
 #include <pmix_server.h>
+#include <pmix/src/include/pmix_globals.h>
 
 #include "check.h"
 
@@ -34,9 +35,24 @@ static pmix_status_t awaited(int call)
     return told;
 }
 
+/* Names that releases up to 6.1 have outside of their functions. */
+static int names(void)
+{
+    struct pmix_server_module_4_0_0_t module = {0};
+    pmix_server_module_t *same = &module;
+    const char *version = PMIX_PROXY_VERSION;
+
+    CHECK(same->client_connected == NULL && PMIX_HAVE_VISIBILITY == 1);
+    CHECK(PMIX_CAPABILITIES == (PMIX_CAP_LTO | PMIX_CAP_INMEMHELP) && PMIX_CAP_REGEX2 > PMIX_CAP_GET_NUMBER_FN);
+    CHECK(version != NULL && strstr(PMIx_Get_version(), version) != NULL && strlen(PMIX_PROXY_BUGREPORT) > 0);
+    PMIX_PROXY_VERSION = "a tool's own";
+    CHECK(strcmp(PMIX_PROXY_VERSION, "a tool's own") == 0);
+    return 0;
+}
+
 static int lists(void)
 {
-    pmix_regex2_t regex;
+    pmix_regex2_t regex = PMIX_REGEX2_STATIC_INIT;
     char *list = NULL;
 
     PMIx_Regex2_construct(&regex);
@@ -61,6 +77,7 @@ int main(void)
 
     alarm(600);
     CHECK(PMIx_Session_control(1, NULL, 0, NULL, NULL) == PMIX_ERR_INIT);
+    CHECK(names() == 0);
     CHECK(lists() == 0);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
     CHECK(PMIx_Session_control(1, NULL, 0, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
