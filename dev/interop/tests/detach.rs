@@ -69,6 +69,20 @@ fn a_detached_job_goes_on_and_loses_no_byte() {
 }
 
 #[test]
+fn a_reader_of_attach_may_leave() {
+    let place = new_directory();
+    let (job, _) = detach(place.path(), &["-n", "1", "seq", "1000000"]);
+    let px = px_binary();
+    let script = format!("{{ {} attach --since-start {job}; echo code $? >&2; }} | head -n 1", px.display());
+    let sh = || Job::new("sh").args(&["-c", &script]).env("TMPDIR", place.path()).run().expect_code(0);
+    let outcome = sh();
+    assert_eq!((&*outcome.stdout, &*outcome.stderr), ("1\n", "code 141\n"), "{outcome}");
+    // What it has not read stays for others.
+    let all = at(place.path(), &["attach", &job, "--since-start"]).run().expect_code(0);
+    assert_eq!(all.stdout.lines().count(), 1_000_000);
+}
+
+#[test]
 fn a_job_that_has_ended_is_shown_whole_and_once() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "2", "--output", "rank", "sh", "-c", "echo hello"]);

@@ -1,6 +1,6 @@
 //! The user: takes output at a pace of its own and remembers everything that was reported.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use phalanx_dvm::{JobEnd, Report};
@@ -23,6 +23,8 @@ pub struct User {
     pub streams: BTreeMap<(ProcId, IofChannel), Stream>,
     pub notes: Vec<String>,
     pub ends: BTreeMap<Nspace, JobEnd>,
+    /// Jobs of which it was told that they are about to end.
+    pub ending: BTreeSet<Nspace>,
     /// How far each job's phases have come.
     pub progress: BTreeMap<(Nspace, &'static str), (u32, u32)>,
     /// How long it takes to read one report of output.
@@ -81,6 +83,7 @@ impl User {
                 self.notes.push(String::from_utf8_lossy(&text).trim_end().to_owned());
             }
             Report::Note { text, .. } => self.notes.push(text),
+            Report::Ending { nspace } => drop(self.ending.insert(nspace)),
             Report::Ended(end) => {
                 if let Some(before) = self.ends.insert(end.nspace.clone(), *end) {
                     self.complaints.push(format!("job {} ended twice", before.nspace));

@@ -9,7 +9,7 @@ mod ranks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -21,7 +21,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use serde_json::{Value, json};
 
-use crate::failure::{EXIT_FAILURE, Failure};
+use crate::failure::{EXIT_FAILURE, EXIT_SIGPIPE, Failure};
 use crate::resolve::Run;
 pub(crate) use ranks::Noted;
 use ranks::Reader;
@@ -36,6 +36,8 @@ pub(crate) struct Keep {
     _alive: File,
     /// The output and error of whoever has started us, until they are let go.
     waiting: RefCell<Option<(File, File)>>,
+    /// Why they cannot be.
+    trouble: RefCell<Option<Failure>>,
     /// For whoever writes to standard output and error.
     noted: RefCell<Option<[Noted; 2]>>,
 }
@@ -75,7 +77,7 @@ impl Keep {
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
         let command = words.collect::<Vec<_>>().join(" ");
         let (waiting, noted) = (RefCell::new(Some(waiting)), RefCell::new(noted));
-        Ok(Keep { place, command, _alive: alive, waiting, noted })
+        Ok(Keep { place, command, _alive: alive, waiting, trouble: RefCell::new(None), noted })
     }
 
     /// Where is to be noted which bytes of standard output and of standard error are which rank's, if they have any. Once.
@@ -83,21 +85,32 @@ impl Keep {
         self.noted.take()
     }
 
-    /// The job runs, in so many ranks: says its name to whoever has started us. Only the first time counts.
-    pub(crate) fn let_go(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), Failure> {
-        let Some((mut stdout, _)) = self.waiting.take() else { return Ok(()) };
+    /// The job runs, in so many ranks: says its name to whoever has started us. Only the first time counts. The error is told by
+    /// [`Keep::finish`]: nobody would find the job, so it should end.
+    pub(crate) fn let_go(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), ()> {
+        if self.waiting.borrow().is_none() || self.trouble.borrow().is_some() {
+            return Ok(());
+        }
+        self.hand_over(nspace, ranks, as_json).map_err(|error| drop(self.trouble.replace(Some(error))))
+    }
+
+    fn hand_over(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), Failure> {
         let name = nspace.as_str();
         let record =
             json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid, "command": self.command });
-        let cannot = |e: io::Error| Failure::new("cannot let go of the terminal").because(e);
+        let cannot = |e: io::Error| {
+            Failure::new(format!("cannot keep what is known of the job in '{}'", self.place.dir.display()))
+                .because(e)
+        };
         self.place.record("job", &record).map_err(cannot)?;
+        let Some((mut stdout, _)) = self.waiting.take() else { return Ok(()) };
         let line = match as_json {
             true => {
                 json!({ "type": "detached", "nspace": nspace.as_str(), "pid": self.place.pid }).to_string()
             }
             false => nspace.to_string(),
         };
-        writeln!(stdout, "{line}").map_err(cannot)
+        writeln!(stdout, "{line}").map_err(|e| Failure::new("cannot let go of the terminal").because(e))
     }
 
     /// The job has ended. If it never ran, whoever has started us still waits, and is told why.
@@ -109,6 +122,9 @@ impl Keep {
             let mut said = stderr;
             if let Ok(text) = fs::read(self.place.file("err")) {
                 let _ = said.write_all(&text);
+            }
+            if let Some(trouble) = self.trouble.take() {
+                crate::render::hint::say(&crate::render::hint::failure(&trouble, as_json));
             }
             return self.place.remove();
         }
@@ -179,8 +195,14 @@ impl Kept {
             // In this order: whoever has ended has said so before, and what was written before the end is there then.
             let alive = self.place.is_alive();
             let end = self.place.read("end");
-            let some = out.copy(&mut io::stdout().lock()).map_err(cannot)?
-                | err.copy(&mut io::stderr().lock()).map_err(cannot)?;
+            let copied = out
+                .copy(&mut io::stdout().lock())
+                .and_then(|some| Ok(some | err.copy(&mut io::stderr().lock())?));
+            let some = match copied {
+                // Whoever reads it has enough. The rest stays for others.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(EXIT_SIGPIPE),
+                copied => copied.map_err(cannot)?,
+            };
             match end {
                 _ if some => {}
                 Some(end) => {

@@ -57,5 +57,9 @@ impl std::error::Error for Failure {}
 
 /// Something failed that is no fault of the command line.
 pub(crate) const EXIT_FAILURE: u8 = 1;
+/// Whoever reads our output has left, as a shell tells it of a program that SIGPIPE has ended.
+pub(crate) const EXIT_SIGPIPE: u8 = 128 + 13;
+/// Our terminal was hung up.
+pub(crate) const EXIT_SIGHUP: u8 = 128 + 1;
 /// The command line was wrong.
 pub(crate) const EXIT_USAGE: u8 = 2;

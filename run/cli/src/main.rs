@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use rustix::process::{Resource, getrlimit};
 
 use crate::args::dvm::DvmCommand;
 use crate::args::split::{self, RunLine};
@@ -31,14 +32,33 @@ use crate::failure::{EXIT_USAGE, Failure};
 use crate::render::hint;
 
 fn main() -> ExitCode {
+    match roomy(start) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => ExitCode::from(finish(Err(failure), false)),
+    }
+}
+
+/// Calls it on a stack that is large enough, whatever the limit is for that of a program's first thread.
+fn roomy(start: fn() -> u8) -> Result<u8, Failure> {
+    let limit = getrlimit(Resource::Stack).current;
+    if limit.is_none_or(|limit| limit >= ENOUGH_STACK as u64) {
+        return Ok(start());
+    }
+    let cannot = || Failure::new("cannot get a stack of 8 MiB, and that of this process may have less");
+    let thread = std::thread::Builder::new().stack_size(ENOUGH_STACK).spawn(start);
+    let thread = thread.map_err(|error| cannot().because(error).hint("see 'ulimit -s' and 'ulimit -v'"))?;
+    // It has said why.
+    Ok(thread.join().unwrap_or(EXIT_PANIC))
+}
+
+fn start() -> u8 {
     let mut args = std::env::args_os();
     let program = args.next().unwrap_or_default();
     let args: Vec<OsString> = args.collect();
-    let code = match mpirun::dialect(&program) {
+    match mpirun::dialect(&program) {
         Some(name) => called_as(name, args),
         None => px(args),
-    };
-    ExitCode::from(code)
+    }
 }
 
 fn px(mut args: Vec<OsString>) -> u8 {
@@ -113,3 +133,7 @@ fn refused(refusal: Refusal, as_json: bool) -> u8 {
         }
     }
 }
+
+const ENOUGH_STACK: usize = 8 << 20;
+/// What Rust's programs exit with after a panic.
+const EXIT_PANIC: u8 = 101;

@@ -289,15 +289,35 @@ impl Output {
     /// is not written to any more.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         self.lanes.iter_mut().try_for_each(Lane::write_notes)?;
-        for place in self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]) {
-            if let Some(sink) = place
-                && let Err(error) = sink.flush().await
-            {
-                *place = None;
-                return Err(error);
-            }
+        let places = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]);
+        let mut waiting = places.filter(|place| place.as_ref().is_some_and(|sink| sink.pending() > 0));
+        // There are two, standard output and standard error: whoever does not read the one may read the other.
+        match (waiting.next(), waiting.next()) {
+            (None, _) => Ok(()),
+            (Some(one), None) => flush(one).await,
+            (Some(one), Some(other)) => tokio::try_join!(flush(one), flush(other)).map(drop),
         }
-        Ok(())
+    }
+
+    /// What comes is the last. Pipes may hold more of it than of what went before.
+    pub(crate) fn make_room(&self) {
+        self.sinks().filter(|sink| sink.pending() > 0).for_each(Sink::make_room);
+    }
+
+    /// When the first reader will have taken nothing for so long, since this moment at the earliest.
+    pub(crate) fn patience_over(&self, since: Instant, patience: Duration) -> Option<Instant> {
+        Some(self.sinks().filter_map(Sink::idle_since).min()?.max(since) + patience)
+    }
+
+    /// Gives up readers that have taken nothing since then.
+    pub(crate) fn give_up(&mut self, idle_since: Instant) {
+        let sinks = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]).flatten();
+        sinks.filter(|sink| sink.idle_since().is_some_and(|at| at <= idle_since)).for_each(Sink::give_up);
+    }
+
+    /// How many bytes readers that were given up have not taken.
+    pub(crate) fn undelivered(&self) -> u64 {
+        self.sinks().map(Sink::undelivered).sum()
     }
 
     /// The first thing that went wrong with a file.
@@ -431,6 +451,16 @@ impl Lane {
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
         self.sinks.iter().flatten()
     }
+}
+
+/// After an error the descriptor is not written to any more.
+async fn flush(place: &mut Option<Sink>) -> io::Result<()> {
+    let Some(sink) = place else { return Ok(()) };
+    let written = sink.flush().await;
+    if written.is_err() {
+        *place = None;
+    }
+    written
 }
 
 fn unwritten(trouble: FileTrouble) -> Failure {

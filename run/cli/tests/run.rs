@@ -344,6 +344,82 @@ fn a_reader_that_waits_makes_ranks_wait() {
     child.wait().expect("px ends");
 }
 
+/// What px could not deliver, by its own words.
+fn undelivered(said: &str) -> usize {
+    let count = said.split("could not deliver ").nth(1).and_then(|rest| rest.split(' ').next());
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn a_reader_that_never_reads_does_not_keep_px() {
+    let endless = "yes a line that nobody reads";
+    let bench = Bench::new();
+    // Every rank ends with all its output in one pipe or another.
+    let finite = "head -c 250000 /dev/zero | tr '\\0' x";
+    for (options, script, signal, code) in [
+        ("-n 2", endless, Some(Signal::TERM), 143),
+        ("-n 2", endless, Some(Signal::INT), 130),
+        ("-n 2 --timeout 1", endless, None, 124),
+        ("-n 8 --output raw", finite, None, 1),
+    ] {
+        let mut px = bench.start(&format!("--kill-after 1 {options}"), script);
+        if let Some(signal) = signal {
+            let stdout = px.stdout.as_ref().expect("a pipe");
+            let waiting = || rustix::io::ioctl_fionread(stdout).expect("a pipe");
+            bench.wait_for("a full pipe", || {
+                let before = waiting();
+                std::thread::sleep(Duration::from_millis(300));
+                before > 0 && waiting() == before
+            });
+            kill_process(pid(&px), signal).expect("px runs");
+        }
+        let mut said = String::new();
+        px.stderr.take().expect("a pipe").read_to_string(&mut said).expect("px's words");
+        assert_eq!(px.wait().expect("px ends").code(), Some(code), "{options}: {said}");
+        let lost = undelivered(&said);
+        assert!(lost > 0, "{options}: {said}");
+        if script == finite {
+            let mut seen = Vec::new();
+            px.stdout.take().expect("a pipe").read_to_end(&mut seen).expect("what was delivered");
+            assert_eq!(seen.len() + lost, 8 * 250_000, "{said}");
+        }
+    }
+}
+
+#[test]
+fn limits_of_files_and_stacks_do_not_end_px() {
+    let bench = Bench::new();
+    let px = env!("CARGO_BIN_EXE_px");
+    let sh = |script: &str| {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script]).current_dir(bench.dir.path()).env("TMPDIR", bench.dir.path());
+        ended(sh.output().expect("a shell"))
+    };
+    let limited = sh(&format!("ulimit -f 10; exec {px} run -n 1 head -c 100000 /dev/zero > out"));
+    assert_eq!(limited.code, 1);
+    assert!(limited.stderr.contains("cannot write output: File too large"), "{limited:?}");
+    // Ranks have the limit and the signal as without px.
+    sh(&format!("ulimit -f 10; exec {px} run -n 1 sh -c 'head -c 100000 /dev/zero > more; echo $?'"))
+        .expect(0, "153\n");
+    sh(&format!("ulimit -s 64; exec {px} run -n 2 {px} hello > hello; ")).expect(0, "");
+    sh(&format!("ulimit -s 64; {px} run -n 1 sh -c 'ulimit -s'")).expect(0, "64\n");
+}
+
+#[test]
+fn a_slow_reader_gets_what_ended_ranks_have_written() {
+    let bench = Bench::new();
+    let px = bench.start(
+        "--kill-after 60 -n 4 --output raw",
+        "head -c 450000 /dev/zero | tr '\\0' x; : >ended.$PMIX_RANK",
+    );
+    bench.wait_for("the ranks' end", || (0..4).all(|rank| bench.path(&format!("ended.{rank}")).exists()));
+    // Longer than px waits for pipes that descendants of the ranks hold.
+    std::thread::sleep(Duration::from_secs(3));
+    let output = px.wait_with_output().expect("px ends");
+    assert_eq!(output.stdout.len(), 4 * 450_000, "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success());
+}
+
 fn pid(child: &Child) -> Pid {
     Pid::from_child(child)
 }

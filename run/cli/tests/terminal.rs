@@ -123,6 +123,25 @@ fn control_c_at_a_terminal() {
 }
 
 #[test]
+fn a_terminal_that_hangs_up_ends_the_job() {
+    let place = place();
+    // Somebody else waits for px, outside of the terminal's session, so px hears of the hang-up from its writes alone.
+    for px in [format!("{PX}"), format!("env --ignore-signal=HUP {PX}")] {
+        let script = format!(
+            "setsid {px} run -q -n 2 sh -c 'echo up; exec yes' ; echo $? > code.new; mv code.new code"
+        );
+        let mut terminal = Terminal::new(place.path(), ["sh", "-c", &format!("trap '' HUP; {script}")]);
+        terminal.see("up\r\n");
+        let Terminal { person, mut session, .. } = terminal;
+        drop(person);
+        session.wait().expect("the session ends");
+        let code = place.path().join("code");
+        assert_eq!(fs::read_to_string(&code).expect("a code"), "129\n");
+        fs::remove_file(code).expect("a file");
+    }
+}
+
+#[test]
 fn a_slow_terminal_slows_the_rank_and_gets_everything() {
     let place = place();
     // 4 MiB: a terminal is slow even without any person. What it makes of ends of lines comes on top.

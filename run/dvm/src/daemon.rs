@@ -303,6 +303,7 @@ impl Daemon {
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
+            Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::Share(share) => self.on_share(cx, origin, share),
             Up::Over { nspace, ranks } => {
                 self.assemblies_without(cx, nspace, ranks);
@@ -330,6 +331,7 @@ impl Daemon {
             Timer::Over(proc) => self.give_up(cx, &proc),
             Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
+            Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
             Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),

@@ -309,6 +309,11 @@ pub enum Report {
         nspace: Option<Nspace>,
         text: String,
     },
+    /// The job is being ended, or its processes have ended by themselves; what follows is the rest of its output. Shells tell
+    /// this past what waits for the user.
+    Ending {
+        nspace: Nspace,
+    },
     /// After the last byte of output.
     Ended(Box<JobEnd>),
 }

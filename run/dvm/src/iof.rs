@@ -67,6 +67,7 @@ impl Daemon {
         let mut pid = None;
         if let Some(job) = self.jobs.get_mut(&proc.nspace) {
             job.chunks += 1;
+            job.wrote = cx.now;
             pid = job.procs.get(&proc.rank).and_then(|entry| entry.pid);
         }
         self.overlay.stream(cx.now, OutputPiece { proc, pid, channel, data });

@@ -114,6 +114,10 @@ pub enum Up {
         nspace: Nspace,
         count: u32,
     },
+    /// All of a daemon's processes of this job have ended, some of their output has not been taken yet.
+    Exited {
+        nspace: Nspace,
+    },
     /// What a daemon's members bring to an operation that may lack members.
     Share(Box<Share>),
     /// Of the processes that are watched these have ended, or finalized.

@@ -33,6 +33,8 @@ pub(crate) struct Job {
     /// Ranks of whose end the root wants to hear.
     watched: Ranges,
     pub(crate) since: Time,
+    /// When a process here has last written something.
+    pub(crate) wrote: Time,
     /// Pieces of output that the user has not taken yet.
     pub(crate) chunks: usize,
     pub(crate) connected: u32,
@@ -125,6 +127,7 @@ impl Job {
             dead: Ranges::new(),
             watched: Ranges::new(),
             since: now,
+            wrote: now,
             chunks: 0,
             connected: 0,
             cleanups: Cleanups::default(),
@@ -312,6 +315,7 @@ impl Daemon {
         let Some(job) = self.jobs.get(&proc.nspace) else { return };
         if job.procs.values().all(|proc| proc.phase == Phase::Gone) {
             self.timers.set_once(cx.now.after(grace), Timer::Drain(proc.nspace.clone()));
+            self.timers.set_once(cx.now.after(EXITED_AFTER), Timer::Exited(proc.nspace.clone()));
         }
         self.try_ended(cx, &proc.nspace);
     }
@@ -358,11 +362,24 @@ impl Daemon {
         }
     }
 
-    /// Whoever still holds the pipes of our dead processes has had its time.
+    /// The root does not see that the processes here have ended before their output has been taken.
+    pub(crate) fn tell_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let gone = |job: &Job| job.procs.values().all(|proc| proc.phase == Phase::Gone);
+        if self.jobs.get(nspace).is_some_and(gone) {
+            self.post(cx, Up::Exited { nspace: nspace.clone() });
+        }
+    }
+
+    /// Whoever still holds the pipes of our dead processes has had its time. A stream that waits for its reader is none of those:
+    /// what the processes have written is still to be read.
     pub(crate) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
         if job.procs.values().any(|proc| proc.phase != Phase::Gone) {
             return;
+        }
+        if job.chunks > 0 || cx.now.since(job.wrote) < grace {
+            return self.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
         }
         let mut open = Vec::new();
         for (rank, proc) in &job.procs {
@@ -470,6 +487,8 @@ pub(crate) const SIGSTOP: i32 = 19;
 
 /// When a process has failed, its job is ended within much less.
 const OVER_GRACE: Duration = Duration::from_millis(500);
+/// Output of ordinary jobs has been taken by then.
+const EXITED_AFTER: Duration = Duration::from_millis(500);
 /// Progress is told this much later, so that it is told seldom.
 const COLLECT: Duration = Duration::from_millis(250);
 /// In jobs up to this size each process's time is told to the millisecond.

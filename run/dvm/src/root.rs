@@ -73,6 +73,10 @@ pub(crate) struct RootJob {
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, u32>,
     ends: Vec<EndGroup>,
+    /// The daemons whose processes have all ended, as far as they have said so.
+    exited: BTreeSet<NodeId>,
+    /// The user knows that it ends.
+    told_ending: bool,
     over: bool,
     /// Kinds of log messages that were shown.
     pub(crate) logged: BTreeSet<String>,
@@ -177,6 +181,8 @@ impl Daemon {
             pids: Vec::new(),
             connected: BTreeMap::new(),
             ends: Vec::new(),
+            exited: BTreeSet::new(),
+            told_ending: false,
             over: false,
             logged: BTreeSet::new(),
             start_overdue: false,
@@ -333,6 +339,7 @@ impl Daemon {
             }
             Control::Kill => {
                 job.verdict.get_or_insert(JobVerdict::Cancelled { signal: SIGKILL });
+                self.tell_ending(cx, nspace);
                 self.abandon_taps_of(cx, nspace);
                 Action::Kill
             }
@@ -347,7 +354,25 @@ impl Daemon {
         };
         job.verdict = Some(verdict);
         let to = job.desc.nodes.clone();
+        self.tell_ending(cx, nspace);
         self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: Action::Terminate });
+    }
+
+    /// All processes of one daemon have ended.
+    pub(crate) fn on_node_exited(&mut self, cx: &mut Cx<'_>, from: NodeId, nspace: &Nspace) {
+        let Some(job) = self.root.as_mut().and_then(|root| root.jobs.get_mut(nspace)) else { return };
+        job.exited.insert(from);
+        let is_gone = |node: u32| job.exited.contains(&NodeId(node)) || self.overlay.is_lost(NodeId(node));
+        if job.desc.nodes.iter().all(is_gone) {
+            self.tell_ending(cx, nspace);
+        }
+    }
+
+    fn tell_ending(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.root_job(nspace) else { return };
+        if !std::mem::replace(&mut job.told_ending, true) {
+            cx.report(Report::Ending { nspace: nspace.clone() });
+        }
     }
 
     /// Processes on a lost node are lost with it.

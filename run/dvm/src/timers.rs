@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Kill(Nspace),
     /// Processes that survive SIGKILL are given up.
     Reap(Nspace),
+    /// All processes here have ended, and the job has not, so somebody may be slow to read.
+    Exited(Nspace),
     /// Output of a job without living processes is waited for no longer.
     Drain(Nspace),
     /// The job's own limit.
@@ -75,6 +77,7 @@ impl Timer {
             | Timer::Settle(job)
             | Timer::Kill(job)
             | Timer::Reap(job)
+            | Timer::Exited(job)
             | Timer::Drain(job)
             | Timer::Limit(job)
             | Timer::StartLimit(job) => job == nspace,

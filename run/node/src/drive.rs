@@ -306,6 +306,8 @@ impl<D: Decide> Owner<D> {
                 feed.start(nspace.clone(), source, self.stdin.0.clone());
             }
             Report::Refused { request, .. } => drop(self.sources.remove(request)),
+            Report::Ending { nspace } => return self.desk.endings.tell(nspace),
+            Report::Ended(end) => self.desk.endings.forget(&end.nspace),
             _ => {}
         }
         if !self.backlog.is_empty() {

@@ -3,7 +3,8 @@
 //! A report counts as taken when the next one is asked for. Credit for further output starts there, so a reader that
 //! stops asking stops the ranks' pipes in the end, and nothing piles up in between.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -19,6 +20,7 @@ use crate::stdin::StdinSource;
 pub struct Handle {
     requests: mpsc::Sender<Request>,
     next_request: Rc<Cell<u64>>,
+    endings: Rc<Endings>,
 }
 
 /// What a node waits for.
@@ -65,6 +67,13 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Explain { reply }).await?;
         answer.await.map_err(|_| Gone)
+    }
+
+    /// Waits until a job is being ended, or its processes have ended, even while its reports are not taken.
+    pub async fn ending(&self, nspace: &Nspace) {
+        while !self.endings.jobs.borrow().contains(nspace) {
+            self.endings.news.notified().await;
+        }
     }
 
     async fn send(&self, request: Request) -> Result<(), Gone> {
@@ -129,21 +138,42 @@ impl Taken {
     }
 }
 
+/// Jobs that are about to end, told past the reports that wait for the user.
+#[derive(Debug, Default)]
+pub(crate) struct Endings {
+    jobs: RefCell<BTreeSet<Nspace>>,
+    news: Notify,
+}
+
+impl Endings {
+    pub(crate) fn tell(&self, nspace: &Nspace) {
+        self.jobs.borrow_mut().insert(nspace.clone());
+        self.news.notify_waiters();
+    }
+
+    pub(crate) fn forget(&self, nspace: &Nspace) {
+        self.jobs.borrow_mut().remove(nspace);
+    }
+}
+
 /// The inside of a [`Handle`] and its [`Reports`].
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) reports: mpsc::Sender<Report>,
     pub(crate) taken: Rc<Taken>,
+    pub(crate) endings: Rc<Endings>,
 }
 
 pub(crate) fn desk() -> (Handle, Reports, Desk) {
     let (requests_in, requests) = mpsc::channel(REQUESTS);
     let (reports, reports_out) = mpsc::channel(REPORTS);
     let taken = Rc::new(Taken::default());
-    let handle = Handle { requests: requests_in, next_request: Rc::new(Cell::new(1)) };
+    let endings = Rc::new(Endings::default());
+    let next_request = Rc::new(Cell::new(1));
+    let handle = Handle { requests: requests_in, next_request, endings: endings.clone() };
     let outside = Reports { reports: reports_out, taken: taken.clone(), unacknowledged: 0 };
-    (handle, outside, Desk { requests, reports, taken })
+    (handle, outside, Desk { requests, reports, taken, endings })
 }
 
 const REQUESTS: usize = 16;

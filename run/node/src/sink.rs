@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
@@ -26,6 +27,10 @@ pub struct Sink {
     way: Option<Way>,
     /// It was full once, and was made larger if it is a pipe.
     enlarged: bool,
+    /// Since when its reader has taken nothing of what waits.
+    idle_since: Option<Instant>,
+    /// Nobody waits for its reader any more: how many bytes it has not taken.
+    given_up: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -48,7 +53,15 @@ impl Sink {
     }
 
     fn new(inherited: BorrowedFd<'static>) -> Sink {
-        Sink { inherited, buffer: Vec::new(), written: 0, way: None, enlarged: false }
+        Sink {
+            inherited,
+            buffer: Vec::new(),
+            written: 0,
+            way: None,
+            enlarged: false,
+            idle_since: None,
+            given_up: None,
+        }
     }
 
     /// A person may be looking.
@@ -80,9 +93,34 @@ impl Sink {
         Ok(length.saturating_sub(self.written as u64))
     }
 
+    /// Since when its reader has taken nothing, if something waits for it.
+    pub fn idle_since(&self) -> Option<Instant> {
+        self.idle_since
+    }
+
+    /// Lets a pipe take as much as the kernel allows: what comes is the last, and its reader may come to it later.
+    pub fn make_room(&self) {
+        enlarge(self.inherited, LAST_PIPE);
+    }
+
+    /// Waits for its reader no longer: what waits and what comes is counted instead of written.
+    pub fn give_up(&mut self) {
+        self.given_up.get_or_insert(0);
+    }
+
+    /// How many bytes its reader has not taken.
+    pub fn undelivered(&self) -> u64 {
+        self.given_up.unwrap_or(0)
+    }
+
     /// Writes all that waits. May be dropped while it waits.
     pub async fn flush(&mut self) -> io::Result<()> {
+        if let Some(undelivered) = &mut self.given_up {
+            *undelivered += (self.buffer.len() - self.written) as u64;
+            self.written = self.buffer.len();
+        }
         while self.pending() > 0 {
+            self.idle_since.get_or_insert_with(Instant::now);
             let way = match self.way.take() {
                 Some(way) => way,
                 None => Way::find(self.inherited)?,
@@ -90,15 +128,21 @@ impl Sink {
             let way = self.way.insert(way);
             let rest = self.buffer.get(self.written..).unwrap_or_default();
             match write(way, self.inherited, rest) {
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    self.idle_since = None;
+                }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if !std::mem::replace(&mut self.enlarged, true) => enlarge(self.inherited),
+                Err(Errno::AGAIN) if !std::mem::replace(&mut self.enlarged, true) => {
+                    enlarge(self.inherited, LARGE_PIPE);
+                }
                 Err(Errno::AGAIN) => way.writable(self.inherited).await?,
                 Err(errno) => return Err(errno.into()),
             }
         }
         self.buffer.clear();
         self.written = 0;
+        self.idle_since = None;
         Ok(())
     }
 }
@@ -146,9 +190,9 @@ impl Way {
 }
 
 /// Its reader and we take turns less often when a pipe holds more. What is none, or may not grow, stays as it is.
-fn enlarge(pipe: BorrowedFd<'static>) {
-    if fcntl_getpipe_size(pipe).is_ok_and(|size| size < LARGE_PIPE) {
-        let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
+fn enlarge(pipe: BorrowedFd<'static>, to: usize) {
+    if fcntl_getpipe_size(pipe).is_ok_and(|size| size < to) {
+        let _ = fcntl_setpipe_size(pipe, to);
     }
 }
 
@@ -172,6 +216,8 @@ fn is_ready(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
 
 /// A pipe that polls writable takes PIPE_BUF bytes without blocking.
 const SURE: usize = 4096;
+/// What the kernel lets everybody have, unless its administrator says otherwise.
+const LAST_PIPE: usize = 1 << 20;
 /// For the odd file that says EAGAIN although it cannot be waited for.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -235,6 +281,26 @@ mod tests {
         run(async move {
             let error = sink.flush().await.expect_err("nobody reads");
             assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        });
+    }
+
+    #[test]
+    fn bytes_for_an_idle_reader_are_counted_when_it_is_given_up() {
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        let mut sink = sink(writer);
+        run(async move {
+            sink.buffer().extend_from_slice(&vec![0; 3_000_000]);
+            assert_eq!(sink.idle_since(), None, "nothing was tried yet");
+            let blocked = tokio::time::timeout(Duration::from_millis(50), sink.flush()).await;
+            assert!(blocked.is_err() && sink.idle_since().is_some());
+            let taken = 3_000_000 - sink.pending() as u64;
+            sink.give_up();
+            sink.flush().await.expect("no trouble");
+            sink.buffer().extend_from_slice(b"more");
+            sink.flush().await.expect("no trouble");
+            assert_eq!((sink.pending(), sink.idle_since()), (0, None));
+            assert_eq!(sink.undelivered(), 3_000_004 - taken);
+            drop(reader);
         });
     }
 

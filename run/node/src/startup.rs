@@ -25,6 +25,7 @@ impl Inherited {
         open_standard_descriptors().context("cannot open /dev/null in place of a closed standard stream")?;
         keep_descriptors_from_children();
         unblock_all_signals();
+        survive_file_limits();
         keep_some_memory();
         Ok(Inherited { open_files: raise_open_files() })
     }
@@ -95,6 +96,22 @@ fn keep_descriptors_from_children() {
             // SAFETY: as above: a flag is set, nothing is closed; a number that is not open is refused.
             unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
+    }
+}
+
+/// A write beyond the limit of file sizes is an error of that write, not our end. Handlers do not reach ranks: theirs is the
+/// default, as without us.
+fn survive_file_limits() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    if disposition(libc::SIGXFSZ) != Some(libc::SIG_DFL) {
+        return;
+    }
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all-zero bytes are a valid `sigaction` without flags; the handler does nothing, so it may run at any time.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = handler as libc::sighandler_t;
+        libc::sigaction(libc::SIGXFSZ, action.as_ptr(), std::ptr::null_mut());
     }
 }
 

@@ -4,7 +4,7 @@
 //! Leaving does not hurt the job.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Weak, mpsc};
 
 use phalanx_dvm::Ranges;
@@ -15,7 +15,7 @@ use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Too
 
 use crate::args::tools::{AttachArgs, ServerArgs};
 use crate::detached::{self, Kept};
-use crate::failure::Failure;
+use crate::failure::{EXIT_SIGPIPE, Failure};
 use crate::render::hint;
 use crate::tool;
 
@@ -23,7 +23,7 @@ use crate::tool;
 enum End {
     /// The stream of a rank has ended.
     Stream(u32, IofChannel),
-    Unwritable,
+    Unwritable(io::Error),
     ServerLost,
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
         }
         let end = match (data.is_empty(), write(channel, data)) {
             (true, _) => End::Stream(from.rank.0, channel),
-            (false, true) => return,
-            (false, false) => End::Unwritable,
+            (false, Ok(())) => return,
+            (false, Err(error)) => End::Unwritable(error),
         };
         let _ = told.send(end);
     });
@@ -105,7 +105,8 @@ fn wait(ends: &mpsc::Receiver<End>, wanted: &Ranges) -> Result<u8, Failure> {
             Ok(End::Stream(rank, channel)) => {
                 open.retain(|(of, bit)| *of != rank || channel.0 & bit == 0);
             }
-            Ok(End::Unwritable) => return Ok(SIGPIPE),
+            Ok(End::Unwritable(error)) if error.kind() == ErrorKind::BrokenPipe => return Ok(EXIT_SIGPIPE),
+            Ok(End::Unwritable(error)) => return Err(Failure::new("cannot write output").because(error)),
             // A launcher goes with its job.
             Ok(End::ServerLost) | Err(_) => break,
         }
@@ -143,15 +144,14 @@ fn missing(rank: Rank, channel: IofChannel, bytes: u64) -> String {
     )
 }
 
-fn write(channel: IofChannel, data: &[u8]) -> bool {
-    let written = match channel == IofChannel::STDOUT {
+fn write(channel: IofChannel, data: &[u8]) -> io::Result<()> {
+    match channel == IofChannel::STDOUT {
         true => {
-            let mut stdout = std::io::stdout().lock();
+            let mut stdout = io::stdout().lock();
             stdout.write_all(data).and_then(|()| stdout.flush())
         }
-        false => std::io::stderr().lock().write_all(data),
-    };
-    written.is_ok()
+        false => io::stderr().lock().write_all(data),
+    }
 }
 
 /// Our standard input on its way to the ranks, each piece when they have taken the one before. Its end reaches them, too.
@@ -240,7 +240,6 @@ fn ranges(word: &str) -> Result<Ranges, Failure> {
 
 const OUTPUT: IofChannel = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0);
 const MOST_RANKS: u32 = 0x7fff_ffff;
-const SIGPIPE: u8 = 128 + 13;
 
 #[cfg(test)]
 mod tests {

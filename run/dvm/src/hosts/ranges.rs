@@ -12,6 +12,14 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
+/// Whether a name server, or a file of hosts, could know it: labels of letters, digits, and dashes between them. Underscores and
+/// letters beyond ASCII are no part of the rules, and in use.
+fn is_host_name(name: &str) -> bool {
+    let is_inner = |label: &str| !label.starts_with('-') && !label.ends_with('-');
+    let is_label = |label: &str| (1..=MOST_IN_LABEL).contains(&label.len()) && is_inner(label);
+    name.len() <= MOST_IN_NAME && name.strip_suffix('.').unwrap_or(name).split('.').all(is_label)
+}
+
 /// Reads one name, with or without brackets, and returns all names that it stands for.
 pub(super) fn names(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
     let start = *line;
@@ -34,10 +42,9 @@ pub(super) fn names(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
             .flat_map(|name| numbers.iter().map(move |number| format!("{name}{number}")))
             .collect();
     }
-    match names.first().map(String::as_str) {
-        None | Some("") => Err(start.expected("a host name")),
-        Some(name) if !name.starts_with(|c: char| c.is_alphanumeric()) => Err(start.expected("a host name")),
-        _ => Ok(names),
+    match names.iter().all(|name| is_host_name(name)) {
+        true => Ok(names),
+        false => Err(start.expected("a host name")),
     }
 }
 
@@ -79,6 +86,9 @@ fn numbers(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
         }
     }
 }
+
+const MOST_IN_LABEL: usize = 63;
+const MOST_IN_NAME: usize = 254;
 
 fn digits<'a>(line: &mut Line<'a>) -> Result<&'a str, HostsError> {
     let start = *line;

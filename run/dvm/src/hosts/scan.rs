@@ -3,7 +3,7 @@
 use super::HostsError;
 
 /// How many hosts one text may name, ranges included.
-pub(super) const MOST_HOSTS: usize = 1 << 20;
+pub(super) const MOST_HOSTS: usize = 1 << 18;
 
 /// One line without its comment.
 #[derive(Clone, Copy)]

@@ -54,16 +54,22 @@ fn bad_lists_of_hosts_say_where() {
     assert_eq!(error("n[1-2"), "--host:1:6: expected \",\", \"-\" or \"]\", found the end of the line");
     assert_eq!(
         error("n[1-9999999999]"),
-        "--host:1:3: expected at most 1048576 names, found \"1-9999999999]\""
+        "--host:1:3: expected at most 262144 names, found \"1-9999999999]\""
     );
     assert_eq!(
         error("n[0-999]x[0-99999]"),
-        "--host:1:1: expected at most 1048576 names, found \"n[0-999]x[0-99999]\""
+        "--host:1:1: expected at most 262144 names, found \"n[0-999]x[0-99999]\""
     );
     assert_eq!(
-        error("n[0-599999],m[0-599999]"),
-        "--host:1:13: expected at most 1048576 hosts, found \"m[0-599999]\""
+        error("n[0-199999],m[0-199999]"),
+        "--host:1:13: expected at most 262144 hosts, found \"m[0-199999]\""
     );
+    let long = format!("a.{}", "b".repeat(64));
+    for wrong in [";", "$(reboot)", "a..b", "a-", "a.-b", long.as_str(), "n[0-1]-"] {
+        let said = error(wrong);
+        assert!(said.starts_with("--host:1:1: expected a host name, found \""), "{said}");
+    }
+    assert_eq!(error("n[1-1000000]"), "--host:1:3: expected at most 262144 names, found \"1-1000000]\"");
     assert_eq!(error("-oProxyCommand=x"), "--host:1:1: expected a host name, found \"-oProxyCommand=x\"");
     assert_eq!(error("-l@a"), "--host:1:1: expected an account before the @, found \"-l@a\"");
     assert_eq!(error("+x"), "--host:1:1: expected +n and a number, or +e, found \"+x\"");

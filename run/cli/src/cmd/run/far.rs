@@ -25,6 +25,7 @@ use crate::tool;
 mod ending;
 mod input;
 mod request;
+mod rest;
 
 /// A job elsewhere, seen from here.
 pub(crate) struct Far {
@@ -39,12 +40,16 @@ struct Shared {
     /// Room in the queue, or the end of the job.
     changed: Condvar,
     news: Notify,
+    /// What comes is the rest.
+    ending: Notify,
 }
 
 #[derive(Default)]
 struct State {
     reports: VecDeque<Report>,
     bytes: usize,
+    /// How many reports were taken.
+    taken: u64,
     /// Requests are under way that must not wait for the queue to be read.
     urgent: u32,
     /// Nothing more comes.
@@ -54,6 +59,8 @@ struct State {
     running: bool,
     /// The ends of jobs, with what was told of them.
     ends: Vec<(Nspace, Vec<Info>)>,
+    /// What comes is the rest of the job's output.
+    ending: bool,
     /// The signal by which the user has asked for the end.
     asked_to_end: Option<i32>,
 }
@@ -121,6 +128,7 @@ impl Far {
                 Err(error) => return ending::not_started(&tool, &shared, &error),
             };
             shared.accepted(&nspace);
+            rest::watch(tool.clone(), shared.clone(), nspace.clone(), limit);
             if let Some(feed) = feed {
                 let (tool, nspace) = (tool.clone(), nspace.clone());
                 // It may wait for the terminal for ever, and ends with the process.
@@ -145,6 +153,7 @@ impl Far {
                 let mut state = self.shared.state();
                 if let Some(report) = state.reports.pop_front() {
                     state.bytes -= size(&report);
+                    state.taken += 1;
                     self.shared.changed.notify_all();
                     return Some(report);
                 }
@@ -153,6 +162,13 @@ impl Far {
                 }
             }
             self.shared.news.notified().await;
+        }
+    }
+
+    /// Until the job is about to end.
+    pub(crate) async fn ending(&self) {
+        while !self.shared.state().ending {
+            self.shared.ending.notified().await;
         }
     }
 

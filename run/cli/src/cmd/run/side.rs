@@ -29,6 +29,14 @@ impl Hand {
         }
     }
 
+    /// Until the job is about to end, even while its reports are not taken.
+    pub(crate) async fn ending(&self, nspace: &Nspace) {
+        match self {
+            Hand::Node(handle) => handle.ending(nspace).await,
+            Hand::Server(far) => far.ending().await,
+        }
+    }
+
     /// Until what was asked for has been carried out.
     pub(crate) async fn settle(&self) {
         match self {

@@ -6,19 +6,20 @@
 use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream};
 use phalanx_dvm::map::{NodeResources, Placement};
-use phalanx_dvm::{Control, JobEnd, Placed, Report};
+use phalanx_dvm::{Control, JobEnd, Limits, Placed, Report};
 use phalanx_node::{SignalEvent, Signals, stop_self};
 use phalanx_wire::Nspace;
+use rustix::io::Errno;
 
 use crate::cmd::run::plan;
 use crate::cmd::run::side::{Hand, News};
 use crate::cmd::run::status::Status;
 use crate::detached::Keep;
-use crate::failure::{EXIT_FAILURE, Failure};
+use crate::failure::{EXIT_FAILURE, EXIT_SIGHUP, EXIT_SIGPIPE, Failure};
 use crate::keepalive::Keepalive;
 use crate::output::Output;
 use crate::render::{ending, hint, words};
@@ -36,12 +37,18 @@ pub(crate) struct User<'a> {
     nspace: Option<Nspace>,
     /// How often we were asked to end the job.
     asked_to_end: u32,
+    /// Since when the job is about to end: from then on, readers of output are not waited for without end.
+    ending: Option<Instant>,
     /// What is to be done to the job as soon as it has a name.
     postponed: Option<Control>,
     /// What px exits with because it cannot write any more.
     unwritable: Option<u8>,
     /// Something went wrong that the job knows nothing of.
     trouble: bool,
+    /// The job was to go on without the terminal, and nobody would find it.
+    unfindable: bool,
+    /// A person was there at the beginning.
+    on_terminal: bool,
 }
 
 impl<'a> User<'a> {
@@ -52,7 +59,8 @@ impl<'a> User<'a> {
         if let Some(noted) = keep.as_ref().and_then(|keep| keep.take_noted()) {
             output.note_ranks(noted);
         }
-        let status = Status::new(output.has_person() && !voice.quiet && !voice.json);
+        let on_terminal = output.has_person();
+        let status = Status::new(on_terminal && !voice.quiet && !voice.json);
         User {
             run,
             hand,
@@ -62,9 +70,12 @@ impl<'a> User<'a> {
             status,
             nspace: None,
             asked_to_end: 0,
+            ending: None,
             postponed: None,
             unwritable: None,
             trouble: false,
+            unfindable: false,
+            on_terminal,
         }
     }
 
@@ -77,10 +88,12 @@ impl<'a> User<'a> {
         loop {
             let deadline = [self.output.deadline(), self.status.deadline()].into_iter().flatten().min();
             let (full, empty) = (self.output.is_full(), self.output.is_empty());
+            let impatient = self.ending.and_then(|since| self.output.patience_over(since, self.patience()));
             tokio::select! {
                 biased;
                 signal = signals.next() => self.on_signal(signal).await,
                 () = self.keepalive.lost() => self.end_job(SIGTERM).await,
+                () = ending(&self.hand, self.nspace.as_ref()), if self.ending.is_none() => self.on_ending(),
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
@@ -91,9 +104,13 @@ impl<'a> User<'a> {
                         if let (false, Some(action)) = (was_named, self.postponed.take()) {
                             self.control(action).await;
                         }
+                        if std::mem::take(&mut self.unfindable) {
+                            self.end_job(SIGTERM).await;
+                        }
                     }
                     None => return Err(Failure::new(reports.loss())),
                 },
+                () = sleep_until(impatient) => self.give_up_readers(self.patience()),
                 () = sleep_until(deadline) => {
                     let now = Instant::now();
                     self.output.tick(now);
@@ -127,6 +144,8 @@ impl<'a> User<'a> {
                 self.file_trouble();
             }
             Report::Note { text, .. } => self.note(&text),
+            // Comes another way, past the reports.
+            Report::Ending { .. } => {}
             Report::Spawned { nspace, placed, info, elsewhere } => {
                 let hosts = hosts(&placed);
                 if let Err(failure) = self.output.add_job(&nspace, hosts, &info, elsewhere) {
@@ -155,10 +174,10 @@ impl<'a> User<'a> {
             _ => return,
         };
         if let (true, Some((nspace, ranks))) = (runs, job)
-            && let Err(error) = keep.let_go(nspace, ranks, self.run.voice.json)
+            && keep.let_go(nspace, ranks, self.run.voice.json).is_err()
         {
             self.trouble = true;
-            self.say(&hint::failure(&error, self.run.voice.json));
+            self.unfindable = true;
         }
     }
 
@@ -222,6 +241,7 @@ impl<'a> User<'a> {
     /// The first time orderly, then at once.
     async fn end_job(&mut self, signal: i32) {
         self.asked_to_end += 1;
+        self.on_ending();
         let action = match self.asked_to_end {
             1 => Control::Terminate { signal },
             _ => Control::Kill,
@@ -230,6 +250,26 @@ impl<'a> User<'a> {
             self.note("ending the job; Ctrl-C again kills it");
         }
         self.control(action).await;
+    }
+
+    /// What comes now is the rest.
+    fn on_ending(&mut self) {
+        if self.ending.is_none() {
+            self.ending = Some(Instant::now());
+            self.output.make_room();
+        }
+    }
+
+    /// How long a reader may take nothing of the rest: as long as the ranks have to end, and hardly at all if that is too long.
+    fn patience(&self) -> Duration {
+        let grace = self.run.kill_after.unwrap_or_else(|| Limits::default().kill_grace);
+        if self.asked_to_end > 1 { grace.min(AT_ONCE) } else { grace }
+    }
+
+    fn give_up_readers(&mut self, idle: Duration) {
+        if let Some(since) = Instant::now().checked_sub(idle) {
+            self.output.give_up(since);
+        }
     }
 
     async fn control(&mut self, action: Control) {
@@ -243,14 +283,22 @@ impl<'a> User<'a> {
     async fn on_written(&mut self, written: std::io::Result<()>) {
         if let Err(error) = written {
             self.cannot_write(error);
-            self.end_job(SIGPIPE).await;
+            if self.asked_to_end == 0 {
+                self.end_job(SIGPIPE).await;
+            }
         }
     }
 
     fn cannot_write(&mut self, error: std::io::Error) {
         let gone = error.kind() == ErrorKind::BrokenPipe;
-        self.unwritable.get_or_insert(if gone { 128 + SIGPIPE as u8 } else { EXIT_FAILURE });
-        if !gone {
+        // A terminal that was hung up is one no more; SIGHUP comes to those that are in its foreground.
+        let hung_up = self.on_terminal && error.raw_os_error() == Some(Errno::IO.raw_os_error());
+        self.unwritable.get_or_insert(match (gone, hung_up) {
+            (true, _) => EXIT_SIGPIPE,
+            (_, true) => EXIT_SIGHUP,
+            _ => EXIT_FAILURE,
+        });
+        if !gone && !hung_up {
             let failure = Failure::new("cannot write output").because(error);
             self.say(&hint::failure(&failure, self.run.voice.json));
         }
@@ -269,22 +317,47 @@ impl<'a> User<'a> {
             Ok(end) => self.tell(end),
             Err(_) => EXIT_FAILURE,
         };
-        while !self.output.is_empty() {
-            tokio::select! {
-                biased;
-                // Whoever does not want to read the rest need not.
-                signal = signals.next() => if is_wish_to_end(signal) {
-                    break;
-                },
-                written = self.output.flush() => if let Err(error) = written {
-                    self.cannot_write(error);
-                },
-            }
+        self.on_ending();
+        self.write_rest(signals).await;
+        if self.say_undelivered() {
+            self.write_rest(signals).await;
         }
         if self.trouble && code == 0 {
             code = EXIT_FAILURE;
         }
         end.map(|_| self.unwritable.unwrap_or(code))
+    }
+
+    /// Until all is written, or whoever has not read it is given up.
+    async fn write_rest(&mut self, signals: &mut Signals) {
+        self.output.make_room();
+        while !self.output.is_empty() {
+            let impatient = self.ending.and_then(|since| self.output.patience_over(since, self.patience()));
+            tokio::select! {
+                biased;
+                // Whoever does not want to read the rest need not.
+                signal = signals.next() => if is_wish_to_end(signal) {
+                    self.give_up_readers(Duration::ZERO);
+                },
+                written = self.output.flush() => if let Err(error) = written {
+                    self.cannot_write(error);
+                },
+                () = sleep_until(impatient) => self.give_up_readers(self.patience()),
+            }
+        }
+    }
+
+    /// What was written to no avail, if anything.
+    fn say_undelivered(&mut self) -> bool {
+        let bytes = self.output.undelivered();
+        if bytes == 0 {
+            return false;
+        }
+        self.trouble = true;
+        let what = format!("could not deliver {bytes} bytes of output");
+        let failure = Failure::new(what).because("its reader has stopped reading");
+        self.say(&hint::failure(&failure, self.run.voice.json));
+        true
     }
 
     /// Says how the job ended, unless it was because nobody reads what is said.
@@ -345,6 +418,14 @@ fn refused(error: &str) -> Failure {
     })
 }
 
+/// Until the job is about to end. Without a name it is not.
+async fn ending(hand: &Hand, job: Option<&Nspace>) {
+    match job {
+        Some(nspace) => hand.ending(nspace).await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
@@ -352,6 +433,8 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
+/// Who asks for the end twice does not want to wait.
+const AT_ONCE: Duration = Duration::from_millis(500);
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;

@@ -91,6 +91,12 @@ fn jobs(tool: &Tool) -> Vec<DataArray> {
     tool.query(&[query]).map(|found| value::records(&found, names::JOBS)).unwrap_or_default()
 }
 
+/// Whether the server knows of every rank that it has ended.
+pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
+    let procs = procs(tool, nspace);
+    !procs.is_empty() && procs.iter().all(|end| end.status.is_some())
+}
+
 fn name(about: &DataArray) -> Option<String> {
     value::find(about, keys::NSPACE).and_then(Value::as_str).map(str::to_owned)
 }
