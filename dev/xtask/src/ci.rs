@@ -1,10 +1,9 @@
 //! `cargo xtask ci`: everything that must hold before a change is taken, cheap checks first.
 
-use std::time::Instant;
-
 use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{capture, cargo};
+use crate::step::step;
 use crate::{deps, r#gen, sources, test};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -26,12 +25,4 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     })?;
     step("documentation", || cargo(&["doc", "--workspace", "--no-deps", "--locked"]))?;
     step("tests", || test::run(&[]))
-}
-
-fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-    eprintln!("== {name}");
-    let start = Instant::now();
-    work().with_context(|| format!("ci stopped at: {name}"))?;
-    eprintln!("== {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
-    Ok(())
 }

@@ -13,6 +13,7 @@ mod dist;
 mod fuzz;
 mod r#gen;
 mod sources;
+mod step;
 mod test;
 
 use std::path::Path;

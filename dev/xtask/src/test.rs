@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{cargo, run as execute};
+use crate::step::step;
 
 const PACKAGES: &str = "dev/interop/packages.txt";
 
@@ -26,13 +27,24 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             filter => filters.push(filter),
         }
     }
-    cargo_test(&["--workspace", "--exclude", "phalanx-interop"], &filters)?;
+    let own = ["--workspace", "--exclude", "phalanx-interop"];
+    step("building our own tests", || build(&own))?;
+    step("our own tests", || cargo_test(&own, &filters))?;
     if peers {
-        install(&missing(&packages()?)?)?;
-        cargo(&["build", "--locked", "--package", "phalanx-cli"])?;
-        cargo_test(&["--package", "phalanx-interop"], &filters)?;
+        let with_peers = ["--package", "phalanx-interop"];
+        step("installing peers", || install(&missing(&packages()?)?))?;
+        step("building the tests with peers", || {
+            cargo(&["build", "--locked", "--package", "phalanx-cli"])?;
+            build(&with_peers)
+        })?;
+        step("tests with peers", || cargo_test(&with_peers, &filters))?;
     }
     Ok(())
+}
+
+/// Builds tests without running them, so that the log tells how long either takes.
+fn build(which: &[&str]) -> Result<()> {
+    cargo(&[&["test", "--locked", "--no-run", "--quiet"], which].concat())
 }
 
 fn cargo_test(which: &[&str], filters: &[&str]) -> Result<()> {
