@@ -23,7 +23,7 @@ fn commands_work_at_prterun_as_far_as_it_serves_them() {
             && done(&["query", "--list"], &["PMIX_CLIENT_ATTRIBUTES"])
             && soon(published)
             && done(&["lookup", "px.key"], &["px.key = value"])
-            && done(&["why"], &["only servers of px tell"])
+            && done(&["why"], &["only servers of px can"])
             && done(&[&there[..], &["echo", "from there"]].concat(), &["from there"])
             && done(&[&there[..], &["sh", "-c", "exit 3"]].concat(), &["a rank exited with code 3"])
             && soon(watched)
