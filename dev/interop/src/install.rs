@@ -38,7 +38,7 @@ pub(crate) fn mpich_wheel() -> Wheel {
 }
 
 /// Intel MPI, installed on first use. What it depends on is for networks, and for other packages.
-pub(crate) fn intel_wheel() -> Wheel {
+pub fn intel_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
     let root = ROOT.get_or_init(|| environment("venv-intel", "--no-deps impi-rt==2021.*"));
     Wheel { root: root.clone() }

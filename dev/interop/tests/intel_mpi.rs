@@ -3,8 +3,8 @@
 //! It loads the PMIx library that a variable names; `px` sets that variable.
 
 use phalanx_interop::{
-    Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_file, debians_libpmix_copied, host, libpmix, mpi,
-    new_directory, px,
+    Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_file, debians_libpmix_copied, host, intel_wheel,
+    libpmix, mpi, new_directory, px, script,
 };
 
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
@@ -24,6 +24,16 @@ fn debians_under_px() {
     for size in [1, 4] {
         programs(size, THEIRS, || px(["-n", &size.to_string()]).env("LD_LIBRARY_PATH", library));
     }
+}
+
+/// Nobody sees from outside that the program is one of MPI.
+#[test]
+fn a_library_loaded_by_an_interpreter_under_px() {
+    let python = debian_file("/usr/bin/python3", "python3");
+    let job = px(["-n", "2"]).env("LD_LIBRARY_PATH", libpmix()).with(IntelMpi).arg(python);
+    let job = job.arg(script("mpi_interpreted.py")).arg(intel_wheel().root.join("lib/libmpi.so.12"));
+    let outcome = job.run().expect_code(0);
+    (0..2).for_each(|rank| outcome.assert_line(&format!("hello from rank {rank} of 2")));
 }
 
 /// What the user has said about the library counts.

@@ -91,6 +91,7 @@ impl<S: RankServer> World<S> {
             uid: 1000,
             gid: 1000,
             scratch: "/scratch".into(),
+            lasts: false,
             limits: setup.limits.clone(),
         };
         let nodes =

@@ -1,5 +1,7 @@
 //! The way from the options of a command to a PMIx server, and from the library's errors to those of px.
 
+pub(crate) mod choice;
+
 use std::path::Path;
 use std::time::Duration;
 

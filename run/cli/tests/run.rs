@@ -344,6 +344,37 @@ fn a_reader_that_waits_makes_ranks_wait() {
     child.wait().expect("px ends");
 }
 
+#[test]
+fn commands_choose_no_server_among_several() {
+    let bench = Bench::new();
+    let mut jobs: Vec<Child> = (0..2).map(|_| bench.start("-q -n 1", "echo; exec sleep 1000")).collect();
+    for job in &mut jobs {
+        job.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("the rank runs");
+    }
+    let px = |words: &str| {
+        let mut px = Command::new(env!("CARGO_BIN_EXE_px"));
+        px.args(words.split(' ')).env("TMPDIR", bench.dir.path()).env("NO_COLOR", "1");
+        ended(px.output().expect("px runs"))
+    };
+    let pids: Vec<String> = jobs.iter().map(|job| format!("(pid {})", job.id())).collect();
+    bench.wait_for("both servers", || pids.iter().all(|pid| px("events --count 1").stderr.contains(pid)));
+    for words in ["publish a=b", "lookup a", "unpublish a", "query PMIX_QUERY_NAMESPACES", "events"] {
+        let ended = px(words);
+        assert_eq!(ended.code, 1, "{words}");
+        ended.says(&["none is named", &pids[0], &pids[1]]);
+    }
+    // Neither is a DVM that lasts.
+    let stopped = px("dvm stop");
+    assert_eq!(stopped.code, 1);
+    stopped.says(&["no DVM", &pids[0], &pids[1]]);
+    px("why").expect(0, "nothing is waiting\n");
+    for mut job in jobs {
+        assert!(job.try_wait().expect("px is ours").is_none(), "it was not named");
+        kill_process(pid(&job), Signal::TERM).expect("px runs");
+        job.wait().expect("px ends");
+    }
+}
+
 /// What px could not deliver, by its own words.
 fn undelivered(said: &str) -> usize {
     let count = said.split("could not deliver ").nth(1).and_then(|rest| rest.split(' ').next());

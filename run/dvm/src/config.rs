@@ -38,6 +38,8 @@ pub struct NodeConfig {
     pub env: Vec<Text>,
     /// Under this directory each job gets one of its own.
     pub scratch: Arc<str>,
+    /// It goes on without a job, until somebody stops it.
+    pub lasts: bool,
     pub limits: Limits,
 }
 

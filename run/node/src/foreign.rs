@@ -2,8 +2,8 @@
 //!
 //! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
 //! were built. A program is suspected by the name of a library that it needs, and judged by that library's file: one
-//! that does not know the name `PMIx_Init` does not call it. Intel's opens the PMIx library that a variable names. What cannot be
-//! judged passes.
+//! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes. Intel's opens the PMIx library that a
+//! variable names.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +16,15 @@ use crate::elf::Elf;
 pub enum Foreign {
     /// It has no PMIx client.
     WithoutPmix { program: PathBuf, library: PathBuf },
-    /// It loads the PMIx library that this variable names.
-    ByVariable { variable: &'static str, has_libpmix: bool },
+}
+
+/// The variable that names the PMIx library to Intel's MPI library. Whether a program loads that cannot be seen from outside: an
+/// interpreter does so when it runs.
+pub const INTELS_VARIABLE: &str = "I_MPI_PMI_LIBRARY";
+
+/// Whether a program that opens `libpmix.so.2` by its name finds one. `libraries` is its LD_LIBRARY_PATH.
+pub fn finds_libpmix(libraries: Option<&[u8]>) -> bool {
+    places([libraries, None], Path::new("/")).any(|place| place.join("libpmix.so.2").is_file())
 }
 
 /// What is to be known of `program` before it runs. `path` and `libraries` are its own PATH and LD_LIBRARY_PATH.
@@ -32,12 +39,7 @@ pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cw
     let library = files.find(|file| file.is_file())?;
     let text = std::fs::read(&library).ok()?;
     let knows = |name: &[u8]| text.windows(name.len()).any(|window| window == name);
-    if !knows(PMIX_CALL) {
-        return Some(Foreign::WithoutPmix { program, library });
-    }
-    // It is opened by a library that has a runpath of its own, if any.
-    let has_libpmix = places([libraries, None], &origin).any(|place| place.join("libpmix.so.2").is_file());
-    knows(INTELS_LIBRARY.as_bytes()).then_some(Foreign::ByVariable { variable: INTELS_LIBRARY, has_libpmix })
+    (!knows(PMIX_CALL)).then_some(Foreign::WithoutPmix { program, library })
 }
 
 /// Where the dynamic linker looks.
@@ -64,7 +66,6 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
 
 /// As a name of its own, for the dynamic linker or for dlsym; messages about it do not count.
 const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
-const INTELS_LIBRARY: &str = "I_MPI_PMI_LIBRARY";
 const STANDARD_PLACES: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
 
 #[cfg(test)]

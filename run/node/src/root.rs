@@ -43,6 +43,8 @@ pub struct RootOptions {
     pub system_dir: Option<PathBuf>,
     /// What processes find in their environment that a tool has started.
     pub env: Vec<Text>,
+    /// It goes on without a job, until somebody stops it.
+    pub lasts: bool,
 }
 
 impl Running {
@@ -59,6 +61,7 @@ impl Running {
             rendezvous_files,
             system_dir,
             env,
+            lasts,
         } = options;
         let door = reach.door().context("cannot find an address for tools on other nodes")?;
         let mut seed = [0; 32];
@@ -114,6 +117,7 @@ impl Running {
                 env,
                 gid: getegid().as_raw(),
                 scratch: scratch.into(),
+                lasts,
                 limits,
             };
             Node::new(config, server)

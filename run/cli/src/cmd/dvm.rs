@@ -24,6 +24,7 @@ use crate::origin::Origin;
 use crate::output::Output;
 use crate::render::hint;
 use crate::resolve::{self, Here, Serve};
+use crate::tool::choice::{self, Wanted};
 use crate::{background, tool};
 
 /// Until somebody wants it to end.
@@ -67,6 +68,7 @@ async fn serve(
         rendezvous_files: files,
         system_dir: args.system_server.then(system_directory),
         env: resolve::inherited(&here.env),
+        lasts: true,
         limits: Limits::default(),
     })
     .map_err(|error| match args.system_server {
@@ -140,9 +142,9 @@ fn system_directory() -> PathBuf {
     system_directories(None, variable).into_iter().next().unwrap_or_else(|| "/tmp".into())
 }
 
-/// As tools of OpenPMIx ask for it: an end for nobody in particular.
+/// As tools of OpenPMIx ask for it: an end for nobody in particular. Without a server named it is only ever for a DVM.
 pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
-    let tool = tool::attach(&args.server)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Dvm)?)?;
     tool.job_control(&[], &[Info::new(keys::JOB_CTRL_TERMINATE, true)])
         .map_err(|error| tool::failed("cannot stop the server", &error))?;
     Ok(0)

@@ -12,11 +12,14 @@ use crate::args::nearest::{ending_in, nearest};
 use crate::args::tools::EventsArgs;
 use crate::failure::Failure;
 use crate::render::{hint, value};
-use crate::tool;
+use crate::tool::{
+    self,
+    choice::{self, Wanted},
+};
 
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let mut codes = args.code.iter().map(|word| code(word)).collect::<Result<Vec<_>, _>>()?;
-    let tool = tool::attach(&args.server)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?;
     // With this one missing nobody would tell when there is nothing to follow any more.
     let asked_for_loss = codes.is_empty() || codes.contains(&Status::ERR_LOST_CONNECTION);
     if !asked_for_loss {

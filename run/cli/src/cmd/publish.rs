@@ -13,7 +13,10 @@ use serde_json::json;
 use crate::args::tools::{LookupArgs, PersistWord, PublishArgs, RangeWord, ServerArgs, UnpublishArgs};
 use crate::failure::Failure;
 use crate::render::{hint, value};
-use crate::tool;
+use crate::tool::{
+    self,
+    choice::{self, Wanted},
+};
 
 pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
     let mut info = vec![
@@ -47,7 +50,7 @@ pub(crate) fn publish(args: &PublishArgs) -> Result<u8, Failure> {
 
 pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
     let keys: Vec<&str> = args.keys.iter().map(String::as_str).collect();
-    let tool = tool::attach(&args.server)?;
+    let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?;
     let mut info = Vec::new();
     if let Some(wait) = args.wait {
         let seconds = i32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -106,6 +109,7 @@ struct Publisher {
 impl Publisher {
     /// Under this user's name for publishing; another call that has it just now will be done soon.
     fn attach(server: &ServerArgs) -> Result<Publisher, Failure> {
+        let server = &choice::only_one(server, Wanted::Any)?;
         let name = format!("px-publisher-{}", rustix::process::geteuid().as_raw());
         let own = [Info::new(keys::TOOL_NSPACE, name), Info::new(keys::TOOL_RANK, pmix::Rank(0))];
         let until = Instant::now() + PATIENCE;

@@ -7,7 +7,10 @@ use crate::args::nearest::{ending_in, nearest};
 use crate::args::tools::QueryArgs;
 use crate::failure::Failure;
 use crate::render::value;
-use crate::tool;
+use crate::tool::{
+    self,
+    choice::{self, Wanted},
+};
 
 pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     let queries = match args.list {
@@ -16,7 +19,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
     };
     let tool = match queries.iter().find_map(job) {
         Some(job) => tool::attach_for(&args.server, &job)?,
-        None => tool::attach(&args.server)?,
+        None => tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?,
     };
     let info = tool.query(&queries).map_err(|error| unanswered(&queries, &error))?;
     if info.is_empty() {

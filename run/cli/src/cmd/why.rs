@@ -3,15 +3,51 @@
 use std::time::Duration;
 
 use phalanx_dvm::names;
-use pmix::{DataArray, Query, Value, keys};
+use pmix::{DataArray, Query, Tool, Value, keys};
 
 use crate::args::tools::WhyArgs;
 use crate::failure::Failure;
-use crate::render::{value, words};
-use crate::tool;
+use crate::render::{hint, value, words};
+use crate::tool::{self, choice};
 
 pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
-    let tool = tool::attach(&args.server)?;
+    let is_named = tool::names_any(&args.server) || choice::is_named_by_environment();
+    let waits = if is_named { waits(&tool::attach(&args.server)?)? } else { everywhere(args)? };
+    let shown: String = match args.json {
+        true => waits.iter().map(|wait| format!("{}\n", value::object(wait.infos()))).collect(),
+        false if waits.is_empty() => "nothing is waiting\n".to_owned(),
+        false => waits.iter().map(sentence).collect(),
+    };
+    super::print(shown.as_bytes())
+}
+
+/// What is waited for at any server of this machine. Those that do not let us in, or do not tell, are named.
+fn everywhere(args: &WhyArgs) -> Result<Vec<DataArray>, Failure> {
+    let servers = tool::servers_here(&tool::alone()?)?;
+    if servers.is_empty() {
+        // Says where it has looked, or waits for one.
+        return waits(&tool::attach(&args.server)?);
+    }
+    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    for about in &servers {
+        let tool = tool::attach_one(about).map_err(|error| tool::failed("cannot attach to it", &error));
+        match tool.and_then(|tool| waits(&tool)) {
+            Ok(waits) => all.extend(waits),
+            Err(failure) => failures.push((text(about, keys::NSPACE), failure)),
+        }
+    }
+    if failures.len() == servers.len()
+        && let Some((_, failure)) = failures.pop()
+    {
+        return Err(failure);
+    }
+    for (name, failure) in failures {
+        hint::say(&hint::note(&format!("server {name}: {failure}"), args.json));
+    }
+    Ok(all)
+}
+
+fn waits(tool: &Tool) -> Result<Vec<DataArray>, Failure> {
     let query = Query { keys: vec![names::WAITS.into()], qualifiers: Vec::new() };
     let info = tool.query(&[query]).map_err(|error| {
         tool::failed("the server does not say who is waiting", &error)
@@ -20,12 +56,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let mut waits = value::records(&info, names::WAITS);
     // Our own question is waited for, too.
     waits.retain(|wait| !matches!(text(wait, names::OPERATION).as_str(), "query" | "survey"));
-    let shown: String = match args.json {
-        true => waits.iter().map(|wait| format!("{}\n", value::object(wait.infos()))).collect(),
-        false if waits.is_empty() => "nothing is waiting\n".to_owned(),
-        false => waits.iter().map(sentence).collect(),
-    };
-    super::print(shown.as_bytes())
+    Ok(waits)
 }
 
 /// `a fence of a@1:0-3 on host n1 waits 2.1 s for a@1:2, asked by a@1:0 (ends with ...)`

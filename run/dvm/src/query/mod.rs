@@ -41,6 +41,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_NODE_RESOURCE_USAGE,
     names::JOBS,
     names::WAITS,
+    names::LASTS,
     // Of one job.
     keys::QUERY_JOB_STATUS,
     keys::TIME_REMAINING,
@@ -172,6 +173,7 @@ impl Daemon {
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
             keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
             names::JOBS => self.all_jobs(asked.now).into(),
+            names::LASTS => self.config.lasts.into(),
             names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
             key => return self.answer_of_job(asked, key, qualifiers),
         })

@@ -6,6 +6,8 @@ pub const JOBS: &str = "phalanx.jobs";
 pub const RANKS: &str = "phalanx.ranks";
 /// What is waited for anywhere in the DVM: an array of [`WAIT`].
 pub const WAITS: &str = "phalanx.waits";
+/// Whether the server is a DVM that goes on without a job, until somebody stops it.
+pub const LASTS: &str = "phalanx.lasts";
 /// One thing that is waited for.
 pub const WAIT: &str = "phalanx.wait";
 

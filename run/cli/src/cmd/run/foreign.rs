@@ -5,14 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use phalanx_dvm::AppSpec;
-use phalanx_node::{Foreign, examine};
+use phalanx_node::{Foreign, INTELS_VARIABLE, examine, finds_libpmix};
 use phalanx_wire::Text;
 
 use crate::failure::Failure;
 use crate::resolve::{Here, Run};
 
-/// Refuses programs of an MPI library without a PMIx client; where there is but one rank that is a remark only. Those of
-/// a library that wants to be told which PMIx library to load are told, unless the user has done that.
+/// Refuses programs of an MPI library without a PMIx client; where there is but one rank that is a remark only. Intel's
+/// library wants to be told which PMIx library to load; all programs are told, unless the user has done that.
 pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Failure> {
     let is_alone = matches!(run.request.apps.as_slice(), [AppSpec { procs: Some(1), .. }]);
     let mut remark = None;
@@ -29,14 +29,12 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
                 }
                 remark = Some(format!("{what}: it runs alone, as rank 0 of 1"));
             }
-            Some(Foreign::ByVariable { variable, has_libpmix })
-                if env.value(variable.as_bytes()).is_none() =>
-            {
-                let library = if has_libpmix { None } else { beside_px() };
-                let library = library.unwrap_or_else(|| LIBPMIX.into());
-                app.env.push(Text::from(format!("{variable}={}", library.display())));
-            }
-            Some(Foreign::ByVariable { .. }) | None => {}
+            None => {}
+        }
+        if env.value(INTELS_VARIABLE.as_bytes()).is_none() {
+            let library = if finds_libpmix(env.value(b"LD_LIBRARY_PATH")) { None } else { beside_px() };
+            let library = library.unwrap_or_else(|| LIBPMIX.into());
+            app.env.push(Text::from(format!("{INTELS_VARIABLE}={}", library.display())));
         }
     }
     Ok(remark)

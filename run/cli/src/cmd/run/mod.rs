@@ -92,6 +92,7 @@ async fn job(
         rendezvous_files: run.serve.files.clone(),
         system_dir: None,
         env: run.request.env.clone(),
+        lasts: false,
         limits: Limits { kill_grace: run.kill_after.unwrap_or(defaults.kill_grace), ..defaults },
     })?;
     let handle = running.handle.clone();

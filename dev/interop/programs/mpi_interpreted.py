@@ -1,0 +1,14 @@
+"""MPI in an interpreter: the library that the first argument names is loaded when the program runs, as mpi4py loads it."""
+
+import ctypes
+import sys
+
+mpi = ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+# As MPICH's binary interface has it.
+world = ctypes.c_int(0x44000000)
+rank, size = ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+mpi.MPI_Comm_size(world, ctypes.byref(size))
+print(f"hello from rank {rank.value} of {size.value}", flush=True)
+mpi.MPI_Finalize()
