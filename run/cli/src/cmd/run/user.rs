@@ -102,7 +102,10 @@ impl<'a> User<'a> {
                             return Ok(end);
                         }
                         if let (false, Some(action)) = (was_named, self.postponed.take()) {
-                            self.control(action).await;
+                            match action {
+                                Control::Suspend => self.suspend().await,
+                                action => self.control(action).await,
+                            }
                         }
                         if std::mem::take(&mut self.unfindable) {
                             self.end_job(SIGTERM).await;
@@ -224,17 +227,22 @@ impl<'a> User<'a> {
             SignalEvent::Terminate => self.end_job(SIGTERM).await,
             SignalEvent::Hangup => self.end_job(SIGHUP).await,
             SignalEvent::Quit => self.end_job(SIGQUIT).await,
-            SignalEvent::Suspend => {
-                self.control(Control::Suspend).await;
-                // Its answer comes after the ranks have been stopped: requests are carried out in order.
-                self.hand.settle().await;
-                if let Err(error) = stop_self() {
-                    self.note(&format!("cannot stop: {error}"));
-                }
-            }
+            // Before the job has a name its ranks cannot be stopped; with them, we are as soon as it has.
+            SignalEvent::Suspend if self.nspace.is_none() => self.postponed = Some(Control::Suspend),
+            SignalEvent::Suspend => self.suspend().await,
             SignalEvent::Resume => self.control(Control::Resume).await,
             SignalEvent::Forward(number) => self.control(Control::Signal(number)).await,
             SignalEvent::Resize => {}
+        }
+    }
+
+    /// The ranks first, then ourselves.
+    async fn suspend(&mut self) {
+        self.control(Control::Suspend).await;
+        // Its answer comes after the ranks have been stopped: requests are carried out in order.
+        self.hand.settle().await;
+        if let Err(error) = stop_self() {
+            self.note(&format!("cannot stop: {error}"));
         }
     }
 
