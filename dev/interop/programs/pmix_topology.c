@@ -30,6 +30,24 @@ static void topology(void)
     PMIx_Topology_destruct(&topology);
 }
 
+/* As a value of this process: processes can be bound with it. */
+static void value(void)
+{
+    int (*is_thissystem)(void *) = hwloc("hwloc_topology_is_thissystem");
+    pmix_proc_t all = process(PMIX_RANK_WILDCARD);
+    pmix_value_t *value = NULL;
+    char *text = NULL;
+
+    OK(PMIx_Get(&me, PMIX_TOPOLOGY2, NULL, 0, &value));
+    CHECK(value->type == PMIX_TOPO, "%s", PMIx_Data_type_string(value->type));
+    CHECK(is_thissystem(value->data.topo->topology) == 1, "a topology of %s", value->data.topo->source);
+    OK(PMIx_Data_print(&text, NULL, value->data.topo, PMIX_TOPO));
+    CHECK(strstr(text, "1 Machine") != NULL && strstr(text, " PU") != NULL, "%s", text);
+    free(text);
+    PMIX_VALUE_RELEASE(value);
+    EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Get(&all, PMIX_TOPOLOGY2, NULL, 0, &value));
+}
+
 static void cpuset(void)
 {
     int (*weight)(void *) = hwloc("hwloc_bitmap_weight");
@@ -99,6 +117,7 @@ int main(void)
 {
     start();
     topology();
+    value();
     cpuset();
     locality();
     distances();

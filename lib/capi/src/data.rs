@@ -9,6 +9,7 @@ use phalanx_wire::codec::{DecodeError, Format, Generation, Reader};
 use phalanx_wire::compress::{deflate, inflate};
 
 use crate::guard::{BAD, exported};
+use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::{Release, free_array};
@@ -91,6 +92,7 @@ exported! {
             DataType::STRING => from.cast::<u8>().text().map_or_else(String::new, |text| {
                 String::from_utf8_lossy(&text).into_owned()
             }),
+            DataType::TOPO => summary(from)?,
             _ => element::read(of, from)?.to_string(),
         };
         let mut line = prefix.text().unwrap_or_default();
@@ -193,6 +195,15 @@ fn append(buffer: Ptr<pmix_data_buffer_t>, bytes: &[u8]) -> Result<(), Status> {
         bytes_used: used,
     });
     Ok(())
+}
+
+/// What a topology has, as hwloc counts it.
+fn summary(from: Ptr<Opaque>) -> Result<String, Status> {
+    let c = from.cast::<pmix_topology_t>().read().ok_or(BAD)?;
+    match hwloc().filter(|_| c.source.text().is_some_and(|source| is_hwloc(&source))) {
+        Some(hwloc) if !c.topology.is_null() => Ok(hwloc.summary(c.topology)),
+        _ => Ok(element::read(DataType::TOPO, from)?.to_string()),
+    }
 }
 
 fn load(buffer: Ptr<pmix_data_buffer_t>, bytes: Ptr<u8>, size: usize) -> Result<(), Status> {

@@ -3,7 +3,7 @@
 //! Nothing of ours needs it. It is opened by its soname on the first use, so that a copy that the program has loaded is the
 //! one that is found, and never closed: programs keep objects that only it can free.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use crate::cmem;
@@ -26,6 +26,10 @@ pub(crate) struct Hwloc {
     topology_destroy: extern "C" fn(*mut c_void),
     topology_export_xmlbuffer: extern "C" fn(*mut c_void, *mut *mut c_char, *mut c_int, usize) -> c_int,
     free_xmlbuffer: extern "C" fn(*mut c_void, *mut c_char),
+    topology_get_depth: extern "C" fn(*mut c_void) -> c_int,
+    get_depth_type: extern "C" fn(*mut c_void, c_int) -> c_int,
+    get_nbobjs_by_depth: extern "C" fn(*mut c_void, c_int) -> c_uint,
+    obj_type_string: extern "C" fn(c_int) -> *const c_char,
 }
 
 /// hwloc 2, if this machine has it.
@@ -70,6 +74,10 @@ impl Hwloc {
             topology_destroy: function!(c"hwloc_topology_destroy"),
             topology_export_xmlbuffer: function!(c"hwloc_topology_export_xmlbuffer"),
             free_xmlbuffer: function!(c"hwloc_free_xmlbuffer"),
+            topology_get_depth: function!(c"hwloc_topology_get_depth"),
+            get_depth_type: function!(c"hwloc_get_depth_type"),
+            get_nbobjs_by_depth: function!(c"hwloc_get_nbobjs_by_depth"),
+            obj_type_string: function!(c"hwloc_obj_type_string"),
         })
     }
 
@@ -132,11 +140,26 @@ impl Hwloc {
         xml
     }
 
+    /// How many objects of which type there are, from the machine down, as `lstopo --only` and `hwloc-info` count them.
+    pub(crate) fn summary(&self, topology: Ptr<Opaque>) -> String {
+        let topology: *mut c_void = topology.raw().cast();
+        let levels = (0..(self.topology_get_depth)(topology)).chain([NUMA_DEPTH]);
+        let count = |depth| {
+            let count = (self.get_nbobjs_by_depth)(topology, depth);
+            let name = (self.obj_type_string)((self.get_depth_type)(topology, depth)).cast_mut();
+            let name = Ptr::<u8>::from_raw(name.cast()).text()?;
+            (count > 0).then(|| format!("{count} {}", String::from_utf8_lossy(&name)))
+        };
+        levels.filter_map(count).collect::<Vec<_>>().join(", ")
+    }
+
     pub(crate) fn destroy_topology(&self, topology: Ptr<Opaque>) {
         (self.topology_destroy)(topology.raw().cast());
     }
 }
 
+/// `HWLOC_TYPE_DEPTH_NUMANODE`
+const NUMA_DEPTH: c_int = -3;
 const SONAME: &CStr = c"libhwloc.so.15";
 /// `HWLOC_TYPE_FILTER_KEEP_IMPORTANT`
 const KEEP_IMPORTANT: c_int = 3;

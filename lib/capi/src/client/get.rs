@@ -7,6 +7,7 @@ use phalanx_wire::InfoList;
 use pmix::{ClientCall, ClientReturn, Error, Info, Lookup, LookupRequest, ProcId, Value};
 
 use super::calls::submit;
+use super::topology;
 use crate::guard::{BAD, Code, exported};
 use crate::instance::instance;
 use crate::layout::*;
@@ -45,8 +46,14 @@ exported! {
         let request = request(client, proc, key, &info)?;
         let name = request.key.as_ref().map_or_else(String::new, |key| key.as_str().to_owned());
         let owner = request.proc.clone();
+        let own_topology = is_own_topology(client, &request);
+        let in_c = |value: &Value| match value {
+            Value::Pointer if own_topology => topology::own_value(),
+            value => to_c::value(&expanded(value.clone())?),
+        };
         let value = match client.known(&request).map_err(|error| error.status())? {
             Lookup::Hit(value) => value,
+            _ if own_topology => Value::Pointer,
             Lookup::Absent => return Err(Status::ERR_NOT_FOUND),
             Lookup::AskServer => asked(client.perform(ClientCall::Get { request, info: info.clone() }))?,
         };
@@ -54,7 +61,7 @@ exported! {
             if place.is_null() {
                 return Err(BAD);
             }
-            place.write(to_c::value(&expanded(value)?)?);
+            place.write(in_c(&value)?);
         } else if info.is_set(keys::GET_POINTER_VALUES) {
             let mut kept = instance.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let same = |one: &&(ProcId, String, Value, _)| one.0 == owner && one.1 == name && one.2 == value;
@@ -62,14 +69,14 @@ exported! {
             let at = match found {
                 Some(at) => at,
                 None => {
-                    let at = cmem::one(to_c::value(&expanded(value.clone())?)?);
+                    let at = cmem::one(in_c(&value)?);
                     kept.0.push((owner, name, value, at));
                     at
                 }
             };
             to.write(at);
         } else {
-            to.write(cmem::one(to_c::value(&expanded(value)?)?));
+            to.write(cmem::one(in_c(&value)?));
         }
         Ok(())
     }
@@ -81,7 +88,17 @@ exported! {
     ) -> Code {
         let callback = callback.ok_or(BAD)?;
         let info = from_c::infos(info, count)?;
-        let request = request(&instance()?.client, proc, key, &info)?;
+        let instance = instance()?;
+        let request = request(&instance.client, proc, key, &info)?;
+        if is_own_topology(&instance.client, &request) {
+            let known = vec![Info::new(keys::OPTIONAL, true)];
+            let at = cmem::one(topology::own_value()?);
+            // The callback runs where all others do.
+            return submit(ClientCall::Get { request, info: known }, move |_| {
+                callback(Status::SUCCESS.0, at, cbdata);
+                free_array(at, 1);
+            });
+        }
         submit(ClientCall::Get { request, info }, move |answer| {
             match asked(answer).and_then(expanded).and_then(|value| to_c::value(&value)) {
                 Ok(c) => {
@@ -113,6 +130,11 @@ fn at_hand(client: &Role, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Value>
     };
     let nspace = if nspace.is_empty() { me.nspace.as_str() } else { nspace };
     key.with_text(|key| client.value_at_hand(nspace, rank, std::str::from_utf8(key).ok()?))?
+}
+
+/// This node's topology is a value that the library has, and no server sends.
+fn is_own_topology(client: &Role, request: &LookupRequest) -> bool {
+    request.proc == *client.proc() && request.key.as_ref().is_some_and(|key| *key == keys::TOPOLOGY2)
 }
 
 /// No process, or one without namespace, is of the caller's own job; no key means all.
