@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use phalanx_dvm::{Control, Placed, Report};
 use phalanx_node::Signals;
@@ -122,6 +123,7 @@ impl Far {
         let (tool, shared) = (self.tool.clone(), self.shared.clone());
         let feed = input::Feed::of(run);
         let limit = run.request.timeout;
+        let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
         thread::spawn(move || {
             let nspace = match tool.spawn(&job, &apps) {
                 Ok(nspace) => nspace,
@@ -141,6 +143,7 @@ impl Far {
             if let Some(told) = shared.wait_for_end(&nspace) {
                 // Asked with the lock held, the answer could not pass the library's thread, which wants it, too.
                 let asked_to_end = shared.state().asked_to_end;
+                let limit = limit.map(|limit| (limit, over_at.is_some_and(|at| Instant::now() >= at)));
                 let end = ending::of(&tool, &nspace, &told, limit, asked_to_end);
                 shared.push(Report::Ended(Box::new(end)));
             }

@@ -15,7 +15,7 @@ pub(super) fn of(
     tool: &Tool,
     nspace: &Nspace,
     told: &[Info],
-    limit: Option<Duration>,
+    limit: Option<(Duration, bool)>,
     asked_to_end: Option<i32>,
 ) -> JobEnd {
     let about = jobs(tool).into_iter().find(|about| name(about).as_deref() == Some(nspace.as_str()));
@@ -36,13 +36,18 @@ pub(super) fn of(
             JobVerdict::Aborted { by: by.clone(), status: Status(exit_code), message: reason() }
         }
         (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
-        (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default() },
+        (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 },
         (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
         (Some("node lost"), ..) => JobVerdict::NodeLost { node: reason() },
+        // PRRTE ends a job at its limit without telling the reason, or that it has failed.
+        (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
+            JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 }
+        }
         _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
         _ if status.0 > 0 => JobVerdict::NotStarted { error: format!("a rank exited with code {exit_code}") },
         _ => JobVerdict::NotStarted { error: format!("the job ended with {status}") },
     };
+    let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
     let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     match asked_to_end.filter(|_| killed && matches!(verdict, JobVerdict::Success)) {
@@ -131,6 +136,9 @@ fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
         lost_connection: state == ProcState::TERM_WO_SYNC,
     }
 }
+
+/// As launchers tell that a job was ended at its limit.
+const EXIT_TIMEOUT: i32 = 124;
 
 fn as_status(value: &Value) -> Option<Status> {
     match value {
