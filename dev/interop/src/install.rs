@@ -30,6 +30,37 @@ pub fn wheel() -> Wheel {
     Wheel { root: root.clone() }
 }
 
+/// The tests of mpi4py, of the release that is installed, from its source distribution: fetched on first use.
+pub fn mpi4py_tests() -> PathBuf {
+    static ROOT: OnceLock<PathBuf> = OnceLock::new();
+    let root = ROOT.get_or_init(|| {
+        let python = wheel().python();
+        let version =
+            output_of(Command::new(&python).args(["-c", "import mpi4py; print(mpi4py.__version__, end='')"]));
+        let root = target().join("interop/mpi4py-tests");
+        fs::create_dir_all(&root).expect("making the directory for mpi4py's tests");
+        let _one_at_a_time = locked(&root.with_extension("lock"));
+        let tests = root.join(format!("mpi4py-{version}/test"));
+        if !tests.exists() {
+            let pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"];
+            let source = ["--no-binary", "mpi4py", &format!("mpi4py=={version}")];
+            output_of(Command::new(&python).args(pip).args(source).arg("--dest").arg(&root));
+            let archive = root.join(format!("mpi4py-{version}.tar.gz"));
+            output_of(Command::new(&python).args(["-m", "tarfile", "-e"]).arg(&archive).arg(&root));
+        }
+        tests
+    });
+    root.clone()
+}
+
+/// What a command that must succeed has written.
+fn output_of(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?} failed:\n{messages}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// MPICH 5, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
 pub(crate) fn mpich_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();

@@ -18,6 +18,8 @@ use crate::script::{Answer, Op, RankServer};
 pub struct ScriptedServer {
     /// Events that this server was told.
     pub events: Vec<Event>,
+    /// Those of them that the runtime announced, with the jobs that they concern.
+    pub announced: Vec<(Event, Option<Vec<Nspace>>)>,
     /// Who reads pulled output here, by the number of the pull.
     pub taps: BTreeMap<u64, Tap>,
     last: u64,
@@ -191,6 +193,10 @@ impl ScriptedServer {
             // What it has not put by now, nobody will.
             ServerCall::DeregisterClient(proc) => drop(self.over.insert(proc)),
             ServerCall::Notify(event) => self.events.push(event),
+            ServerCall::Announce { event, concerned } => {
+                self.events.push(event.clone());
+                self.announced.push((event, concerned));
+            }
             _ => {}
         }
         Some(ServerReturn::Done(Status::SUCCESS))

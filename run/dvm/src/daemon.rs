@@ -291,6 +291,7 @@ impl Daemon {
             Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
             Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
             Down::Event { event, except } => self.deliver_event(cx, event, *except),
+            Down::Announce { event, concerned } => self.announce(cx, event, concerned.as_deref()),
             Down::Stop => self.stop(cx),
         }
     }

@@ -1,7 +1,9 @@
 //! Events: which daemons hear of one that a process raised, and those that the runtime itself raises.
 //!
 //! An event that a process raises reaches every daemon in its range; their servers keep it for clients that register
-//! later. What the runtime raises (a process ended, a job ended) goes only where somebody has asked for it.
+//! later. What the runtime announces (a process ended, a job ended, a stream ended) goes only where somebody has asked for
+//! just that: MPI libraries ask for all events that are not exempt from it, and abort when one comes. Ranks of jobs that
+//! have nothing to do with each other hear nothing of each other unless they ask by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::Arc;
 use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
 use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::job::{JobEnd, JobVerdict, ProcEnd};
@@ -20,23 +22,22 @@ use crate::ranges::Ranges;
 /// What a notification says that is acted upon here.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];
 
-/// Root only: which daemons have clients that registered for a code; 0 stands for all codes.
+/// Root only: which daemons have clients that registered for a code. Who registers for all is told of what the runtime
+/// announces only if it names the code as well.
 #[derive(Debug, Default)]
 pub(crate) struct Interests(BTreeMap<Status, Ranges>);
 
 impl Daemon {
     pub(crate) fn register_events(&mut self, node: NodeId, codes: &[Status]) {
         let Some(root) = &mut self.root else { return };
-        let all = [Status::SUCCESS];
-        for code in if codes.is_empty() { &all } else { codes } {
+        for code in codes {
             root.interests.0.entry(*code).or_default().insert(node.0);
         }
     }
 
     pub(crate) fn deregister_events(&mut self, node: NodeId, codes: &[Status]) {
         let Some(root) = &mut self.root else { return };
-        let all = [Status::SUCCESS];
-        for code in if codes.is_empty() { &all } else { codes } {
+        for code in codes {
             if let Some(nodes) = root.interests.0.get_mut(code) {
                 nodes.remove(node.0);
             }
@@ -67,6 +68,11 @@ impl Daemon {
         }
     }
 
+    pub(crate) fn announce(&mut self, cx: &mut Cx<'_>, event: &Event, concerned: Option<&[Nspace]>) {
+        let call = ServerCall::Announce { event: event.clone(), concerned: concerned.map(<[_]>::to_vec) };
+        self.call(cx, call, Call::Told("passing on what happened to a job"));
+    }
+
     /// Root only: a process has ended badly.
     pub(crate) fn tell_proc_event(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         self.withdraw_published_by(&end.proc);
@@ -75,11 +81,13 @@ impl Daemon {
         if let Some(status) = end.status {
             info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
         }
-        self.raise(cx, code, end.proc.clone(), info);
+        let origin = self.root_job(&end.proc.nspace).map(|job| job.origin.clone());
+        let concerned = origin.map(|origin| self.concerned_by(&end.proc.nspace, &origin)).unwrap_or_default();
+        self.raise(cx, code, end.proc.clone(), info, Some(concerned));
     }
 
-    /// Root only: a job is over.
-    pub(crate) fn tell_job_end_event(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
+    /// Root only: a job is over. Tools may ask late, and by its name.
+    pub(crate) fn tell_job_end_event(&mut self, cx: &mut Cx<'_>, end: &JobEnd, concerned: Vec<Nspace>) {
         let whole = ProcId::all(&end.nspace);
         let status = match &end.verdict {
             JobVerdict::Success => Status::SUCCESS,
@@ -92,11 +100,10 @@ impl Daemon {
             Info::new(keys::EXIT_CODE, end.exit_code),
         ];
         info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
-        self.raise(cx, Status::EVENT_JOB_END, whole, info);
+        self.raise(cx, Status::EVENT_JOB_END, whole, info, Some(concerned));
     }
 
-    /// Root only: a stream of a process is over, or what was in it is lost. MPI libraries ask for all events that are not
-    /// exempt from it, and abort when one comes.
+    /// Root only: a stream of a process is over, or what was in it is lost. Processes of any job may read it.
     pub(crate) fn tell_stream_event(
         &mut self,
         cx: &mut Cx<'_>,
@@ -108,24 +115,31 @@ impl Daemon {
             Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
             // A number, because OpenPMIx's libraries cannot copy channels.
             Info::new(CHANNEL, channel.0),
-            Info::new(keys::EVENT_NON_DEFAULT, true),
         ];
         // In the name of its whole job: a source is not told, and this one may want to know.
-        self.raise(cx, code, ProcId::all(&proc.nspace), info);
+        self.raise(cx, code, ProcId::all(&proc.nspace), info, None);
     }
 
-    /// An event of the runtime's own, for those who registered for it.
-    pub(crate) fn raise(&mut self, cx: &mut Cx<'_>, code: Status, source: ProcId, info: Vec<Info>) {
+    /// An event of the runtime's own, for those who registered for its code.
+    fn raise(
+        &mut self,
+        cx: &mut Cx<'_>,
+        code: Status,
+        source: ProcId,
+        mut info: Vec<Info>,
+        concerned: Option<Vec<Nspace>>,
+    ) {
         let Some(root) = &self.root else { return };
-        let all = (!info.is_set(keys::EVENT_NON_DEFAULT)).then_some(Status::SUCCESS);
-        let interested = std::iter::once(code).chain(all).filter_map(|code| root.interests.0.get(&code));
-        let to = interested.fold(Ranges::new(), |mut all, nodes| {
-            all.add(nodes);
-            all
-        });
+        let mut to = root.interests.0.get(&code).cloned().unwrap_or_default();
+        if code == Status::EVENT_JOB_END {
+            // Those who have spawned it register when they know its name, and it may be over by then.
+            to.insert(NodeId::ROOT.0);
+            root.tools.nodes().for_each(|node| to.insert(node.0));
+        }
         if !to.is_empty() {
+            info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
             let event = Arc::new(Event { code, source, range: Range::SESSION, info });
-            self.cast(cx, to, Down::Event { event, except: None });
+            self.cast(cx, to, Down::Announce { event, concerned: concerned.map(Arc::from) });
         }
     }
 

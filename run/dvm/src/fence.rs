@@ -119,7 +119,14 @@ impl Daemon {
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
-            (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup, _) => {
+            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup), _) => {
+                if let Some(root) = &mut self.root {
+                    match kind {
+                        Kind::Connect => root.relations.connect(&collective.members),
+                        Kind::Disconnect => root.relations.disconnect(&collective.members),
+                        _ => {}
+                    }
+                }
                 Ok(Settled::Nothing)
             }
             (Kind::GroupConstruct, part) => {

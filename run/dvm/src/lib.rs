@@ -38,6 +38,7 @@ mod procs;
 mod publish;
 mod query;
 mod ranges;
+mod relations;
 mod root;
 mod spawn;
 mod stdin;

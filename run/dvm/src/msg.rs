@@ -87,6 +87,11 @@ pub enum Down {
         event: Arc<Event>,
         except: Option<NodeId>,
     },
+    /// The runtime's own word about a job, for those whom [`phalanx_core::server::ServerCall::Announce`] names.
+    Announce {
+        event: Arc<Event>,
+        concerned: Option<Arc<[Nspace]>>,
+    },
     Stop,
 }
 

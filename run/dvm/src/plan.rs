@@ -132,6 +132,8 @@ impl Daemon {
             Kval::new(keys::MAX_PROCS, universe),
             Kval::new(keys::ALLOCATED_NODELIST, names.join(",")),
             Kval::new(keys::TMPDIR, &*self.config.scratch),
+            // Libpmix 4.2 takes it for a value of the session. Ranks that do not find it remove the directory with all that is in it.
+            Kval::new(keys::TDIR_RMCLEAN, true),
             Kval::new(keys::RM_NAME, "phalanx"),
             Kval::new(keys::RM_VERSION, env!("CARGO_PKG_VERSION")),
         ]

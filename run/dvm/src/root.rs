@@ -28,6 +28,7 @@ use crate::msg::{OpId, Part};
 use crate::procs::{EndGroup, SIGKILL, SIGTERM};
 use crate::publish::Store;
 use crate::ranges::Ranges;
+use crate::relations::Relations;
 use crate::spawn::writes_files;
 use crate::stdin::StdinFlow;
 use crate::survey::Surveys;
@@ -41,6 +42,7 @@ pub(crate) struct Root {
     pub(crate) next_job: u32,
     pub(crate) store: Store,
     pub(crate) interests: Interests,
+    pub(crate) relations: Relations,
     pub(crate) last_context: u64,
     pub(crate) assemblies: Assemblies,
     pub(crate) survivals: Survivals,
@@ -55,6 +57,8 @@ pub(crate) struct Root {
 pub(crate) struct RootJob {
     pub(crate) desc: Arc<JobDesc>,
     pub(crate) asked_by: AskedBy,
+    /// The job that its spawner, and that one's spawner, descend from; its own namespace if no job has spawned it.
+    pub(crate) origin: Nspace,
     pub(crate) since: Time,
     pub(crate) running: bool,
     pub(crate) limit: Option<Duration>,
@@ -125,6 +129,7 @@ impl Root {
             next_job: first_job,
             store: Store::default(),
             interests: Interests::default(),
+            relations: Relations::default(),
             last_context: 0,
             assemblies: Assemblies::default(),
             survivals: Survivals::default(),
@@ -173,6 +178,7 @@ impl Daemon {
             stops: Stops::new(&job.info, desc.size),
             desc: desc.clone(),
             asked_by: asked_by.clone(),
+            origin: self.origin_of(&desc),
             since: cx.now,
             running: false,
             limit: job.timeout,
@@ -424,15 +430,17 @@ impl Daemon {
         let (desc, since) = (job.desc.clone(), job.since);
         // A job that its parent was told had failed to start is nobody's job.
         let is_known = desc.parent.is_none() || job.start_status().is_success();
+        let concerned = self.concerned_by(nspace, &job.origin);
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(nspace);
         self.forget_unread_of(&ProcId::all(nspace));
         self.keep_unread(&mut job);
         let end = self.job_end(cx.now, job);
         if is_known {
-            self.tell_job_end_event(cx, &end);
+            self.tell_job_end_event(cx, &end, concerned);
         }
         if let Some(root) = &mut self.root {
+            root.relations.forget(nspace);
             root.history.add(Past { desc, end: end.clone(), since, ended: cx.now });
         }
         cx.report(Report::Ended(Box::new(end)));

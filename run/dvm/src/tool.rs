@@ -20,6 +20,13 @@ pub(crate) struct Tools {
     named: u64,
 }
 
+impl Tools {
+    /// The daemons that tools are connected to.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.connected.values().copied()
+    }
+}
+
 impl Daemon {
     /// Root only: a tool has connected to the server of `origin`. Without a name of its own it is given one.
     pub(crate) fn admit_tool(

@@ -71,7 +71,9 @@ impl Running {
         let dvm = format!("px-{}-{}", machine.hostname.replace('.', "-"), std::process::id());
         let nspace = Nspace::new(&dvm).map_err(|e| anyhow!("cannot name a DVM {dvm}: {e}"))?;
         let system_tmpdir = text(session.dir().parent().unwrap_or(Path::new("/tmp")))?;
-        let scratch = text(session.dir())?;
+        let server_tmpdir = text(session.dir())?;
+        // MPI libraries clean up in the directory that they are told of: nothing of the server's is to lie there.
+        let scratch = format!("{server_tmpdir}/jobs");
         let identity = ProcId::new(&nspace, Rank(0));
         let hostname = machine.hostname.to_string();
         let server = identity.clone();
@@ -92,7 +94,7 @@ impl Running {
             let address = format!("tcp4://{}", site.address);
             let owner = geteuid().as_raw();
             let server = Server::new(ServerConfig {
-                server_tmpdir: scratch.clone(),
+                server_tmpdir,
                 system_tmpdir,
                 remote: site.remote.clone(),
                 collections: pmix::collected::beginning(site.dir),

@@ -330,7 +330,7 @@ impl Server {
             client.stage = Stage::Connected;
             gid = client.gid;
         }
-        let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect());
+        let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect(), cx.now);
         peer.reads_files = hello.info.is_set(COLLECTED);
         self.conns.insert(conn, Conn::Up(Box::new(peer)));
         cx.out.push(Output::Send { conn, frame: welcome });

@@ -4,8 +4,11 @@
 //! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
 //! connection that raised it is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
 //! told to them behind the answer to their registration, never before.
+//!
+//! What the host announces about a job is no news for strangers: it goes to tools, to the jobs that the host names, and to
+//! processes that named the job when they registered. Only the last are told of what happened before they connected.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::Body;
@@ -18,13 +21,15 @@ use tracing::{debug, warn};
 use super::commit::weight;
 use super::directive::{procs_of, refuse_unknown};
 use super::host::Then;
-use super::limits::{
-    EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS, MAX_EVENT_BYTES, MAX_REGISTRATIONS,
-};
-use super::peer::{Asker, Peer};
+use super::limits::{MAX_EVENT_BYTES, MAX_REGISTRATIONS};
+use super::peer::{Asker, Peer, Role};
 use super::{Cx, OWN, Server};
 use crate::host::{Event, HostOp};
 use crate::machine::{ConnId, Time};
+
+use kept::{Cached, Kept};
+
+mod kept;
 
 /// The first ones order the handlers within a client; they mean nothing here but may be sent along.
 pub(super) const REGISTER_ATTRIBUTES: &[&str] = &[
@@ -61,8 +66,10 @@ pub(super) struct Events {
     registrations: BTreeMap<ConnId, Vec<Registration>>,
     /// How many registrations there are of each code (none: of all codes). The host knows of these.
     wanted: BTreeMap<Option<Status>, usize>,
-    cache: VecDeque<Cached>,
-    cached_bytes: usize,
+    /// What processes have raised.
+    raised: Kept,
+    /// What the host has announced. The ends of many jobs do not push out what processes have raised.
+    announced: Kept,
 }
 
 #[derive(Debug, PartialEq)]
@@ -73,16 +80,22 @@ struct Registration {
     affected: Vec<ProcId>,
 }
 
-#[derive(Debug)]
-struct Cached {
-    event: Event,
-    /// The connection that raised it, while that is open.
-    raised_by: Option<ConnId>,
-    since: Time,
-    bytes: usize,
-    told: BTreeSet<ConnId>,
-    /// Processes that were told and whose last connection has ended: one that comes back is not told again.
-    told_before: BTreeSet<ProcId>,
+/// Whom an event is for.
+#[derive(Clone, Debug)]
+enum Audience {
+    /// Processes in its range.
+    Range,
+    /// The host's announcement about a job: for tools, processes of these jobs or of all, and those that named what it affects.
+    OfJob { concerned: Option<Vec<Nspace>> },
+}
+
+/// How well a registration fits an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Interest {
+    None,
+    InItsCode,
+    /// It named what the event affects.
+    InWhatItAffects,
 }
 
 impl Server {
@@ -155,12 +168,8 @@ impl Server {
     pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let gone = self.events.registrations.remove(&conn).unwrap_or_default();
         let is_last = !self.goes_on_without(proc, conn);
-        for cached in &mut self.events.cache {
-            cached.raised_by.take_if(|raised_by| *raised_by == conn);
-            if cached.told.remove(&conn) && is_last {
-                cached.told_before.insert(proc.clone());
-            }
-        }
+        self.events.raised.forget_connection(conn, proc, is_last);
+        self.events.announced.forget_connection(conn, proc, is_last);
         self.unwant(cx, gone);
     }
 
@@ -174,9 +183,11 @@ impl Server {
                 ended.push(registration.code);
             }
         }
-        if !ended.is_empty() {
-            let codes =
-                if ended.contains(&None) { Vec::new() } else { ended.into_iter().flatten().collect() };
+        let codes: Vec<Status> = ended.iter().copied().flatten().collect();
+        if codes.len() < ended.len() {
+            self.call_host(cx, None, HostOp::DeregisterEvents { codes: Vec::new() }, Then::Nothing);
+        }
+        if !codes.is_empty() {
             self.call_host(cx, None, HostOp::DeregisterEvents { codes }, Then::Nothing);
         }
     }
@@ -194,7 +205,7 @@ impl Server {
             Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
         // The host raises it in this very process: it knows, and tells the other servers itself.
         if from.conn == OWN {
-            self.tell(cx, &event, Some(OWN));
+            self.tell(cx, &event, Some(OWN), Audience::Range);
             return self.answer(cx, &from, Status::SUCCESS);
         }
         self.raise(cx, &event, Some(from.conn), Then::Answer(from));
@@ -202,7 +213,7 @@ impl Server {
 
     /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
     pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, then: Then) {
-        self.tell(cx, event, raised_by);
+        self.tell(cx, event, raised_by, Audience::Range);
         if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
             if let Then::Answer(to) = then {
                 self.answer(cx, &to, Status::SUCCESS);
@@ -214,12 +225,23 @@ impl Server {
     }
 
     pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: Event) -> Status {
-        self.tell(cx, &event, None);
+        self.tell(cx, &event, None, Audience::Range);
+        Status::SUCCESS
+    }
+
+    /// The host announces something about a job.
+    pub(super) fn on_announcement(
+        &mut self,
+        cx: &mut Cx<'_>,
+        event: &Event,
+        concerned: Option<Vec<Nspace>>,
+    ) -> Status {
+        self.tell(cx, event, None, Audience::OfJob { concerned });
         Status::SUCCESS
     }
 
     /// Tells the local processes that want the event, and keeps it for those who will.
-    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>) {
+    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, audience: Audience) {
         match event.code {
             Status::GROUP_CONSTRUCT_COMPLETE => self.learn_group(event),
             Status::GROUP_LEFT => self.learn_who_left(event),
@@ -230,7 +252,7 @@ impl Server {
             .peers()
             .filter(|(conn, peer)| {
                 let is_source = is_source(*conn, peer, event, raised_by);
-                !is_source && self.events.is_wanted(*conn, event) && may_see(peer, event)
+                !is_source && self.events.hears(*conn, peer, event, &audience)
             })
             .map(|(conn, _)| conn)
             .collect();
@@ -241,7 +263,7 @@ impl Server {
         if !event.info.is_set(keys::EVENT_DO_NOT_CACHE)
             && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
         {
-            self.events.keep(cx.now, event, raised_by, told);
+            self.events.keep(cx.now, Cached::new(cx.now, event.clone(), raised_by, audience, told));
         }
     }
 
@@ -254,20 +276,17 @@ impl Server {
 
     /// Tells a peer the recent events that it has not been told.
     fn replay(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        self.events.drop_old(cx.now);
-        let Some(peer) = self.conns.peer(conn) else { return };
+        let mut raised = std::mem::take(&mut self.events.raised);
+        let mut announced = std::mem::take(&mut self.events.announced);
         let mut due = Vec::new();
-        let mut cache = std::mem::take(&mut self.events.cache);
-        for cached in &mut cache {
-            let is_source = is_source(conn, peer, &cached.event, cached.raised_by);
-            let sees = if is_source { wants_its_own_again } else { may_see };
-            let may_see = sees(peer, &cached.event);
-            let is_news = !cached.told_before.contains(&peer.proc);
-            if may_see && is_news && self.events.is_wanted(conn, &cached.event) && cached.told.insert(conn) {
-                due.push(cached.event.clone());
+        if let Some(peer) = self.conns.peer(conn) {
+            for cached in raised.recent(cx.now).chain(announced.recent(cx.now)) {
+                if self.events.is_due(conn, peer, cached) && cached.told.insert(conn) {
+                    due.push(cached.event.clone());
+                }
             }
         }
-        self.events.cache = cache;
+        (self.events.raised, self.events.announced) = (raised, announced);
         for event in due {
             self.send_event(cx, conn, &event, &mut Vec::new());
         }
@@ -292,55 +311,75 @@ impl Server {
     }
 
     pub(super) fn forget_events_of(&mut self, nspace: &Nspace) {
-        self.events.cache.retain(|cached| cached.event.source.nspace != *nspace);
-        self.events.cached_bytes = self.events.cache.iter().map(|cached| cached.bytes).sum();
+        self.events.raised.forget_events_of(nspace);
+        self.events.announced.forget_events_of(nspace);
     }
 }
 
 impl Events {
     fn is_wanted(&self, conn: ConnId, event: &Event) -> bool {
+        self.interest(conn, event) > Interest::None
+    }
+
+    fn interest(&self, conn: ConnId, event: &Event) -> Interest {
         let affected = affected(&event.info);
-        self.registrations.get(&conn).into_iter().flatten().any(|registration| {
-            let code = match registration.code {
-                Some(code) => code == event.code,
-                None => !event.info.is_set(keys::EVENT_NON_DEFAULT),
-            };
-            let concerned = registration.affected.is_empty()
-                || affected.is_empty()
-                || registration
-                    .affected
-                    .iter()
-                    .any(|mine| affected.iter().any(|a| mine.covers(a) || a.covers(mine)));
-            code && concerned
-        })
+        let all = self.registrations.get(&conn).into_iter().flatten();
+        all.map(|registration| registration.interest(event, &affected)).max().unwrap_or(Interest::None)
     }
 
-    fn keep(&mut self, now: Time, event: &Event, raised_by: Option<ConnId>, told: BTreeSet<ConnId>) {
-        let bytes = size_of_infos(&event.info);
-        if bytes > MAX_CACHED_EVENT_BYTES / 16 {
-            return;
+    /// Whether a peer wants an event that is for it.
+    fn hears(&self, conn: ConnId, peer: &Peer, event: &Event, audience: &Audience) -> bool {
+        match self.interest(conn, event) {
+            Interest::None => false,
+            interest => match audience {
+                Audience::Range => may_see(peer, event),
+                Audience::OfJob { concerned } => {
+                    let is_concerned = |jobs: &Vec<Nspace>| jobs.contains(&peer.proc.nspace);
+                    let is_for_it = peer.role != Role::Client || concerned.as_ref().is_none_or(is_concerned);
+                    !peer.finalized && (is_for_it || interest == Interest::InWhatItAffects)
+                }
+            },
         }
-        self.drop_old(now);
-        while self.cache.len() >= MAX_CACHED_EVENTS
-            || self.cached_bytes.saturating_add(bytes) > MAX_CACHED_EVENT_BYTES
-        {
-            let Some(oldest) = self.cache.pop_front() else { return };
-            self.cached_bytes -= oldest.bytes;
-        }
-        self.cached_bytes += bytes;
-        self.cache.push_back(Cached {
-            event: event.clone(),
-            raised_by,
-            since: now,
-            bytes,
-            told,
-            told_before: BTreeSet::new(),
-        });
     }
 
-    fn drop_old(&mut self, now: Time) {
-        while let Some(oldest) = self.cache.pop_front_if(|cached| now.since(cached.since) > EVENT_AGE) {
-            self.cached_bytes -= oldest.bytes;
+    /// Whether a peer that has just registered is to be told of an earlier event.
+    fn is_due(&self, conn: ConnId, peer: &Peer, cached: &Cached) -> bool {
+        let event = &cached.event;
+        if cached.told_before.contains(&peer.proc) {
+            return false;
+        }
+        if is_source(conn, peer, event, cached.raised_by) {
+            return wants_its_own_again(peer, event) && self.is_wanted(conn, event);
+        }
+        let is_of_its_time = match cached.audience {
+            Audience::Range => true,
+            Audience::OfJob { .. } => {
+                peer.since <= cached.since || self.interest(conn, event) == Interest::InWhatItAffects
+            }
+        };
+        is_of_its_time && self.hears(conn, peer, event, &cached.audience)
+    }
+
+    fn keep(&mut self, now: Time, cached: Cached) {
+        match cached.audience {
+            Audience::Range => self.raised.keep(now, cached),
+            Audience::OfJob { .. } => self.announced.keep(now, cached),
+        }
+    }
+}
+
+impl Registration {
+    fn interest(&self, event: &Event, affected: &[ProcId]) -> Interest {
+        let code = match self.code {
+            Some(code) => code == event.code,
+            None => !event.info.is_set(keys::EVENT_NON_DEFAULT),
+        };
+        let meets = |mine: &ProcId| affected.iter().any(|a| mine.covers(a) || a.covers(mine));
+        match code {
+            false => Interest::None,
+            true if self.affected.iter().any(meets) => Interest::InWhatItAffects,
+            true if self.affected.is_empty() || affected.is_empty() => Interest::InItsCode,
+            true => Interest::None,
         }
     }
 }

@@ -169,6 +169,10 @@ pub enum ServerCall {
     DirectModex { proc: ProcId, key: Option<Key> },
     /// An event from elsewhere, for those here. Answer: `Done`.
     Notify(Event),
+    /// Something has happened to a job. It is told to those who asked for its code: tools, processes of the jobs in
+    /// `concerned` (`None`: of all jobs), and processes that named what it affects; who connects later is told only in
+    /// the last case. Answer: `Done`.
+    Announce { event: Event, concerned: Option<Vec<Nspace>> },
     /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`, when
     /// every reader that must not lose anything has taken it from our transport; `PMIX_ERR_NOT_FOUND` if nobody has, nor will.
     Output { to: OutputTo, source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },
@@ -293,6 +297,7 @@ impl Server {
             }
             ServerCall::DirectModex { proc, key } => return self.on_direct_modex(cx, id, proc, key),
             ServerCall::Notify(event) => self.on_event_from_host(cx, event),
+            ServerCall::Announce { event, concerned } => self.on_announcement(cx, &event, concerned),
             ServerCall::Output { to, source, channel, data, info } => {
                 return self.on_output(cx, id, &to, &source, channel, &data, &info);
             }

@@ -7,7 +7,7 @@ use phalanx_wire::{Info, ProcId};
 use super::peer::{Conn, Peer, Role};
 use super::{Cx, Server};
 use crate::host::Event;
-use crate::machine::ConnId;
+use crate::machine::{ConnId, Time};
 
 /// The connection of a server's own process. Shells never number one like this.
 pub const OWN: ConnId = ConnId(u64::MAX);
@@ -15,7 +15,7 @@ pub const OWN: ConnId = ConnId(u64::MAX);
 impl Server {
     pub(crate) fn attach_own(&mut self, gid: u32, dialect: Dialect) {
         let proc = self.config.identity.clone();
-        let peer = Peer::new(proc, self.config.owner_uid, gid, Role::Own, dialect);
+        let peer = Peer::new(proc, self.config.owner_uid, gid, Role::Own, dialect, Time::default());
         self.conns.insert(OWN, Conn::Up(Box::new(peer)));
     }
 

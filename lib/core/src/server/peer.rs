@@ -16,7 +16,7 @@ use super::accept::Shaking;
 use super::get::Sweep;
 use super::limits::MAX_QUEUED;
 use super::{Cx, Server};
-use crate::machine::{CloseReason, ConnId, Output};
+use crate::machine::{CloseReason, ConnId, Output, Time};
 
 /// A connection, from its first byte to its last.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub(super) struct Peer {
     pub(super) gid: u32,
     pub(super) role: Role,
     pub(super) dialect: Dialect,
+    /// When it was let in.
+    pub(super) since: Time,
     pub(super) reader: FrameReader,
     /// Requests that have not been answered.
     pub(super) requests: usize,
@@ -81,13 +83,14 @@ impl Asker {
 }
 
 impl Peer {
-    pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect) -> Peer {
+    pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect, now: Time) -> Peer {
         Peer {
             proc,
             uid,
             gid,
             role,
             dialect,
+            since: now,
             reader: FrameReader::default(),
             requests: 0,
             finalized: false,

@@ -331,3 +331,61 @@ fn cancelling_an_unknown_monitor_is_not_found() {
     }
     assert_eq!(world.ask::<InfoReply>(a, &cancel(Value::from(5u32))).status, Status::ERR_BAD_PARAM);
 }
+
+fn announce(whom: ProcId, concerned: &[&str]) -> ServerCall {
+    let info =
+        vec![Info::new(keys::EVENT_AFFECTED_PROC, whom.clone()), Info::new(keys::EVENT_NON_DEFAULT, true)];
+    let event = Event { code: CODE, source: whom, range: Range::SESSION, info };
+    ServerCall::Announce { event, concerned: Some(concerned.iter().map(|name| ns(name)).collect()) }
+}
+
+#[test]
+fn an_announcement_is_for_concerned_jobs_and_whoever_named_it() {
+    let mut world = World::with_job(1, 2);
+    world.register(job("kin", 1, 1));
+    world.register(job("stranger", 1, 2));
+    let v41 = super::world::v41;
+    let default = world.connect(0);
+    let own = world.connect(1);
+    let kin = world.connect_as(&proc("kin", 0), v41());
+    let stranger = world.connect_as(&proc("stranger", 0), v41());
+    let naming = world.connect_as(&proc("stranger", 1), v41());
+    world.ask_status(default, &register(&[], Vec::new()));
+    for conn in [own, kin, stranger] {
+        world.ask_status(conn, &register(&[CODE], Vec::new()));
+    }
+    let ended = ProcId::all(&ns("job"));
+    let named = vec![Info::new(keys::EVENT_AFFECTED_PROC, ended.clone())];
+    world.ask_status(naming, &register(&[CODE], named));
+    assert_eq!(world.call(announce(ended, &["job", "kin"])), ServerReturn::Done(Status::SUCCESS));
+    let all = [default, own, kin, stranger, naming];
+    assert_eq!(all.map(|conn| heard(&world, conn)), [0, 1, 1, 0, 1]);
+}
+
+#[test]
+fn an_announcement_is_not_repeated_to_those_who_came_after_it() {
+    let mut world = World::with_job(1, 4);
+    let early = world.connect(0);
+    world.advance(Duration::from_secs(1));
+    let ended = ProcId::all(&ns("gone"));
+    world.call(announce(ended.clone(), &["job"]));
+    world.advance(Duration::from_secs(1));
+    let (late, naming) = (world.connect(1), world.connect(2));
+    for conn in [early, late] {
+        world.ask_status(conn, &register(&[CODE], Vec::new()));
+    }
+    world.ask_status(naming, &register(&[CODE], vec![Info::new(keys::EVENT_AFFECTED_PROC, ended)]));
+    assert_eq!([early, late, naming].map(|conn| heard(&world, conn)), [1, 0, 1]);
+}
+
+#[test]
+fn announcements_do_not_push_out_what_processes_have_raised() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.ask_status(a, &notify(Range::NAMESPACE, Vec::new()));
+    for _ in 0..MAX_CACHED_EVENTS + 10 {
+        world.call(announce(ProcId::all(&ns("gone")), &[]));
+    }
+    world.ask_status(b, &register(&[CODE], Vec::new()));
+    assert_eq!(heard(&world, b), 1);
+}

@@ -1,0 +1,121 @@
+//! Jobs of one DVM that have nothing to do with each other, and MPI jobs that spawn others and live on after them.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs::File;
+
+use phalanx_interop::{
+    Job, Library, Library::OpenMpi4, Library::OpenMpi5, Running, eventually, mpi, mpi4py_tests,
+    new_directory, px, px_binary, wheel,
+};
+use tempfile::TempDir;
+
+/// A DVM that can be found.
+fn dvm() -> Running {
+    let place = new_directory();
+    let file = place.path().join("here");
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).env("PMIX_LAUNCHER_RNDZ_FILE", &file).start();
+    eventually("the DVM can be found", || file.exists());
+    dvm
+}
+
+/// `px run` in the DVM.
+fn in_dvm(dvm: &Running, library: Library) -> Job {
+    let run = Job::new(px_binary()).args(["run", "--pid", &dvm.pid().to_string(), "-n", "2"]);
+    run.with(library).env("TMPDIR", dvm.tmpdir())
+}
+
+/// Two ranks of MPI that go on until they are told.
+fn lasting(dvm: &Running, library: Library) -> (Running, TempDir) {
+    let meeting = new_directory();
+    let job = in_dvm(dvm, library).arg(mpi(library, "until")).env("INTEROP_MEETING", meeting.path()).start();
+    eventually("its ranks have initialized", || {
+        (0..2).all(|rank| meeting.path().join(rank.to_string()).exists())
+    });
+    (job, meeting)
+}
+
+fn end(job: (Running, TempDir)) {
+    File::create(job.1.path().join("go")).expect("made");
+    job.0.wait().expect_code(0).expect_lines(["rank 0 of 2: the sum is 1", "rank 1 of 2: the sum is 1"]);
+}
+
+fn stop(dvm: Running) {
+    let stop = ["dvm", "stop", "--pid", &dvm.pid().to_string()];
+    let _ = Job::new(px_binary()).args(stop).env("TMPDIR", dvm.tmpdir()).run().expect_code(0);
+    dvm.wait().expect_code(0).expect_nothing_left();
+}
+
+/// Jobs begin and end around others that go on, and nobody is disturbed.
+fn ends_disturb_nobody(library: Library) {
+    let dvm = dvm();
+    for first_ends_first in [true, false] {
+        let first = lasting(&dvm, library);
+        let _ = in_dvm(&dvm, library).arg("true").run().expect_code(0);
+        let _ = in_dvm(&dvm, library).args(["sh", "-c", "exit 3"]).run().expect_code(3);
+        let second = lasting(&dvm, library);
+        let (sooner, later) = if first_ends_first { (first, second) } else { (second, first) };
+        end(sooner);
+        end(later);
+    }
+    stop(dvm);
+}
+
+#[test]
+fn ends_of_jobs_disturb_no_open_mpi_4_job() {
+    ends_disturb_nobody(OpenMpi4);
+}
+
+#[test]
+fn ends_of_jobs_disturb_no_open_mpi_5_job() {
+    ends_disturb_nobody(OpenMpi5);
+}
+
+/// Tests of mpi4py's own suite, with any number of ranks; each rank runs all of them.
+fn suite(library: Library, ranks: u32, file: &str, tests: &[&str]) {
+    let job = px(["-n", &ranks.to_string()]).arg(wheel().python()).arg("-B").arg(mpi4py_tests().join(file));
+    // Jobs that were spawned reach their parents through sockets only.
+    let job = job.with(library).env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_btl_tcp_if_include", "lo");
+    // The wheel's mpi4py takes any Open MPI.
+    let job = match library {
+        OpenMpi4 => job.env("LD_LIBRARY_PATH", debians_libraries()),
+        _ => job,
+    };
+    let chosen = tests.iter().flat_map(|test| ["-k", test]);
+    let outcome = job.args(chosen).run().expect_code(0).expect_nothing_left();
+    let passed = outcome.stderr.lines().filter(|line| line.starts_with("OK")).count();
+    assert_eq!(passed, ranks as usize, "{outcome}");
+    assert!(!outcome.stderr.contains("Ran 0 tests"), "{outcome}");
+}
+
+fn debians_libraries() -> String {
+    format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// One rank after the other child, in turn: the parent survives the end of each, and the next one starts as the first.
+const SPAWN: &[&str] = &[
+    "TestSpawnSingleSelf.testNoArgs",
+    "TestSpawnSingleWorld.testCommSpawn",
+    "TestSpawnMultipleSelf.testCommSpawn",
+    "TestSpawnMultipleWorld.testErrcodes",
+];
+
+#[test]
+fn parents_survive_their_children_with_open_mpi_4() {
+    suite(OpenMpi4, 1, "test_spawn.py", SPAWN);
+    suite(OpenMpi4, 2, "test_spawn.py", SPAWN);
+}
+
+#[test]
+fn parents_survive_their_children_with_open_mpi_5() {
+    suite(OpenMpi5, 1, "test_spawn.py", SPAWN);
+    suite(OpenMpi5, 2, "test_spawn.py", SPAWN);
+}
+
+#[test]
+fn pools_of_spawned_workers_come_and_go() {
+    for library in [OpenMpi4, OpenMpi5] {
+        suite(library, 1, "test_util_pool.py", &["TestProcessPool.test_map", "TestProcessPool.test_apply"]);
+    }
+}

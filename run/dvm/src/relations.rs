@@ -1,0 +1,64 @@
+//! Root only: which jobs concern each other, because one descends from the other or they are connected.
+//!
+//! What happens to a job is told to ranks of these jobs if they want to know. All other jobs are strangers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_wire::Nspace;
+
+use crate::daemon::Daemon;
+use crate::desc::JobDesc;
+use crate::msg::Members;
+
+#[derive(Debug, Default)]
+pub(crate) struct Relations {
+    /// How often these processes of several jobs have connected without disconnecting. The rounds of collectives bound it.
+    connected: BTreeMap<Arc<[Members]>, u32>,
+}
+
+impl Relations {
+    pub(crate) fn connect(&mut self, members: &Arc<[Members]>) {
+        if members.len() > 1 {
+            *self.connected.entry(members.clone()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn disconnect(&mut self, members: &Arc<[Members]>) {
+        if let Some(times) = self.connected.get_mut(members) {
+            *times -= 1;
+            if *times == 0 {
+                self.connected.remove(members);
+            }
+        }
+    }
+
+    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+        self.connected.retain(|members, _| !includes(members, nspace));
+    }
+}
+
+impl Daemon {
+    /// The first ancestor of a new job.
+    pub(crate) fn origin_of(&self, desc: &JobDesc) -> Nspace {
+        let root = self.root.as_ref();
+        let parent = desc.parent.as_ref().and_then(|parent| root?.jobs.get(&parent.nspace));
+        parent.map_or_else(|| desc.nspace.clone(), |parent| parent.origin.clone())
+    }
+
+    /// The jobs whose ranks may hear what happens to this one.
+    pub(crate) fn concerned_by(&self, nspace: &Nspace, origin: &Nspace) -> Vec<Nspace> {
+        let Some(root) = &self.root else { return Vec::new() };
+        let family = root.jobs.iter().filter(|(_, job)| job.origin == *origin).map(|(nspace, _)| nspace);
+        let connections = root.relations.connected.keys().filter(|members| includes(members, nspace));
+        let connected = connections.flat_map(|members| members.iter().map(|members| &members.nspace));
+        let mut all: Vec<Nspace> = std::iter::once(nspace).chain(family).chain(connected).cloned().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+fn includes(members: &[Members], nspace: &Nspace) -> bool {
+    members.iter().any(|members| members.nspace == *nspace)
+}
