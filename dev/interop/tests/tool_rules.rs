@@ -352,6 +352,9 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
     known.assert_line(&format!("servers PMIX_SUCCESS {two}"));
     let only = started(&[], &uri).run().expect_code(0);
     only.assert_line(&format!("servers PMIX_SUCCESS {two}"));
+    let named = c_tool(here.path(), &["--", "me"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
+    let named = named.env("PMIX_NAMESPACE", "given").env("PMIX_RANK", "3").run().expect_code(0);
+    named.assert_line("me given 3");
     // What px runs is started by px.
     let told =
         px(["-n", "1", "sh", "-c", "env | grep -c PMIX_LAUNCHER_"]).env("PMIX_LAUNCHER_RNDZ_URI", &uri);
@@ -373,9 +376,10 @@ fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready(
         Job::new(px_binary()).args(words).env("TMPDIR", there.path()).env("PMIX_LAUNCHER_RNDZ_URI", &uri)
     };
     // Servers tell those who come later of events before.
-    let dvm = job(&["dvm", "start"]).start();
+    let dvm = job(&["dvm", "start"]).env("PMIX_NAMESPACE", "given").env("PMIX_RANK", "0").start();
     let ready = at(&["events", "--code", "LAUNCHER_READY", "--count", "1", "--json", "--pid", &pid]).run();
     let ready: serde_json::Value = serde_json::from_str(&ready.expect_code(0).stdout).expect("JSON");
+    assert_eq!(ready["source"]["nspace"], "given", "the name that it was given: {ready}");
     assert_eq!(ready["info"]["PMIX_SERVER_NSPACE"], name(dvm.pid()), "{ready}");
     assert_eq!(ready["info"]["PMIX_SERVER_PIDINFO"], dvm.pid(), "{ready}");
     let told = ready["info"]["PMIX_SERVER_URI"].as_str().expect("an address");

@@ -134,3 +134,43 @@ fn names_in(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
+
+/// What PRRTE's `prun` does, with a standard input of its shell's making.
+fn prun(running: &Running, redirection: &str, arguments: &[&str]) -> Job {
+    let words = format!("exec \"$0\" \"$@\" {redirection}");
+    let job = Job::new("sh").args(["-c", &words]).arg(pmix_tool("prun")).arg(running.pid().to_string());
+    job.args(arguments).env("TMPDIR", running.tmpdir()).deadline(60)
+}
+
+#[test]
+fn a_tool_may_push_any_standard_input_at_who_reads_none() {
+    let launcher = launcher(1);
+    let place = new_directory();
+    let file = place.path().join("input");
+    fs::write(&file, "from a file\n").expect("written");
+    let from_file = format!("< {}", file.display());
+    for redirection in ["", "< /dev/null", &from_file, "<&-", "< /dev/zero"] {
+        let job = prun(&launcher, redirection, &["cat; echo done"]);
+        job.input(b"from a pipe\n").run().expect_code(0).expect_lines(["done"]);
+    }
+    // At a terminal.
+    let spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let job = Job::new("python3").args(["-c", spawn]).arg(pmix_tool("prun")).arg(launcher.pid().to_string());
+    let job = job.args(["echo done"]).env("TMPDIR", launcher.tmpdir()).deadline(60);
+    let _ = job.run().expect_code(0).expect_stdout(&["done"]);
+    // The end of the job comes before the registration for it, and the push perhaps behind it.
+    for _ in 0..5 {
+        let _ = prun(&launcher, "< /dev/null", &["true"]).run().expect_code(0);
+    }
+    launcher.end();
+}
+
+#[test]
+fn a_target_for_standard_input_implies_that_it_is_forwarded() {
+    let launcher = launcher(1);
+    for target in ["0", "all"] {
+        let job = prun(&launcher, "", &["cat; echo done", target]);
+        job.input(b"from a pipe\n").run().expect_code(0).expect_lines(["from a pipe", "done"]);
+    }
+    launcher.end();
+}

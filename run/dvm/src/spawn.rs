@@ -294,18 +294,19 @@ pub(crate) fn writes_files(job: &[Info]) -> bool {
     [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
 }
 
-/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`.
+/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`, which alone means it, too.
 fn stdin_target(job: &[Info]) -> StdinTarget {
     let of_rank = |rank| if rank == Rank::WILDCARD { StdinTarget::All } else { StdinTarget::Rank(rank) };
     match job.find(keys::FWD_STDIN) {
         Some(Value::Rank(rank)) => of_rank(*rank),
         Some(Value::Proc(proc)) => of_rank(proc.rank),
-        Some(value) if value.is_true() => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
+        Some(value) if !value.is_true() => StdinTarget::None,
+        asked => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
+            None if asked.is_none() => StdinTarget::None,
             None => StdinTarget::FirstRank,
             Some("all") => StdinTarget::All,
             Some(rank) => rank.parse().map_or(StdinTarget::None, |rank| of_rank(Rank(rank))),
         },
-        _ => StdinTarget::None,
     }
 }
 

@@ -188,7 +188,8 @@ impl Daemon {
         }
     }
 
-    /// The readers that a push is for.
+    /// The readers that a push is for. Where nobody reads, or the job is over, the input ends there: OpenPMIx's library stops
+    /// reading on that answer, and waits for itself for ever on any other failure.
     fn may_push(
         &mut self,
         by: &ProcId,
@@ -196,9 +197,11 @@ impl Daemon {
         targets: &[ProcId],
         bytes: usize,
     ) -> Result<Ranges, Status> {
-        let job = self.root_job(nspace).ok_or(Status::ERR_NOT_FOUND)?;
+        let is_over = self.root.as_ref().is_some_and(|root| root.history.get(nspace).is_some());
+        let unknown = if is_over { Status::ERR_IOF_COMPLETE } else { Status::ERR_NOT_FOUND };
+        let job = self.root_job(nspace).ok_or(unknown)?;
         if !job.desc.forward.intersects(IofChannel::STDIN) {
-            return Err(Status::ERR_NOT_AVAILABLE);
+            return Err(Status::ERR_IOF_COMPLETE);
         }
         let mut ranks = Ranges::new();
         for target in targets {
@@ -208,9 +211,6 @@ impl Daemon {
                 rank if rank.0 < job.desc.size => ranks.insert(rank.0),
                 _ => return Err(Status::ERR_NOT_FOUND),
             }
-        }
-        if !ranks.iter().any(|rank| reads_stdin(&job.desc, Rank(rank))) {
-            return Err(Status::ERR_NOT_AVAILABLE);
         }
         let reading = job.stdin.reading(&ranks);
         if reading.is_empty() {

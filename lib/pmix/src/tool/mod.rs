@@ -70,7 +70,9 @@ impl Tool {
         if directives.target == Target::Any && own.is_none() {
             directives.target = origin.clone().unwrap_or(Target::Any);
         }
-        let config = config(info, &process, own.is_some(), &hostname)?;
+        // Both daemons and tools that start others give them a name.
+        let is_started = own.is_some() || origin.is_some();
+        let config = config(info, &process, is_started, &hostname)?;
         let (named, alone) = (config.proc.is_some(), info.is_set(keys::TOOL_DO_NOT_CONNECT));
         let starter = |config| start(config, drive);
         if alone {
@@ -161,7 +163,7 @@ fn go_alone(engine: &Engine<core::Tool>) -> Result<Attached, Error> {
 }
 
 /// Who the tool is: as `info` says, else as its environment says.
-fn config(info: &[Info], process: &Identity, has_own: bool, hostname: &str) -> Result<ToolConfig, Error> {
+fn config(info: &[Info], process: &Identity, is_started: bool, hostname: &str) -> Result<ToolConfig, Error> {
     let given = match (text(info, keys::TOOL_NSPACE)?, number(info, keys::TOOL_RANK)?) {
         (Some(nspace), rank) => Some((nspace, rank.unwrap_or(0))),
         (None, None) => None,
@@ -171,7 +173,7 @@ fn config(info: &[Info], process: &Identity, has_own: bool, hostname: &str) -> R
         }
     };
     let inherited = match (variable("PMIX_NAMESPACE"), variable("PMIX_RANK")) {
-        (Some(nspace), Some(rank)) if given.is_none() && has_own => {
+        (Some(nspace), Some(rank)) if given.is_none() && is_started => {
             rank.trim().parse().ok().map(|rank: u32| (nspace, rank))
         }
         _ => None,
