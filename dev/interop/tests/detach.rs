@@ -74,7 +74,7 @@ fn a_reader_of_attach_may_leave() {
     let (job, _) = detach(place.path(), &["-n", "1", "seq", "1000000"]);
     let px = px_binary();
     let script = format!("{{ {} attach --since-start {job}; echo code $? >&2; }} | head -n 1", px.display());
-    let sh = || Job::new("sh").args(&["-c", &script]).env("TMPDIR", place.path()).run().expect_code(0);
+    let sh = || Job::new("sh").args(["-c", &script]).env("TMPDIR", place.path()).run().expect_code(0);
     let outcome = sh();
     assert_eq!((&*outcome.stdout, &*outcome.stderr), ("1\n", "code 141\n"), "{outcome}");
     // What it has not read stays for others.
