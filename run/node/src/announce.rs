@@ -41,9 +41,8 @@ impl Announcer {
     pub(crate) fn note(&self, session: &mut Session, cleanups: &mut Cleanups) {
         let Some((_, notice)) = &self.due else { return };
         for file in self.written.iter().flat_map(Announcement::files) {
-            session.use_dir();
             let file = Text::from_bytes(file.as_os_str().as_bytes());
-            cleanups.register(session.dir(), &notice.uri.server.nspace, file, Cleanup::File);
+            cleanups.register(session.use_dir(), &notice.uri.server.nspace, file, Cleanup::File);
         }
     }
 

@@ -16,7 +16,9 @@ use phalanx_wire::{Nspace, Text};
 mod journal;
 mod remove;
 
+use crate::session::PrivateDir;
 use journal::{Journal, Record};
+pub(crate) use remove::Tree;
 
 /// Everything that is still to be removed, or to stay.
 #[derive(Debug, Default)]
@@ -32,12 +34,18 @@ struct Job {
 }
 
 impl Cleanups {
-    /// Takes note, here and in the journal of the session whose directory is `session` and exists.
-    pub(crate) fn register(&mut self, session: &Path, nspace: &Nspace, path: Text, what: Cleanup) {
+    /// Takes note, here and in the journal in the session's directory, if that could be made.
+    pub(crate) fn register(
+        &mut self,
+        session: Option<&PrivateDir>,
+        nspace: &Nspace,
+        path: Text,
+        what: Cleanup,
+    ) {
         // What lies in the session directory goes with it in any case.
-        let journaled = !as_path(&path).starts_with(session);
-        if journaled {
-            self.note(Some(session), &[Record::Registered { nspace, path: &path, what }]);
+        let journaled = session.filter(|session| !as_path(&path).starts_with(session.path()));
+        if journaled.is_some() {
+            self.note(journaled, &[Record::Registered { nspace, path: &path, what }]);
         }
         self.jobs.entry(nspace.clone()).or_default().enter(path, what);
     }
@@ -63,7 +71,7 @@ impl Cleanups {
     }
 
     /// Writes to the journal; begins one in `session` if there is none.
-    fn note(&mut self, session: Option<&Path>, records: &[Record<'_>]) {
+    fn note(&mut self, session: Option<&PrivateDir>, records: &[Record<'_>]) {
         let written = match (&mut self.journal, session) {
             (Some(journal), _) if journal.is_long() => journal.write_anew(&self.jobs, records),
             (Some(journal), _) => journal.write(records),
@@ -79,7 +87,7 @@ impl Cleanups {
 }
 
 /// Removes what the journal of a session says that is over.
-pub(crate) fn carry_out_journal(session: &Path) {
+pub(crate) fn carry_out_journal(session: &PrivateDir) {
     journal::read(session).into_values().for_each(|job| job.remove());
 }
 

@@ -257,8 +257,7 @@ impl<D: Decide> Owner<D> {
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
             Effect::RegisterCleanup { nspace, path, what } => {
-                self.session.use_dir();
-                self.cleanups.register(self.session.dir(), &nspace, path, what);
+                self.cleanups.register(self.session.use_dir(), &nspace, path, what);
             }
             Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),

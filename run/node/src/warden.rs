@@ -7,16 +7,15 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
-use crate::session;
+use crate::session::{self, Lock, Place};
 use crate::strays::{self, WARDEN};
 
 /// The launcher's side.
@@ -30,7 +29,7 @@ pub(crate) struct Warden {
 
 impl Warden {
     /// Forks it. The process must have one thread.
-    pub(crate) fn fork(dir: &Path, lock: &OwnedFd) -> io::Result<Warden> {
+    pub(crate) fn fork(place: &Place, lock: &Lock) -> io::Result<Warden> {
         let (watch, alive) = pipe_with(PipeFlags::CLOEXEC)?;
         let groups = Groups::new()?;
         // SAFETY: the process has one thread (this function's contract), so the child finds no lock taken by a thread
@@ -39,7 +38,7 @@ impl Warden {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 drop(alive);
-                guard(&watch, lock, dir, &groups)
+                guard(&watch, lock, place, &groups)
             }
             pid => {
                 let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?;
@@ -123,15 +122,16 @@ impl Groups {
 }
 
 /// The life of the warden.
-fn guard(watch: &OwnedFd, lock: &OwnedFd, dir: &Path, groups: &Groups) -> ! {
+fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
     retire_from_the_terminal();
-    let [watch, _lock] = keep_only([watch, lock]);
+    let [watch, lock, parent] = keep_only([watch.as_fd(), lock.as_fd(), place.parent().as_fd()]);
+    let (lock, place) = (Lock::of(lock), place.with_parent(parent));
     // Where somebody has killed a launcher and its warden.
-    for (abandoned, _lock) in session::abandoned(dir) {
-        finish(&abandoned, || 0);
+    for (abandoned, lock) in place.abandoned() {
+        finish(&abandoned, &lock, || 0);
     }
-    wait_for_the_end(watch);
-    finish(dir, || {
+    wait_for_the_end(watch.as_fd());
+    finish(&place, &lock, || {
         for group in groups.listed() {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -172,11 +172,11 @@ fn overwrite_command_line() {
     }
 }
 
-/// Closes everything but these two, and puts the null device on the standard streams: a pipe that the launcher's
+/// Closes everything but these, and puts the null device on the standard streams: a pipe that the launcher's
 /// output goes into must end with the launcher.
-fn keep_only(fds: [&OwnedFd; 2]) -> [BorrowedFd<'static>; 2] {
-    let kept: [RawFd; 2] = [3, 4];
-    // SAFETY: this process runs nothing but `guard`, which uses only the two numbers returned here; the duplicates
+fn keep_only(fds: [BorrowedFd<'_>; 3]) -> [OwnedFd; 3] {
+    let kept: [RawFd; 3] = [3, 4, 5];
+    // SAFETY: this process runs nothing but `guard`, which uses and owns only the numbers returned here; the duplicates
     // above 10 keep them from being overwritten before they are moved; whatever else is closed has no user any more.
     unsafe {
         let high = fds.map(|fd| libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD, 10));
@@ -187,14 +187,14 @@ fn keep_only(fds: [&OwnedFd; 2]) -> [BorrowedFd<'static>; 2] {
         for to in 0..3 {
             libc::dup2(null, to);
         }
-        if libc::syscall(libc::SYS_close_range, 5 as libc::c_uint, libc::c_uint::MAX, 0) != 0 {
+        if libc::syscall(libc::SYS_close_range, 6 as libc::c_uint, libc::c_uint::MAX, 0) != 0 {
             let limit =
                 rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(65_536);
-            for fd in 5..RawFd::try_from(limit.min(65_536)).unwrap_or(RawFd::MAX) {
+            for fd in 6..RawFd::try_from(limit.min(65_536)).unwrap_or(RawFd::MAX) {
                 libc::close(fd);
             }
         }
-        kept.map(|fd| BorrowedFd::borrow_raw(fd))
+        kept.map(|fd| OwnedFd::from_raw_fd(fd))
     }
 }
 
@@ -204,9 +204,9 @@ fn wait_for_the_end(watch: BorrowedFd<'_>) {
 }
 
 /// Kills what is left of a session, and removes its files.
-fn finish(dir: &Path, kill_known: impl Fn() -> usize) {
-    strays::kill_all(session::marker(dir).as_bytes(), kill_known);
-    session::clear(dir);
+fn finish(place: &Place, lock: &Lock, kill_known: impl Fn() -> usize) {
+    strays::kill_all(session::marker(place).as_bytes(), kill_known);
+    session::clear(place, lock);
 }
 
 const SLOTS: usize = 16_384;

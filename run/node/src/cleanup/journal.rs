@@ -5,19 +5,18 @@
 //! containers share, and whoever finds it there must not look for the same paths at home.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
 
 use phalanx_dvm::{Cleanup, DirectoryRules};
 use phalanx_wire::{Nspace, Text};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
 use rustix::process::geteuid;
 
 use super::Job;
+use crate::session::PrivateDir;
 
 /// One line after the first.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +39,8 @@ pub(super) enum Record<'a> {
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    path: PathBuf,
+    /// The session's directory.
+    dir: OwnedFd,
     file: File,
     bytes: usize,
     /// Written anew when it has grown to this.
@@ -48,10 +48,9 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn begin(session: &Path, first: &[Record<'_>]) -> io::Result<Journal> {
-        let path = session.join(NAME);
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
-        let mut journal = Journal { path, file, bytes: 0, most_bytes: LONG };
+    pub(super) fn begin(session: &PrivateDir, first: &[Record<'_>]) -> io::Result<Journal> {
+        let dir = session.fd().try_clone()?;
+        let mut journal = Journal { file: create(&dir, NAME)?, dir, bytes: 0, most_bytes: LONG };
         let mut text = header()?;
         first.iter().for_each(|record| record.put(&mut text));
         journal.append(&text)?;
@@ -84,10 +83,9 @@ impl Journal {
             }
         }
         records.iter().for_each(|record| record.put(&mut text));
-        let new = self.path.with_extension("new");
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&new)?;
+        let file = create(&self.dir, NEW)?;
         (&file).write_all(&text)?;
-        fs::rename(&new, &self.path)?;
+        renameat(&self.dir, NEW, &self.dir, NAME)?;
         (self.file, self.bytes) = (file, text.len());
         self.most_bytes = LONG.max(2 * self.bytes);
         Ok(())
@@ -102,7 +100,7 @@ impl Journal {
 
 /// What the journal of a session wants to be removed. Nothing if it is about another place, or anybody else can have
 /// written it.
-pub(super) fn read(session: &Path) -> BTreeMap<Nspace, Job> {
+pub(super) fn read(session: &PrivateDir) -> BTreeMap<Nspace, Job> {
     let mut jobs: BTreeMap<Nspace, Job> = BTreeMap::new();
     let (Ok(text), Ok(header)) = (read_ours(session), header()) else { return jobs };
     let Some(records) = text.strip_prefix(header.as_slice()) else { return jobs };
@@ -113,11 +111,17 @@ pub(super) fn read(session: &Path) -> BTreeMap<Nspace, Job> {
     jobs
 }
 
-fn read_ours(session: &Path) -> io::Result<Vec<u8>> {
+fn create(dir: &OwnedFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+fn read_ours(session: &PrivateDir) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let dir = openat(CWD, session, flags | OFlags::DIRECTORY, Mode::empty())?;
-    let file = openat(&dir, NAME, flags, Mode::empty())?;
-    if !is_only_ours(&dir, FileType::Directory)? || !is_only_ours(&file, FileType::RegularFile)? {
+    let dir = session.fd();
+    let file = openat(dir, NAME, flags, Mode::empty())?;
+    if !is_only_ours(dir, FileType::Directory)? || !is_only_ours(&file, FileType::RegularFile)? {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let mut text = Vec::new();
@@ -229,6 +233,7 @@ fn unescaped(word: &[u8]) -> Option<Vec<u8>> {
 }
 
 const NAME: &str = "cleanup";
+const NEW: &str = "cleanup.new";
 const LONG: usize = 1 << 20;
 /// More than a journal can hold that was written anew in time.
 const LONGEST: u64 = 64 << 20;

@@ -33,7 +33,7 @@ pub(super) fn remove(path: &Text, what: Cleanup, ignored: &BTreeSet<Text>) -> io
         (Cleanup::File, FileType::Directory) => Err(io::ErrorKind::IsADirectory.into()),
         (Cleanup::File, _) => Ok(unlinkat(&parent, &name, AtFlags::empty())?),
         (Cleanup::Directory(rules), FileType::Directory) => {
-            let mut tree = Tree { rules, ignored, device: stat.st_dev, entries: 0, error: None };
+            let mut tree = Tree::new(rules, ignored, stat.st_dev);
             tree.remove(&parent, &name, &mut path.as_bytes().to_vec(), 0)?;
             tree.error.map_or(Ok(()), Err)
         }
@@ -83,10 +83,13 @@ fn is_trusted(dir: &Stat, link: &Stat) -> bool {
 }
 
 /// A directory that goes with what is in it.
-struct Tree<'a> {
+pub(crate) struct Tree<'a> {
     rules: DirectoryRules,
     ignored: &'a BTreeSet<Text>,
     device: u64,
+    /// What belongs to other users goes, too.
+    of_anybody: bool,
+    most_depth: u32,
     /// How many have been looked at.
     entries: usize,
     /// The first thing that went wrong. The rest goes nevertheless.
@@ -94,15 +97,35 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
+    /// Removes the directory `name` in `parent`, whatever is in it and whoever owns that, which nobody else can have put there.
+    /// Whether it is gone.
+    pub(crate) fn with_everything(parent: &OwnedFd, name: &CStr) -> io::Result<bool> {
+        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let rules = DirectoryRules { recursive: true, ..DirectoryRules::default() };
+        let nothing = BTreeSet::new();
+        let tree = Tree::new(rules, &nothing, stat.st_dev);
+        let mut tree = Tree { of_anybody: true, most_depth: OUR_DEPTH, ..tree };
+        let gone = tree.remove(parent, name, &mut name.to_bytes().to_vec(), 0)?;
+        tree.error.map_or(Ok(gone), Err)
+    }
+
+    fn new(rules: DirectoryRules, ignored: &BTreeSet<Text>, device: u64) -> Tree<'_> {
+        Tree { rules, ignored, device, of_anybody: false, most_depth: MOST_DEPTH, entries: 0, error: None }
+    }
+
+    fn may_take(&self, stat: &Stat) -> bool {
+        self.of_anybody || is_ours(stat)
+    }
+
     /// Empties and removes the directory `name` in `parent`; `path` is its path. Whether it is gone.
     fn remove(&mut self, parent: &OwnedFd, name: &CStr, path: &mut Vec<u8>, depth: u32) -> io::Result<bool> {
-        if depth > MOST_DEPTH {
+        if depth > self.most_depth {
             return Err(Errno::NAMETOOLONG.into());
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
         let dir = openat(parent, name, flags, Mode::empty())?;
         let stat = fstat(&dir)?;
-        if !is_ours(&stat) || stat.st_dev != self.device {
+        if !self.may_take(&stat) || stat.st_dev != self.device {
             return Ok(false);
         }
         // Removing entries can hide others from a reader of the directory.
@@ -163,7 +186,7 @@ impl Tree<'_> {
         }
         let stat = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match file_type(&stat) {
-            _ if !is_ours(&stat) => Ok(false),
+            _ if !self.may_take(&stat) => Ok(false),
             FileType::Directory if self.rules.recursive => self.remove(dir, name, path, depth + 1),
             FileType::Directory => Ok(false),
             _ if self.rules.only_empty => Ok(false),
@@ -188,5 +211,7 @@ fn file_type(stat: &Stat) -> FileType {
 const MOST_LINKS: u32 = 40;
 /// Each level holds two descriptors.
 const MOST_DEPTH: u32 = 64;
+/// Of what only we can have made. Descriptors suffice for it where they are limited to 1024.
+const OUR_DEPTH: u32 = 400;
 const MOST_ENTRIES: usize = 1 << 20;
 const PASSES: u32 = 8;

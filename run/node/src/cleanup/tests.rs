@@ -153,6 +153,10 @@ fn many_files_go() {
     assert!(!top.exists());
 }
 
+fn dir(session: &Path) -> PrivateDir {
+    PrivateDir::at(session)
+}
+
 #[test]
 fn what_is_due_goes_and_the_rest_goes_with_the_job() {
     let (session, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -161,10 +165,10 @@ fn what_is_due_goes_and_the_rest_goes_with_the_job() {
     let mut cleanups = Cleanups::default();
     for file in [&first, &second] {
         fs::write(file, "").unwrap();
-        cleanups.register(session.path(), &job(), text(file), Cleanup::File);
+        cleanups.register(Some(&dir(session.path())), &job(), text(file), Cleanup::File);
     }
-    cleanups.register(session.path(), &job(), text(&top), Cleanup::Directory(all()));
-    cleanups.register(session.path(), &job(), "keep".into(), Cleanup::Ignored);
+    cleanups.register(Some(&dir(session.path())), &job(), text(&top), Cleanup::Directory(all()));
+    cleanups.register(Some(&dir(session.path())), &job(), "keep".into(), Cleanup::Ignored);
     cleanups.clean(&job(), &[text(&first)]);
     assert!(!first.exists() && second.exists() && top.exists());
     cleanups.job_ended(&job());
@@ -180,16 +184,16 @@ fn the_journal_tells_what_is_left_to_do() {
     let mut cleanups = Cleanups::default();
     for file in [&odd, &done] {
         fs::write(file, "").unwrap();
-        cleanups.register(session.path(), &job(), text(file), Cleanup::File);
+        cleanups.register(Some(&dir(session.path())), &job(), text(file), Cleanup::File);
     }
     let rules = DirectoryRules { leave_top: true, ..all() };
-    cleanups.register(session.path(), &job(), text(&top), Cleanup::Directory(all()));
-    cleanups.register(session.path(), &job(), text(&top), Cleanup::Directory(rules));
-    cleanups.register(session.path(), &job(), "keep".into(), Cleanup::Ignored);
+    cleanups.register(Some(&dir(session.path())), &job(), text(&top), Cleanup::Directory(all()));
+    cleanups.register(Some(&dir(session.path())), &job(), text(&top), Cleanup::Directory(rules));
+    cleanups.register(Some(&dir(session.path())), &job(), "keep".into(), Cleanup::Ignored);
     let other = Nspace::new("other@1").unwrap();
-    cleanups.register(session.path(), &other, text(&outside.join("precious")), Cleanup::File);
+    cleanups.register(Some(&dir(session.path())), &other, text(&outside.join("precious")), Cleanup::File);
     // What goes with the session needs no journal.
-    cleanups.register(session.path(), &job(), text(&session.path().join("x/y")), Cleanup::File);
+    cleanups.register(Some(&dir(session.path())), &job(), text(&session.path().join("x/y")), Cleanup::File);
     cleanups.clean(&job(), &[text(&done)]);
     cleanups.job_ended(&other);
     // Somebody else's by now, as far as we know.
@@ -198,8 +202,8 @@ fn the_journal_tells_what_is_left_to_do() {
 
     let mut expected = cleanups.jobs.clone();
     expected.get_mut(&job()).unwrap().paths.remove(&text(&session.path().join("x/y")));
-    assert_eq!(journal::read(session.path()), expected);
-    carry_out_journal(session.path());
+    assert_eq!(journal::read(&dir(session.path())), expected);
+    carry_out_journal(&dir(session.path()));
     assert!(!odd.exists() && done.exists() && outside.join("precious").exists());
     assert_eq!(fs::read_dir(&top).unwrap().count(), 1);
 }
@@ -209,13 +213,13 @@ fn a_long_journal_is_written_anew() {
     let session = tempfile::tempdir().unwrap();
     let mut cleanups = Cleanups::default();
     let path = |n: usize| Text::from(format!("/nowhere/{n}/{}", "x".repeat(3000)));
-    cleanups.register(session.path(), &job(), "/nowhere/kept".into(), Cleanup::File);
+    cleanups.register(Some(&dir(session.path())), &job(), "/nowhere/kept".into(), Cleanup::File);
     for n in 0..2000 {
-        cleanups.register(session.path(), &job(), path(n), Cleanup::File);
+        cleanups.register(Some(&dir(session.path())), &job(), path(n), Cleanup::File);
         cleanups.clean(&job(), &[path(n)]);
     }
     assert!(fs::metadata(session.path().join("cleanup")).unwrap().len() < 2 << 20);
-    assert_eq!(journal::read(session.path()), cleanups.jobs);
+    assert_eq!(journal::read(&dir(session.path())), cleanups.jobs);
     assert_eq!(fs::read_dir(session.path()).unwrap().count(), 1);
 }
 
@@ -224,7 +228,7 @@ fn a_journal_that_is_not_ours_is_not_carried_out() {
     let (session, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
-    Cleanups::default().register(session.path(), &job(), text(&file), Cleanup::File);
+    Cleanups::default().register(Some(&dir(session.path())), &job(), text(&file), Cleanup::File);
     let journal = session.path().join("cleanup");
     let good = fs::read(&journal).unwrap();
 
@@ -234,22 +238,22 @@ fn a_journal_that_is_not_ours_is_not_carried_out() {
     let torn = &good[..good.len() - 1];
     for bad in [elsewhere.as_slice(), torn, b"", &good[header_end + 1..]] {
         fs::write(&journal, bad).unwrap();
-        carry_out_journal(session.path());
+        carry_out_journal(&dir(session.path()));
     }
     fs::write(&journal, &good).unwrap();
     let mode = |path: &Path, mode| rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode)).unwrap();
     mode(session.path(), 0o777);
-    carry_out_journal(session.path());
+    carry_out_journal(&dir(session.path()));
     mode(session.path(), 0o700);
     mode(&journal, 0o622);
-    carry_out_journal(session.path());
+    carry_out_journal(&dir(session.path()));
     mode(&journal, 0o600);
     let beside = place.path().join("beside");
     fs::rename(&journal, &beside).unwrap();
     symlink(&beside, &journal).unwrap();
-    carry_out_journal(session.path());
+    carry_out_journal(&dir(session.path()));
     assert!(file.exists());
     fs::rename(&beside, &journal).unwrap();
-    carry_out_journal(session.path());
+    carry_out_journal(&dir(session.path()));
     assert!(!file.exists());
 }

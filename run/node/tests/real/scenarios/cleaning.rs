@@ -1,7 +1,7 @@
 //! Nothing is left behind, however a launcher ends.
 
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -21,6 +21,8 @@ pub(super) const ALL: &[Scenario] = &[
     ("a_killed_group_leaves_nothing", a_killed_group_leaves_nothing),
     ("a_launcher_that_just_exits_leaves_nothing", a_launcher_that_just_exits_leaves_nothing),
     ("leftovers_of_the_dead_are_swept", leftovers_of_the_dead_are_swept),
+    ("the_name_of_the_directory_cannot_be_guessed", the_name_of_the_directory_cannot_be_guessed),
+    ("a_directory_that_is_already_there_is_not_used", a_directory_that_is_already_there_is_not_used),
     ("the_next_launcher_finishes_what_is_left", the_next_launcher_finishes_what_is_left),
     ("launchers_do_not_disturb_each_other", launchers_do_not_disturb_each_other),
     ("a_forgotten_job_leaves_no_process", a_forgotten_job_leaves_no_process),
@@ -33,14 +35,16 @@ pub(super) const PARTS: &[Scenario] = &[("launcher_that_waits", launcher_that_wa
 /// Tells its session directory, and the pids of its rank and of what that has started, then waits for ever.
 fn launcher_that_waits() {
     let (inherited, session) = begin();
-    println!("{}", session.dir().display());
-    std::fs::create_dir(session.dir()).unwrap();
-    std::fs::write(session.dir().join("a file"), "x").unwrap();
+    let dir = session.dir().to_owned();
+    println!("{}", dir.display());
     // As an MPI library does with its shared memory.
     let segment = std::env::var("SEGMENT").map(|path| (Text::from(path), Cleanup::File));
     let all = Cleanup::Directory(DirectoryRules { recursive: true, ..DirectoryRules::default() });
     let segments = std::env::var("SEGMENTS").map(|path| (Text::from(path), all));
-    let script = Script { cleanup: segment.into_iter().chain(segments).collect(), ..Script::default() };
+    // The journal of these makes the directory.
+    let nothing = ("/nowhere/at all".into(), Cleanup::File);
+    let cleanup = segment.into_iter().chain(segments).chain([nothing]).collect();
+    let script = Script { cleanup, ..Script::default() };
     with_node_in(inherited, session, script, async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent.
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
@@ -55,6 +59,10 @@ fn launcher_that_waits() {
                 }
             }
         }
+        while !dir.exists() {
+            node.handle.explain().await.unwrap();
+        }
+        std::fs::write(dir.join("a file"), "x").unwrap();
         std::io::stdout().write_all(&output).unwrap();
         std::io::stdout().write_all(b"ready\n").unwrap();
         if std::env::var_os("JUST_EXIT").is_some() {
@@ -87,8 +95,13 @@ impl Waiting {
     fn wait_until_nothing_is_left(mut self) {
         self.child.wait().unwrap();
         until(|| self.pids.iter().all(|pid| is_gone(*pid)));
-        until(|| !self.dir.exists() && !PathBuf::from(format!("{}.lock", self.dir.display())).exists());
+        until(|| !self.dir.exists() && !lock_of(&self.dir).exists());
     }
+}
+
+/// The name of the directory is that of the lock file, and what only the file's owner can read there.
+fn lock_of(dir: &Path) -> PathBuf {
+    dir.with_extension("lock")
 }
 
 /// Whether there is no such process, or only what nobody has asked for yet.
@@ -100,7 +113,7 @@ fn is_gone(pid: i32) -> bool {
 fn an_orderly_end_leaves_nothing() {
     let (inherited, session) = begin();
     let dir = session.dir().to_owned();
-    let lock = PathBuf::from(format!("{}.lock", dir.display()));
+    let lock = lock_of(&dir);
     assert_eq!(lock.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let scratch = dir.join("scratch");
     let script = Script { scratch: Some(scratch.to_str().unwrap().to_owned()), ..Script::default() };
@@ -167,33 +180,88 @@ fn leftovers_of_the_dead_are_swept() {
     let tmp = tempfile::tempdir().unwrap();
     let me = rustix::process::geteuid().as_raw();
     let leave = |name: String| {
-        let dir = tmp.path().join(name);
-        let lock = PathBuf::from(format!("{}.lock", dir.display()));
+        let dir = tmp.path().join(name).with_extension("abcdefghijkl");
         std::fs::create_dir_all(dir.join("deep")).unwrap();
         std::fs::write(dir.join("deep/file"), "x").unwrap();
-        std::fs::write(&lock, "").unwrap();
+        let said = format!("abcdefghijkl\n{}\n", dir.metadata().unwrap().ino());
+        let lock = lock_of(&dir);
+        std::fs::write(&lock, said).unwrap();
         (dir, lock)
     };
-    let dead = leave(format!("px.{me}.1.dead"));
-    let alive = leave(format!("px.{me}.2.alive"));
-    let others = leave(format!("px.{}.3.others", me + 1));
-    let no_lock = leave(format!("px.{me}.4.no-lock"));
+    let dead = leave(format!("px.{me}.1.dead.x"));
+    let alive = leave(format!("px.{me}.2.alive.x"));
+    let others = leave(format!("px.{}.3.others.x", me + 1));
+    let no_lock = leave(format!("px.{me}.4.no-lock.x"));
     std::fs::remove_file(&no_lock.1).unwrap();
-    let link = leave(format!("px.{me}.5.link"));
+    let link = leave(format!("px.{me}.5.link.x"));
     let elsewhere = tempfile::NamedTempFile::new().unwrap();
     std::fs::remove_file(&link.1).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), &link.1).unwrap();
+    // Something else has the directory's name by now, or it leads elsewhere.
+    let replaced = leave(format!("px.{me}.6.replaced.x"));
+    std::fs::write(&replaced.1, "abcdefghijkl\n1\n").unwrap();
+    let led_astray = leave(format!("px.{me}.7.led-astray.x"));
+    let victim = tmp.path().join("victim");
+    std::fs::rename(&led_astray.0, &victim).unwrap();
+    std::os::unix::fs::symlink(&victim, &led_astray.0).unwrap();
+    let foul = leave(format!("px.{me}.8.foul.x"));
+    std::fs::write(&foul.1, format!("/../victim\n{}\n", victim.metadata().unwrap().ino())).unwrap();
+    let unfinished = leave(format!("px.{me}.9.unfinished.x"));
+    std::fs::write(&unfinished.1, "abcdefghijkl\n").unwrap();
+    std::fs::remove_dir_all(unfinished.0.join("deep")).unwrap();
     let lock = std::fs::File::open(&alive.1).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
 
     let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
     let session = phalanx_node::Session::begin(&options).unwrap();
-    until(|| !dead.0.exists() && !dead.1.exists());
+    for (dir, lock) in [dead, unfinished] {
+        until(|| !dir.exists() && !lock.exists());
+    }
+    for (_, lock) in [&replaced, &led_astray, &foul] {
+        until(|| !lock.exists());
+    }
     session.end();
-    for (dir, _) in [alive, others, no_lock, link] {
+    for (dir, _) in [alive, others, no_lock, link, replaced, led_astray, foul] {
         assert!(dir.join("deep/file").exists(), "{}", dir.display());
     }
     assert!(elsewhere.path().exists());
+}
+
+/// Only once it is there can anybody but its owner read its name, and then it is too late.
+fn the_name_of_the_directory_cannot_be_guessed() {
+    let tmp = tempfile::tempdir().unwrap();
+    let options = phalanx_node::SessionOptions { tmpdir: Some(tmp.path().to_owned()) };
+    let session = phalanx_node::Session::begin(&options).unwrap();
+    let name = session.dir().file_name().unwrap().to_str().unwrap().to_owned();
+    let lock = lock_of(session.dir());
+    let names = || std::fs::read_dir(tmp.path()).unwrap().flatten().map(|entry| entry.path());
+    assert_eq!(names().collect::<Vec<_>>(), std::slice::from_ref(&lock));
+    let secret = name.rsplit('.').next().unwrap();
+    assert!(secret.len() >= 12 && !lock.to_str().unwrap().contains(secret), "{name}");
+    assert_eq!(std::fs::read_to_string(&lock).unwrap(), "");
+    session.end();
+    assert_eq!(names().count(), 0);
+}
+
+/// Somebody has guessed it all the same, and waits there.
+fn a_directory_that_is_already_there_is_not_used() {
+    let victim = tempfile::tempdir().unwrap();
+    std::fs::write(victim.path().join("precious"), "x").unwrap();
+    let (inherited, session) = begin();
+    let dir = session.dir().to_owned();
+    std::os::unix::fs::symlink(victim.path(), &dir).unwrap();
+    let scratch = dir.join("scratch").to_str().unwrap().to_owned();
+    let cleanup = vec![(Text::from(victim.path().join("none").to_str().unwrap()), Cleanup::File)];
+    let script = Script { scratch: Some(scratch.clone()), cleanup, ..Script::default() };
+    with_node_in(inherited, session, script, async |node, address| {
+        let connect = format!("perl -MIO::Socket::INET -e 'IO::Socket::INET->new(\"{address}\") or die'");
+        let seen = run(node, shell(1, &connect), StdinSource::Empty).await;
+        assert!(seen.iter().all(|seen| seen.code() == 0), "{seen:?}");
+    });
+    let left: Vec<_> = std::fs::read_dir(victim.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert_eq!(left, ["precious"]);
+    assert!(dir.is_symlink());
+    std::fs::remove_file(dir).unwrap();
 }
 
 /// When the launcher and its warden were both killed.
@@ -282,7 +350,7 @@ fn a_node_that_fails_leaves_nothing() {
 
 fn a_node_that_stops_early_leaves_nothing() {
     let (inherited, session) = begin();
-    let lock = PathBuf::from(format!("{}.lock", session.dir().display()));
+    let lock = lock_of(session.dir());
     let pids = with_node_in(inherited, session, Script::default(), async |node, _| {
         let script = "setsid sleep 1000 & echo $!; echo $$; exec sleep 1000";
         node.handle.submit(shell(1, script), StdinSource::Empty).await.unwrap();
