@@ -184,6 +184,19 @@ def foreign_credential():
     return outcome(sock)
 
 
+def honest():
+    sock = connection()
+    sock.sendall(hello())
+    return outcome(sock)
+
+
+def replayed_credential():
+    """What the rank itself has sent, from wherever this runs."""
+    sock = connection()
+    sock.sendall(hello(credential=bytes.fromhex(os.environ["INTEROP_CREDENTIAL"])))
+    return outcome(sock)
+
+
 def huge_frame():
     sock = connected()
     sock.sendall(struct.pack(">iIII", 0, 101, 0xFFFFFFF0, 0) + b"x" * 4096)

@@ -194,6 +194,11 @@ impl Running {
         });
     }
 
+    /// What it has written to its standard output so far.
+    pub fn said(&self) -> String {
+        self.stdout.text()
+    }
+
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("sending a signal to the launcher");

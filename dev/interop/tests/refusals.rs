@@ -126,7 +126,12 @@ fn root_is_served_by_everybody() {
         .dir(&home)
         .start();
     eventually("the launcher says where it is", || file.exists());
-    let outcome = attach(Job::new(rust_tool("attach")), &[&format!("pmix.tool.attach={}", file.display())]);
+    // Whose servers root believes is another question.
+    let named = format!("pmix.tool.attach={}", file.display());
+    let outcome = attach(Job::new(rust_tool("attach")), &[&named]);
+    let _ = outcome.expect_failure().expect_stdout(&["belongs to the user 65534, who is not trusted"]);
+    let trust = format!("phalanx.trust.user={NOBODY}");
+    let outcome = attach(Job::new(rust_tool("attach")), &[&named, &trust]);
     let _ = outcome.expect_code(0).expect_stdout(&["query SUCCESS", "px-"]);
     running.signal(Signal::TERM);
     let _ = running.wait().expect_code(143);

@@ -57,6 +57,8 @@ pub enum CloseReason {
     Error,
     /// We asked for it.
     Local,
+    /// The server at the other end is of a user who is not trusted; it was told nothing.
+    Foreign,
 }
 
 /// What happened. `C` is the role's own set of calls.

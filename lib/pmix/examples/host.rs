@@ -60,8 +60,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let usage = "usage: host [KEY | KEY=VALUE]... RANKS PROGRAM [ARGUMENT...]";
     let mut about = Vec::new();
     while let Some(word) = arguments.next_if(|word| word.starts_with("pmix.")) {
-        let (key, value) =
-            word.split_once('=').map_or((&*word, true.into()), |(key, text)| (key, text.into()));
+        let (key, value) = match word.split_once('=') {
+            None => (&*word, true.into()),
+            Some((key, text)) => (key, text.parse().map_or_else(|_| text.into(), Value::Uint32)),
+        };
         about.push(Info { key: Key::new(key)?, flags: Default::default(), value });
     }
     let size: u32 = arguments.next().ok_or(usage)?.parse()?;

@@ -3,9 +3,10 @@
 //! Only their owner can read them, and only what the same user has written is read. Nothing here waits, and nothing that goes
 //! wrong matters to anybody but those who then ask the server.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use phalanx_core::OpenCollected;
 use phalanx_wire::Text;
 use phalanx_wire::collected::ReadAt;
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, open, openat, unlinkat};
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
@@ -30,13 +31,16 @@ pub fn beginning(dir: &Path) -> Option<String> {
 /// The files of a server. They go when this is dropped by the process that has made it.
 #[derive(Debug)]
 pub struct Written {
-    files: BTreeSet<PathBuf>,
+    /// Each with the directory that it was made in.
+    files: BTreeMap<PathBuf, Arc<OwnedFd>>,
+    /// That of the last one.
+    dir: Option<(PathBuf, Arc<OwnedFd>)>,
     pid: u32,
 }
 
 impl Default for Written {
     fn default() -> Written {
-        Written { files: BTreeSet::new(), pid: std::process::id() }
+        Written { files: BTreeMap::new(), dir: None, pid: std::process::id() }
     }
 }
 
@@ -45,12 +49,12 @@ impl Written {
     pub fn write(&mut self, path: String, at: u64, bytes: &[u8]) {
         let path = PathBuf::from(path);
         let written = match at {
-            0 => make(&path, bytes).map(|()| {
-                self.files.insert(path.clone());
-            }),
-            _ if self.files.contains(&path) => go_on(&path, at, bytes),
-            // It could not be made.
-            _ => return,
+            0 => self.make(&path, bytes),
+            _ => match self.files.get(&path) {
+                Some(dir) => go_on(dir, &path, at, bytes),
+                // It could not be made.
+                None => return,
+            },
         };
         if let Err(error) = written {
             tracing::debug!(path = %path.display(), %error, "cannot write what was collected: clients ask for it");
@@ -58,35 +62,61 @@ impl Written {
     }
 
     pub fn remove(&mut self, path: &str) {
-        if self.files.remove(Path::new(path)) {
-            let _ = fs::remove_file(path);
+        if let Some(dir) = self.files.remove(Path::new(path)) {
+            remove(&dir, Path::new(path));
         }
+    }
+
+    fn make(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let dir = self.dir_of(path)?;
+        make(&dir, path, bytes)?;
+        self.files.insert(path.to_owned(), dir);
+        Ok(())
+    }
+
+    /// All files of a server are in one directory.
+    fn dir_of(&mut self, path: &Path) -> io::Result<Arc<OwnedFd>> {
+        let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        if let Some((known, dir)) = &self.dir
+            && known == parent
+        {
+            return Ok(dir.clone());
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = Arc::new(open(parent, flags, Mode::empty())?);
+        self.dir = Some((parent.to_owned(), dir.clone()));
+        Ok(dir)
     }
 }
 
 impl Drop for Written {
     fn drop(&mut self) {
         if self.pid == std::process::id() {
-            for path in &self.files {
-                let _ = fs::remove_file(path);
+            for (path, dir) in &self.files {
+                remove(dir, path);
             }
         }
     }
 }
 
-fn make(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn remove(dir: &OwnedFd, path: &Path) {
+    let _ = unlinkat(dir, path.file_name().unwrap_or_default(), AtFlags::empty());
+}
+
+fn make(dir: &OwnedFd, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let name = path.file_name().unwrap_or_default();
+    let mut file = File::from(openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?);
     let written = file.write_all(bytes);
     if written.is_err() {
-        let _ = fs::remove_file(path);
+        remove(dir, path);
     }
     written
 }
 
-fn go_on(path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+fn go_on(dir: &OwnedFd, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(open(path, flags, Mode::empty())?);
+    let file = File::from(openat(dir, path.file_name().unwrap_or_default(), flags, Mode::empty())?);
     if file.metadata()?.len() != at {
         return Err(io::Error::other("it is not as it was left"));
     }
@@ -134,6 +164,7 @@ impl ReadAt for Pages {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a loopback connection, as the kernel says.
+//! Who is at the other end of a loopback connection, client or server, as the kernel says.
 //!
 //! The peer's socket is looked up by its exact four-tuple: in the socket diagnostics of the kernel, or in /proc where
 //! those are not to be had. A socket that its process has closed already is nobody's: the kernel would name root as
@@ -6,8 +6,9 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use phalanx_core::PeerCred;
 use rustix::net::{
@@ -37,19 +38,56 @@ impl Default for Identity {
 impl Identity {
     /// The owner of the socket at `peer` that is connected to `ours`.
     pub(crate) fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
-        let uid = match self.by_diagnostics(peer, ours) {
-            Ok(uid) => uid,
-            Err(e) => {
-                tracing::debug!("socket diagnostics: {e}; using /proc/net/tcp");
-                by_table(&fs::read_to_string("/proc/net/tcp").ok()?, peer, ours)
-            }
-        }?;
+        let found = self.look_up(peer.into(), ours.into());
+        let uid = found.ok()?.filter(|socket| socket.inode != 0)?.uid;
         // The kernel keeps no group for a socket. A process of ours nearly always has ours; of others nothing is known.
         let gid = if uid == geteuid().as_raw() { getegid().as_raw() } else { u32::MAX };
         Some(PeerCred { uid, gid, pid: None })
     }
 
-    fn by_diagnostics(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> io::Result<Option<u32>> {
+    /// The owner of the server that has just let `ours` connect to it. None: it is on another node, or has closed the connection,
+    /// of which nobody can read then.
+    ///
+    /// A connection that the server has not taken yet is nobody's; then the listener's owner counts. That it was not taken
+    /// afterwards either shows that it is the listener of this connection: those that wait end with their listener.
+    pub(crate) fn of_server(&mut self, server: SocketAddr, ours: SocketAddr) -> io::Result<Option<u32>> {
+        for _ in 0..ATTEMPTS {
+            match self.look_up(server, ours)? {
+                Some(socket) if socket.inode != 0 => return Ok(Some(socket.uid)),
+                Some(socket) if !socket.waits() => return Ok(None),
+                Some(_) => {
+                    let listener = self.look_up(server, nowhere(server))?;
+                    let waits = self.look_up(server, ours)?.is_some_and(|socket| socket.waits());
+                    if let (Some(listener), true) = (listener.filter(Socket::listens), waits) {
+                        return Ok(Some(listener.uid));
+                    }
+                }
+                None if !server.ip().to_canonical().is_loopback() => return Ok(None),
+                // It is just being connected, or has been closed.
+                None => std::thread::sleep(PAUSE),
+            }
+        }
+        Err(io::Error::other("the kernel does not say whose server it is"))
+    }
+
+    /// Whether nobody has taken this connection yet.
+    pub(crate) fn is_waiting(&mut self, server: SocketAddr, ours: SocketAddr) -> bool {
+        matches!(self.look_up(server, ours), Ok(Some(socket)) if socket.waits())
+    }
+
+    /// The socket at `peer` that is connected to `ours`, or else the one that listens there.
+    fn look_up(&mut self, peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
+        match self.by_diagnostics(peer, ours) {
+            Ok(socket) => Ok(socket),
+            Err(e) => {
+                tracing::debug!("socket diagnostics: {e}; using /proc/net/tcp");
+                let (SocketAddr::V4(peer), SocketAddr::V4(ours)) = (peer, ours) else { return Err(e) };
+                Ok(by_table(&fs::read_to_string("/proc/net/tcp")?, peer, ours))
+            }
+        }
+    }
+
+    fn by_diagnostics(&mut self, peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
         let socket = self.diagnostics.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         self.sequence = self.sequence.wrapping_add(1);
         send(socket, &question(self.sequence, peer, ours), SendFlags::empty())?;
@@ -65,32 +103,66 @@ impl Identity {
     }
 }
 
+/// What the kernel says of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    uid: u32,
+    /// Zero: no process has it.
+    inode: u64,
+    state: u8,
+}
+
+impl Socket {
+    fn listens(&self) -> bool {
+        const LISTENS: u8 = 10;
+        self.state == LISTENS
+    }
+
+    /// For somebody to accept it. Those that were closed are nobody's, too.
+    fn waits(&self) -> bool {
+        const ESTABLISHED: u8 = 1;
+        const BEING_MADE: [u8; 2] = [3, 12];
+        self.inode == 0 && (self.state == ESTABLISHED || BEING_MADE.contains(&self.state))
+    }
+}
+
+/// An address that no connection has at its other end.
+fn nowhere(like: SocketAddr) -> SocketAddr {
+    match like {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    }
+}
+
 /// `inet_diag_req_v2` for one connection, seen from its end at `peer`.
-fn question(sequence: u32, peer: SocketAddrV4, ours: SocketAddrV4) -> Vec<u8> {
+fn question(sequence: u32, peer: SocketAddr, ours: SocketAddr) -> Vec<u8> {
     const SOCK_DIAG_BY_FAMILY: u16 = 20;
     const NLM_F_REQUEST: u16 = 1;
     const LENGTH: u32 = 72;
+    let family = if peer.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let mut message = Vec::with_capacity(LENGTH as usize);
     message.extend(LENGTH.to_ne_bytes());
     message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
     message.extend(sequence.to_ne_bytes());
     message.extend(0_u32.to_ne_bytes());
-    message.extend([libc::AF_INET as u8, libc::IPPROTO_TCP as u8, 0, 0]);
+    message.extend([family as u8, libc::IPPROTO_TCP as u8, 0, 0]);
     message.extend(u32::MAX.to_ne_bytes()); // any state
     message.extend(peer.port().to_be_bytes());
     message.extend(ours.port().to_be_bytes());
     for address in [peer.ip(), ours.ip()] {
-        message.extend(address.octets());
-        message.extend([0; 12]);
+        match address {
+            IpAddr::V4(ip) => message.extend([ip.octets().as_slice(), &[0; 12]].concat()),
+            IpAddr::V6(ip) => message.extend(ip.octets()),
+        }
     }
     message.extend(0_u32.to_ne_bytes()); // any interface
     message.extend([0xff; 8]); // no cookie
     message
 }
 
-/// The uid in an `inet_diag_msg`; `None` if there is no such socket, or nobody owns it any more.
-fn answer(message: &[u8], peer: SocketAddrV4, ours: SocketAddrV4) -> io::Result<Option<u32>> {
+/// The socket in an `inet_diag_msg`; `None` if there is no such one.
+fn answer(message: &[u8], peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
     const NLMSG_ERROR: u32 = 2;
     let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let kind = native_u32(message, 4).ok_or_else(short)? & 0xffff;
@@ -99,13 +171,26 @@ fn answer(message: &[u8], peer: SocketAddrV4, ours: SocketAddrV4) -> io::Result<
         return if errno == libc::ENOENT { Ok(None) } else { Err(io::Error::from_raw_os_error(errno)) };
     }
     let field = |at: usize, length: usize| message.get(at..at + length).ok_or_else(short);
-    let same = field(20, 2)? == peer.port().to_be_bytes()
-        && field(22, 2)? == ours.port().to_be_bytes()
-        && field(24, 4)? == peer.ip().octets()
-        && field(40, 4)? == ours.ip().octets();
+    let is_v4 = field(16, 1)? == [libc::AF_INET as u8];
+    let ip = |at: usize| -> io::Result<IpAddr> {
+        Ok(match is_v4 {
+            true => IpAddr::from(<[u8; 4]>::try_from(field(at, 4)?).map_err(io::Error::other)?),
+            // A server that listens for both families has connections of the one that look like the other.
+            false => {
+                IpAddr::from(<[u8; 16]>::try_from(field(at, 16)?).map_err(io::Error::other)?).to_canonical()
+            }
+        })
+    };
+    let is_at_port = field(20, 2)? == peer.port().to_be_bytes();
+    let is_connected = field(22, 2)? == ours.port().to_be_bytes()
+        && ip(24)? == peer.ip().to_canonical()
+        && ip(40)? == ours.ip().to_canonical();
     let uid = native_u32(message, 80).ok_or_else(short)?;
     let inode = native_u32(message, 84).ok_or_else(short)?;
-    Ok((same && inode != 0).then_some(uid))
+    let socket =
+        Socket { uid, inode: inode.into(), state: field(17, 1)?.first().copied().unwrap_or_default() };
+    let is_it = is_at_port && (is_connected || (socket.listens() && ours.port() == 0));
+    Ok(is_it.then_some(socket))
 }
 
 fn native_u32(message: &[u8], at: usize) -> Option<u32> {
@@ -114,15 +199,24 @@ fn native_u32(message: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The same from the text of /proc/net/tcp.
-fn by_table(table: &str, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<u32> {
-    table.lines().skip(1).find_map(|line| {
+fn by_table(table: &str, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<Socket> {
+    let sockets = table.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         let local = address(fields.nth(1)?)?;
         let remote = address(fields.next()?)?;
-        let uid = fields.nth(4)?.parse().ok()?;
+        let state = u8::from_str_radix(fields.next()?, 16).ok()?;
+        let uid = fields.nth(3)?.parse().ok()?;
         let inode: u64 = fields.nth(1)?.parse().ok()?;
-        (local == peer && remote == ours && inode != 0).then_some(uid)
-    })
+        Some((local, remote, Socket { uid, inode, state }))
+    });
+    let mut fits = sockets.filter(|(local, remote, socket)| match ours.port() {
+        0 => {
+            socket.listens()
+                && (*local == peer || (local.ip().is_unspecified() && local.port() == peer.port()))
+        }
+        _ => *local == peer && *remote == ours,
+    });
+    fits.next().map(|(_, _, socket)| socket)
 }
 
 /// `0100007F:9C40`: the address as one number of this machine's byte order, the port as a plain number.
@@ -132,9 +226,13 @@ fn address(text: &str) -> Option<SocketAddrV4> {
     Some(SocketAddrV4::new(Ipv4Addr::from(ip), u16::from_str_radix(port, 16).ok()?))
 }
 
+/// How often the kernel is asked whose server it is.
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
 
@@ -162,7 +260,7 @@ mod tests {
             assert_eq!(identity.of(peer, here).map(|cred| cred.uid), Some(me));
         }
         let table = fs::read_to_string("/proc/net/tcp").unwrap();
-        assert_eq!(by_table(&table, peer, here), Some(me));
+        assert_eq!(by_table(&table, peer, here).map(|socket| socket.uid), Some(me));
         identity.diagnostics = None;
         assert_eq!(identity.of(peer, here).map(|cred| cred.uid), Some(me));
         drop(theirs);
@@ -175,7 +273,42 @@ mod tests {
         drop(theirs);
         assert_eq!(Identity::default().of(peer, here), None);
         let table = fs::read_to_string("/proc/net/tcp").unwrap();
-        assert_eq!(by_table(&table, peer, here), None);
+        assert!(by_table(&table, peer, here).is_none_or(|socket| socket.inode == 0));
+    }
+
+    #[test]
+    fn servers_have_owners_before_and_after_they_accept() {
+        let me = Some(geteuid().as_raw());
+        for at in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
+            let Ok(listener) = TcpListener::bind(at) else { continue };
+            let mut server = listener.local_addr().unwrap();
+            if server.ip().is_unspecified() {
+                server.set_ip(Ipv4Addr::LOCALHOST.into());
+            }
+            let ours = TcpStream::connect(server).unwrap();
+            let here = ours.local_addr().unwrap();
+            let mut by_kernel = Identity::default();
+            let mut by_text = Identity { diagnostics: None, sequence: 0 };
+            let mut check = |stage: &str| {
+                assert_eq!(by_kernel.of_server(server, here).unwrap(), me, "{at} {stage}");
+                if at.starts_with(char::is_numeric) {
+                    assert_eq!(by_text.of_server(server, here).unwrap(), me, "{at} {stage}");
+                }
+            };
+            check("waits");
+            let (theirs, _) = listener.accept().unwrap();
+            check("is accepted");
+            drop(listener);
+            check("is accepted, and nobody listens");
+            drop(theirs);
+            assert_eq!(by_kernel.of_server(server, here).unwrap(), None, "{at} is closed");
+        }
+    }
+
+    #[test]
+    fn servers_of_other_nodes_have_no_owner_here() {
+        let (server, ours) = ("192.0.2.1:7".parse().unwrap(), "192.0.2.2:8".parse().unwrap());
+        assert_eq!(Identity::default().of_server(server, ours).unwrap(), None);
     }
 
     #[test]
@@ -183,6 +316,6 @@ mod tests {
         let (peer, ours) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
         assert!(answer(&[0; 12], peer, ours).is_err());
         assert_eq!(answer(&[0; 88], peer, ours).unwrap(), None);
-        assert_eq!(by_table("header\n junk\n", peer, ours), None);
+        assert_eq!(by_table("header\n junk\n", v4(peer), v4(ours)), None);
     }
 }

@@ -53,6 +53,7 @@ pub mod stdin;
 mod support;
 pub mod tool;
 mod topology;
+mod trust;
 
 pub use client::Client;
 pub use data::{pack, unpack};
@@ -64,6 +65,8 @@ pub use screen::Screen;
 pub use server::{Done, Host, Server, ServerOptions};
 pub use shown::Showing;
 pub use tool::Tool;
+
+pub use trust::{TRUST_USER, Trust};
 
 pub use topology::{cpuset_string, device_distances, locality_string, process_cpus, thread_cpus, topology};
 

@@ -13,7 +13,8 @@ use phalanx_core::PeerCred;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt,
 };
-use rustix::process::geteuid;
+
+use crate::trust::Trust;
 
 /// Opens the door beside that at this address.
 pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
@@ -23,15 +24,14 @@ pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Goes in beside this address. None: there is no such door, or too many wait before it, or it is not of this user or of root.
-pub(crate) fn enter(address: SocketAddr) -> Option<OwnedFd> {
+/// Goes in beside this address. None: there is no such door, or too many wait before it, or it is of somebody who is not trusted.
+pub(crate) fn enter(address: SocketAddr, trust: &Trust) -> Option<OwnedFd> {
     if !address.ip().is_loopback() {
         return None;
     }
     let socket = socket().ok()?;
     connect(&socket, &name(address).ok()?).ok()?;
-    let uid = peer(&socket)?.uid;
-    (uid == geteuid().as_raw() || uid == 0).then_some(socket)
+    trust.includes(peer(&socket)?.uid).then_some(socket)
 }
 
 /// Who is at the other end.
@@ -57,7 +57,13 @@ fn name(address: SocketAddr) -> io::Result<SocketAddrUnix> {
 mod tests {
     use std::net::TcpListener;
 
+    use rustix::process::geteuid;
+
     use super::*;
+
+    fn enter(address: SocketAddr) -> Option<OwnedFd> {
+        super::enter(address, &Trust::default())
+    }
 
     /// An address that is nobody else's while the listener lives.
     fn address() -> (TcpListener, SocketAddr) {

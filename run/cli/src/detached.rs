@@ -1,28 +1,25 @@
 //! Jobs that go on without their terminal: what `px run --detach` writes is kept in files until `px attach` has shown it.
 //!
 //! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
-//! owner can enter. A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
+//! owner can enter, and that is opened once (`place.rs`). A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
 //! waits for a reader. What nobody comes for is removed in the end. Which bytes are which rank's stands beside them (`ranks.rs`).
 
+mod place;
 mod ranks;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use phalanx_dvm::Ranges;
 use phalanx_wire::Nspace;
-use rustix::fs::{FlockOperation, flock};
-use rustix::process::geteuid;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::failure::{EXIT_FAILURE, EXIT_SIGPIPE, Failure};
 use crate::resolve::Run;
+use place::{Place, Store};
 pub(crate) use ranks::Noted;
 use ranks::Reader;
 
@@ -42,22 +39,15 @@ pub(crate) struct Keep {
     noted: RefCell<Option<[Noted; 2]>>,
 }
 
-/// The files of one launcher.
-#[derive(Clone, Debug)]
-struct Place {
-    dir: PathBuf,
-    pid: u32,
-}
-
 impl Keep {
     /// Makes the files, and puts them in the place of our standard output and error.
     pub(crate) fn open(run: &Run) -> Result<Keep, Failure> {
-        let place = Place { dir: directory(), pid: std::process::id() };
-        let cannot = |e: io::Error| {
-            Failure::new(format!("cannot keep output in '{}'", place.dir.display())).because(e)
-        };
-        private(&place.dir).map_err(cannot)?;
-        sweep(&place.dir);
+        let tmpdir = place::tmpdir();
+        let cannot =
+            |e: io::Error| Failure::new(format!("cannot keep output in '{}'", tmpdir.display())).because(e);
+        let store = Store::make(&tmpdir).map_err(cannot)?;
+        store.sweep();
+        let place = store.place(std::process::id());
         let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
         let waiting = (
             own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
@@ -99,7 +89,7 @@ impl Keep {
         let record =
             json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid, "command": self.command });
         let cannot = |e: io::Error| {
-            Failure::new(format!("cannot keep what is known of the job in '{}'", self.place.dir.display()))
+            Failure::new(format!("cannot keep what is known of the job in '{}'", place::tmpdir().display()))
                 .because(e)
         };
         self.place.record("job", &record).map_err(cannot)?;
@@ -120,7 +110,8 @@ impl Keep {
             let _ = rustix::stdio::dup2_stdout(&stdout);
             let _ = rustix::stdio::dup2_stderr(&stderr);
             let mut said = stderr;
-            if let Ok(text) = fs::read(self.place.file("err")) {
+            let mut text = Vec::new();
+            if self.place.open("err").and_then(|mut file| file.read_to_end(&mut text)).is_ok() {
                 let _ = said.write_all(&text);
             }
             if let Some(trouble) = self.trouble.take() {
@@ -147,27 +138,20 @@ pub(crate) struct Kept {
 
 /// The job of this name, if its output is kept here.
 pub(crate) fn find(nspace: &str) -> Option<Kept> {
-    let dir = directory();
-    let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| is_private(&found));
-    if !is_own {
-        return None;
-    }
-    sweep(&dir);
-    let files = fs::read_dir(&dir).ok()?.flatten().take(MOST_NAMES);
-    let mut jobs =
-        files.filter_map(|file| file.file_name().to_str()?.strip_suffix(".job")?.parse::<u32>().ok());
-    let place = |pid| Place { dir: dir.clone(), pid };
-    jobs.find_map(|pid| {
-        let record = place(pid).read("job").filter(|record| record["nspace"] == nspace)?;
+    let stores = Store::all(&place::tmpdir());
+    stores.iter().for_each(Store::sweep);
+    let mut places = stores.iter().flat_map(|store| store.jobs().into_iter().map(|pid| store.place(pid)));
+    places.find_map(|place| {
+        let record = place.read("job").filter(|record| record["nspace"] == nspace)?;
         let ranks = record["ranks"].as_u64().and_then(|ranks| u32::try_from(ranks).ok());
-        Some(Kept { place: place(pid), ranks: ranks.filter(|ranks| *ranks > 0) })
+        Some(Kept { place, ranks: ranks.filter(|ranks| *ranks > 0) })
     })
 }
 
 impl Kept {
     /// Whether single ranks can be shown.
     pub(crate) fn tells_ranks(&self) -> bool {
-        [OUT_RANKS, ERR_RANKS].iter().all(|end| self.place.file(end).exists())
+        [OUT_RANKS, ERR_RANKS].iter().all(|end| self.place.has(end))
     }
 
     /// Shows what is kept, of all ranks or of `only` these, from the start or from now on, until the job has ended. The result is its
@@ -176,7 +160,7 @@ impl Kept {
         let cannot = |e: io::Error| Failure::new("cannot read what is kept of the job").because(e);
         let over = self.place.read("end").is_some();
         let reader = |end, ranks| -> io::Result<Reader> {
-            let file = |end| File::open(self.place.file(end));
+            let file = |end| self.place.open(end);
             let only = only.map(|only| Ok::<_, io::Error>((only.clone(), file(ranks)?))).transpose()?;
             let mut reader = Reader::new(file(end)?, only);
             if !since_start && !over {
@@ -228,99 +212,7 @@ impl Kept {
     }
 }
 
-impl Place {
-    fn file(&self, end: &str) -> PathBuf {
-        self.dir.join(format!("{}.{end}", self.pid))
-    }
-
-    fn make(&self, end: &str) -> io::Result<File> {
-        let path = self.file(end);
-        // Of a launcher that had our pid.
-        let _ = fs::remove_file(&path);
-        OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
-    }
-
-    fn record(&self, end: &str, record: &Value) -> io::Result<()> {
-        let draft = self.file("draft");
-        let _ = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(record.to_string().as_bytes())?;
-        fs::rename(draft, self.file(end))
-    }
-
-    fn read(&self, end: &str) -> Option<Value> {
-        serde_json::from_slice(&fs::read(self.file(end)).ok()?).ok()
-    }
-
-    /// The file that the launcher keeps locked.
-    fn hold(&self) -> io::Result<File> {
-        let file = self.make("alive")?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(file)
-    }
-
-    fn is_alive(&self) -> bool {
-        let file = File::open(self.file("alive"));
-        file.is_ok_and(|file| {
-            flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-        })
-    }
-
-    fn remove(&self) {
-        for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", "draft", "alive"] {
-            let _ = fs::remove_file(self.file(end));
-        }
-        // Only the last one can.
-        let _ = fs::remove_dir(&self.dir);
-    }
-}
-
-/// Removes what jobs have left whose launchers are dead and that nobody has come for.
-fn sweep(dir: &Path) {
-    let mut last_written = BTreeMap::<u32, SystemTime>::new();
-    for file in fs::read_dir(dir).into_iter().flatten().flatten().take(MOST_NAMES) {
-        let name = file.file_name();
-        let pid = name.to_str().and_then(|name| name.split_once('.')?.0.parse().ok());
-        if let (Some(pid), Ok(written)) = (pid, file.metadata().and_then(|file| file.modified())) {
-            let last = last_written.entry(pid).or_insert(written);
-            *last = written.max(*last);
-        }
-    }
-    for (pid, written) in last_written {
-        let place = Place { dir: dir.to_owned(), pid };
-        let is_old = SystemTime::now().duration_since(written).is_ok_and(|age| age > KEPT);
-        if is_old && !place.is_alive() {
-            place.remove();
-        }
-    }
-}
-
-fn directory() -> PathBuf {
-    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
-    let tmpdir = tmpdir.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    tmpdir.join(format!("px.{}.detached", geteuid().as_raw()))
-}
-
-/// A directory that nobody else can look into, made if it is not there.
-fn private(dir: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
-    }
-    match is_private(&fs::symlink_metadata(dir)?) {
-        true => Ok(()),
-        false => Err(io::Error::other("it is not a directory that only you can enter")),
-    }
-}
-
-fn is_private(found: &fs::Metadata) -> bool {
-    found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0
-}
-
-/// How long the files of an ended job wait for somebody: a week.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How soon output is seen.
 const PAUSE: Duration = Duration::from_millis(20);
 const OUT_RANKS: &str = "out.ranks";
 const ERR_RANKS: &str = "err.ranks";
-const MOST_NAMES: usize = 10_000;

@@ -3,9 +3,10 @@
 pub(crate) mod choice;
 
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use pmix::{DataArray, Info, Nspace, Query, Tool, Value, keys};
+use pmix::{DataArray, Info, Nspace, Query, TRUST_USER, Tool, Value, keys};
 
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
@@ -39,10 +40,12 @@ pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Fail
     if names_any(server) || knows(&tool, job) {
         return Ok(tool);
     }
-    for other in servers_here(&tool)? {
-        match attach_one(&other) {
-            Ok(other) if knows(&other, job) => return Ok(other),
-            Ok(_) => {}
+    let others = servers_here(&tool, server)?;
+    let asked = ask_all(server, &others, |other| knows(&other, job).then_some(other));
+    for other in asked {
+        match other {
+            Ok(Some(other)) => return Ok(other),
+            Ok(None) => {}
             Err(error) => tracing::info!(%error, "a server is passed over"),
         }
     }
@@ -54,23 +57,48 @@ fn knows(tool: &Tool, job: &Nspace) -> bool {
     tool.query(&[Query { keys: vec![keys::JOB_SIZE.into()], qualifiers }]).is_ok()
 }
 
-/// What there is to know of each server of this machine.
-pub(crate) fn servers_here(tool: &Tool) -> Result<Vec<DataArray>, Failure> {
-    let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers: Vec::new() }];
+/// What there is to know of each server of this machine that counts.
+pub(crate) fn servers_here(tool: &Tool, server: &ServerArgs) -> Result<Vec<DataArray>, Failure> {
+    let qualifiers = trusted(server);
+    let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers }];
     let found = tool.query(&queries).map_err(|error| failed("cannot look for servers", &error))?;
     Ok(value::records(&found, keys::QUERY_AVAIL_SERVERS))
 }
 
-/// Attaches to a server that was found. One that does not answer is not waited for as long as one that was named.
-pub(crate) fn attach_one(about: &DataArray) -> Result<Tool, pmix::Error> {
+/// Attaches to servers that were found, side by side, and asks each of them: those that are silent cost all others nothing. One
+/// that does not answer is not waited for as long as one that was named.
+pub(crate) fn ask_all<T: Send>(
+    server: &ServerArgs,
+    found: &[DataArray],
+    ask: impl Fn(Tool) -> T + Sync,
+) -> Vec<Result<T, pmix::Error>> {
+    let attach = |about: &DataArray| attach_one(server, about).map(&ask);
+    let mut all = Vec::new();
+    for some in found.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            let asked: Vec<_> = some.iter().map(|about| scope.spawn(|| attach(about))).collect();
+            let answers = asked.into_iter().map(|one| one.join().unwrap_or(Err(pmix::Error::Ended)));
+            all.extend(answers.collect::<Vec<_>>());
+        });
+    }
+    all
+}
+
+fn attach_one(server: &ServerArgs, about: &DataArray) -> Result<Tool, pmix::Error> {
     let uri = value::find(about, keys::SERVER_URI).and_then(Value::as_str).unwrap_or_default();
     let limit = u32::try_from(PATIENCE.as_secs()).unwrap_or(u32::MAX);
-    let info = [
+    let mut info = vec![
         Info::new(keys::SERVER_URI, uri),
         Info::new(keys::CONNECT_MAX_RETRIES, 0_u32),
         Info::new(keys::TIMEOUT, limit),
     ];
+    info.extend(trusted(server));
     Tool::init(&info)
+}
+
+/// The users whose servers count beside our own and root's.
+fn trusted(server: &ServerArgs) -> Vec<Info> {
+    server.trust_user.iter().map(|user| Info::new(TRUST_USER, *user)).collect()
 }
 
 /// A tool that has no server, for what can be found without one.
@@ -94,6 +122,7 @@ pub(crate) fn connection(server: &ServerArgs) -> Result<Vec<Info>, Failure> {
     if server.system_first {
         info.push(Info::new(keys::CONNECT_SYSTEM_FIRST, true));
     }
+    info.extend(trusted(server));
     if let Some(wait) = server.wait_server {
         let seconds = u32::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
         info.push(Info::new(keys::TIMEOUT, seconds));
@@ -102,7 +131,7 @@ pub(crate) fn connection(server: &ServerArgs) -> Result<Vec<Info>, Failure> {
 }
 
 pub(crate) fn names_any(server: &ServerArgs) -> bool {
-    let ServerArgs { pid, nspace, uri, file, system, system_first, wait_server: _ } = server;
+    let ServerArgs { pid, nspace, uri, file, system, system_first, wait_server: _, trust_user: _ } = server;
     pid.is_some() || nspace.is_some() || uri.is_some() || file.is_some() || *system || *system_first
 }
 
@@ -121,4 +150,6 @@ fn utf8(path: &Path) -> Result<&str, Failure> {
 }
 
 /// How long one of several servers may take to let us in.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How many servers are asked at the same time.
+const AT_ONCE: usize = 32;

@@ -57,6 +57,8 @@ pub enum InitError {
     Again,
     /// Nobody accepts connections at the server's address.
     Unreachable,
+    /// Somebody accepts them who is not trusted; nothing was sent.
+    Foreign,
     /// The server closed the connection instead of answering: it does not know this process, or not this user.
     TurnedAway,
     Refused(Status),
@@ -250,6 +252,7 @@ impl Client {
     pub(super) fn on_closed(&mut self, now: Time, reason: CloseReason, out: &mut Out) {
         match &self.phase {
             Phase::Idle | Phase::Alone | Phase::Lost | Phase::Ended => {}
+            Phase::ExpectOpened(_) if reason == CloseReason::Foreign => self.give_up(InitError::Foreign, out),
             Phase::ExpectOpened(_) => self.give_up(InitError::Unreachable, out),
             Phase::ExpectHelloReply { .. } | Phase::ExpectJobData(_) | Phase::ExpectRelease { .. } => {
                 self.give_up(InitError::TurnedAway, out);
@@ -411,6 +414,7 @@ impl InitError {
         match self {
             InitError::Again => Status::ERR_INIT,
             InitError::Unreachable | InitError::TurnedAway => Status::ERR_UNREACH,
+            InitError::Foreign => Status::ERR_NO_PERMISSIONS,
             InitError::Refused(status) => *status,
             InitError::TimedOut => Status::ERR_TIMEOUT,
             InitError::Malformed(_) | InitError::TooLong(_) => Status::ERR_UNPACK_FAILURE,
@@ -425,6 +429,7 @@ impl fmt::Display for InitError {
         match self {
             InitError::Again => f.write_str("init was called before"),
             InitError::Unreachable => f.write_str("nobody accepts connections there"),
+            InitError::Foreign => f.write_str("the server there is a stranger's"),
             InitError::TurnedAway => f.write_str(
                 "the server closed the connection: it does not expect this process, or not this user",
             ),

@@ -40,6 +40,7 @@ use crate::forked::process_id;
 use crate::screen::Screen;
 use crate::shown::Shown;
 use crate::support::{AROUND, check_required};
+use crate::trust::Trust;
 use way::Way;
 
 /// The directives that init honours.
@@ -86,7 +87,8 @@ impl Client {
         let me = config.proc.clone();
         let machine = core::Client::new(config).within(AROUND);
         let store = machine.store();
-        let setup = Setup { machine, drive, listener: None, upcalls: None };
+        let trust = Trust::of_started_process();
+        let setup = Setup { machine, drive, listener: None, upcalls: None, trust };
         let (engine, begun) = Engine::start_with(setup, ClientCall::Init)
             .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
         let client = Client {

@@ -14,7 +14,9 @@ use phalanx_wire::uri;
 use super::bell::Bell;
 use super::epoll::{BELL, Interest, Poller, Ready};
 use super::net::Link;
+use crate::identity::Identity;
 use crate::listen::Listener;
+use crate::trust::Trust;
 
 pub(super) struct Links {
     poller: Arc<Poller>,
@@ -28,6 +30,9 @@ pub(super) struct Links {
     touched: BTreeSet<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
     trouble: Arc<Mutex<Option<io::Error>>>,
+    /// Whose servers are spoken to.
+    trust: Arc<Mutex<Trust>>,
+    identity: Option<Identity>,
 }
 
 struct Entry {
@@ -67,6 +72,7 @@ impl Links {
         bell: Arc<Bell>,
         listener: Option<Listener>,
         trouble: Arc<Mutex<Option<io::Error>>>,
+        trust: Arc<Mutex<Trust>>,
     ) -> io::Result<Links> {
         let poller = Poller::new(bell, Interest::NOTHING)?;
         for socket in listener.iter().flat_map(Listener::sockets) {
@@ -82,6 +88,8 @@ impl Links {
             touched: BTreeSet::new(),
             ended: VecDeque::new(),
             trouble,
+            trust,
+            identity: None,
         })
     }
 
@@ -114,7 +122,8 @@ impl Links {
     /// Begins to connect; how that ends is told by `finish_connecting` or `next_ended`.
     pub(super) fn connect(&mut self, conn: ConnId, address: &str) {
         let parsed = uri::parse_address(address).map_err(io::Error::other);
-        if let Err(error) = parsed.and_then(Link::connect).and_then(|link| self.insert(conn, link)) {
+        let link = parsed.and_then(|address| Link::connect(address, &self.trusted()));
+        if let Err(error) = link.and_then(|link| self.insert(conn, link)) {
             self.note(error);
             self.ended.push_back((conn, CloseReason::Error));
         }
@@ -124,12 +133,35 @@ impl Links {
     pub(super) fn finish_connecting(&mut self, conn: ConnId) -> bool {
         let Some(entry) = self.all.get_mut(&conn) else { return false };
         match entry.link.finish_connecting() {
-            Ok(made) => made,
+            Ok(false) => false,
+            Ok(true) => self.is_trusted(conn),
             Err(error) => {
                 self.lose(conn, error);
                 false
             }
         }
+    }
+
+    /// A server that is not is left before anything is sent.
+    fn is_trusted(&mut self, conn: ConnId) -> bool {
+        let trust = self.trusted();
+        let identity = self.identity.get_or_insert_default();
+        let Some(entry) = self.all.get_mut(&conn) else { return false };
+        let checked =
+            entry.link.server_owner(identity).map(|owner| owner.map_or(Ok(()), |owner| trust.check(owner)));
+        match checked {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => {
+                self.note(error);
+                self.end(conn, CloseReason::Foreign);
+            }
+            Err(error) => self.lose(conn, error),
+        }
+        false
+    }
+
+    fn trusted(&self) -> Trust {
+        self.trust.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The next who has knocked, and who the kernel says that it is.

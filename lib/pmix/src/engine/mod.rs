@@ -32,6 +32,7 @@ use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
 use crate::listen::Listener;
+use crate::trust::Trust;
 use ours::OurThread;
 pub use ours::PROGRESS_THREAD;
 use progress::{Progress, Shared, lock};
@@ -72,6 +73,8 @@ pub(crate) struct Setup<M> {
     pub(crate) listener: Option<Listener>,
     /// Who is asked when the machine calls its host. It must not block; an answer may be given in there.
     pub(crate) upcalls: Option<Upcalls>,
+    /// Whose servers are spoken to.
+    pub(crate) trust: Trust,
 }
 
 pub(crate) type Upcalls = Box<dyn FnMut(HostOp, Answer) + Send>;
@@ -257,6 +260,7 @@ pub(crate) struct Engine<M: Role> {
     progress: Arc<Shared<M>>,
     driver: Driver<M>,
     trouble: Arc<Mutex<Option<io::Error>>>,
+    trust: Arc<Mutex<Trust>>,
     handlers: AtomicU64,
 }
 
@@ -295,8 +299,10 @@ impl<M: Role> Engine<M> {
             Driver::Thread(ours) => Some(ours.clone()),
             Driver::Host => None,
         };
-        *lock(&progress) = Some(Box::new(Progress::new(setup, queue.clone(), trouble.clone(), ours)?));
-        Ok(Engine { queue, progress, driver, trouble, handlers: AtomicU64::new(0) })
+        let trust = Arc::new(Mutex::new(setup.trust.clone()));
+        let made = Progress::new(setup, queue.clone(), trouble.clone(), ours, trust.clone())?;
+        *lock(&progress) = Some(Box::new(made));
+        Ok(Engine { queue, progress, driver, trouble, trust, handlers: AtomicU64::new(0) })
     }
 
     /// Makes a call and waits for its end.
@@ -458,6 +464,11 @@ impl<M: Role> Engine<M> {
     /// Gives up what runs the machine without touching it: in a forked child it belongs to the parent.
     pub(crate) fn abandon(&self) {
         std::mem::forget(self.progress.clone());
+    }
+
+    /// From now on servers of these users are spoken to as well.
+    pub(crate) fn trust(&self, more: &Trust) {
+        self.trust.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 
     /// What the operating system last said about a connection.

@@ -11,7 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
+use crate::identity::Identity;
 use crate::local;
+use crate::trust::Trust;
 
 pub(super) struct Link {
     socket: OwnedFd,
@@ -23,12 +25,14 @@ pub(super) struct Link {
     queued: usize,
     /// The peer has been told that nothing more comes.
     ended: bool,
+    /// Where we have connected to, if nobody has told yet who is there.
+    server: Option<SocketAddr>,
 }
 
 impl Link {
     /// Begins to connect. The link becomes writable when that has succeeded or failed.
-    pub(super) fn connect(address: SocketAddr) -> io::Result<Link> {
-        if let Some(socket) = local::enter(address) {
+    pub(super) fn connect(address: SocketAddr, trust: &Trust) -> io::Result<Link> {
+        if let Some(socket) = local::enter(address, trust) {
             return Ok(Link { connecting: true, ..Link::accepted(socket) });
         }
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -39,12 +43,13 @@ impl Link {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(Link { connecting: true, ..Link::accepted(socket) })
+        Ok(Link { connecting: true, server: Some(address), ..Link::accepted(socket) })
     }
 
     /// A connection that somebody else has made.
     pub(super) fn accepted(socket: OwnedFd) -> Link {
-        Link { socket, connecting: false, frames: VecDeque::new(), sent: 0, queued: 0, ended: false }
+        let frames = VecDeque::new();
+        Link { socket, connecting: false, frames, sent: 0, queued: 0, ended: false, server: None }
     }
 
     /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
@@ -54,6 +59,14 @@ impl Link {
         }
         sockopt::socket_error(&self.socket)??;
         Ok(true)
+    }
+
+    /// Whose server is at the other end of a connection that has just been made. None: the kernel has told before, or the server
+    /// is on another node.
+    pub(super) fn server_owner(&mut self, identity: &mut Identity) -> io::Result<Option<u32>> {
+        let Some(server) = self.server.take() else { return Ok(None) };
+        let ours = SocketAddr::try_from(rustix::net::getsockname(&self.socket)?)?;
+        identity.of_server(server, ours)
     }
 
     pub(super) fn push(&mut self, frame: Vec<u8>) {
@@ -105,6 +118,9 @@ impl Link {
 
     /// Reads once. `None`: nothing is there at the moment; zero bytes: the peer has closed.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.connecting {
+            return Ok(None);
+        }
         match rustix::net::recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
             Ok((count, _)) => Ok(Some(count)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),

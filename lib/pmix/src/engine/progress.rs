@@ -30,6 +30,7 @@ use super::{
     Answer as HostAnswer, Callback, EventDone, Explanation, Order, OutputDone, Role, Setup, Upcalls,
 };
 use crate::collected::Written;
+use crate::trust::Trust;
 
 /// Where it is when nobody is at work; nothing when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
@@ -84,8 +85,9 @@ impl<M: Role> Progress<M> {
         queue: Arc<Queue<Order<M>>>,
         trouble: Arc<Mutex<Option<io::Error>>>,
         ours: Option<Arc<OurThread<M>>>,
+        trust: Arc<Mutex<Trust>>,
     ) -> io::Result<Progress<M>> {
-        let links = Links::new(queue.bell(), setup.listener, trouble)?;
+        let links = Links::new(queue.bell(), setup.listener, trouble, trust)?;
         Ok(Progress {
             machine: setup.machine,
             queue,

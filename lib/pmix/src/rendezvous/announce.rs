@@ -4,7 +4,7 @@
 //! tools look for: to make a file takes much longer than to link one. Links of others are never followed. A file that is in the
 //! way is replaced only when its server is dead (`grave.rs`).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,10 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use phalanx_core::calendar::date;
 use phalanx_wire::rendezvous::{self, Rendezvous};
 use phalanx_wire::uri::ServerUri;
-use rustix::fs::{Gid, Mode as Bits, OFlags, fchmod, fchown, open};
+use rustix::fs::{Gid, Mode as Bits, fchmod, fchown};
 use rustix::process::{getegid, geteuid};
+use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::grave::{Grave, is_name_of, lock};
+use super::grave::{Grave, lock};
+use super::spot::Spot;
 use crate::error::Error;
 
 /// Who may read the files: by default nobody but their owner.
@@ -54,7 +56,7 @@ pub struct Notice {
 /// The files of a server. They go when this is dropped by the process that has made it.
 #[derive(Debug)]
 pub struct Announcement {
-    files: Vec<PathBuf>,
+    files: Vec<Spot>,
     /// What stands in each of them.
     says: Rendezvous,
     /// What has these names, open for their locks. Most have several names.
@@ -74,7 +76,7 @@ impl Announcement {
         if let Some(dir) = &notice.server_dir {
             let nspace = notice.uri.server.nspace.as_str();
             let by_pid = dir.join(rendezvous::pid_file(&notice.hostname, pid));
-            let mut draft = Draft::beside(&by_pid);
+            let mut draft = Draft::default();
             made.add_from(&mut draft, &by_pid, notice.mode)?;
             let by_nspace = dir.join(rendezvous::nspace_file(&notice.hostname, nspace));
             made.add_from(&mut draft, &by_nspace, notice.mode)?;
@@ -92,19 +94,18 @@ impl Announcement {
 
     /// The files that were written.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(PathBuf::as_path)
+        self.files.iter().map(Spot::path)
     }
 
     fn add(&mut self, path: &Path, mode: Mode) -> Result<(), Error> {
-        self.add_from(&mut Draft::beside(path), path, mode)
+        self.add_from(&mut Draft::default(), path, mode)
     }
 
     fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), Error> {
-        // Later, the directory that a relative path begins in may be another.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let put = draft.put(&path, &self.says, mode, &mut self.held);
-        put.map_err(|problem| Error::Announce { file: path.clone(), problem })?;
-        self.files.push(path);
+        let spot = Spot::of(path).map_err(|error| error.to_string());
+        let put = spot.and_then(|spot| draft.put(&spot, &self.says, mode, &mut self.held).map(|()| spot));
+        let spot = put.map_err(|problem| Error::Announce { file: path.to_owned(), problem })?;
+        self.files.push(spot);
         Ok(())
     }
 }
@@ -114,10 +115,10 @@ impl Drop for Announcement {
         if self.pid != std::process::id() {
             return;
         }
-        for path in &self.files {
+        for spot in &self.files {
             // Whatever has taken its place is not ours.
-            if self.held.iter().any(|file| is_name_of(path, file)) {
-                let _ = fs::remove_file(path);
+            if self.held.iter().any(|file| spot.is_of(file)) {
+                let _ = spot.remove();
             }
         }
     }
@@ -137,74 +138,71 @@ fn rendezvous(notice: &Notice, pid: u32) -> Rendezvous {
 }
 
 /// A file with all its text that has no name yet by which it is looked for. What is left of it goes when this is dropped.
+#[derive(Default)]
 struct Draft {
-    path: PathBuf,
-    written: bool,
+    /// Beside the file, so that both are on one file system; hidden from those who search for servers.
+    spot: Option<Spot>,
 }
 
 impl Draft {
-    /// Beside the file, so that both are on one file system; hidden from those who search for servers.
-    fn beside(file: &Path) -> Draft {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(file.file_name().unwrap_or_default());
-        name.push(format!(".{}", std::process::id()));
-        Draft { path: file.with_file_name(name), written: false }
-    }
-
-    fn put(
-        &mut self,
-        path: &Path,
-        says: &Rendezvous,
-        mode: Mode,
-        held: &mut Vec<File>,
-    ) -> Result<(), String> {
-        if !self.written {
-            self.written = true;
-            let file = write_draft(&self.path, says, mode);
-            held.push(file.map_err(|e| format!("{}: {e}", self.path.display()))?);
-        }
-        self.written = place(&self.path, path)?;
+    fn put(&mut self, to: &Spot, says: &Rendezvous, mode: Mode, held: &mut Vec<File>) -> Result<(), String> {
+        let draft = match self.spot.take() {
+            Some(draft) => draft,
+            None => {
+                let (draft, file) = create(to).map_err(|e| e.to_string())?;
+                let draft = self.spot.insert(draft).clone();
+                write(&file, says, mode).map_err(|e| format!("{}: {e}", draft.path().display()))?;
+                held.push(file);
+                draft
+            }
+        };
+        self.spot = place(&draft, to)?.then_some(draft);
         Ok(())
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if self.written {
-            let _ = fs::remove_file(&self.path);
+        if let Some(spot) = &self.spot {
+            let _ = spot.remove();
         }
     }
 }
 
+/// A file beside this one, under a name that nobody can have taken before.
+fn create(beside: &Spot) -> io::Result<(Spot, File)> {
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(beside.name());
+    name.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+    let spot = beside.beside(name);
+    let file = spot.create()?;
+    Ok((spot, file))
+}
+
 /// The file stays open for the lock that it is under.
-fn write_draft(draft: &Path, says: &Rendezvous, mode: Mode) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let owner_only = Bits::RUSR | Bits::WUSR;
-    let mut made = open(draft, flags, owner_only);
-    if made.as_ref().is_err_and(|e| *e == rustix::io::Errno::EXIST) {
-        // Of a process that had our pid and died just here.
-        fs::remove_file(draft)?;
-        made = open(draft, flags, owner_only);
-    }
-    let mut file = File::from(made?);
-    let says = Rendezvous { locked: lock(&file), ..says.clone() };
+fn write(mut file: &File, says: &Rendezvous, mode: Mode) -> io::Result<()> {
+    let says = Rendezvous { locked: lock(file), ..says.clone() };
     file.write_all(says.to_string().as_bytes())?;
-    if let Some(gid) = mode.gid {
-        fchown(&file, None, Some(Gid::from_raw(gid)))?;
+    // Some directories give files their own group, which is not the one that is to read this.
+    let is_for_group = mode.bits & 0o070 != 0;
+    if let Some(gid) = mode.gid.or_else(|| is_for_group.then(|| getegid().as_raw())) {
+        fchown(file, None, Some(Gid::from_raw(gid)))?;
     }
-    fchmod(&file, Bits::from_raw_mode(mode.bits))?;
-    Ok(file)
+    fchmod(file, Bits::from_raw_mode(mode.bits))?;
+    Ok(())
 }
 
 /// Gives the draft this name, if no living server has it. Whether it still has its own.
-fn place(draft: &Path, path: &Path) -> Result<bool, String> {
+fn place(draft: &Spot, to: &Spot) -> Result<bool, String> {
     for _ in 0..ATTEMPTS {
-        match fs::hard_link(draft, path) {
+        match draft.link_to(to) {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
         }
-        if let Some(grave) = Grave::open(path)? {
+        if let Some(grave) = Grave::open(to)? {
             return grave.give_to(draft).map(|()| false).map_err(|e| e.to_string());
         }
     }

@@ -5,48 +5,46 @@
 //! dead. It belongs to what the file is, not to its name, and to children, too, who were forked and run no other program.
 //! Servers of OpenPMIx hold none, and their files are left alone.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::{is_seen, parse};
+use super::parse;
+use super::seen::is_seen;
+use super::spot::{self, Spot};
+use crate::trust::Trust;
 
 /// Says in a new file's stead that its server lives, until the file is closed. `false`: this file system has no locks.
 pub(super) fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Whether this is the name of that open file.
-pub(super) fn is_name_of(path: &Path, file: &File) -> bool {
-    let same = |stat: rustix::fs::Stat| {
-        fs::symlink_metadata(path).is_ok_and(|now| now.dev() == stat.st_dev && now.ino() == stat.st_ino)
-    };
-    fstat(file).is_ok_and(same)
-}
-
 /// The file of a dead server, which nobody else removes or replaces as long as this is there.
 #[derive(Debug)]
 pub(super) struct Grave {
-    path: PathBuf,
+    spot: Spot,
     _lock: File,
 }
 
 impl Grave {
     /// `None`: the file has changed meanwhile. Else the reason why it must stay.
-    pub(super) fn open(path: &Path) -> Result<Option<Grave>, String> {
+    pub(super) fn open(spot: &Spot) -> Result<Option<Grave>, String> {
         // On NFS only who may write can have a lock for himself.
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = match open(path, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err("it is a symbolic link".to_owned()),
-            Err(e) => return Err(format!("it is there and cannot be opened: {e}")),
+        let mut file = match spot.open(OFlags::RDWR) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                return Err("it is a symbolic link".to_owned());
+            }
+            Err(e) => {
+                let owner = spot.owner().map(|owner| format!(", of the user {owner},")).unwrap_or_default();
+                return Err(format!("a file{owner} is there and cannot be opened: {e}"));
+            }
         };
+        spot::check(&file, &Trust::default()).map_err(|why| format!("something else is there: {why}"))?;
         let of = parse(&mut file).map_err(|problem| format!("something else is there: {problem}"))?;
         let pid = of.pid.map(|pid| format!(", pid {pid}")).unwrap_or_default();
         let server = format!("server {}{pid}", of.uri.server);
@@ -59,7 +57,7 @@ impl Grave {
             ));
         }
         match is_free(&file) {
-            Ok(true) => Ok(is_name_of(path, &file).then(|| Grave { path: path.to_owned(), _lock: file })),
+            Ok(true) => Ok(spot.is_of(&file).then(|| Grave { spot: spot.clone(), _lock: file })),
             Ok(false) => Err(format!(
                 "{server} is alive, though not to be seen from here: it is in another container, and holds the file's lock"
             )),
@@ -70,12 +68,12 @@ impl Grave {
     }
 
     pub(super) fn remove(self) -> io::Result<()> {
-        fs::remove_file(&self.path)
+        self.spot.remove()
     }
 
     /// Puts another file there.
-    pub(super) fn give_to(self, file: &Path) -> io::Result<()> {
-        fs::rename(file, &self.path)
+    pub(super) fn give_to(self, file: &Spot) -> io::Result<()> {
+        file.rename_to(&self.spot)
     }
 }
 

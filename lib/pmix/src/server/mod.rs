@@ -39,6 +39,7 @@ use crate::forked::process_id;
 use crate::listen::Listener;
 use crate::rendezvous::{Announcement, Mode, Notice};
 use crate::support::AROUND;
+use crate::trust::Trust;
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
@@ -104,6 +105,7 @@ impl Server {
             drive: options.drive,
             listener: Some(listener),
             upcalls: Some(Box::new(move |op, answer| host::ask(&mut host, op, answer))),
+            trust: Trust::default(),
         })
         .map_err(system("starting the PMIx progress engine"))?;
         Ok(Server {

@@ -14,6 +14,7 @@ use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::uri::ServerUri;
 
 use super::directives::{Directives, Target};
+use super::probe;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::rendezvous::{self, Search, Wanted, server_directories, system_directories};
@@ -53,6 +54,7 @@ impl<'a> Pursuit<'a> {
         hostname: &'a str,
         own: Option<(ServerUri, Dialect)>,
     ) -> Result<Pursuit<'a>, Error> {
+        engine.trust(&directives.trust);
         let connected = match engine.call(ToolCall::Servers)? {
             ToolReturn::Servers(servers) => servers,
             _ => Vec::new(),
@@ -146,7 +148,7 @@ impl<'a> Pursuit<'a> {
                 "several PMIx servers fit: trying the newest first"
             );
         }
-        for candidate in candidates {
+        for candidate in self.silent_last(candidates) {
             let dialect = dialect(candidate.release);
             let Candidate { uri, origin, secret, .. } = candidate;
             if let Some(attached) = self.try_one(&uri, dialect, &origin, secret)? {
@@ -156,9 +158,24 @@ impl<'a> Pursuit<'a> {
         Ok(None)
     }
 
+    /// Servers that let connections wait are tried when no other is left.
+    fn silent_last(&mut self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        if candidates.len() < 2 {
+            return candidates;
+        }
+        for dropped in candidates.drain(candidates.len().min(MOST_CANDIDATES)..) {
+            self.tried.push(format!("  {}: there are too many to try them all", dropped.origin));
+        }
+        let addresses: Vec<SocketAddr> = candidates.iter().map(|candidate| candidate.uri.address).collect();
+        let silent = probe::silent(&addresses);
+        let numbered = candidates.into_iter().enumerate();
+        let (last, first): (Vec<_>, Vec<_>) = numbered.partition(|(at, _)| silent.contains(at));
+        first.into_iter().chain(last).map(|(_, candidate)| candidate).collect()
+    }
+
     fn in_file(&mut self, file: &Path) -> Vec<Candidate> {
         let origin = file.display().to_string();
-        match rendezvous::read_file(file) {
+        match rendezvous::read_file(file, &self.directives.trust) {
             Ok(rendezvous) => {
                 let release = rendezvous.release();
                 vec![Candidate { release, uri: rendezvous.uri, origin, secret: rendezvous.secret }]
@@ -193,7 +210,7 @@ impl<'a> Pursuit<'a> {
     /// An address does not say which release speaks there; a file of the same server does, if it is here.
     fn release_of(&self, uri: &ServerUri) -> Release {
         let is_here = matches!(uri.address.ip(), IpAddr::V4(ip) if ip.is_loopback());
-        let search = |wanted, dirs| Search::run(wanted, self.hostname, dirs).found;
+        let search = |wanted, dirs| Search::run(wanted, self.hostname, dirs, &self.directives.trust).found;
         let known = is_here.then(|| {
             let mut found = search(Wanted::Nspace(uri.server.nspace.to_string()), self.server_directories());
             found.extend(search(Wanted::System, self.system_directories()));
@@ -204,7 +221,7 @@ impl<'a> Pursuit<'a> {
 
     fn search(&mut self, wanted: Wanted, directories: Vec<PathBuf>) -> Vec<Candidate> {
         let anybody = wanted == Wanted::Any;
-        let search = Search::run(wanted, self.hostname, directories);
+        let search = Search::run(wanted, self.hostname, directories, &self.directives.trust);
         self.tried.push(search.to_string());
         let me = std::process::id();
         let is_candidate = |found: &rendezvous::Found| !anybody || found.rendezvous.pid != Some(me);
@@ -257,8 +274,8 @@ impl<'a> Pursuit<'a> {
                 self.tried.push(format!("  {origin}: {}", self.explain(&reason, uri.address)));
                 self.status = reason.status();
                 self.turned_away += u32::from(reason == InitError::TurnedAway);
-                self.refused |=
-                    matches!(reason, InitError::Refused(_)) || self.turned_away >= MOST_TURNED_AWAY;
+                self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign)
+                    || self.turned_away >= MOST_TURNED_AWAY;
                 Ok(None)
             }
         }
@@ -308,5 +325,7 @@ const SECRET_VARIABLE: &str = "PHALANX_TOOL_SECRET";
 const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
 /// OpenPMIx servers that refuse hang up without a word. PRRTE's also do when a tool comes close behind another, and do not mean it.
 const MOST_TURNED_AWAY: u32 = 3;
+/// Of servers that a search has found.
+const MOST_CANDIDATES: usize = 32;
 /// How long a server may take to let us in.
 const PATIENCE: Duration = Duration::from_secs(30);

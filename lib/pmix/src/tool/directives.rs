@@ -7,6 +7,7 @@ use phalanx_spec::keys;
 use phalanx_wire::{Info, InfoList, Value};
 
 use crate::error::Error;
+use crate::trust::{TRUST_USER, Trust};
 
 /// The attributes that `Tool::init` honours, beside those of a connection.
 pub const INIT_ATTRIBUTES: &[&str] = &[
@@ -37,6 +38,9 @@ pub const CONNECTION_ATTRIBUTES: &[&str] = &[
     keys::PRIMARY_SERVER,
 ];
 
+/// Those of them that are ours, not the standard's.
+pub(super) const OWN_ATTRIBUTES: &[&str] = &[TRUST_USER];
+
 /// Which server is meant. The order is the precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
@@ -65,6 +69,8 @@ pub(super) struct Directives {
     pub(super) delay: Option<Duration>,
     pub(super) timeout: Option<Duration>,
     pub(super) primary: bool,
+    /// Whose servers count.
+    pub(super) trust: Trust,
 }
 
 impl Directives {
@@ -79,6 +85,7 @@ impl Directives {
             delay: None,
             timeout: None,
             primary: false,
+            trust: Trust::default(),
         }
     }
 
@@ -117,6 +124,7 @@ impl Directives {
             delay: seconds(keys::CONNECT_RETRY_DELAY)?,
             timeout: seconds(keys::TIMEOUT)?.filter(|timeout| !timeout.is_zero()),
             primary: info.is_set(keys::PRIMARY_SERVER),
+            trust: Trust::read(info)?,
         })
     }
 }

@@ -1,10 +1,11 @@
 //! This process as a tool: it finds servers, attaches to them, and asks them what a client can ask.
 //!
 //! `directives.rs` reads what the program says of the server that it means, `connect.rs` goes after it, `servers.rs` is about
-//! having several, `query.rs` about those that one could have.
+//! having several, `probe.rs` about those that do not answer, `query.rs` about those that one could have.
 
 mod connect;
 mod directives;
+mod probe;
 mod query;
 mod servers;
 
@@ -20,8 +21,9 @@ use crate::engine::{Drive, Engine, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
 use crate::support::{AROUND, check_required};
+use crate::trust::Trust;
 use connect::{Pursuit, variable};
-use directives::{Directives, Target, number, text};
+use directives::{Directives, OWN_ATTRIBUTES, Target, number, text};
 
 pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
 pub use query::{ANSWERED_HERE, answer_here};
@@ -56,7 +58,7 @@ impl Tool {
 
     /// The same, with a choice of who makes progress.
     pub fn init_driven(info: &[Info], drive: Drive) -> Result<Tool, Error> {
-        check_required(info, &[INIT_ATTRIBUTES, CONNECTION_ATTRIBUTES])?;
+        check_required(info, &[INIT_ATTRIBUTES, CONNECTION_ATTRIBUTES, OWN_ATTRIBUTES])?;
         let mut directives = Directives::read(info)?;
         if directives.target == Target::Any
             && let Some(file) = rendezvous_file(info)?
@@ -147,8 +149,13 @@ fn connect_back(engine: &Engine<core::Tool>, origin: Option<Target>, hostname: &
 }
 
 fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {
-    let setup =
-        Setup { machine: core::Tool::new(config).within(AROUND), drive, listener: None, upcalls: None };
+    let setup = Setup {
+        machine: core::Tool::new(config).within(AROUND),
+        drive,
+        listener: None,
+        upcalls: None,
+        trust: Trust::default(),
+    };
     let engine = Engine::start(setup)
         .map_err(|source| Error::System { doing: "starting the PMIx progress engine", source })?;
     Ok(Arc::new(engine))
@@ -236,6 +243,7 @@ fn rendezvous_file(info: &[Info]) -> Result<Option<String>, Error> {
         Some(file) => Some(file),
         None => variables.into_iter().find_map(variable),
     };
-    // One that does not exist is where a launcher is to leave its own address: that is for its server to do.
+    // One that does not exist is where a launcher is to leave its own address: that is for its server to do, which makes it
+    // anew or fails.
     Ok(named.filter(|file| std::path::Path::new(file).exists()))
 }

@@ -8,6 +8,7 @@ use super::connect::variable;
 use super::{Tool, hostname};
 use crate::error::Error;
 use crate::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
+use crate::trust::Trust;
 
 impl Tool {
     /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,
@@ -53,12 +54,14 @@ pub fn answer_here(queries: Vec<Query>) -> (Vec<Info>, Vec<Query>) {
 
 /// The servers of this machine, each as an array of infos that begins with its namespace.
 fn available(qualifiers: &[Info]) -> DataArray {
+    // A number that makes no sense names nobody.
+    let trust = Trust::read(qualifiers).unwrap_or_default();
     let hostname = &hostname();
     let dir = |key| qualifiers.find(key).and_then(Value::as_str).map(Into::into);
     let server_dirs = server_directories(dir(keys::SERVER_TMPDIR), variable);
     let system_dirs = system_directories(dir(keys::SYSTEM_TMPDIR), variable);
-    let mut found = Search::run(Wanted::System, hostname, system_dirs).found;
-    found.extend(Search::run(Wanted::Any, hostname, server_dirs).found);
+    let mut found = Search::run(Wanted::System, hostname, system_dirs, &trust).found;
+    found.extend(Search::run(Wanted::Any, hostname, server_dirs, &trust).found);
     let mut seen = Vec::new();
     found.retain(|server| {
         let new = !seen.contains(&server.rendezvous.uri);

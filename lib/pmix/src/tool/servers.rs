@@ -8,7 +8,7 @@ use phalanx_wire::{Info, InfoList, ProcId};
 
 use super::Tool;
 use super::connect::Pursuit;
-use super::directives::{CONNECTION_ATTRIBUTES, Directives, number};
+use super::directives::{CONNECTION_ATTRIBUTES, Directives, OWN_ATTRIBUTES, number};
 use crate::error::Error;
 use crate::support::check_required;
 
@@ -19,7 +19,7 @@ impl Tool {
     /// The new server becomes the primary one if `pmix.pri.srvr` says so, or if there is no other.
     pub fn attach(&self, info: &[Info]) -> Result<ProcId, Error> {
         self.check_pid()?;
-        check_required(info, &[CONNECTION_ATTRIBUTES])?;
+        check_required(info, &[CONNECTION_ATTRIBUTES, OWN_ATTRIBUTES])?;
         let directives = Directives::read(info)?;
         let attached = Pursuit::new(&self.engine, &directives, &self.hostname, None)?.run()?;
         attached.server.ok_or(Error::Ended)

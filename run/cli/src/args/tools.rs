@@ -36,6 +36,10 @@ pub(crate) struct ServerArgs {
     #[arg(long, group = "server")]
     pub(crate) system_first: bool,
 
+    /// Believe servers of this user, too, not only your own and root's: a name or a number
+    #[arg(long, value_name = "USER", value_parser = words::user)]
+    pub(crate) trust_user: Vec<u32>,
+
     /// Keep looking for the server this long: 30, 1.5s, 10m
     #[arg(long, value_name = "DURATION", value_parser = words::duration)]
     pub(crate) wait_server: Option<Duration>,

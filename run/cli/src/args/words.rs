@@ -1,5 +1,6 @@
-//! Words that are values of options: counts and durations.
+//! Words that are values of options: counts, durations and users.
 
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A number of ranks: at least 1.
@@ -46,6 +47,18 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     }
 }
 
+/// The number of a user. `id` asks the directories of users that this machine knows.
+pub(crate) fn user(word: &str) -> Result<u32, String> {
+    if let Ok(number) = word.parse() {
+        return Ok(number);
+    }
+    let asked =
+        Command::new("id").args(["-u", "--", word]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let said = asked.map_err(|error| format!("cannot look the user up: id: {error}"))?;
+    let number = std::str::from_utf8(&said.stdout).ok().and_then(|text| text.trim().parse().ok());
+    number.filter(|_| said.status.success()).ok_or_else(|| "there is no such user".to_owned())
+}
+
 /// Ranks from 0x7fffffff on mean something else in parts of the standard's interface.
 const MAX_PROCS: u32 = 0x7fff_ffff;
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86400.0;
@@ -64,6 +77,15 @@ mod tests {
         assert_eq!(ms("1m5"), Ok(65_000));
         for bad in ["", "x", "-1", "1x", "1..2", "0", "0ms", "1e99", "99999999999999999d", "s"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn users_have_names_and_numbers() {
+        assert_eq!(user("4711"), Ok(4711));
+        assert_eq!(user("root"), Ok(0));
+        for bad in ["", "-u", "no such user", "-1", "4294967296"] {
+            assert!(user(bad).is_err(), "{bad}");
         }
     }
 

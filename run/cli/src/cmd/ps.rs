@@ -39,7 +39,8 @@ fn named(args: &PsArgs) -> Result<Server, Failure> {
     let attached = attached.into_iter().next();
     let name = attached.as_ref().map(|server| server.server.nspace.to_string()).unwrap_or_default();
     let uri = attached.map(|server| server.uri.to_string());
-    let known = tool::servers_here(&tool)?.iter().map(described).find(|server| server.uri == uri);
+    let known =
+        tool::servers_here(&tool, &args.server)?.iter().map(described).find(|server| server.uri == uri);
     // One on another node has no file here.
     let server = known.unwrap_or_else(|| Server { name, uri, ..Server::default() });
     Ok(Server { jobs: jobs(&tool, args)?, ..server })
@@ -47,13 +48,12 @@ fn named(args: &PsArgs) -> Result<Server, Failure> {
 
 /// Every server of this machine. One that does not let us in is shown with the reason.
 fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
-    let found = tool::servers_here(&tool::alone()?)?;
+    let found = tool::servers_here(&tool::alone()?, &args.server)?;
+    let asked = tool::ask_all(&args.server, &found, |tool| jobs(&tool, args));
     let mut servers = Vec::new();
-    for about in found {
-        let mut server = described(&about);
-        let asked = tool::attach_one(&about)
-            .map_err(|error| tool::failed("cannot attach to it", &error))
-            .and_then(|tool| jobs(&tool, args));
+    for (about, asked) in found.iter().zip(asked) {
+        let mut server = described(about);
+        let asked = asked.map_err(|error| tool::failed("cannot attach to it", &error)).and_then(|jobs| jobs);
         match asked {
             Ok(jobs) => server.jobs = jobs,
             Err(failure) => {

@@ -23,15 +23,16 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
 
 /// What is waited for at any server of this machine. Those that do not let us in, or do not tell, are named.
 fn everywhere(args: &WhyArgs) -> Result<Vec<DataArray>, Failure> {
-    let servers = tool::servers_here(&tool::alone()?)?;
+    let servers = tool::servers_here(&tool::alone()?, &args.server)?;
     if servers.is_empty() {
         // Says where it has looked, or waits for one.
         return waits(&tool::attach(&args.server)?);
     }
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    for about in &servers {
-        let tool = tool::attach_one(about).map_err(|error| tool::failed("cannot attach to it", &error));
-        match tool.and_then(|tool| waits(&tool)) {
+    let asked = tool::ask_all(&args.server, &servers, |tool| waits(&tool));
+    for (about, asked) in servers.iter().zip(asked) {
+        let asked = asked.map_err(|error| tool::failed("cannot attach to it", &error));
+        match asked.and_then(|waits| waits) {
             Ok(waits) => all.extend(waits),
             Err(failure) => failures.push((text(about, keys::NSPACE), failure)),
         }

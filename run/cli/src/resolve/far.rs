@@ -1,6 +1,6 @@
 //! A job in somebody else's DVM: what of the command line goes there as directives, and what cannot.
 
-use pmix::{Info, keys, rendezvous};
+use pmix::{Info, Trust, keys, rendezvous};
 
 use super::{Here, rendezvous_file};
 use crate::args::tools::ServerArgs;
@@ -14,7 +14,11 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
     if tool::names_any(&job.server) {
         return Some(job.server.clone());
     }
-    let file = rendezvous_file(here).filter(|file| !job.dry_run && rendezvous::names_living_server(file))?;
+    let file = rendezvous_file(here).filter(|_| !job.dry_run)?;
+    let trust = Trust::of_users(job.server.trust_user.iter().copied());
+    if !rendezvous::names_living_server(&file, &trust) {
+        return None;
+    }
     Some(ServerArgs { file: Some(file), ..job.server.clone() })
 }
 

@@ -3,9 +3,9 @@
 //! A search takes whichever server it finds first. That is no choice for what changes or follows one server.
 
 use phalanx_dvm::names;
-use pmix::{DataArray, InfoList, Query, Value, keys};
+use pmix::{DataArray, InfoList, Query, Tool, Value, keys};
 
-use super::{alone, attach_one, names_any, servers_here};
+use super::{alone, ask_all, names_any, servers_here};
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::render::value;
@@ -24,9 +24,15 @@ pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs
     if names_any(server) || is_named_by_environment() {
         return Ok(server.clone());
     }
-    let found = servers_here(&alone()?)?;
-    let fits = |about: &&DataArray| wanted == Wanted::Any || lasts(about);
-    let fitting: Vec<&DataArray> = found.iter().filter(fits).collect();
+    let found = servers_here(&alone()?, server)?;
+    let fits = match wanted {
+        Wanted::Any => vec![true; found.len()],
+        Wanted::Dvm => {
+            ask_all(server, &found, |tool| lasts(&tool)).into_iter().map(|is| is.unwrap_or(false)).collect()
+        }
+    };
+    let fitting: Vec<&DataArray> =
+        found.iter().zip(fits).filter(|(_, fits)| *fits).map(|(about, _)| about).collect();
     match (fitting.as_slice(), found.is_empty()) {
         ([about], _) => Ok(ServerArgs { uri: Some(text(about, keys::SERVER_URI)), ..server.clone() }),
         ([], true) => Ok(server.clone()),
@@ -46,9 +52,9 @@ pub(crate) fn is_named_by_environment() -> bool {
 }
 
 /// Whether the server is a DVM that goes on without a job. Those that do not say so are none of ours.
-fn lasts(about: &DataArray) -> bool {
+fn lasts(tool: &Tool) -> bool {
     let query = Query { keys: vec![names::LASTS.into()], qualifiers: Vec::new() };
-    let asked = attach_one(about).and_then(|tool| tool.query(&[query]));
+    let asked = tool.query(&[query]);
     asked.is_ok_and(|info| info.find(names::LASTS).is_some_and(Value::is_true))
 }
 

@@ -1,0 +1,239 @@
+//! Another user of the machine owns every name that he can guess, and listens: nobody tells him anything, nobody waits for him,
+//! and jobs run all the same.
+//!
+//! The tests run as root; the stranger is `nobody`.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use phalanx_interop::{
+    Job, Running, debian_file, eventually, host, libpmix, pmix, pmix_tool, px_binary, rust_tool, script,
+};
+use tempfile::TempDir;
+
+/// A directory for files of everybody, not below `/tmp`.
+fn place() -> TempDir {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("permissions");
+    place
+}
+
+/// The stranger's program, and the ports at which it listens.
+fn stranger() -> (Running, Vec<u16>) {
+    let python = debian_file("/usr/bin/python3", "python3");
+    let code = fs::read_to_string(script("stranger.py")).expect("the program");
+    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    let running = Job::new("setpriv").args(ids).arg(python).args(["-c", &code]);
+    // Its input ends when the test does.
+    let (keep, end) = std::sync::mpsc::channel::<()>();
+    std::mem::forget(keep);
+    let running = running.feeding(move |pipe| {
+        let _ = end.recv();
+        drop(pipe);
+    });
+    let running = running.start();
+    running.until_said(&format!("ready {STRANGER}"));
+    let ports = running.said().lines().filter_map(|line| line.strip_prefix("port ")?.parse().ok()).collect();
+    (running, ports)
+}
+
+fn give(path: &Path) {
+    std::os::unix::fs::lchown(path, Some(STRANGER), Some(STRANGER)).expect("giving a file away");
+}
+
+/// Files that lead to the stranger, under all names that tools look for.
+fn lure(place: &Path, ports: &[u16]) -> PathBuf {
+    let host = host();
+    let me = std::process::id();
+    let write = |path: &Path, port: u16| {
+        let text = format!("px-{host}-{me}.0;tcp4://127.0.0.1:{port}\n5.0.11\n{me}\n0:0\nnow\n\nlocked\n");
+        fs::write(path, text).expect("writing");
+        give(path);
+    };
+    let dir = place.join("px.0.1.aaaaaa.aaaaaaaaaaaa");
+    fs::create_dir(&dir).expect("a directory");
+    for (index, port) in ports.iter().enumerate() {
+        for dir in [place, &dir] {
+            write(&dir.join(format!("pmix.{host}.tool.{index}")), *port);
+        }
+    }
+    for dir in [place, &dir] {
+        let names = [format!("sys.{host}"), format!("{host}.tool"), format!("{host}.tool.{me}")];
+        for name in names.into_iter().chain([format!("{host}.tool.px-{host}-{me}")]) {
+            write(&dir.join(format!("pmix.{name}")), ports[0]);
+        }
+    }
+    give(&dir);
+    let file = place.join("uri");
+    write(&file, ports[0]);
+    file
+}
+
+/// Where there is nothing in `/tmp`, and so no servers of other tests.
+fn alone(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
+    let hide = "exec 9<\"$BUILT\" && mount -t tmpfs none /tmp && mkdir -p \"$BUILT\" && \
+                mount --no-canonicalize --bind /proc/self/fd/9 \"$BUILT\" && exec 9<&- \"$@\"";
+    let built = px_binary().ancestors().nth(2).expect("the directory of what was built");
+    let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
+    job.env("BUILT", built).env("TMPDIR", tmpdir)
+}
+
+#[test]
+fn nobody_tells_a_strangers_server_anything() {
+    let (place, (stranger, ports)) = (place(), stranger());
+    let file = lure(place.path(), &ports);
+    let (me, host) = (std::process::id().to_string(), host());
+    let uri = |port: u16| format!("px-{host}-{me}.0;tcp4://127.0.0.1:{port}");
+    let named = file.display().to_string();
+    let nspace = format!("px-{host}-{me}");
+    let job = format!("{nspace}@1");
+    let secret = "the-secret-of-the-job";
+    let px = |words: &[&str]| alone(px_binary(), words, place.path());
+    let mut asked: Vec<Job> = vec![
+        px(&["ps"]),
+        px(&["query", "QUERY_NAMESPACES"]),
+        px(&["query", "QUERY_NAMESPACES", "--system"]),
+        px(&["query", "QUERY_NAMESPACES", "--pid", &me]),
+        px(&["query", "QUERY_NAMESPACES", "--nspace", &nspace]),
+        px(&["query", "QUERY_NAMESPACES", "--file", &named]),
+        px(&["events", "-n", "1"]),
+        px(&["publish", &format!("key={secret}")]),
+        px(&["lookup", secret]),
+        px(&["unpublish", secret]),
+        px(&["why"]),
+        px(&["attach", &job]),
+        px(&["dvm", "stop"]),
+        px(&["run", "--system", "-n", "1", "echo", secret]),
+        px(&["run", "--file", &named, "-n", "1", "echo", secret]),
+        px(&["hello"])
+            .env("PMIX_NAMESPACE", &nspace)
+            .env("PMIX_RANK", "0")
+            .env("PMIX_SERVER_URI41", uri(ports[0])),
+        px(&["run", "-n", "1", "echo", secret]).env("PMIX_LAUNCHER_RNDZ_URI", uri(ports[0])),
+    ];
+    for port in &ports {
+        asked.push(px(&["query", "QUERY_NAMESPACES", "--uri", &uri(*port)]));
+        asked.push(px(&["run", "--uri", &uri(*port), "-n", "1", "echo", secret]));
+        asked.push(alone(
+            rust_tool("attach"),
+            &[&format!("pmix.srvr.uri={}", uri(*port)), "--", "query"],
+            place.path(),
+        ));
+        let in_c = alone(pmix_tool("attach"), &["uri", &uri(*port), "--", "servers"], place.path());
+        asked.push(in_c.env("LD_LIBRARY_PATH", libpmix()));
+    }
+    asked.push(alone(rust_tool("attach"), &["--", "available", "query"], place.path()));
+    asked.push(alone(
+        rust_tool("attach"),
+        &[&format!("pmix.tool.attach={named}"), "--", "query"],
+        place.path(),
+    ));
+    asked
+        .push(alone(pmix_tool("attach"), &["--", "servers"], place.path()).env("LD_LIBRARY_PATH", libpmix()));
+    let rank = alone(pmix("end"), &["stuck"], place.path()).env("LD_LIBRARY_PATH", libpmix());
+    asked.push(
+        rank.env("PMIX_NAMESPACE", &nspace).env("PMIX_RANK", "0").env("PMIX_SERVER_URI41", uri(ports[1])),
+    );
+    // All at once: that none of them waits shows in the time that they take.
+    let asked: Vec<Running> = asked.into_iter().map(Job::start).collect();
+    for running in asked {
+        let outcome = running.wait();
+        assert!(outcome.took < Duration::from_secs(25), "a stranger costs time: {outcome}");
+        // `px ps` lists no server, and that is no failure.
+        if !outcome.command.contains("\"ps\"") {
+            let _ = outcome.expect_failure().expect_nowhere("hello from");
+        }
+    }
+    let said = stranger.said();
+    assert!(!said.contains("heard"), "{said}");
+    // Whoever trusts him speaks to him.
+    let trusting = px(&["query", "QUERY_NAMESPACES", "--file", &named, "--wait-server", "1"]);
+    let trusting = trusting.args(["--trust-user", &STRANGER.to_string()]).run().expect_failure();
+    let _ = trusting.expect_stderr(&["did not answer in time"]);
+    stranger.until_said("heard");
+    stranger.signal(rustix::process::Signal::KILL);
+    let _ = stranger.wait();
+}
+
+#[test]
+fn jobs_run_where_a_stranger_has_taken_all_names() {
+    let (place, (stranger, ports)) = (place(), stranger());
+    let _ = lure(place.path(), &ports);
+    let victim = tempfile::tempdir_in(libpmix()).expect("a directory");
+    fs::write(victim.path().join("precious"), "x").expect("writing");
+    let detached = place.path().join("px.0.detached");
+    symlink(victim.path(), &detached).expect("a link");
+    give(&detached);
+    let px = |words: &[&str]| alone(px_binary(), words, place.path());
+    let running = px(&["run", "-n", "2", "sh", "-c", "px hello; sleep 1000"]).start();
+    let query = || px(&["query", "QUERY_NAMESPACES"]).run();
+    eventually("our own server is found among his", || query().stdout.contains("px-"));
+    running.signal(rustix::process::Signal::TERM);
+    let _ = running.wait().expect_code(143);
+    let left: Vec<_> =
+        fs::read_dir(victim.path()).expect("a directory").flatten().map(|e| e.file_name()).collect();
+    assert_eq!(left, ["precious"]);
+    let system = px(&["dvm", "start", "--system-server"]).run().expect_failure();
+    let _ = system.expect_stderr(&["pmix.sys.", "it belongs to the user 65534"]);
+    drop((stranger, chown(place.path(), Some(0), Some(0))));
+}
+
+/// Directories can give files their own group, of which the stranger may be.
+#[test]
+fn rendezvous_files_for_a_group_are_for_the_servers_own() {
+    let place = place();
+    chown(place.path(), None, Some(STRANGER)).expect("giving it to a group");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o3777)).expect("permissions");
+    let for_group = format!("pmix.sockmode={}", 0o640);
+    let over = place.path().join("over");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let running = Job::new(rust_tool("host"))
+        .args(["pmix.srvr.tool", &for_group, "1", "/bin/sh", "-c", &wait])
+        .env("HOST_TMPDIR", place.path())
+        .env("TMPDIR", place.path())
+        .start();
+    let file = place.path().join(format!("pmix.{}.tool.{}", host(), running.pid()));
+    eventually("the host can be found", || file.exists());
+    let found = fs::metadata(&file).expect("a file");
+    assert_eq!((found.gid(), found.mode() & 0o777), (0, 0o640));
+    fs::write(&over, "").expect("writing");
+    let _ = running.wait().expect_code(0);
+}
+
+/// The kernel says who he is, whatever he brings.
+#[test]
+fn another_user_is_no_rank_of_a_job() {
+    let (place, meeting) = (place(), place());
+    let say = "echo $PMIX_NAMESPACE $PMIX_RANK \"$PMIX_SERVER_URI41\"; sleep 1000";
+    let running =
+        Job::new(px_binary()).args(["run", "-n", "1", "sh", "-c", say]).env("TMPDIR", place.path()).start();
+    running.until_said("tcp4://");
+    let said = running.said();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let code = fs::read_to_string(script("hostile.py")).expect("the program");
+    let python = debian_file("/usr/bin/python3", "python3");
+    let roots_credential: String = "0".repeat(16);
+    let client = |job: Job, mischief: &str| {
+        let job = job.arg(python).args(["-c", &code, mischief, "0"]).env("INTEROP_MEETING", meeting.path());
+        let job =
+            job.env("PMIX_NAMESPACE", words[0]).env("PMIX_RANK", words[1]).env("PMIX_SERVER_URI41", words[2]);
+        job.env("INTEROP_CREDENTIAL", &roots_credential).run().expect_code(0)
+    };
+    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    for mischief in ["honest", "replayed_credential", "foreign_credential"] {
+        let outcome = client(Job::new("setpriv").args(&ids), mischief);
+        outcome.assert_line(&format!("{mischief}: closed"));
+    }
+    for mischief in ["honest", "replayed_credential"] {
+        client(Job::new("env"), mischief).assert_line(&format!("{mischief}: answered 8 bytes"));
+    }
+    running.signal(rustix::process::Signal::TERM);
+    let _ = running.wait().expect_code(143);
+}
+
+const STRANGER: u32 = 65534;

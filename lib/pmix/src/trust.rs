@@ -1,0 +1,120 @@
+//! Whose servers this process believes: its own user's, root's, and those of users that were named to it.
+//!
+//! Files that lead to servers are judged by the owner of what was opened, connections by what the kernel says of their other
+//! end, before a byte is sent.
+
+use std::fs;
+use std::io;
+
+use phalanx_wire::{Info, Value};
+use rustix::process::geteuid;
+
+use crate::error::Error;
+
+/// The users whose servers count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    users: Vec<u32>,
+    /// A launcher has given this process its server's address in the environment.
+    of_launcher: bool,
+}
+
+impl Default for Trust {
+    fn default() -> Trust {
+        Trust { users: vec![geteuid().as_raw(), 0], of_launcher: false }
+    }
+}
+
+impl Trust {
+    /// These users as well.
+    pub fn of_users(users: impl IntoIterator<Item = u32>) -> Trust {
+        let mut trust = Trust::default();
+        trust.users.extend(users);
+        trust
+    }
+
+    #[cfg(test)]
+    pub(crate) fn nobody() -> Trust {
+        Trust { users: Vec::new(), of_launcher: false }
+    }
+
+    /// Of a process that was started with the address of its server. In a user namespace of its own it cannot tell root from
+    /// other users outside of it, and root's daemons start processes in such containers.
+    pub(crate) fn of_started_process() -> Trust {
+        Trust { of_launcher: true, ..Trust::default() }
+    }
+
+    /// What the attribute [`TRUST_USER`] says, which may be there several times.
+    pub(crate) fn read(info: &[Info]) -> Result<Trust, Error> {
+        let named = info.iter().filter(|info| info.key == *TRUST_USER);
+        let users = named.map(|info| match &info.value {
+            Value::Uint32(uid) => Ok(*uid),
+            value => value.as_i64().and_then(|uid| u32::try_from(uid).ok()).ok_or(Error::Attribute {
+                key: TRUST_USER,
+                problem: "its value is not the number of a user".to_owned(),
+            }),
+        });
+        Ok(Trust::of_users(users.collect::<Result<Vec<u32>, Error>>()?))
+    }
+
+    pub(crate) fn add(&mut self, other: &Trust) {
+        for user in &other.users {
+            if !self.users.contains(user) {
+                self.users.push(*user);
+            }
+        }
+    }
+
+    pub fn includes(&self, user: u32) -> bool {
+        self.users.contains(&user) || (self.of_launcher && Some(user) == unmapped_user())
+    }
+
+    /// The reason why a server's file or its end of a connection does not count.
+    pub(crate) fn check(&self, user: u32) -> io::Result<()> {
+        match self.includes(user) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("it belongs to the user {user}, who is not trusted"),
+            )),
+        }
+    }
+}
+
+/// What stands for all users outside of this user namespace, if root is one of them.
+fn unmapped_user() -> Option<u32> {
+    let mapped = fs::read_to_string("/proc/self/uid_map").ok()?;
+    let holds_root = |line: &str| line.split_ascii_whitespace().nth(1) == Some("0");
+    if mapped.lines().any(holds_root) {
+        return None;
+    }
+    fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()
+}
+
+/// An attribute of ours for `PMIx_tool_init` and attaching: the number of a user whose servers are believed as our own user's are.
+pub const TRUST_USER: &str = "phalanx.trust.user";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_servers_and_roots_count_and_others_when_named() {
+        let me = geteuid().as_raw();
+        let (one, other) = (me.wrapping_add(1).max(1), me.wrapping_add(2).max(2));
+        let mut trust = Trust::default();
+        assert!(trust.includes(me) && trust.includes(0) && !trust.includes(one));
+        trust.add(&Trust::read(&[Info::new(TRUST_USER, one)]).unwrap());
+        assert!(trust.includes(one) && !trust.includes(other));
+        assert!(trust.check(other).unwrap_err().to_string().contains(&other.to_string()));
+        assert!(Trust::read(&[Info::new(TRUST_USER, "me")]).is_err());
+    }
+
+    #[test]
+    fn where_root_is_known_nobody_stands_for_it() {
+        // The tests run where it is, or where the map says otherwise.
+        let map = fs::read_to_string("/proc/self/uid_map").unwrap();
+        let knows_root = map.lines().any(|line| line.split_ascii_whitespace().nth(1) == Some("0"));
+        assert_eq!(unmapped_user().is_none(), knows_root);
+    }
+}

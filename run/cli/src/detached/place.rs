@@ -1,0 +1,214 @@
+//! Where the output of detached jobs is kept: a directory of this user's below `TMPDIR`, and the files of one launcher in it.
+//!
+//! The directory's name can be guessed, so somebody else may have it; then we take another one, and look for all. It is opened
+//! once and checked, and everything in it is reached from there, never through links.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, statat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::Value;
+
+use super::{ERR_RANKS, OUT_RANKS};
+
+/// A directory with the files of launchers.
+#[derive(Debug)]
+pub(super) struct Store {
+    above: Rc<OwnedFd>,
+    name: OsString,
+    dir: Rc<OwnedFd>,
+}
+
+/// The files of one launcher.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    above: Rc<OwnedFd>,
+    name: OsString,
+    dir: Rc<OwnedFd>,
+    pub(super) pid: u32,
+}
+
+pub(super) fn tmpdir() -> PathBuf {
+    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
+    tmpdir.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+impl Store {
+    /// The one of this user, made if it is not there.
+    pub(super) fn make(tmpdir: &Path) -> io::Result<Store> {
+        let above = Rc::new(above(tmpdir)?);
+        let usual = usual_name();
+        match Store::make_as(&above, &usual) {
+            // It is somebody else's, or no directory.
+            Err(_) if statat(&above, &usual, AtFlags::SYMLINK_NOFOLLOW).is_ok() => {}
+            made => return made,
+        }
+        if let Some(other) = Store::all(tmpdir).into_iter().next() {
+            return Ok(other);
+        }
+        let mut random = [0; 8];
+        getrandom(&mut random, GetRandomFlags::empty())?;
+        let mut name = usual;
+        name.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+        Store::make_as(&above, &name)
+    }
+
+    /// All of this user.
+    pub(super) fn all(tmpdir: &Path) -> Vec<Store> {
+        let Ok(above) = above(tmpdir).map(Rc::new) else { return Vec::new() };
+        let usual = usual_name();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let entries = openat(&above, c".", flags, Mode::empty()).and_then(Dir::new);
+        let mut names: Vec<OsString> = vec![usual.clone()];
+        for entry in entries.into_iter().flatten().flatten().take(MOST_NEIGHBOURS) {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != usual && name.as_bytes().starts_with(usual.as_bytes()) {
+                names.push(name.to_owned());
+            }
+        }
+        names.iter().filter_map(|name| Store::open(&above, name).ok()).take(MOST_STORES).collect()
+    }
+
+    fn make_as(above: &Rc<OwnedFd>, name: &OsStr) -> io::Result<Store> {
+        match mkdirat(&**above, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Store::open(above, name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn open(above: &Rc<OwnedFd>, name: &OsStr) -> io::Result<Store> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = openat(&**above, name, flags, Mode::empty())?;
+        let stat = fstat(&dir)?;
+        match stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o077 == 0 {
+            true => Ok(Store { above: above.clone(), name: name.to_owned(), dir: Rc::new(dir) }),
+            false => Err(io::Error::other("it is not a directory that only you can enter")),
+        }
+    }
+
+    pub(super) fn place(&self, pid: u32) -> Place {
+        Place { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), pid }
+    }
+
+    /// The launchers that have let go of a job.
+    pub(super) fn jobs(&self) -> Vec<u32> {
+        let of_job = |name: OsString| name.to_str()?.strip_suffix(".job")?.parse().ok();
+        self.names().into_iter().filter_map(of_job).collect()
+    }
+
+    /// Removes what jobs have left whose launchers are dead and that nobody has come for.
+    pub(super) fn sweep(&self) {
+        let mut last_written = BTreeMap::<u32, SystemTime>::new();
+        for name in self.names() {
+            let pid = name.to_str().and_then(|name| name.split_once('.')?.0.parse().ok());
+            let stat = statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW);
+            if let (Some(pid), Ok(stat)) = (pid, stat) {
+                let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
+                let written = UNIX_EPOCH + seconds;
+                let last = last_written.entry(pid).or_insert(written);
+                *last = written.max(*last);
+            }
+        }
+        for (pid, written) in last_written {
+            let place = self.place(pid);
+            let is_old = SystemTime::now().duration_since(written).is_ok_and(|age| age > KEPT);
+            if is_old && !place.is_alive() {
+                place.remove();
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<OsString> {
+        let entries = Dir::read_from(&self.dir);
+        let entries = entries.into_iter().flatten().flatten().take(MOST_NAMES);
+        entries.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()).collect()
+    }
+}
+
+impl Place {
+    fn name_of(&self, end: &str) -> String {
+        format!("{}.{end}", self.pid)
+    }
+
+    pub(super) fn has(&self, end: &str) -> bool {
+        let stat = statat(&self.dir, self.name_of(end), AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    }
+
+    pub(super) fn open(&self, end: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(openat(&self.dir, self.name_of(end), flags, Mode::empty())?.into())
+    }
+
+    pub(super) fn make(&self, end: &str) -> io::Result<File> {
+        // Of a launcher that had our pid.
+        self.remove_one(end);
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.dir, self.name_of(end), flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    pub(super) fn record(&self, end: &str, record: &Value) -> io::Result<()> {
+        self.make(DRAFT)?.write_all(record.to_string().as_bytes())?;
+        Ok(renameat(&self.dir, self.name_of(DRAFT), &self.dir, self.name_of(end))?)
+    }
+
+    pub(super) fn read(&self, end: &str) -> Option<Value> {
+        serde_json::from_reader(io::BufReader::new(self.open(end).ok()?)).ok()
+    }
+
+    /// The file that the launcher keeps locked.
+    pub(super) fn hold(&self) -> io::Result<File> {
+        let file = self.make(ALIVE)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.open(ALIVE)
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+    }
+
+    pub(super) fn remove(&self) {
+        for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", DRAFT, ALIVE] {
+            self.remove_one(end);
+        }
+        // Only the last one can.
+        let _ = unlinkat(&self.above, &self.name, AtFlags::REMOVEDIR);
+    }
+
+    fn remove_one(&self, end: &str) {
+        let _ = unlinkat(&self.dir, self.name_of(end), AtFlags::empty());
+    }
+}
+
+/// As the user has named it, who may have named a link.
+fn above(tmpdir: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(tmpdir, flags, Mode::empty())?)
+}
+
+fn usual_name() -> OsString {
+    format!("px.{}.detached", geteuid().as_raw()).into()
+}
+
+/// How long the files of an ended job wait for somebody: a week.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const DRAFT: &str = "draft";
+const ALIVE: &str = "alive";
+const MOST_NAMES: usize = 10_000;
+const MOST_NEIGHBOURS: usize = 1_000_000;
+const MOST_STORES: usize = 16;
