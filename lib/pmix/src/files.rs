@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::output::{Channel, Files, Lines, Piece, Rules, Source, Stream};
+use phalanx_core::output::{Channel, Files, Lines, MOST_HELD, Piece, Rules, Source, Stream};
 
 /// The files of one run. Each is emptied when it is first written to.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Target {
             _ => Ok(()),
         };
         let file = made.and_then(|()| File::create(path));
-        let rules = Rules { solo, opens: true, prompt_after: None, patience: PATIENCE };
+        let rules = Rules { solo, opens: true, prompt_after: None, patience: PATIENCE, most_held: MOST_HELD };
         let (file, result) = match file {
             Ok(file) => (Some(file), Ok(())),
             Err(error) => (None, Err(error)),

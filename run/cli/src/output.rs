@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
-use phalanx_core::output::{self as format, Channel, Form, Lines, Piece, Rules, Source, Stream, Style, Tag};
+use phalanx_core::output::{
+    self as format, Channel, Form, Lines, MOST_HELD, Piece, Rules, Source, Stream, Style, Tag,
+};
 use phalanx_node::Sink;
 use phalanx_wire::{Info, Nspace, ProcId};
 
@@ -90,6 +92,7 @@ impl Output {
                 (false, _) => Some(PIECE_AFTER),
             },
             patience: if sink.is_terminal() { PATIENCE_ON_TERMINAL } else { PATIENCE },
+            most_held: MOST_HELD,
         };
         let (on_stdout, on_stderr) = (rules(&stdout), rules(&stderr));
         let merged = style.merge || style.is_document() || one_reader;
@@ -243,7 +246,12 @@ impl Output {
     /// Time has passed: shows prompts, ends waiting.
     pub(crate) fn tick(&mut self, now: Instant) {
         let now = self.time(now);
-        self.each_lane(|lines, emit| lines.tick(now, emit));
+        for lane in &mut self.lanes {
+            if lane.sinks().any(is_full) {
+                lane.lines.hold_off(now);
+            }
+            lane.run(&self.context, |lines, emit| lines.tick(now, emit));
+        }
     }
 
     /// When [`Output::tick`] is wanted.
@@ -278,7 +286,7 @@ impl Output {
 
     /// Whether so much waits for px's readers that no more should come.
     pub(crate) fn is_full(&self) -> bool {
-        self.sinks().any(|sink| sink.pending() >= MOST_PENDING)
+        self.sinks().any(is_full)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -396,7 +404,7 @@ impl Lane {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let Lane { lines, sinks, noted, merged, last } = self;
         step(lines, &mut |piece| {
-            let (Piece::Text { stream, .. } | Piece::Break { stream }) = piece;
+            let (Piece::Text { stream, .. } | Piece::Break { stream, .. }) = piece;
             if let Piece::Text { .. } = piece {
                 let on_stdout = *merged || stream.channel == Channel::Stdout;
                 *last = if on_stdout { Channel::Stdout } else { Channel::Stderr };
@@ -405,11 +413,14 @@ impl Lane {
             let source = context.source(stream);
             let buffer = sink.buffer();
             let before = buffer.len();
+            let style = context.style(&stream.proc.nspace);
             match piece {
                 Piece::Text { bytes, starts, .. } => {
-                    format::append(buffer, context.style(&stream.proc.nspace), &source, bytes, starts, now);
+                    format::append(buffer, style, &source, bytes, starts, now);
                 }
-                Piece::Break { .. } => buffer.push(b'\n'),
+                // What ranks write is theirs: without marks only they end lines.
+                Piece::Break { aside, .. } if aside || style.marks_lines() => buffer.push(b'\n'),
+                Piece::Break { .. } => {}
             }
             if let Some(noted) = &mut noted[*last as usize] {
                 let rank = (source.job == Some(1)).then_some(stream.proc.rank.0);
@@ -451,6 +462,11 @@ impl Lane {
     fn sinks(&self) -> impl Iterator<Item = &Sink> {
         self.sinks.iter().flatten()
     }
+}
+
+/// Whether so much waits for its reader that no more should come.
+fn is_full(sink: &Sink) -> bool {
+    sink.pending() >= MOST_PENDING
 }
 
 /// After an error the descriptor is not written to any more.

@@ -437,6 +437,25 @@ fn limits_of_files_and_stacks_do_not_end_px() {
 }
 
 #[test]
+fn long_lines_of_several_ranks_stay_whole() {
+    let script = "head -c 3000000 /dev/zero | tr '\\0' $PHALANX_RANK; echo";
+    let ended = Bench::new().run("-n 3", script);
+    let mut lines: Vec<&str> = ended.stdout.lines().collect();
+    lines.sort_unstable();
+    let expected: Vec<String> = ["0", "1", "2"].map(|letter| letter.repeat(3_000_000)).into();
+    assert!(ended.code == 0 && lines == expected, "{} lines, {}", lines.len(), ended.stderr);
+}
+
+#[test]
+fn px_adds_no_byte_to_plain_output() {
+    let script = "head -c 3000000 /dev/zero | tr '\\0' $PHALANX_RANK";
+    let ended = Bench::new().run("-n 2", script);
+    let (zeros, ones) = ("0".repeat(3_000_000), "1".repeat(3_000_000));
+    let orders = [format!("{zeros}{ones}"), format!("{ones}{zeros}")];
+    assert!(orders.contains(&ended.stdout), "{} bytes, {}", ended.stdout.len(), ended.stderr);
+}
+
+#[test]
 fn a_slow_reader_gets_what_ended_ranks_have_written() {
     let bench = Bench::new();
     let px = bench.start(

@@ -126,7 +126,7 @@ fn control_c_at_a_terminal() {
 fn a_terminal_that_hangs_up_ends_the_job() {
     let place = place();
     // Somebody else waits for px, outside of the terminal's session, so px hears of the hang-up from its writes alone.
-    for px in [format!("{PX}"), format!("env --ignore-signal=HUP {PX}")] {
+    for px in [PX.to_owned(), format!("env --ignore-signal=HUP {PX}")] {
         let script = format!(
             "setsid {px} run -q -n 2 sh -c 'echo up; exec yes' ; echo $? > code.new; mv code.new code"
         );

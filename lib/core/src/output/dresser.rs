@@ -10,7 +10,7 @@ use phalanx_spec::keys;
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use super::{Channel, Form, Held, Lines, Piece, Rules, Source, Stream, Style, append};
+use super::{Channel, Form, Held, Lines, MOST_HELD, Piece, Rules, Source, Stream, Style, append};
 use crate::machine::Time;
 
 #[derive(Debug)]
@@ -62,20 +62,21 @@ impl Dresser {
     /// For a reader that is told whose each piece is. None: it gets everything as it comes.
     pub fn for_reader(style: Style) -> Option<Dresser> {
         let plain = !style.marks_lines() && !style.merge && style.buffer == 0 && style.buffer_for.is_none();
-        (!plain).then(|| Dresser::new(style.clone(), style.marks_lines()))
+        (!plain).then(|| Dresser::new(style.clone(), style.marks_lines(), MOST_HELD_FOR_READER))
     }
 
     /// For a place where everybody's output is seen together.
     pub fn for_screen(style: Style) -> Dresser {
-        Dresser::new(style, true)
+        Dresser::new(style, true, MOST_HELD)
     }
 
-    fn new(style: Style, apart: bool) -> Dresser {
+    fn new(style: Style, apart: bool, most_held: usize) -> Dresser {
         let rules = Rules {
             solo: false,
             opens: style.form == Form::Text,
             prompt_after: Some(PROMPT_AFTER),
             patience: PATIENCE,
+            most_held,
         };
         let lines = (apart && !style.raw).then(|| Lines::new(rules));
         Dresser { style, lines, dressed: Dressed::default() }
@@ -158,7 +159,7 @@ impl Dresser {
         if let Some(lines) = &mut self.lines {
             let emit = &mut |piece: Piece<'_>| dressed.take(now, style, piece);
             if lines.held(stream) > 0 {
-                lines.interrupt(emit);
+                lines.yield_line(emit);
             }
             lines.end(now.time, stream, emit);
         }
@@ -186,9 +187,10 @@ impl Dressed {
     fn take(&mut self, now: Moment, style: &Style, piece: Piece<'_>) {
         let (stream, bytes, starts) = match piece {
             Piece::Text { stream, bytes, starts } => (stream, bytes, starts),
-            Piece::Break { stream } => {
+            Piece::Break { stream, .. } if style.marks_lines() => {
                 return self.collect(now, style, stream, 0, b"\n".to_vec());
             }
+            Piece::Break { .. } => return,
         };
         let mut data = Vec::with_capacity(bytes.len());
         let place = self.places.get(&stream.proc);
@@ -244,6 +246,8 @@ impl Dressed {
 const PROMPT_AFTER: Duration = Duration::from_millis(200);
 /// For so long an open line may keep others waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A server has many readers, so less waits for the end of a line than elsewhere.
+const MOST_HELD_FOR_READER: usize = 1 << 20;
 /// More than this is not collected for one reader.
 const MOST_COLLECTED: usize = 1 << 20;
 

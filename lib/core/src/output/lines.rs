@@ -2,8 +2,8 @@
 //!
 //! Whole lines pass at once. The beginning of a line is held until its end arrives; it passes earlier when it has been
 //! quiet for a while on a terminal (a prompt), when it grows too long to be held, or when its stream ends. From then
-//! on the sink belongs to that line until it ends. Others wait, but not for ever: after some patience, or when too
-//! much waits, the open line is broken off with a line end that its rank did not write.
+//! on the sink belongs to that line until it ends. Others wait, but not for ever: when the line has hardly grown for some
+//! time, or when too much waits, it is broken off. Whoever writes to the sink says what that looks like.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,8 +20,10 @@ pub struct Rules {
     pub opens: bool,
     /// A piece that was quiet for so long is a prompt and is shown.
     pub prompt_after: Option<Duration>,
-    /// For so long an open line may keep others waiting.
+    /// For so long an open line that hardly grows may keep others waiting.
     pub patience: Duration,
+    /// When more than this waits for a line to end, it is broken off.
+    pub most_held: usize,
 }
 
 /// What is to be written next.
@@ -29,8 +31,9 @@ pub struct Rules {
 pub enum Piece<'a> {
     /// Lines and pieces of lines of one stream. `starts`: the first byte begins a line.
     Text { stream: &'a Stream, bytes: &'a [u8], starts: bool },
-    /// End the line of this stream that is open, although its rank did not.
-    Break { stream: &'a Stream },
+    /// What follows does not belong to the line of this stream that is open, although its rank has not ended it. `aside`:
+    /// what follows was written by no rank.
+    Break { stream: &'a Stream, aside: bool },
 }
 
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub struct Lines {
     waiting: VecDeque<Stream>,
     waiting_since: Option<Time>,
     open: Option<Stream>,
+    /// By so much the open line has grown since others began to wait, or since that was enough for them to wait on.
+    grown: usize,
     /// The open line's stream has ended: nobody will end the line.
     open_ended: bool,
     next_prompt: Option<Time>,
@@ -65,6 +70,7 @@ impl Lines {
             waiting: VecDeque::new(),
             waiting_since: None,
             open: None,
+            grown: 0,
             open_ended: false,
             next_prompt: None,
         }
@@ -93,11 +99,14 @@ impl Lines {
             return self.pass(stream, bytes, emit);
         }
         if self.open_ended && self.open.as_ref() != Some(stream) {
-            self.break_off(emit);
+            self.break_off(false, emit);
         }
         match &self.open {
             Some(open) if open != stream => self.hold(now, stream, bytes),
-            Some(_) => self.pass_lines(now, stream, bytes, emit),
+            Some(_) => {
+                self.grow(now, bytes.len());
+                self.pass_lines(now, stream, bytes, emit);
+            }
             None => match self.held.get(stream).map(|held| held.bytes.len()) {
                 None => self.pass_lines(now, stream, bytes, emit),
                 Some(before) => {
@@ -118,7 +127,7 @@ impl Lines {
         } else if let Some(held) = self.held.get_mut(stream) {
             held.ended = true;
             if self.open_ended {
-                self.break_off(emit);
+                self.break_off(false, emit);
             }
             match self.open {
                 Some(_) => self.wait(now, stream),
@@ -150,20 +159,32 @@ impl Lines {
         self.after(now, emit);
     }
 
+    /// The sink takes nothing: an open line that does not grow is not to blame.
+    pub fn hold_off(&mut self, now: Time) {
+        if let Some(since) = &mut self.waiting_since {
+            *since = now;
+        }
+    }
+
     /// When [`Lines::tick`] is wanted.
     pub fn deadline(&self) -> Option<Time> {
         let patience = self.waiting_since.map(|since| since.after(self.rules.patience));
         [patience, self.next_prompt].into_iter().flatten().min()
     }
 
-    /// Somebody else is about to write here: ends an open line.
+    /// Something that no rank has written comes next: ends an open line.
     pub fn interrupt(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
-        self.break_off(emit);
+        self.break_off(true, emit);
+    }
+
+    /// Nobody waits any longer for the open line.
+    pub(super) fn yield_line(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+        self.break_off(false, emit);
     }
 
     /// Whole lines beside what the streams write: an open line is ended for them.
     pub fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
-        self.break_off(emit);
+        self.break_off(true, emit);
         emit(Piece::Text { stream, bytes, starts: true });
     }
 
@@ -171,7 +192,7 @@ impl Lines {
     pub fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
         while let Some(stream) = self.held.keys().next().cloned() {
             if self.open.as_ref() != Some(&stream) {
-                self.break_off(emit);
+                self.break_off(false, emit);
             }
             self.show(&stream, emit);
         }
@@ -181,27 +202,27 @@ impl Lines {
     fn after(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
         while self.open.is_some() && !self.waiting.is_empty() {
             let patient = self.waiting_since.is_some_and(|since| now < since.after(self.rules.patience));
-            if patient && !self.open_ended && self.held_bytes <= MOST_HELD {
+            if patient && !self.open_ended && self.held_bytes <= self.rules.most_held {
                 return;
             }
-            self.break_off(emit);
+            self.break_off(false, emit);
             self.drain(now, emit);
         }
         if self.open.is_none() {
             self.drain(now, emit);
         }
         // Many who have each begun a line: somebody has to pass on what is none yet.
-        while self.held_bytes > MOST_HELD
+        while self.held_bytes > self.rules.most_held
             && let Some(stream) = self.held.keys().next().cloned()
         {
-            self.break_off(emit);
+            self.break_off(false, emit);
             self.show(&stream, emit);
         }
     }
 
-    fn break_off(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn break_off(&mut self, aside: bool, emit: &mut dyn FnMut(Piece<'_>)) {
         if let Some(stream) = self.open.take() {
-            emit(Piece::Break { stream: &stream });
+            emit(Piece::Break { stream: &stream, aside });
         }
         self.open_ended = false;
     }
@@ -283,20 +304,32 @@ impl Lines {
         }
     }
 
+    /// Whoever writes a long line is waited for as long as it goes on.
+    fn grow(&mut self, now: Time, bytes: usize) {
+        self.grown += bytes;
+        if self.grown >= LONGEST_HELD {
+            self.grown = 0;
+            self.hold_off(now);
+        }
+    }
+
     fn wait(&mut self, now: Time, stream: &Stream) {
         if let Some(held) = self.held.get_mut(stream)
             && !std::mem::replace(&mut held.waiting, true)
         {
             self.waiting.push_back(stream.clone());
         }
-        self.waiting_since.get_or_insert(now);
+        if self.waiting_since.is_none() {
+            self.grown = 0;
+            self.waiting_since = Some(now);
+        }
     }
 }
 
 /// The beginning of a line is held up to this many bytes.
 const LONGEST_HELD: usize = 64 << 10;
-/// When this much waits for a line to end, it is broken off.
-const MOST_HELD: usize = 1 << 20;
+/// [`Rules::most_held`] of whoever writes for a user: long lines stay whole.
+pub const MOST_HELD: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests;

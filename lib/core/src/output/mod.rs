@@ -12,7 +12,7 @@ mod style;
 
 pub use dresser::{Dresser, Moment, Ready};
 pub use format::{append, closing, opening};
-pub use lines::{Lines, Piece, Rules};
+pub use lines::{Lines, MOST_HELD, Piece, Rules};
 pub use names::{BadPattern, Files};
 pub use owed::{Held, Owed};
 pub use style::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Form, STYLE_ATTRIBUTES, Style, Tag};

@@ -4,6 +4,8 @@ use phalanx_wire::{Nspace, ProcId};
 use super::*;
 use crate::output::Channel;
 
+/// As much as waits at most in these tests.
+const HELD: usize = 1 << 20;
 const MS: Duration = Duration::from_millis(1);
 
 /// A sink whose bytes are text: what a reader of it sees.
@@ -15,7 +17,7 @@ struct Sink {
 
 impl Sink {
     fn new(prompt_after: Option<Duration>) -> Sink {
-        let rules = Rules { solo: false, opens: true, prompt_after, patience: 100 * MS };
+        let rules = Rules { solo: false, opens: true, prompt_after, patience: 100 * MS, most_held: HELD };
         Sink { lines: Lines::new(rules), now: Time::default(), seen: String::new() }
     }
 
@@ -164,12 +166,41 @@ fn a_line_too_long_to_be_held_takes_the_sink() {
 }
 
 #[test]
+fn a_long_line_stays_whole_as_long_as_it_grows() {
+    let long = "x".repeat(LONGEST_HELD);
+    let mut sink = Sink::pipe();
+    sink.says(0, &long).says(0, &long).says(1, "other\n");
+    for _ in 0..20 {
+        sink.waits(90 * MS).says(0, &long);
+    }
+    sink.says(0, "\n").shows(&format!("^0{}\n^1other\n", long.repeat(22)));
+    // One that hardly does is broken off, and so is one that stops.
+    for letters in [10, 0] {
+        sink.says(0, &long).says(0, "x").says(1, "other\n").shows(&format!("^0{long}x"));
+        sink.waits(60 * MS).says(0, &"x".repeat(letters)).waits(60 * MS).says(0, "\n");
+        sink.shows(&format!("{}\n^1other\n^0\n", "x".repeat(letters)));
+    }
+}
+
+#[test]
+fn a_sink_that_takes_nothing_breaks_no_line() {
+    let long = "x".repeat(LONGEST_HELD + 1);
+    let mut sink = Sink::pipe();
+    sink.says(0, &long).says(1, "other\n");
+    for _ in 0..10 {
+        let now = sink.waits(90 * MS).now;
+        sink.lines.hold_off(now);
+    }
+    sink.says(0, "\n").shows(&format!("^0{long}\n^1other\n"));
+}
+
+#[test]
 fn what_waits_is_bounded() {
     let long = "x".repeat(LONGEST_HELD + 1);
     let mut sink = Sink::pipe();
     sink.says(0, &long).shows(&format!("^0{long}"));
     let line = format!("{}\n", "l".repeat(1023));
-    for _ in 0..MOST_HELD / line.len() {
+    for _ in 0..HELD / line.len() {
         sink.says(1, &line).shows("");
     }
     sink.says(1, "\n");
@@ -238,7 +269,7 @@ fn beginnings_of_lines_are_not_held_without_bound() {
     for rank in 0..100 {
         sink.says(rank, &"x".repeat(LONGEST_HELD));
     }
-    assert!(sink.lines.held_bytes <= MOST_HELD, "{} bytes are held", sink.lines.held_bytes);
+    assert!(sink.lines.held_bytes <= HELD, "{} bytes are held", sink.lines.held_bytes);
     sink.finish();
     assert_eq!(sink.seen.matches('x').count(), 100 * LONGEST_HELD);
 }
