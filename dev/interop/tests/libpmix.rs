@@ -244,6 +244,15 @@ fn verdicts(outcome: &Outcome, ranks: u32, verdict: &str) {
     }
 }
 
+#[test]
+fn thousands_of_outstanding_gets_are_all_answered() {
+    let job = || px(["-n", "2"]).arg(pmix("pending"));
+    for job in [on_ours(job()), job().with(Pmix4)] {
+        let outcome = job.run().expect_code(0).expect_nothing_left();
+        outcome.expect_lines((0..2).map(|rank| format!("rank {rank} of 2: all gets were answered")));
+    }
+}
+
 /// The launcher of Debian's Open MPI 4.1, which uses Debian's libpmix itself; `LD_LIBRARY_PATH` is for its ranks.
 fn mpirun(ranks: u32) -> Job {
     let launcher = debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin");

@@ -176,15 +176,20 @@ impl Client {
             frame::TAG_EVENT => self.on_notification(now, &frame.payload, out),
             frame::TAG_IOF => self.on_output(&frame.payload, out),
             tag if tag >= frame::FIRST_REQUEST_TAG => match self.pending.remove(tag) {
-                Some(entry) => self.on_reply(now, entry, &frame.payload, out),
+                Some(entry) => self.on_reply(now, tag, entry, &frame.payload, out),
                 None => tracing::warn!(tag, "the server answered what was not asked"),
             },
             tag => tracing::debug!(tag, "a message that a client does not take"),
         }
     }
 
-    fn on_reply(&mut self, now: Time, entry: Pending, payload: &[u8], out: &mut Out) {
+    fn on_reply(&mut self, now: Time, tag: u32, entry: Pending, payload: &[u8], out: &mut Out) {
         let dialect = self.config.dialect;
+        if let Awaited::Get { request } = &entry.what
+            && self.shared_gets.is_led_by(tag, &request.proc)
+        {
+            return self.on_shared_values(now, tag, entry, payload, out);
+        }
         let Pending { call, what, .. } = entry;
         if what.tells_of_others() {
             self.store.outdate_collected();
@@ -268,6 +273,7 @@ impl Client {
     fn lose(&mut self, now: Time, out: &mut Out) {
         let finalizing = matches!(self.phase, Phase::Finalizing);
         self.phase = if finalizing { Phase::Ended } else { Phase::Lost };
+        self.shared_gets.clear();
         for entry in self.pending.take_all() {
             let result = entry.what.failed(Status::ERR_LOST_CONNECTION);
             self.give_back(entry.call, result, out);
@@ -306,6 +312,7 @@ impl Client {
     fn give_up(&mut self, error: InitError, out: &mut Out) {
         self.phase = Phase::Ended;
         self.pending.take_all();
+        self.shared_gets.clear();
         self.end_init(Err(error), out);
     }
 
@@ -320,9 +327,8 @@ impl Client {
         if self.phase.deadline().is_some_and(|deadline| deadline <= now) {
             return self.fail_init(InitError::TimedOut, out);
         }
-        for tag in self.pending.overdue(now) {
+        while let Some(tag) = self.pending.take_overdue(now) {
             let Some(entry) = self.pending.get_mut(tag) else { continue };
-            entry.deadline = None;
             if let Awaited::Invitation(_) = entry.what {
                 self.on_invitation_overdue(now, tag, out);
                 continue;
@@ -335,6 +341,11 @@ impl Client {
                     // No reply will come: the entry goes at once.
                     self.pending.remove(tag);
                     self.give_back(call, ClientReturn::Group(Err(Status::ERR_TIMEOUT)), out);
+                }
+                Awaited::Get { request } if self.shared_gets.leave(entry.since, tag, &request.proc) => {
+                    // It was never sent: nothing will come for it.
+                    self.pending.remove(tag);
+                    self.give_back(call, ClientReturn::Value(Err(Status::ERR_TIMEOUT)), out);
                 }
                 what => {
                     let result = what.failed(Status::ERR_TIMEOUT);

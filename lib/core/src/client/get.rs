@@ -3,6 +3,10 @@
 //! The program's thread has looked into the store before it came here. The answer is loaded into the store and looked up
 //! again, so that a value is found by the same rules wherever it comes from.
 
+mod shared;
+
+pub(super) use shared::SharedGets;
+
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::get::{self, Get, OwnerData, RefreshCache, RefreshReply};
 use phalanx_wire::cmd::job_data::JobData;
@@ -56,6 +60,9 @@ impl Client {
         if request.refresh && self.config.dialect.release.major >= 5 {
             let refresh = Request::RefreshCache(RefreshCache { nspace, rank });
             return self.ask(now, Some(id), &refresh, Awaited::Refresh { request }, &info, out);
+        }
+        if self.may_share(&request, &info) {
+            return self.ask_together(now, id, request, info, out);
         }
         if request.is_for_job_data_of(&self.config.proc) && info.find(keys::IMMEDIATE).is_none() {
             info.push(Info::new(keys::IMMEDIATE, true));

@@ -57,6 +57,7 @@ use crate::support::{self, Around};
 
 use chain::Chains;
 use connect::Phase;
+use get::SharedGets;
 pub(crate) use introduce::Introduction;
 use iof::Streams;
 use pending::Table;
@@ -96,6 +97,7 @@ pub struct Client {
     index: u32,
     frames: FrameReader,
     pending: Table,
+    shared_gets: SharedGets,
     chains: Chains,
     streams: Streams,
     /// Who is in the groups that this process has constructed; a server wants to hear it again when one ends.
@@ -120,6 +122,7 @@ impl Client {
             index: u32::MAX,
             frames: FrameReader::default(),
             pending: Table::default(),
+            shared_gets: SharedGets::default(),
             chains: Chains::default(),
             streams: Streams::default(),
             groups: BTreeMap::new(),

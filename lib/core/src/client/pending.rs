@@ -4,7 +4,7 @@
 //! when, and what it is about. An entry whose time ran out stays, without a caller, until the reply comes after all: the tag
 //! must not be taken for a stranger's, nor be used again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use phalanx_spec::{Status, keys};
@@ -23,6 +23,7 @@ pub(super) struct Pending {
     /// Nobody, when the client itself asks or when the caller was told that time ran out.
     pub(super) call: Option<CallId>,
     pub(super) since: Time,
+    /// In a table only the table changes it.
     pub(super) deadline: Option<Time>,
     pub(super) what: Awaited,
 }
@@ -232,12 +233,14 @@ impl Awaited {
 #[derive(Debug)]
 pub(super) struct Table {
     by_tag: BTreeMap<u32, Pending>,
+    /// The entries that have a deadline, by it.
+    deadlines: BTreeSet<(Time, u32)>,
     last_tag: u32,
 }
 
 impl Default for Table {
     fn default() -> Table {
-        Table { by_tag: BTreeMap::new(), last_tag: FIRST_REQUEST_TAG }
+        Table { by_tag: BTreeMap::new(), deadlines: BTreeSet::new(), last_tag: FIRST_REQUEST_TAG }
     }
 }
 
@@ -249,8 +252,14 @@ impl Table {
     /// Takes an entry in and says under which tag.
     pub(super) fn insert(&mut self, entry: Pending) -> u32 {
         let tag = self.next_tag();
-        self.by_tag.insert(tag, entry);
+        self.put_back(tag, entry);
         tag
+    }
+
+    /// Takes an entry in again, which nothing under way has replaced.
+    pub(super) fn put_back(&mut self, tag: u32, entry: Pending) {
+        self.deadlines.extend(entry.deadline.map(|deadline| (deadline, tag)));
+        self.by_tag.insert(tag, entry);
     }
 
     /// A tag under which nothing is under way.
@@ -264,11 +273,16 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, tag: u32) -> Option<Pending> {
-        self.by_tag.remove(&tag)
+        let entry = self.by_tag.remove(&tag)?;
+        if let Some(deadline) = entry.deadline {
+            self.deadlines.remove(&(deadline, tag));
+        }
+        Some(entry)
     }
 
     /// Ends all entries, in the order in which they were made.
     pub(super) fn take_all(&mut self) -> Vec<Pending> {
+        self.deadlines.clear();
         let mut all: Vec<_> = std::mem::take(&mut self.by_tag).into_values().collect();
         all.sort_by_key(|entry| entry.since);
         all
@@ -292,17 +306,23 @@ impl Table {
             Awaited::Join { id, leader } => wanted(id, leader.as_ref()),
             _ => false,
         };
-        self.by_tag.extract_if(.., |_, entry| wanted(&entry.what)).map(|(_, entry)| entry).collect()
+        let joins: Vec<u32> =
+            self.by_tag.iter().filter(|(_, entry)| wanted(&entry.what)).map(|(tag, _)| *tag).collect();
+        joins.into_iter().filter_map(|tag| self.remove(tag)).collect()
     }
 
-    /// The entries whose time has run out.
-    pub(super) fn overdue(&self, now: Time) -> Vec<u32> {
-        let overdue = |entry: &Pending| entry.deadline.is_some_and(|deadline| deadline <= now);
-        self.by_tag.iter().filter(|(_, entry)| overdue(entry)).map(|(tag, _)| *tag).collect()
+    /// The next entry whose time has run out. From then on it has no deadline.
+    pub(super) fn take_overdue(&mut self, now: Time) -> Option<u32> {
+        let (deadline, tag) = self.deadlines.first().copied().filter(|(deadline, _)| *deadline <= now)?;
+        self.deadlines.remove(&(deadline, tag));
+        if let Some(entry) = self.by_tag.get_mut(&tag) {
+            entry.deadline = None;
+        }
+        Some(tag)
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.by_tag.values().filter_map(|entry| entry.deadline).min()
+        self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
     pub(super) fn explain(&self, me: &ProcId) -> impl Iterator<Item = Waiting> {

@@ -18,9 +18,19 @@ use crate::qualified::{Name, name_of, opened};
 /// What a process has committed for one side.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    by_key: BTreeMap<Key, Value>,
+    by_key: BTreeMap<Key, Held>,
     /// As they were put.
     qualified: BTreeMap<Name, Value>,
+    /// How often something was put here, and when each key that is here was last.
+    changes: u64,
+    by_change: BTreeMap<u64, Key>,
+    qualified_changed: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    value: Value,
+    changed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -78,15 +88,40 @@ impl Values {
     fn get(&self, key: &Key, name: Option<&Name>) -> Option<&Value> {
         match name {
             Some(name) => self.qualified.get(name),
-            None => self.by_key.get(key),
+            None => self.by_key.get(key).map(|held| &held.value),
         }
     }
 
     fn insert(&mut self, key: Key, name: Option<Name>, value: Value) -> Option<Value> {
-        match name {
-            Some(name) => self.qualified.insert(name, value),
-            None => self.by_key.insert(key, value),
+        self.changes += 1;
+        let changed = self.changes;
+        if let Some(name) = name {
+            self.qualified_changed = changed;
+            return self.qualified.insert(name, value);
         }
+        self.by_change.insert(changed, key.clone());
+        let old = self.by_key.insert(key, Held { value, changed })?;
+        self.by_change.remove(&old.changed);
+        Some(old.value)
+    }
+
+    /// How new the newest value is.
+    pub(super) fn newest(&self) -> u64 {
+        self.changes
+    }
+
+    /// What is newer than that, and the value of `key`, which the asker may have lost.
+    pub(super) fn since(&self, told: u64, key: &Key) -> Vec<Kval> {
+        let asked = self.by_key.get(key).filter(|held| held.changed <= told);
+        let asked = asked.map(|held| Kval { key: key.clone(), value: held.value.clone() });
+        asked.into_iter().chain(self.newer(told)).collect()
+    }
+
+    pub(super) fn newer(&self, told: u64) -> impl Iterator<Item = Kval> {
+        let kval = |key: &Key| Some(Kval { key: key.clone(), value: self.by_key.get(key)?.value.clone() });
+        let newer = self.by_change.range(told + 1..).filter_map(move |(_, key)| kval(key));
+        let qualified = self.qualified.values().filter(move |_| self.qualified_changed > told);
+        newer.chain(qualified.map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
     }
 
     /// Whether there is a value of this key with whichever qualifiers.
@@ -105,19 +140,24 @@ impl Values {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
-        self.by_key.values().chain(self.qualified.values())
+        self.by_key.values().map(|held| &held.value).chain(self.qualified.values())
     }
 
     /// In the form in which they were committed.
     pub(super) fn kvals(&self) -> impl Iterator<Item = Kval> {
-        let by_key = self.by_key.iter().map(|(key, value)| Kval { key: key.clone(), value: value.clone() });
+        let by_key =
+            self.by_key.iter().map(|(key, held)| Kval { key: key.clone(), value: held.value.clone() });
         by_key.chain(self.qualified.values().map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
     }
 }
 
 impl<const N: usize> From<[(Key, Value); N]> for Values {
     fn from(values: [(Key, Value); N]) -> Values {
-        Values { by_key: values.into(), qualified: BTreeMap::new() }
+        let mut all = Values::default();
+        for (key, value) in values {
+            all.insert(key, None, value);
+        }
+        all
     }
 }
 

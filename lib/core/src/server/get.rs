@@ -3,11 +3,12 @@
 //! A get waits for one of three things: that a local rank commits, that it commits one key more, or that the host asks the
 //! server of a remote rank. Whatever changes one of them ([`Server::retry_gets_of`] and its kin) looks again. Every
 //! waiter ends: by a value, its timeout, the end of who it waits for, or the host's answer. A rank's values are answered
-//! all together, since clients keep what they were told; `ahead` adds those of the ranks that will be asked for next, and
-//! `levels` finds the values that belong to no rank.
+//! all together, since clients keep what they were told; what a connection was told already is left out (`told`). `ahead`
+//! adds those of the ranks that will be asked for next, and `levels` finds the values that belong to no rank.
 
 mod ahead;
 mod levels;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use super::directive::{refuse_unknown, timeout};
 use super::host::{Then, as_failure};
 use super::limits::KEY_WAIT;
 use super::modex::{Contribution, ModexForm, openpmix};
-use super::peer::Asker;
+use super::peer::{Asker, Peer};
 use super::registry::{Client, Job, Stage, index};
 use super::timers::{Timer, TimerId};
 use super::{Cx, OWN, Server, ServerReturn};
@@ -33,6 +34,7 @@ use crate::machine::{CallId, ConnId, Output, Time};
 use crate::qualified::{Name, name_of, qualifiers};
 
 pub(super) use ahead::Sweep;
+use told::take_partial;
 
 pub(super) const ATTRIBUTES: &[&str] = &[
     keys::IMMEDIATE,
@@ -58,6 +60,8 @@ pub(super) struct Gets {
     by_target: BTreeMap<ProcId, BTreeSet<u64>>,
     /// Processes whose values the host is looking for.
     asked: BTreeSet<ProcId>,
+    /// Those that could be answered if their askers read faster.
+    postponed: BTreeMap<ConnId, BTreeMap<u64, bool>>,
     last: u64,
 }
 
@@ -67,6 +71,8 @@ struct Pending {
     target: ProcId,
     key: Option<Key>,
     info: Vec<Info>,
+    /// Anything new of the target will do.
+    partial: bool,
     waits: Waits,
     since: Time,
     timer: Option<TimerId>,
@@ -101,7 +107,7 @@ enum Look {
 }
 
 impl Server {
-    pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, from: Asker, get: Get) {
+    pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, from: Asker, mut get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, ATTRIBUTES) {
             return self.answer(cx, &from, status);
         }
@@ -110,6 +116,7 @@ impl Server {
         if get.key.as_ref().is_some_and(|key| *key == keys::PSET_NAMES) {
             return self.answer_pset_names(cx, &from, &target);
         }
+        let told_before = take_partial(&mut get.info);
         let refresh = get.info.is_set(keys::GET_REFRESH_CACHE);
         let at_once = get.info.is_set(keys::IMMEDIATE) || get.info.is_set(keys::OPTIONAL);
         let look = self.look(&target, get.key.as_ref(), &get.info, Some(&from), refresh);
@@ -121,18 +128,29 @@ impl Server {
                 {
                     data.extend(self.read_ahead(&from, &target));
                 }
+                self.note_told(&from, &target, &get.info);
                 self.deliver(cx, who, &target, Ok(data));
             }
             Look::Never(status) => self.deliver(cx, who, &target, Err(status)),
             // Processes may have put it elsewhere; whether they have, their server can say at once.
             Look::Wait(waits @ Waits::Host { .. }) if at_once && is_reserved(get.key.as_ref(), &get.info) => {
-                self.pend(cx, who, target, get.key, get.info, waits);
+                self.pend(cx, who, target, (get.key, get.info, false), waits);
             }
             // Nobody but the asker could put it.
             Look::Wait(_) if at_once || target == from.proc => {
                 self.deliver(cx, who, &target, Err(Status::ERR_NOT_FOUND));
             }
-            Look::Wait(waits) => self.pend(cx, who, target, get.key, get.info, waits),
+            Look::Wait(Waits::Key)
+                if told_before.is_some_and(|before| self.has_news(&from, &target, before.is_none())) =>
+            {
+                self.deliver_news(cx, &from, &target, Status::ERR_PARTIAL_SUCCESS);
+            }
+            Look::Wait(waits) => {
+                let id = self.pend(cx, who, target, (get.key, get.info, told_before.is_some()), waits);
+                if let Some(Some(before)) = told_before {
+                    self.has_waited(cx, id, before);
+                }
+            }
         }
     }
 
@@ -145,7 +163,7 @@ impl Server {
             // Nothing was committed yet: there is nothing to refresh.
             Look::Wait(Waits::Commit | Waits::Key) => self.deliver(cx, who, &target, Ok(Vec::new())),
             Look::Never(status) => self.deliver(cx, who, &target, Err(status)),
-            Look::Wait(waits) => self.pend(cx, who, target, None, Vec::new(), waits),
+            Look::Wait(waits) => drop(self.pend(cx, who, target, (None, Vec::new(), false), waits)),
         }
     }
 
@@ -155,7 +173,7 @@ impl Server {
         match self.look_for_others(&target, key.as_ref()) {
             Look::Found(_) => self.deliver(cx, who, &target, Ok(Vec::new())),
             Look::Never(status) => self.deliver(cx, who, &target, Err(status)),
-            Look::Wait(waits) => self.pend(cx, who, target, key, Vec::new(), waits),
+            Look::Wait(waits) => drop(self.pend(cx, who, target, (key, Vec::new(), false), waits)),
         }
     }
 
@@ -211,7 +229,12 @@ impl Server {
         let client = job.clients.get(&target.rank);
         // A neighbour gets what is for neighbours, unless it says that it wants what others get.
         let as_remote = info.find(keys::DATA_SCOPE) == Some(&Value::Scope(Scope::REMOTE));
-        let values = || client.map(|c| to_kvals(c.committed.sides(as_remote).0)).unwrap_or_default();
+        let told = asker.filter(|_| !refresh).and_then(|asker| self.told_values(asker, target, info));
+        let values = || match (client, told, key) {
+            (Some(client), Some(told), Some(key)) => client.committed.local.since(told, key),
+            (Some(client), ..) => to_kvals(client.committed.sides(as_remote).0),
+            (None, ..) => Vec::new(),
+        };
         if is_placed {
             return found(values());
         }
@@ -261,10 +284,9 @@ impl Server {
         cx: &mut Cx<'_>,
         who: Who,
         target: ProcId,
-        key: Option<Key>,
-        info: Vec<Info>,
+        (key, info, partial): (Option<Key>, Vec<Info>, bool),
         waits: Waits,
-    ) {
+    ) -> u64 {
         self.gets.last += 1;
         let id = self.gets.last;
         let limit = timeout(&info);
@@ -273,8 +295,9 @@ impl Server {
         self.gets.by_target.entry(target.clone()).or_default().insert(id);
         self.gets
             .pending
-            .insert(id, Pending { who, target, key, info, waits, since: cx.now, timer, overdue });
+            .insert(id, Pending { who, target, key, info, partial, waits, since: cx.now, timer, overdue });
         self.wait_for(cx, id, waits);
+        id
     }
 
     /// Does what has to be done for the wait to end.
@@ -369,14 +392,27 @@ impl Server {
     /// `answered`: the host has said all it knows.
     fn retry(&mut self, cx: &mut Cx<'_>, id: u64, answered: bool) {
         let Some(pending) = self.gets.pending.get(&id) else { return };
+        if let Some(conn) = pending.who.asker().map(|asker| asker.conn)
+            && self.conns.peer(conn).is_some_and(Peer::is_full)
+        {
+            let before = self.gets.postponed.entry(conn).or_default().entry(id).or_default();
+            *before |= answered;
+            return;
+        }
         let before = pending.waits;
         let look = match &pending.who {
             Who::Owner(_) => self.look_for_others(&pending.target, pending.key.as_ref()),
             who => self.look(&pending.target, pending.key.as_ref(), &pending.info, who.asker(), false),
         };
         match (look, before) {
-            (Look::Found(data), _) => self.end(cx, id, Ok(data)),
-            (Look::Never(status), _) => self.end(cx, id, Err(status)),
+            (Look::Found(data), _) => {
+                self.note_told_of(id);
+                self.end(cx, id, Ok(data));
+            }
+            (Look::Never(status), _) => self.end_without_key(cx, id, status),
+            (Look::Wait(Waits::Key), _) if self.is_served_by_news(id) => {
+                self.end_without_key(cx, id, Status::ERR_PARTIAL_SUCCESS);
+            }
             (Look::Wait(Waits::Host { .. }), Waits::Host { named: true }) if answered => {
                 self.end(cx, id, Err(Status::ERR_NOT_FOUND));
             }
@@ -388,7 +424,10 @@ impl Server {
     pub(super) fn on_get_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
         if let Some(pending) = self.gets.pending.get(&id) {
             let status = pending.overdue;
-            self.end(cx, id, Err(status));
+            match status {
+                Status::ERR_NOT_FOUND => self.end_without_key(cx, id, status),
+                _ => self.end(cx, id, Err(status)),
+            }
         }
     }
 
@@ -406,6 +445,7 @@ impl Server {
         for id in gone {
             self.take(id);
         }
+        self.gets.postponed.remove(&conn);
     }
 
     fn take(&mut self, id: u64) -> Option<Pending> {

@@ -11,9 +11,15 @@ pub(super) const MAX_CLONES: usize = 128;
 /// Requests of a tool, or of all connections of a rank, that have not been answered. A rank that asks for every peer of a large
 /// job at once stays below.
 pub(super) const MAX_REQUESTS: usize = 262_144;
-/// Bytes that may wait for one tool, or for all connections of a rank, to read them before the next message; more, and the
-/// connection is given up.
+/// With so many bytes that wait for a connection to read them, its requests are not looked at. Transports stop reading there, too.
+pub(super) const FULL_QUEUE: usize = 1 << 20;
+/// Bytes that may wait for one tool, or for all connections of a rank, to read them before the next message. More, and an answer
+/// is replaced by a status; a connection that does not read so many bytes of what it did not ask for is given up.
 pub(super) const MAX_QUEUED: usize = 64 << 20;
+/// An answer as short as a status is sent in any case.
+pub(super) const SHORT_ANSWER: usize = 512;
+/// Processes for which a server remembers how much of their values a connection has been told.
+pub(super) const MAX_TOLD: usize = 1024;
 /// Bytes of messages that have not arrived whole, from a tool or from all connections of a rank.
 pub(super) const MAX_INCOMPLETE: usize = 128 << 20;
 /// Bytes that one rank may have committed.

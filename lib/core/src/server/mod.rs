@@ -330,9 +330,9 @@ impl Server {
         self.read_frames(cx, conn);
     }
 
-    /// Handles the messages that have arrived whole.
+    /// Handles the messages that have arrived whole, as far as their sender reads the answers.
     fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        while let Some(peer) = self.conns.peer_mut(conn) {
+        while let Some(peer) = self.conns.peer_mut(conn).filter(|peer| !peer.is_full()) {
             match peer.reader.next_frame() {
                 Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
                 Ok(None) => break,

@@ -1,20 +1,22 @@
 //! The peers that passed the handshake, and everything that is sent to them.
 //!
-//! Sending never fails here: a peer that does not read what it is sent is marked, and given up at the end of the turn
-//! ([`Server::give_up_overdue`]), so that no verb has to expect its tables to change while it answers.
+//! Sending never fails here. While much waits for a peer to read it, its requests are not looked at, and its gets are not
+//! answered: it gets everything as fast as it reads. A peer that does not read what it has not asked for is marked, and given up
+//! at the end of the turn ([`Server::give_up_overdue`]), so that no verb has to expect its tables to change while it
+//! answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
 use phalanx_wire::codec::Dialect;
-use phalanx_wire::frame::{FrameReader, encode_frame};
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, FrameReader, encode_frame};
 use phalanx_wire::{Info, Nspace, ProcId};
 use tracing::warn;
 
 use super::accept::Shaking;
 use super::get::Sweep;
-use super::limits::MAX_QUEUED;
+use super::limits::{FULL_QUEUE, MAX_QUEUED, MAX_TOLD, SHORT_ANSWER};
 use super::{Cx, Server};
 use crate::machine::{CloseReason, ConnId, Output, Time};
 
@@ -53,8 +55,12 @@ pub(super) struct Peer {
     pub(super) reads_files: bool,
     /// Whether it asks for one rank after the other.
     pub(super) sweep: Sweep,
+    /// How new the values of each process are that it was told, see [`super::commit::Values::since`].
+    told_values: BTreeMap<ProcId, u64>,
     /// Bytes that the transport holds for it, as far as we know.
     queued: usize,
+    /// At most so many of them it did not ask for.
+    unasked: usize,
     /// Bytes that were ever given to the transport.
     sent: u64,
 }
@@ -97,7 +103,9 @@ impl Peer {
             told: BTreeSet::new(),
             reads_files: false,
             sweep: Sweep::default(),
+            told_values: BTreeMap::new(),
             queued: 0,
+            unasked: 0,
             sent: 0,
         }
     }
@@ -117,8 +125,29 @@ impl Peer {
         self.queued
     }
 
+    /// Whether it has to read before it is told more of what it wants.
+    pub(super) fn is_full(&self) -> bool {
+        self.queued > FULL_QUEUE
+    }
+
+    fn unasked(&self) -> usize {
+        self.unasked
+    }
+
     pub(super) fn sent(&self) -> u64 {
         self.sent
+    }
+
+    /// Up to which change of its values it was told everything of this process.
+    pub(super) fn told_of(&self, proc: &ProcId) -> Option<u64> {
+        self.told_values.get(proc).copied()
+    }
+
+    pub(super) fn note_told(&mut self, proc: &ProcId, upto: u64) {
+        if self.told_values.len() >= MAX_TOLD && !self.told_values.contains_key(proc) {
+            self.told_values.clear();
+        }
+        self.told_values.insert(proc.clone(), upto);
     }
 }
 
@@ -153,6 +182,25 @@ impl Connections {
         }
     }
 
+    /// A process begins anew: nobody was told anything of it.
+    pub(super) fn forget_told_of(&mut self, proc: &ProcId) {
+        for state in self.all.values_mut() {
+            if let Conn::Up(peer) = state {
+                peer.told_values.remove(proc);
+            }
+        }
+    }
+
+    /// A job is over.
+    pub(super) fn forget_told_in(&mut self, nspace: &Nspace) {
+        for state in self.all.values_mut() {
+            if let Conn::Up(peer) = state {
+                peer.told.remove(nspace);
+                peer.told_values.retain(|proc, _| proc.nspace != *nspace);
+            }
+        }
+    }
+
     pub(super) fn peers(&self) -> impl Iterator<Item = (ConnId, &Peer)> {
         self.all.iter().filter_map(|(conn, state)| match state {
             Conn::Up(peer) => Some((*conn, &**peer)),
@@ -182,7 +230,12 @@ impl Server {
     pub(super) fn reply(&mut self, cx: &mut Cx<'_>, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
         let Some(peer) = self.conns.peer_mut(to.conn) else { return };
         peer.requests = peer.requests.saturating_sub(1);
-        let payload = encode(peer.dialect);
+        let dialect = peer.dialect;
+        let mut payload = encode(dialect);
+        if payload.len() > SHORT_ANSWER && self.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED {
+            warn!(proc = %to.proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");
+            payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
+        }
         self.send(cx, to.conn, to.tag, &payload);
     }
 
@@ -196,12 +249,14 @@ impl Server {
 
     /// Sends a message that nobody asked for, or the bytes of an answer.
     pub(super) fn send(&mut self, cx: &mut Cx<'_>, conn: ConnId, tag: u32, payload: &[u8]) {
-        if self.together(conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED {
+        let is_unasked = tag < FIRST_REQUEST_TAG;
+        if is_unasked && self.together(conn, MAX_QUEUED, Peer::unasked) > MAX_QUEUED {
             self.conns.overdue.push(conn);
             return;
         }
         let Some(peer) = self.conns.peer_mut(conn) else { return };
         let frame = encode_frame(SERVER_INDEX, tag, payload);
+        peer.unasked += if is_unasked { frame.len() } else { 0 };
         peer.queued += frame.len();
         peer.sent += frame.len() as u64;
         cx.out.push(Output::Send { conn, frame });
@@ -210,7 +265,10 @@ impl Server {
     pub(super) fn on_writable(&mut self, cx: &mut Cx<'_>, conn: ConnId, queued: usize) {
         if let Some(peer) = self.conns.peer_mut(conn) {
             peer.queued = queued;
+            peer.unasked = peer.unasked.min(queued);
             self.on_lane_moved(cx, conn);
+            self.go_on_with_gets(cx, conn);
+            self.read_frames(cx, conn);
         }
     }
 
@@ -218,7 +276,7 @@ impl Server {
     pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
         while let Some(conn) = self.conns.overdue.pop() {
             if let Some(peer) = self.conns.peer(conn) {
-                warn!(proc = %peer.proc, queued = peer.queued, limit = MAX_QUEUED, "peer does not read: closing its connection");
+                warn!(proc = %peer.proc, queued = peer.unasked, limit = MAX_QUEUED, "peer does not read: closing its connection");
                 self.drop_connection(cx, conn);
             }
         }

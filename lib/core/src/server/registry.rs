@@ -167,6 +167,7 @@ impl Server {
         self.end_collectives_of_nspace(cx, nspace);
         self.forget_groups_of(nspace);
         self.forget_events_of(nspace);
+        self.conns.forget_told_in(nspace);
         Status::SUCCESS
     }
 
@@ -179,6 +180,7 @@ impl Server {
             return Status::ERR_BAD_PARAM;
         }
         let restarted = |client: &Client| client.stage.is_over() && client.conns.is_empty();
+        let was_here = job.clients.contains_key(&proc.rank);
         if job.clients.get(&proc.rank).is_some_and(|client| !restarted(client)) {
             return Status::ERR_EXISTS;
         }
@@ -194,6 +196,9 @@ impl Server {
         self.collections.outdate(&proc.nspace);
         job.local.insert(proc.rank);
         job.clients.insert(proc.rank, client);
+        if was_here {
+            self.conns.forget_told_of(proc);
+        }
         Status::SUCCESS
     }
 

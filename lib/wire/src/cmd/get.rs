@@ -123,3 +123,8 @@ pub fn encode_success<'a>(owners: impl IntoIterator<Item = &'a Blob>, format: Fo
     }
     writer.into_bytes()
 }
+
+/// Ours only, with a get: other gets of the process wait for the same answer. It may come as soon as the process has committed
+/// anything new; if the key is not among it, the status is `PMIX_ERR_PARTIAL_SUCCESS`. The value: 0, or for how many milliseconds
+/// the asker has waited since it was first answered so.
+pub const PARTIAL: &str = "phalanx.get.partial";

@@ -1,9 +1,10 @@
 use phalanx_spec::keys;
-use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
+use phalanx_wire::cmd::get::{Get, OwnerData, PARTIAL, RefreshCache, RefreshReply, Reply};
 use phalanx_wire::{DataArray, Info};
 
 use super::*;
 use crate::store::Lookup;
+use crate::store::collected::tests::Files;
 
 fn request(rank: Rank, key: &str, info: &[Info]) -> LookupRequest {
     LookupRequest::new(ProcId::new(&proc(0).nspace, rank), Some(Key::new(key).unwrap()), info)
@@ -59,6 +60,61 @@ fn what_the_server_does_not_have_is_not_found() {
     let id = get(&mut scene, Rank(0), "a", vec![Info::new(keys::OPTIONAL, true)]);
     assert_eq!(scene.result(id), ClientReturn::Value(Err(Status::ERR_NOT_FOUND)));
     assert!(scene.asked.is_empty());
+}
+
+#[test]
+fn gets_of_one_rank_share_a_request() {
+    let mut scene = Scene::ready();
+    let first = get(&mut scene, Rank(0), "a", vec![]);
+    scene.pass(Duration::from_millis(1));
+    let others: Vec<CallId> = ["b", "c", "b"].map(|key| get(&mut scene, Rank(0), key, vec![])).to_vec();
+    let timeout = Info::new(keys::TIMEOUT, 1_u32);
+    let hasty = get(&mut scene, Rank(0), "b", vec![timeout]);
+    assert_eq!(scene.asked.len(), 1);
+    assert_eq!(scene.client.explain().len(), 5);
+    scene.pass(Duration::from_secs(2));
+    assert_eq!(scene.result(hasty), ClientReturn::Value(Err(Status::ERR_TIMEOUT)));
+    scene.reply(&success(vec![values(proc(0), &[("a", 1_u32.into()), ("b", 2_u32.into())])]));
+    let ended = std::mem::take(&mut scene.returned);
+    assert_eq!(ended, [(first, hit(1_u32)), (others[0], hit(2_u32)), (others[2], hit(2_u32))]);
+    // The first request left before it was asked for.
+    assert_eq!(asked(&scene).key, Some(Key::of("c")));
+    scene.reply_status(Status::ERR_NOT_FOUND);
+    assert_eq!(scene.result(others[1]), ClientReturn::Value(Err(Status::ERR_NOT_FOUND)));
+    assert!(scene.asked.is_empty() && scene.client.explain().is_empty());
+}
+
+#[test]
+fn a_server_of_ours_serves_each_waiter_at_once() {
+    let mut scene =
+        Scene::ready_with(ClientConfig { files: Some(Arc::new(Files::default())), ..config() }, vec![]);
+    let calls = ["a", "b", "c", "d"].map(|key| get(&mut scene, Rank(0), key, vec![]));
+    assert_eq!(asked(&scene).info, [Info::new(PARTIAL, 0_u64)]);
+    let partial = |data| Reply { status: Status::ERR_PARTIAL_SUCCESS, data };
+    scene.reply(&partial(vec![values(proc(0), &[("b", 2_u32.into())])]));
+    assert_eq!(scene.result(calls[1]), hit(2_u32));
+    assert_eq!(
+        (asked(&scene).key, asked(&scene).info),
+        (Some(Key::of("a")), vec![Info::new(PARTIAL, 1_u64)])
+    );
+    scene.pass(Duration::from_millis(700));
+    scene.reply(&partial(vec![values(proc(0), &[("c", 3_u32.into())])]));
+    assert_eq!(scene.result(calls[2]), hit(3_u32));
+    let (found, late) = (get(&mut scene, Rank(0), "e", vec![]), get(&mut scene, Rank(0), "f", vec![]));
+    assert_eq!(asked(&scene).info, [Info::new(PARTIAL, 701_u64)]);
+    scene.reply_status(Status::ERR_NOT_FOUND);
+    let absent = ClientReturn::Value(Err(Status::ERR_NOT_FOUND));
+    let ended = std::mem::take(&mut scene.returned);
+    assert_eq!(ended, [(calls[0], absent.clone()), (calls[3], absent)], "they have waited as long");
+    assert_eq!(
+        (asked(&scene).key, asked(&scene).info),
+        (Some(Key::of("e")), vec![Info::new(PARTIAL, 1_u64)])
+    );
+    scene.reply(&success(vec![values(proc(0), &[("e", 5_u32.into())])]));
+    assert_eq!(scene.result(found), hit(5_u32));
+    assert_eq!(asked(&scene).key, Some(Key::of("f")), "a value says nothing about others");
+    scene.close();
+    assert_eq!(scene.result(late), ClientReturn::Value(Err(Status::ERR_LOST_CONNECTION)));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use phalanx_wire::{Info, Kval, Value};
 use super::world::{UID, World, all, fence, get, global, hello, key, proc};
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, Input};
-use crate::server::limits::{MAX_CLONES, MAX_MONITORS, MAX_PULLS, MAX_QUEUED, MAX_REGISTRATIONS};
+use crate::server::limits::{FULL_QUEUE, MAX_CLONES, MAX_MONITORS, MAX_PULLS, MAX_QUEUED, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
 
 const CODE: Status = Status(-3000);
@@ -142,11 +142,21 @@ fn what_waits_to_be_read_is_bounded_for_all_together() {
     for conn in [one, two, other] {
         world.input(Input::Writable { conn, queued: MAX_QUEUED / 2 + 1 });
     }
-    world.send(other, &Request::JobData);
-    world.send(one, &Request::JobData);
-    assert!(world.closed.contains(&one) && !world.closed.contains(&other));
-    world.send(two, &Request::JobData);
-    assert!(!world.closed.contains(&two), "it has the place alone now");
+    let tags: Vec<u32> = [one, two, other].iter().map(|conn| world.send(*conn, &Request::JobData)).collect();
+    assert!(!tags.iter().zip([one, two, other]).any(|(tag, conn)| world.has_reply(conn, *tag)));
+    // One of them reads: what is long is left out while the other has more than both may have.
+    world.input(Input::Writable { conn: two, queued: MAX_QUEUED });
+    world.input(Input::Writable { conn: one, queued: 0 });
+    world.input(Input::Writable { conn: other, queued: 0 });
+    let refused = Status::ERR_OUT_OF_RESOURCE;
+    assert_ne!(world.status(one, tags[0]), refused, "not more than both may have");
+    world.input(Input::Writable { conn: one, queued: FULL_QUEUE });
+    let again = world.send(one, &Request::JobData);
+    assert_eq!(world.status(one, again), refused, "but more than that");
+    assert_ne!(world.status(other, tags[2]), refused);
+    assert!(world.closed.is_empty());
+    world.input(Input::Writable { conn: two, queued: 0 });
+    assert_ne!(world.status(two, tags[1]), refused);
 }
 
 #[test]

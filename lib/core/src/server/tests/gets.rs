@@ -3,7 +3,7 @@ use std::time::Duration;
 use phalanx_spec::{DataType, Rank, Scope, Status, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::commit::Commit;
-use phalanx_wire::cmd::get::{Get, OwnerData, RefreshCache, RefreshReply, Reply};
+use phalanx_wire::cmd::get::{Get, OwnerData, PARTIAL, RefreshCache, RefreshReply, Reply};
 use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
 
 use super::world::{World, dialect, fence, get, global, job, key, ns, proc};
@@ -191,8 +191,65 @@ fn a_get_waits_for_the_first_commit_and_for_no_longer() {
     // A key that the first commit lacks may still come, but not for ever.
     assert!(!world.has_reply(c, other));
     world.advance(Duration::from_secs(3));
-    assert_eq!(world.status(c, other), Status::ERR_NOT_FOUND);
+    // Others of that client may wait for what is there.
+    let reply: Reply = world.reply(c, other);
+    let values = vec![Kval { key: key("x"), value: "1".into() }];
+    assert_eq!(
+        (reply.status, &*reply.data),
+        (Status::SUCCESS, &[OwnerData { owner: proc("job", 0), values }][..])
+    );
     assert!(world.server.explain().is_empty());
+    let again = world.send(c, &get(&proc("job", 0), "y", Vec::new()));
+    world.advance(Duration::from_secs(3));
+    assert_eq!(world.status(c, again), Status::ERR_NOT_FOUND, "there is nothing new");
+}
+
+/// The keys that an answer brings, and its status.
+fn brought(world: &World, conn: ConnId, tag: u32) -> (Status, Vec<String>) {
+    let reply: Reply = world.reply(conn, tag);
+    let keys = reply.data.iter().flat_map(|owner| &owner.values).map(|kval| kval.key.as_str().to_owned());
+    (reply.status, keys.collect())
+}
+
+#[test]
+fn a_connection_is_told_a_value_once() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let of = |name| get(&proc("job", 0), name, Vec::new());
+    let waiting: Vec<u32> = ["x", "y"].into_iter().map(|name| world.send(b, &of(name))).collect();
+    let kvals = ["x", "y", "z"].map(|name| Kval { key: key(name), value: "1".into() });
+    let commit = Commit { buckets: vec![(Scope::LOCAL, kvals.to_vec())] };
+    assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
+    assert_eq!(brought(&world, b, waiting[0]).1, ["x", "y", "z"]);
+    assert_eq!(brought(&world, b, waiting[1]).1, ["y"], "what is asked for, in any case");
+    put(&mut world, a, Scope::LOCAL, "y", "2");
+    let tag = world.send(b, &of("x"));
+    assert_eq!(brought(&world, b, tag).1, ["x", "y"], "and what is new");
+    let everything = Request::Get(Get { nspace: ns("job"), rank: Rank(0), info: Vec::new(), key: None });
+    let tag = world.send(b, &everything);
+    let all = brought(&world, b, tag).1;
+    assert!(["x", "y", "z"].iter().all(|key| all.iter().any(|one| one == key)), "{all:?}");
+}
+
+#[test]
+fn a_get_for_many_is_answered_by_anything_new() {
+    let mut world = World::with_job(1, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let of = |name, waited: u64| get(&proc("job", 0), name, vec![Info::new(PARTIAL, waited)]);
+    let tag = world.send(b, &of("z", 0));
+    put(&mut world, a, Scope::LOCAL, "x", "1");
+    assert_eq!(brought(&world, b, tag), (Status::ERR_PARTIAL_SUCCESS, vec!["x".to_owned()]));
+    put(&mut world, a, Scope::LOCAL, "y", "1");
+    let tag = world.send(b, &of("z", 1));
+    assert_eq!(brought(&world, b, tag), (Status::ERR_PARTIAL_SUCCESS, vec!["y".to_owned()]));
+    let tag = world.send(b, &of("z", 1500));
+    world.advance(Duration::from_millis(400));
+    assert!(!world.has_reply(b, tag));
+    world.advance(Duration::from_millis(200));
+    assert_eq!(brought(&world, b, tag), (Status::ERR_NOT_FOUND, Vec::new()), "it has waited long enough");
+    let tag = world.send(b, &of("z", 1));
+    put(&mut world, a, Scope::LOCAL, "z", "1");
+    assert_eq!(brought(&world, b, tag), (Status::SUCCESS, vec!["z".to_owned()]));
 }
 
 #[test]

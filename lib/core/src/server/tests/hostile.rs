@@ -1,14 +1,16 @@
 //! Peers that passed the handshake and then misbehave.
 
-use phalanx_spec::{Command, Status};
+use phalanx_spec::{Command, Range, Status, keys};
 use phalanx_wire::cmd::Request;
+use phalanx_wire::cmd::event::RegisterEvents;
 use phalanx_wire::codec::{Size, Writer};
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, encode_frame};
-use phalanx_wire::{Key, ProcId};
+use phalanx_wire::{Info, Key, ProcId};
 
 use super::world::{World, fence, get, global, key, proc, v41};
-use crate::host::HostOp;
+use crate::host::{Event, HostOp};
 use crate::machine::Input;
+use crate::server::ServerCall;
 use crate::server::limits::{MAX_QUEUED, MAX_REQUESTS};
 
 fn payload(build: impl FnOnce(&mut Writer) -> &mut Writer) -> Vec<u8> {
@@ -89,10 +91,16 @@ fn messages_in_pieces_and_in_one_piece_are_the_same() {
 fn a_peer_that_does_not_read_is_given_up_and_nobody_else_suffers() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
-    world.ask_status(a, &Request::Commit(global("x", "1")));
-    let wanted = get(&proc("job", 0), "x", Vec::new());
-    world.input(Input::Writable { conn: b, queued: MAX_QUEUED + 1 });
-    world.send(b, &wanted);
+    let code = Status(-3000);
+    let register = RegisterEvents { codes: vec![code], info: Vec::new() };
+    world.ask_status(b, &Request::RegisterEvents(register));
+    let text = "x".repeat(1 << 19);
+    let info = vec![Info::new(keys::EVENT_TEXT_MESSAGE, text.as_str())];
+    let raised = Event { code, source: proc("job", 0), range: Range::NAMESPACE, info };
+    for _ in 0..=MAX_QUEUED >> 19 {
+        assert!(!world.closed.contains(&b));
+        world.call(ServerCall::Notify(raised.clone()));
+    }
     assert!(world.closed.contains(&b));
     assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 1) }));
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
@@ -100,22 +108,30 @@ fn a_peer_that_does_not_read_is_given_up_and_nobody_else_suffers() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     world.input(Input::Writable { conn: a, queued: MAX_QUEUED + 1 });
+    let tag = world.send(a, &Request::Finalize);
+    assert!(!world.has_reply(a, tag), "it has to read first");
     world.input(Input::Writable { conn: a, queued: 0 });
-    assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
+    assert_eq!(world.status(a, tag), Status::SUCCESS);
 }
 
 #[test]
-fn answers_pile_up_only_so_far() {
+fn requests_wait_while_answers_are_not_read() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
+    let early = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+    let second = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
     let big = phalanx_wire::Value::ByteObject(vec![0; 4 << 20].into());
     world.ask_status(a, &Request::Commit(global("x", big)));
     let wanted = get(&proc("job", 0), "x", Vec::new());
-    let sent = (0..100).take_while(|_| {
-        world.send(b, &wanted);
-        !world.closed.contains(&b)
-    });
-    assert!(sent.count() * (4 << 20) <= MAX_QUEUED + (8 << 20));
+    let mut tags = vec![early, second];
+    tags.extend((0..100).map(|_| world.send(b, &wanted)));
+    // Those that waited for the commit as well as those that were sent later.
+    for answered in 1..=tags.len() {
+        let has = |tag: &&u32| world.has_reply(b, **tag);
+        assert_eq!(tags.iter().filter(has).count(), answered, "each answer is full");
+        world.input(Input::Writable { conn: b, queued: 0 });
+    }
+    assert!(world.closed.is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use phalanx_wire::{DataArray, Info, Kval, Nspace, Value};
 
 use super::world::{UID, World, config, dialect, job, ns, proc};
 use crate::job::{JobApp, JobInfo};
+use crate::machine::Input;
 use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use crate::server::{Server, ServerCall, ServerReturn};
 
@@ -205,6 +206,7 @@ fn of_a_large_job_a_process_is_told_less_and_asks_for_the_rest() {
         world.register(info);
         let conn = world.connect(0);
         let data = merged(world.ask(conn, &Request::JobData));
+        world.input(Input::Writable { conn, queued: 0 });
         assert_eq!(data.procs.len(), if named { size } else { 64 });
         assert!(data.procs[..64].iter().all(|(_, values)| values.len() > 8), "its own node");
         let place: Vec<&str> = data.procs.last().unwrap().1.iter().map(|kval| kval.key.as_str()).collect();

@@ -1,0 +1,253 @@
+//! Gets of one process share a request: one is under way, and its answer is for all who wait.
+//!
+//! Servers answer a get with everything that the process has committed, so a second request for another key of it would bring
+//! the same again. The first get leads: its request goes to the server. Those that follow are entries of the table of
+//! pending requests that have not been sent. The answer serves everybody whose value it brings. If it does not bring the
+//! leader's value, that is the word on all who have waited about as long; the oldest of the others leads next.
+//!
+//! A server of ours is told that others may wait ([`PARTIAL`]). It then answers as soon as the process commits anything, whether
+//! the leader's key is there or not, and says by `PMIX_ERR_PARTIAL_SUCCESS` that the rest may still come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::get::{Get, PARTIAL, Reply};
+use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::{Info, Key, ProcId, Value};
+
+use super::super::pending::{Awaited, Pending, deadline_of};
+use super::super::{Client, ClientReturn, Out};
+use super::spoken_value;
+use crate::machine::{CallId, Time};
+use crate::store::{LookupRequest, Realm};
+
+/// Gets that wait for the answer to another, by the process that they ask about.
+#[derive(Debug, Default)]
+pub(in super::super) struct SharedGets(BTreeMap<ProcId, Waiters>);
+
+#[derive(Debug)]
+struct Waiters {
+    /// The tag of the request that is under way, and when it was sent.
+    leader: u32,
+    sent: Time,
+    /// Since when it is known that the process has committed, but not everything that is wanted.
+    partial_since: Option<Time>,
+    /// The others, by key, and their keys, the oldest first.
+    by_key: BTreeMap<Key, Vec<Waiter>>,
+    by_age: BTreeMap<Waiter, Key>,
+}
+
+/// Since when somebody waits, and its tag.
+type Waiter = (Time, u32);
+
+/// What an answer has brought.
+struct Brought {
+    status: Status,
+    /// Of the process that was asked about.
+    keys: Vec<Key>,
+    spoken: Option<Value>,
+}
+
+impl SharedGets {
+    pub(in super::super) fn is_led_by(&self, tag: u32, proc: &ProcId) -> bool {
+        self.0.get(proc).is_some_and(|waiters| waiters.leader == tag)
+    }
+
+    /// Whether this one waited without having been sent. It does not any more.
+    pub(in super::super) fn leave(&mut self, since: Time, tag: u32, proc: &ProcId) -> bool {
+        self.0.get_mut(proc).is_some_and(|waiters| waiters.remove((since, tag)).is_some())
+    }
+
+    pub(in super::super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Waiters {
+    fn insert(&mut self, waiter: Waiter, key: Key) {
+        self.by_key.entry(key.clone()).or_default().push(waiter);
+        self.by_age.insert(waiter, key);
+    }
+
+    fn remove(&mut self, waiter: Waiter) -> Option<Key> {
+        let key = self.by_age.remove(&waiter)?;
+        if let Some(same) = self.by_key.get_mut(&key) {
+            same.retain(|one| *one != waiter);
+            if same.is_empty() {
+                self.by_key.remove(&key);
+            }
+        }
+        Some(key)
+    }
+
+    /// Takes those who wait for one of these keys.
+    fn take(&mut self, keys: &[Key]) -> Vec<Waiter> {
+        let taken: Vec<Waiter> = if keys.len() < self.by_key.len() {
+            keys.iter().filter_map(|key| self.by_key.remove(key)).flatten().collect()
+        } else {
+            let keys = BTreeSet::from_iter(keys);
+            let taken = self.by_key.extract_if(.., |key, _| keys.contains(key));
+            taken.flat_map(|(_, waiters)| waiters).collect()
+        };
+        for waiter in &taken {
+            self.by_age.remove(waiter);
+        }
+        taken
+    }
+
+    /// Takes those who had joined by then.
+    fn take_older(&mut self, until: Time) -> Vec<Waiter> {
+        if self.by_age.last_key_value().is_some_and(|((since, _), _)| *since <= until) {
+            self.by_key.clear();
+            return std::mem::take(&mut self.by_age).into_keys().collect();
+        }
+        let older: Vec<Waiter> = self.by_age.range(..=(until, u32::MAX)).map(|(waiter, _)| *waiter).collect();
+        older.iter().for_each(|waiter| drop(self.remove(*waiter)));
+        older
+    }
+
+    /// From when on the time of one who waits since then counts.
+    fn start(&self, since: Time) -> Time {
+        self.partial_since.map_or(since, |partial| partial.max(since))
+    }
+}
+
+impl Client {
+    /// Whether what a server answers holds for every other get of that process.
+    pub(super) fn may_share(&self, request: &LookupRequest, info: &[Info]) -> bool {
+        let is_plain = request.realm == Realm::Unsaid && request.qualified.is_none();
+        is_plain
+            && self.remembers
+            && !(request.refresh || request.scoped)
+            && request.proc.rank.is_process()
+            && request.key.as_ref().is_some_and(|key| !key.is_reserved())
+            && info.iter().all(|info| HARMLESS.iter().any(|harmless| info.key == *harmless))
+    }
+
+    pub(super) fn ask_together(
+        &mut self,
+        now: Time,
+        id: CallId,
+        request: LookupRequest,
+        info: Vec<Info>,
+        out: &mut Out,
+    ) {
+        let (proc, key) = (request.proc.clone(), request.key.clone());
+        let what = Awaited::Get { request };
+        if let Err(status) = self.can_ask(Some(id)) {
+            return self.give_back(Some(id), what.failed(status), out);
+        }
+        let deadline = deadline_of(now, &info);
+        let tag = self.pending.insert(Pending { call: Some(id), since: now, deadline, what });
+        match (self.shared_gets.0.get_mut(&proc), key) {
+            (Some(waiters), Some(key)) => waiters.insert((now, tag), key),
+            (_, key) => {
+                self.send_shared(tag, &proc, key, info, 0, out);
+                let (by_key, by_age) = (BTreeMap::new(), BTreeMap::new());
+                let waiters = Waiters { leader: tag, sent: now, partial_since: None, by_key, by_age };
+                self.shared_gets.0.insert(proc, waiters);
+            }
+        }
+    }
+
+    fn send_shared(
+        &self,
+        tag: u32,
+        proc: &ProcId,
+        key: Option<Key>,
+        mut info: Vec<Info>,
+        waited: u64,
+        out: &mut Out,
+    ) {
+        // Who names files is a server of ours.
+        if self.config.files.is_some() {
+            info.push(Info::new(PARTIAL, waited));
+        }
+        let get = Get { nspace: proc.nspace.clone(), rank: proc.rank, info, key };
+        self.send(tag, &Request::Get(get).encode(self.config.dialect), out);
+    }
+
+    /// What the leader's request has brought, for all who wait.
+    pub(in super::super) fn on_shared_values(
+        &mut self,
+        now: Time,
+        tag: u32,
+        leader: Pending,
+        payload: &[u8],
+        out: &mut Out,
+    ) {
+        let Awaited::Get { request } = &leader.what else { return };
+        let (proc, leader_since) = (request.proc.clone(), leader.since);
+        let Some(mut waiters) = self.shared_gets.0.remove(&proc) else { return };
+        let Brought { status, keys, spoken } = self.take_values(request, payload);
+        let is_partial = status == Status::ERR_PARTIAL_SUCCESS;
+        let word = if status.is_success() { Status::ERR_NOT_FOUND } else { status };
+        let value = self.store.known(request).or(spoken);
+        // A server of ours has waited for this key alone. Those of OpenPMIx wait for no key once the process has committed.
+        let waits_for_key = self.config.files.is_some();
+        let goes_on = is_partial || (waits_for_key && value.is_some());
+        match (value, request.key.clone()) {
+            (None, Some(key)) if is_partial && leader.call.is_some() => {
+                waiters.insert((leader.since, tag), key);
+                self.pending.put_back(tag, leader);
+            }
+            (value, _) => self.give_back(leader.call, ClientReturn::Value(value.ok_or(word)), out),
+        }
+        self.end_waiters(waiters.take(&keys), word, out);
+        if goes_on {
+            waiters.partial_since.get_or_insert(now);
+        } else if status != Status::ERR_TIMEOUT {
+            // A timeout is the leader's alone.
+            let until = if waits_for_key { waiters.start(leader_since).after(SLACK) } else { waiters.sent };
+            self.end_waiters(waiters.take_older(until), word, out);
+        }
+        if let Some((oldest, _)) = waiters.by_age.first_key_value() {
+            let (since, tag) = *oldest;
+            let key = waiters.remove((since, tag));
+            (waiters.leader, waiters.sent) = (tag, now);
+            let waited = waiters.partial_since.map(|_| now.since(waiters.start(since)).as_millis() + 1);
+            let waited = waited.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0);
+            self.send_shared(tag, &proc, key, Vec::new(), waited, out);
+            self.shared_gets.0.insert(proc, waiters);
+        }
+    }
+
+    /// Gives each of them its value, or the server's word if there is none.
+    fn end_waiters(&mut self, waiters: Vec<Waiter>, word: Status, out: &mut Out) {
+        for (_, tag) in waiters {
+            let Some(Pending { call, what: Awaited::Get { request }, .. }) = self.pending.remove(tag) else {
+                continue;
+            };
+            let value = self.store.known(&request).ok_or(word);
+            self.give_back(call, ClientReturn::Value(value), out);
+        }
+    }
+
+    /// Keeps what the server has told.
+    fn take_values(&self, request: &LookupRequest, payload: &[u8]) -> Brought {
+        let mut brought = Brought { status: Status::SUCCESS, keys: Vec::new(), spoken: None };
+        let read = Reply::decode(payload, self.config.dialect).and_then(|reply| {
+            brought.status = reply.status;
+            reply.data.into_iter().try_for_each(|data| {
+                if brought.spoken.is_none() {
+                    brought.spoken = spoken_value(request, &data);
+                }
+                if data.owner == request.proc {
+                    brought.keys.extend(data.values.iter().map(|kval| kval.key.clone()));
+                }
+                self.load(&self.store, data)
+            })
+        });
+        if let Err(error) = read {
+            tracing::warn!(%error, proc = %request.proc, "the server's reply cannot be read");
+            brought.status = Status::ERR_UNPACK_FAILURE;
+        }
+        brought
+    }
+}
+
+/// Directives that say nothing about which value is meant.
+const HARMLESS: [&str; 3] = [keys::TIMEOUT, keys::GET_STATIC_VALUES, keys::GET_POINTER_VALUES];
+/// Who has waited nearly as long as the leader is told the same.
+const SLACK: Duration = Duration::from_millis(250);
