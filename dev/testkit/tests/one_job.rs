@@ -262,6 +262,24 @@ fn published_data_is_found_by_others() {
 }
 
 #[test]
+fn waiting_lookups_end_with_their_job() {
+    let mut world = world(9, 2, 1);
+    world.script(move |proc| match proc.rank.0 {
+        0 => Script::new(vec![Step::Ask(Op::Init), Step::Sleep(Duration::from_secs(1)), Step::Exit(3)]),
+        _ => Script::new(vec![
+            Step::Ask(Op::Init),
+            Step::Ask(Op::Lookup { key: "nobody's".to_owned(), wait: true, timeout: None }),
+        ]),
+    });
+    let end = run(&mut world, job("waits", 2));
+    assert_eq!(end.exit_code, 3);
+    // The other daemon has yet to hear that it is over.
+    world.run_until(Duration::from_secs(5), |world| world.explain().is_empty());
+    let waiting = world.explain();
+    assert!(waiting.is_empty(), "{waiting:?}");
+}
+
+#[test]
 fn events_reach_those_in_range_who_listen() {
     let mut world = world(9, 4, 1);
     let code = Status(-3000);

@@ -280,6 +280,10 @@ struct Spread {
 }
 
 impl Spreads {
+    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+        self.done.iter().any(|(members, _)| members.iter().any(|one| one.nspace == *nspace))
+    }
+
     pub(crate) fn forget(&mut self, nspace: &Nspace) {
         self.done.retain(|(members, _)| members.iter().all(|m| m.nspace != *nspace));
     }

@@ -130,6 +130,12 @@ impl Daemon {
         self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
     }
 
+    pub(crate) fn has_modexes_of(&self, nspace: &Nspace) -> bool {
+        let mut procs =
+            self.modexes.asked.values().map(|asked| &asked.proc).chain(self.modexes.answering.values());
+        procs.any(|proc| proc.nspace == *nspace)
+    }
+
     fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {
         for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| concerned(asked)).collect::<Vec<_>>() {
             cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));

@@ -75,7 +75,7 @@ impl Daemon {
 
     /// Root only: a process has ended badly.
     pub(crate) fn tell_proc_event(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
-        self.withdraw_published_by(&end.proc);
+        self.withdraw_published_by(cx, &end.proc);
         let code = Status::EVENT_PROC_TERMINATED;
         let mut info = vec![Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone())];
         if let Some(status) = end.status {

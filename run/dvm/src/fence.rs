@@ -173,6 +173,12 @@ impl Rounds {
         Some(*count)
     }
 
+    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+        let is_of = |members: &Arc<[Members]>| members.iter().all(|one| one.nspace == *nspace);
+        self.counts.keys().any(|(_, members, _)| is_of(members))
+            || self.waiting.keys().any(|op| is_of(&op.members))
+    }
+
     pub(crate) fn forget(&mut self, nspace: &Nspace) {
         self.counts.retain(|(_, members, _), _| members.iter().all(|m| m.nspace != *nspace));
     }

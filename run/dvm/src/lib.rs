@@ -15,6 +15,7 @@ mod debug;
 mod desc;
 mod dmodex;
 mod effect;
+mod ended;
 mod environment;
 mod errno;
 mod event;

@@ -436,7 +436,14 @@ impl Daemon {
             self.try_survivals(cx);
             self.tell_end(cx, nspace);
             self.end_surveys_of(cx, nspace);
+            // What came after the last process had ended, or has just been given up.
+            self.withdraw_published(cx, nspace);
+            if let Some(root) = &mut self.root {
+                root.spreads.forget(nspace);
+                root.survivals.forget(nspace);
+            }
         }
+        debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 
     /// Ranks that have failed while their job goes on.

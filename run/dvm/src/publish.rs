@@ -1,6 +1,7 @@
 //! Published data, held by the root: who may see what, how long it lives, who waits for it.
 //!
-//! The store is bounded in bytes; lookups that wait are bounded by their number.
+//! The range of a publication says who may find it, that of a lookup whose publications are looked at: both have to agree. The
+//! store is bounded in bytes; lookups that wait are bounded by their number, and found by their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,9 +21,13 @@ pub(crate) const UNPUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE];
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    entries: Vec<Entry>,
+    entries: BTreeMap<u64, Entry>,
+    by_key: BTreeMap<Key, BTreeSet<u64>>,
+    last_entry: u64,
     bytes: usize,
     waiting: BTreeMap<u64, Lookup>,
+    /// Those that wait for a key, or did when they came.
+    awaited: BTreeMap<Key, BTreeSet<u64>>,
     last_lookup: u64,
 }
 
@@ -78,28 +83,29 @@ impl Daemon {
             return Status::ERR_OUT_OF_RESOURCE;
         }
         let mut new = BTreeSet::new();
-        let taken = |key: &Key| {
-            store.entries.iter().any(|entry| entry.key == *key && entry.overlaps(from, node, range))
-        };
+        let taken = |key: &Key| store.named(key).any(|(_, entry)| entry.overlaps(from, node, range));
         if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
             return Status::ERR_DUPLICATE_KEY;
         }
         let readers: Vec<ProcId> = procs(info.find(keys::EVENT_CUSTOM_RANGE)).collect();
         let uids: Vec<u64> = numbers(info.find(keys::ACCESS_USERIDS)).collect();
-        store.bytes += bytes;
-        store.entries.extend(data.iter().map(|item| Entry {
-            from: from.clone(),
-            node,
-            uid,
-            key: item.key.clone(),
-            value: item.value.clone(),
-            range,
-            readers: readers.clone(),
-            uids: uids.clone(),
-            persistence,
-            bytes: weight(item),
-        }));
-        self.serve_lookups(cx);
+        for item in data {
+            store.insert(Entry {
+                from: from.clone(),
+                node,
+                uid,
+                key: item.key.clone(),
+                value: item.value.clone(),
+                range,
+                readers: readers.clone(),
+                uids: uids.clone(),
+                persistence,
+                bytes: weight(item),
+            });
+        }
+        let served = data.iter().filter_map(|item| store.awaited.get(&item.key)).flatten().copied();
+        let served: BTreeSet<u64> = served.collect();
+        served.into_iter().for_each(|id| self.serve_lookup(cx, id));
         Status::SUCCESS
     }
 
@@ -144,7 +150,7 @@ impl Daemon {
         root.store.last_lookup += 1;
         let id = root.store.last_lookup;
         let until = lookup.until;
-        root.store.waiting.insert(id, lookup);
+        root.store.put_waiting(id, lookup);
         if let Some(until) = until {
             self.timers.set(until, Timer::Lookup(id));
         }
@@ -154,19 +160,17 @@ impl Daemon {
     fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
         let node = self.node_of(&lookup.from)?;
         let root = self.root.as_mut()?;
-        let mut found = Vec::new();
-        for key in &lookup.keys {
-            found.extend(root.store.entries.iter().position(|entry| entry.answers(key, &lookup, node)));
-        }
+        let found: Vec<u64> =
+            lookup.keys.iter().filter_map(|key| root.store.find(key, &lookup, node)).collect();
         if found.len() < lookup.wanted {
             return Some(lookup);
         }
         let data: Vec<Pdata> =
-            found.iter().filter_map(|at| Some(root.store.entries.get(*at)?.to_pdata())).collect();
-        found.sort_unstable();
-        for at in found.into_iter().rev() {
-            if root.store.entries.get(at).is_some_and(|entry| entry.persistence == Persistence::FIRST_READ) {
-                root.store.bytes -= root.store.entries.remove(at).bytes;
+            found.iter().filter_map(|id| Some(root.store.entries.get(id)?.to_pdata())).collect();
+        let is_read = |entry: &Entry| entry.persistence == Persistence::FIRST_READ;
+        for id in found {
+            if root.store.entries.get(&id).is_some_and(is_read) {
+                root.store.take(id);
             }
         }
         let result = match data.len() {
@@ -177,21 +181,36 @@ impl Daemon {
         None
     }
 
-    /// Something new was published.
-    fn serve_lookups(&mut self, cx: &mut Cx<'_>) {
-        let Some(root) = &mut self.root else { return };
-        for (id, lookup) in std::mem::take(&mut root.store.waiting) {
-            if let Some(waits) = self.try_lookup(cx, lookup)
-                && let Some(root) = &mut self.root
-            {
-                root.store.waiting.insert(id, waits);
-            }
+    /// Something that it waits for was published.
+    fn serve_lookup(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.take_waiting(id)) else { return };
+        if let Some(waits) = self.try_lookup(cx, lookup)
+            && let Some(root) = &mut self.root
+        {
+            root.store.put_waiting(id, waits);
         }
     }
 
     pub(crate) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.waiting.remove(&id)) else { return };
-        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(Err(Status::ERR_TIMEOUT)));
+        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.take_waiting(id)) else { return };
+        self.end_lookup(cx, &lookup, Status::ERR_TIMEOUT);
+    }
+
+    fn end_lookup(&mut self, cx: &mut Cx<'_>, lookup: &Lookup, status: Status) {
+        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(Err(status)));
+    }
+
+    /// Nobody is left to be told: the servers that have asked must not wait for it.
+    fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
+        let Some(root) = &mut self.root else { return };
+        let ids = root.store.waiting.iter().filter(|(_, lookup)| gone(&lookup.from)).map(|(id, _)| *id);
+        let ids: BTreeSet<u64> = ids.collect();
+        if ids.is_empty() {
+            return;
+        }
+        let ended: Vec<Lookup> = ids.iter().filter_map(|id| root.store.take_waiting(*id)).collect();
+        self.timers.cancel(|timer| matches!(timer, Timer::Lookup(id) if ids.contains(id)));
+        ended.iter().for_each(|lookup| self.end_lookup(cx, lookup, Status::ERR_NOT_FOUND));
     }
 
     pub(crate) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
@@ -205,17 +224,18 @@ impl Daemon {
     }
 
     /// The job is over: what was to live no longer goes, and nobody of it waits.
-    pub(crate) fn withdraw_published(&mut self, nspace: &Nspace) {
+    pub(crate) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(root) = &mut self.root else { return };
         let outlives = |p| p == Persistence::INDEF || p == Persistence::SESSION;
         root.store.remove(|entry| entry.from.nspace == *nspace && !outlives(entry.persistence));
-        root.store.waiting.retain(|_, lookup| lookup.from.nspace != *nspace);
+        self.end_lookups(cx, |from| from.nspace == *nspace);
     }
 
     /// A process has ended.
-    pub(crate) fn withdraw_published_by(&mut self, proc: &ProcId) {
+    pub(crate) fn withdraw_published_by(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(root) = &mut self.root else { return };
         root.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
+        self.end_lookups(cx, |from| from == proc);
     }
 
     pub(crate) fn explain_lookups(&self) -> Vec<Waiting> {
@@ -233,18 +253,85 @@ impl Daemon {
 }
 
 impl Store {
+    fn insert(&mut self, entry: Entry) {
+        self.last_entry += 1;
+        self.bytes += entry.bytes;
+        self.by_key.entry(entry.key.clone()).or_default().insert(self.last_entry);
+        self.entries.insert(self.last_entry, entry);
+    }
+
+    fn take(&mut self, id: u64) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        self.bytes -= entry.bytes;
+        drop_from(&mut self.by_key, &entry.key, id);
+    }
+
     fn remove(&mut self, chosen: impl Fn(&Entry) -> bool) {
-        let gone: usize = self.entries.extract_if(.., |entry| chosen(entry)).map(|entry| entry.bytes).sum();
-        self.bytes -= gone;
+        let gone: Vec<u64> =
+            self.entries.iter().filter(|(_, entry)| chosen(entry)).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| self.take(id));
+    }
+
+    /// What was published under a key, the oldest first.
+    fn named(&self, key: &Key) -> impl Iterator<Item = (u64, &Entry)> {
+        let ids = self.by_key.get(key).into_iter().flatten();
+        ids.filter_map(|id| Some((*id, self.entries.get(id)?)))
+    }
+
+    /// What was published for just the range that is looked at goes before the rest.
+    fn find(&self, key: &Key, lookup: &Lookup, node: NodeId) -> Option<u64> {
+        let answers = || self.named(key).filter(|(_, entry)| entry.answers(lookup, node));
+        let (id, _) =
+            answers().find(|(_, entry)| entry.range == lookup.range).or_else(|| answers().next())?;
+        Some(id)
+    }
+
+    fn put_waiting(&mut self, id: u64, lookup: Lookup) {
+        for key in &lookup.keys {
+            self.awaited.entry(key.clone()).or_default().insert(id);
+        }
+        self.waiting.insert(id, lookup);
+    }
+
+    fn take_waiting(&mut self, id: u64) -> Option<Lookup> {
+        let lookup = self.waiting.remove(&id)?;
+        lookup.keys.iter().for_each(|key| drop_from(&mut self.awaited, key, id));
+        Some(lookup)
+    }
+
+    /// Whether anything waits on behalf of a job that is over.
+    pub(crate) fn waits_for_any_of(&self, nspace: &Nspace) -> bool {
+        self.waiting.values().any(|lookup| lookup.from.nspace == *nspace)
+    }
+}
+
+fn drop_from(index: &mut BTreeMap<Key, BTreeSet<u64>>, key: &Key, id: u64) {
+    if let Some(ids) = index.get_mut(key) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            index.remove(key);
+        }
     }
 }
 
 impl Entry {
-    fn answers(&self, key: &Key, lookup: &Lookup, node: NodeId) -> bool {
-        self.key == *key
-            && (self.uid == lookup.uid || self.uids.contains(&u64::from(lookup.uid)))
-            && (lookup.range == Range::UNDEF || lookup.range == self.range)
+    fn answers(&self, lookup: &Lookup, node: NodeId) -> bool {
+        (self.uid == lookup.uid || self.uids.contains(&u64::from(lookup.uid)))
+            && self.is_looked_at(lookup, node)
             && self.is_visible_to(&lookup.from, node)
+    }
+
+    /// Whether its publisher is in the range that the lookup names, seen from whoever looks.
+    fn is_looked_at(&self, lookup: &Lookup, node: NodeId) -> bool {
+        match lookup.range {
+            Range::PROC_LOCAL => self.from == lookup.from,
+            Range::LOCAL => self.node == node,
+            Range::NAMESPACE => self.from.nspace == lookup.from.nspace,
+            // A lookup names nobody.
+            Range::CUSTOM => self.range == Range::CUSTOM,
+            Range::UNDEF | Range::SESSION | Range::GLOBAL => true,
+            _ => false,
+        }
     }
 
     fn is_visible_to(&self, proc: &ProcId, node: NodeId) -> bool {
@@ -312,3 +399,6 @@ fn numbers(value: Option<&Value>) -> impl Iterator<Item = u64> {
 
 const OVERHEAD: usize = 64;
 const MOST_WAITING: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests;

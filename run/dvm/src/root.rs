@@ -414,7 +414,7 @@ impl Daemon {
         if let Part::Ends(ends) = part {
             job.ends = ends;
         }
-        self.withdraw_published(nspace);
+        self.withdraw_published(cx, nspace);
         if let Some(root) = &mut self.root {
             root.spreads.forget(nspace);
             root.survivals.forget(nspace);

@@ -49,6 +49,11 @@ struct Survival {
 }
 
 impl Survivals {
+    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+        let is_of = |op: &Collective| op.members.iter().all(|members| members.nspace == *nspace);
+        self.open.keys().any(is_of) || self.ended.keys().any(is_of)
+    }
+
     pub(crate) fn forget(&mut self, nspace: &Nspace) {
         self.ended.retain(|op, _| op.members.iter().all(|members| members.nspace != *nspace));
     }

@@ -56,6 +56,10 @@ impl<T: Ord> Timers<T> {
         }
     }
 
+    pub(crate) fn holds(&self, concerned: impl Fn(&T) -> bool) -> bool {
+        self.0.iter().any(|(_, timer)| concerned(timer))
+    }
+
     pub(crate) fn cancel(&mut self, concerned: impl Fn(&T) -> bool) {
         self.0.retain(|(_, timer)| !concerned(timer));
     }

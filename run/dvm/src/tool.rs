@@ -95,9 +95,9 @@ impl Daemon {
         self.forget_unread_of(proc);
         let Some(root) = &self.root else { return };
         let others = root.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
-        self.withdraw_published_by(proc);
+        self.withdraw_published_by(cx, proc);
         if !others {
-            self.withdraw_published(&proc.nspace);
+            self.withdraw_published(cx, &proc.nspace);
         }
         let Some(root) = &self.root else { return };
         let of_tool = root.jobs.iter().filter(|(_, job)| job.ends_with_parent);

@@ -109,6 +109,10 @@ impl Server {
         cx.out.push(Output::WriteFile { path: written.path.clone(), at: written.at, bytes });
     }
 
+    pub(super) fn is_collected(&self, nspace: &Nspace) -> bool {
+        self.collections.files.contains_key(nspace)
+    }
+
     pub(super) fn remove_collected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         if let Some(Written { path, .. }) = self.collections.files.remove(nspace) {
             cx.out.push(Output::RemoveFile { path });

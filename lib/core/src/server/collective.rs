@@ -85,6 +85,12 @@ pub(super) struct Collectives {
     last: u64,
 }
 
+impl Collectives {
+    pub(super) fn are_all_of(&self, nspace: &Nspace) -> bool {
+        self.open.values().any(|one| one.expected.iter().all(|proc| proc.nspace == *nspace))
+    }
+}
+
 impl Signature {
     pub(super) fn new(kind: Kind, id: String, mut procs: Vec<ProcId>) -> Signature {
         procs.sort();

@@ -317,6 +317,10 @@ impl Server {
 }
 
 impl Events {
+    pub(super) fn are_from(&self, nspace: &Nspace) -> bool {
+        self.raised.knows(nspace) || self.announced.knows(nspace)
+    }
+
     fn is_wanted(&self, conn: ConnId, event: &Event) -> bool {
         self.interest(conn, event) > Interest::None
     }

@@ -106,6 +106,15 @@ enum Look {
     Wait(Waits),
 }
 
+impl Gets {
+    pub(super) fn concern(&self, nspace: &Nspace) -> bool {
+        let is_of = |proc: &ProcId| proc.nspace == *nspace;
+        let is_asked = self.by_target.keys().chain(&self.asked).any(is_of);
+        let askers = self.pending.values().filter_map(|pending| pending.who.asker());
+        is_asked || askers.into_iter().any(|asker| asker.conn != OWN && is_of(&asker.proc))
+    }
+}
+
 impl Server {
     pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, from: Asker, mut get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, ATTRIBUTES) {
@@ -331,7 +340,10 @@ impl Server {
     }
 
     pub(super) fn on_direct_modex_answered(&mut self, cx: &mut Cx<'_>, target: &ProcId, reply: HostReply) {
-        self.gets.asked.remove(target);
+        if !self.gets.asked.remove(target) {
+            // Its job has ended meanwhile.
+            return;
+        }
         let outcome = match reply {
             HostReply::Modex(Ok(blob)) => match self.store_direct_modex(target, &blob) {
                 Ok(()) => Ok(()),
@@ -387,6 +399,7 @@ impl Server {
         for id in self.waiting_in(nspace) {
             self.end(cx, id, Err(Status::ERR_NOT_FOUND));
         }
+        self.gets.asked.retain(|target| target.nspace != *nspace);
     }
 
     /// `answered`: the host has said all it knows.

@@ -37,6 +37,10 @@ impl Groups {
         self.members.keys().map(String::as_str)
     }
 
+    pub(super) fn are_all_of(&self, nspace: &Nspace) -> bool {
+        self.members.values().any(|members| members.iter().all(|member| member.nspace == *nspace))
+    }
+
     pub(super) fn members(&self, id: &str) -> Option<&[ProcId]> {
         self.members.get(id).map(Vec::as_slice)
     }

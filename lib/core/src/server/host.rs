@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::cmd::publish::LookupReply;
 use phalanx_wire::cmd::{Body, credential};
-use phalanx_wire::{Blob, Info, ProcId, Text};
-use tracing::warn;
+use phalanx_wire::{Blob, Info, Nspace, ProcId, Text};
+use tracing::debug;
 
 use super::peer::Asker;
-use super::{Cx, Server};
+use super::{Cx, OWN, Server};
 use crate::explain::Waiting;
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, HostCallId, Output, Time};
@@ -83,6 +83,31 @@ pub(super) enum Then {
     RegisterEvents(Asker),
 }
 
+impl Upcalls {
+    /// A job is over: none of its processes waits for the host.
+    pub(super) fn forget_askers_of(&mut self, nspace: &Nspace) {
+        self.open.retain(|_, open| !open.is_for_any_of(nspace));
+    }
+
+    pub(super) fn wait_for_any_of(&self, nspace: &Nspace) -> bool {
+        self.open.values().any(|open| open.is_for_any_of(nspace))
+    }
+}
+
+impl Open {
+    /// Whether all that comes of it is an answer to a process of this job.
+    fn is_for_any_of(&self, nspace: &Nspace) -> bool {
+        match &self.then {
+            Then::Answer(to)
+            | Then::AnswerInfos(to)
+            | Then::AnswerCredential(to)
+            | Then::AnswerLookup(to)
+            | Then::AnswerQuery { to, .. } => to.conn != OWN && to.proc.nspace == *nspace,
+            _ => false,
+        }
+    }
+}
+
 #[cfg(test)]
 impl Upcalls {
     pub(super) fn is_empty(&self) -> bool {
@@ -109,7 +134,7 @@ impl Server {
 
     pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, id: HostCallId, reply: HostReply) {
         let Some(open) = self.upcalls.open.remove(&id) else {
-            return warn!(id = id.0, "the host answered what it was not asked, or answered twice: ignored");
+            return debug!(id = id.0, "nobody waits for this answer of the host, or it came twice: ignored");
         };
         let status = reply.status();
         match open.then {

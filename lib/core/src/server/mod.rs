@@ -16,6 +16,7 @@ mod connect_procs;
 mod control;
 mod credential;
 mod directive;
+mod ended;
 mod event;
 mod fabric;
 mod fence;

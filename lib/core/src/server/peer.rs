@@ -191,6 +191,13 @@ impl Connections {
         }
     }
 
+    pub(super) fn were_told_of(&self, nspace: &Nspace) -> bool {
+        let is_told = |peer: &Peer| {
+            peer.told.contains(nspace) || peer.told_values.keys().any(|proc| proc.nspace == *nspace)
+        };
+        self.peers().any(|(_, peer)| is_told(peer))
+    }
+
     /// A job is over.
     pub(super) fn forget_told_in(&mut self, nspace: &Nspace) {
         for state in self.all.values_mut() {

@@ -47,6 +47,10 @@ impl EarlyClients {
         Status::SUCCESS
     }
 
+    pub(super) fn knows(&self, nspace: &Nspace) -> bool {
+        self.0.iter().any(|(proc, ..)| proc.nspace == *nspace)
+    }
+
     fn take(&mut self, nspace: &Nspace) -> Vec<(ProcId, u32, u32)> {
         self.0.extract_if(.., |(proc, ..)| proc.nspace == *nspace).collect()
     }
@@ -155,8 +159,8 @@ impl Server {
 
     pub(super) fn deregister_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> Status {
         self.early_clients.take(nspace);
-        let Some(job) = self.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
         self.modex.forget(nspace);
+        let Some(job) = self.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
         self.remove_collected(cx, nspace);
         for client in job.clients.values() {
             for conn in &client.conns {
@@ -168,6 +172,8 @@ impl Server {
         self.forget_groups_of(nspace);
         self.forget_events_of(nspace);
         self.conns.forget_told_in(nspace);
+        self.upcalls.forget_askers_of(nspace);
+        debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
         Status::SUCCESS
     }
 

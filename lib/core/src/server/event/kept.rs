@@ -76,8 +76,17 @@ impl Kept {
         }
     }
 
+    /// Whether a process of this job has raised one, or was told of one.
+    pub(super) fn knows(&self, nspace: &Nspace) -> bool {
+        let is_of = |proc: &ProcId| proc.nspace == *nspace;
+        self.all.iter().any(|cached| is_of(&cached.event.source) || cached.told_before.iter().any(is_of))
+    }
+
     pub(super) fn forget_events_of(&mut self, nspace: &Nspace) {
         self.all.retain(|cached| cached.event.source.nspace != *nspace);
+        for cached in &mut self.all {
+            cached.told_before.retain(|proc| proc.nspace != *nspace);
+        }
         self.bytes = self.all.iter().map(|cached| cached.bytes).sum();
     }
 

@@ -5,10 +5,12 @@ use phalanx_spec::required::{Audience, Kind, Realm, for_api};
 use phalanx_spec::{Rank, Status, attribute, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::job_data::JobData;
+use phalanx_wire::cmd::publish::Lookup;
 use phalanx_wire::cmd::resolve::{Node, NodeReply, Peers, PeersReply};
-use phalanx_wire::{DataArray, Info, Kval, Nspace, Value};
+use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, Value};
 
 use super::world::{UID, World, config, dialect, job, ns, proc};
+use crate::host::HostReply;
 use crate::job::{JobApp, JobInfo};
 use crate::machine::Input;
 use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
@@ -303,4 +305,24 @@ fn the_environment_of_a_process_leads_it_here() {
 #[test]
 fn an_idle_server_is_small() {
     assert!(size_of_val(&Server::new(config())) < 2048);
+}
+
+#[test]
+fn nothing_stays_of_a_job_that_has_ended() {
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    world.send(a, &super::world::get(&proc("job", 1), "k", Vec::new()));
+    world.send(a, &super::world::get(&proc("job", 2), "k", Vec::new()));
+    world.send(b, &super::world::fence(Vec::new(), Vec::new()));
+    let keys = vec![Key::new("port").unwrap()];
+    world.send(b, &Request::Lookup(Lookup { euid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
+    let asked: Vec<_> = world.asked.iter().map(|(id, _)| *id).collect();
+    assert!(world.server.explain().len() >= 4);
+    world.call(ServerCall::DeregisterNspace(proc("job", 0).nspace));
+    assert_eq!(world.server.explain(), Vec::new());
+    // The host answers late.
+    for id in asked {
+        world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
+    }
+    assert_eq!(world.server.explain(), Vec::new());
 }
