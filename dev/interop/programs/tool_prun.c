@@ -1,7 +1,8 @@
 /* Does what PRRTE's prun does: attaches to the server with pid N, spawns a program, pushes its own standard input to rank 0
  * whether that reads or not, then registers for the end of the job by its name, and waits for it.
  *
- *   tool_prun N SCRIPT [TARGET]           TARGET: PMIX_STDIN_TGT of the spawn; ends with the job's status */
+ *   tool_prun N SCRIPT [TARGET]           TARGET: PMIX_STDIN_TGT of the spawn, or `-`: a personality and no target, as prun
+ *                                         without --stdin has it; ends with the job's status */
 #include "attach.h"
 #include <pmix.h>
 #include <string.h>
@@ -40,7 +41,9 @@ int main(int argc, char **argv)
     PMIX_ARGV_APPEND(status, app.argv, "-c");
     PMIX_ARGV_APPEND(status, app.argv, argv[2]);
     PMIX_INFO_LOAD(&info[0], PMIX_NOTIFY_COMPLETION, NULL, PMIX_BOOL);
-    if (argc > 3)
+    if (argc > 3 && strcmp(argv[3], "-") == 0)
+        PMIX_INFO_LOAD(&info[1], PMIX_PERSONALITY, "prte", PMIX_STRING);
+    else if (argc > 3)
         PMIX_INFO_LOAD(&info[1], PMIX_STDIN_TGT, argv[3], PMIX_STRING);
     PMIX_LOAD_PROCID(&target, "", 0);
     status = PMIx_Spawn(info, argc > 3 ? 2 : 1, &app, 1, target.nspace);

@@ -174,3 +174,14 @@ fn a_target_for_standard_input_implies_that_it_is_forwarded() {
     }
     launcher.end();
 }
+
+#[test]
+fn the_first_rank_reads_what_a_launcher_pushes() {
+    let launcher = launcher(1);
+    let job = prun(&launcher, "", &["cat; echo done", "-"]);
+    job.input(b"from a pipe\n").run().expect_code(0).expect_lines(["from a pipe", "done"]);
+    prun(&launcher, "< /dev/null", &["cat; echo done", "-"]).run().expect_code(0).expect_lines(["done"]);
+    // OpenPMIx's library never says that a closed input ends.
+    prun(&launcher, "<&-", &["echo done", "-"]).run().expect_code(0).expect_lines(["done"]);
+    launcher.end();
+}

@@ -294,16 +294,18 @@ pub(crate) fn writes_files(job: &[Info]) -> bool {
     [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
 }
 
-/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`, which alone means it, too.
+/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`, which alone means it, too. PRRTE's
+/// `prun` says neither and pushes to rank 0; like every launcher it says whose manners its job has.
 fn stdin_target(job: &[Info]) -> StdinTarget {
     let of_rank = |rank| if rank == Rank::WILDCARD { StdinTarget::All } else { StdinTarget::Rank(rank) };
+    let is_from_a_launcher = job.is_set(keys::REQUESTOR_IS_TOOL) && job.find(keys::PERSONALITY).is_some();
     match job.find(keys::FWD_STDIN) {
         Some(Value::Rank(rank)) => of_rank(*rank),
         Some(Value::Proc(proc)) => of_rank(proc.rank),
         Some(value) if !value.is_true() => StdinTarget::None,
         asked => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
-            None if asked.is_none() => StdinTarget::None,
-            None => StdinTarget::FirstRank,
+            None if asked.is_some() || is_from_a_launcher => StdinTarget::FirstRank,
+            None => StdinTarget::None,
             Some("all") => StdinTarget::All,
             Some(rank) => rank.parse().map_or(StdinTarget::None, |rank| of_rank(Rank(rank))),
         },
