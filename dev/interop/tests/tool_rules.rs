@@ -49,6 +49,7 @@ fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job 
 fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
     let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
     let (first, second) = (launcher_at(place.path()), launcher_at(place.path()));
+    let at = |words: &[&str]| without_tmp(px_binary(), words, place.path());
     let long_ago = SystemTime::now() - Duration::from_secs(1000);
     for (newer, older) in [(&second, &first), (&first, &second)] {
         let set = |running: &Running, to: SystemTime| {
@@ -59,15 +60,16 @@ fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
         set(newer, SystemTime::now());
         set(older, long_ago);
         for _ in 0..3 {
-            let query = without_tmp(px_binary(), &["query", "QUERY_NAMESPACES"], place.path());
-            let said = query.env("PHALANX_LOG", "warn").run().expect_code(0);
-            let said = said.expect_stdout(&[&name(newer.pid())]).expect_stderr(&["several PMIx servers fit"]);
+            // The job is the newer one's.
+            let job = format!("JOB_SIZE:NSPACE={}@{}", name(newer.pid()), newer.pid() & 0xffff);
+            let said = at(&["query", &job]).env("PHALANX_LOG", "warn").run().expect_code(0);
+            said.assert_line("PMIX_JOB_SIZE: 1");
             let dir = |running: &Running| {
                 let file = files_of(place.path(), running.pid()).swap_remove(0);
                 file.parent().expect("a directory").display().to_string()
             };
             let line =
-                said.stderr.lines().find(|line| line.contains("several PMIx servers")).expect("a line");
+                said.stderr.lines().find(|line| line.contains("several PMIx servers fit")).expect("a line");
             let at = |what: &str| line.find(what).unwrap_or_else(|| panic!("no {what:?} in {line}"));
             let (chosen, others) = (at("chosen="), at("others="));
             assert!(
@@ -77,9 +79,18 @@ fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
             let in_c = without_tmp(pmix_tool("attach"), &["--", "servers"], place.path());
             let in_c = in_c.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
             in_c.assert_line(&format!("servers PMIX_SUCCESS {}", name(newer.pid())));
+            let native = without_tmp(rust_tool("attach"), &["--", "servers"], place.path()).run();
+            native.expect_code(0).assert_line(&format!("servers {}", name(newer.pid())));
         }
+        // What follows one server takes none of several, whichever is newer.
+        let refused = at(&["query", "QUERY_NAMESPACES"]).run().expect_failure();
+        assert_eq!(refused.stdout, "", "{refused}");
+        let _ = refused.expect_stderr(&["2 servers fit", &name(first.pid()), &name(second.pid())]);
     }
     first.end();
+    // The only one is taken.
+    let only = at(&["query", "QUERY_NAMESPACES"]).run().expect_code(0);
+    let _ = only.expect_stdout(&[&name(second.pid())]);
     second.end();
 }
 
