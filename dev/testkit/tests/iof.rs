@@ -369,6 +369,37 @@ fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
 }
 
 #[test]
+fn a_reader_that_never_reads_does_not_keep_a_job_that_is_to_end() {
+    let limits = Limits::default();
+    let (mut world, grace) = (world(7, 2, limits.clone()), limits.kill_grace);
+    let stdout = IofChannel::STDOUT;
+    world.script(move |proc| match proc.nspace.as_str() {
+        "world@1" => Script::new(vec![
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Write(stdout, text(0, stdout, 3_000_000)),
+        ]),
+        _ => {
+            let (from, sources) = (proc.clone(), vec![ProcId::new(&nspace(1), Rank(0))]);
+            let directives = Vec::new();
+            Script::new(vec![ask(HostOp::IofPull { from, sources, channels: stdout, directives, handle: 1 })])
+        }
+    });
+    world.submit(job(1));
+    world.submit(job(1));
+    for node in 0..2 {
+        let tap = Tap::new(Duration::from_secs(100_000), None);
+        world.node_mut(NodeId(node)).expect("it lives").server_mut().taps.insert(1, tap);
+    }
+    world.run_for(Duration::from_secs(100));
+    let writer = ProcId::new(&nspace(1), Rank(0));
+    assert_eq!(world.user.output(&writer, stdout), b"");
+    world.control(&nspace(1), phalanx_dvm::Control::Terminate { signal: 15 });
+    world.run_for(grace / 2);
+    assert!(!world.user.ends.contains_key(&nspace(1)), "its reader has some time");
+    world.run_until(grace * 2, |w| w.user.ends.contains_key(&nspace(1)));
+}
+
+#[test]
 fn what_a_reader_has_not_got_of_a_killed_job_the_user_gets_and_an_event_says_so() {
     let mut world = world(5, 2, Limits::default());
     let stdout = IofChannel::STDOUT;

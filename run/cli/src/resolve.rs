@@ -4,6 +4,7 @@
 //! files that are no hostfiles, options that contradict each other. The map itself is made later, by the node or by
 //! `--dry-run`, from the same request.
 
+mod allocation;
 mod env;
 mod far;
 mod hosts;
@@ -105,6 +106,9 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         (read, _) => read,
     };
     let apps = apps.iter().map(|app| app_spec(app, here, &mut notes)).collect::<Result<Vec<_>, _>>()?;
+    if far.is_none() && apps.iter().all(|app| app.hosts.is_empty()) {
+        notes.extend(allocation::remark(here));
+    }
     let plan::Plan { style, diag } = plan::parse(&job.output)?;
     let request = JobRequest {
         apps,

@@ -345,6 +345,33 @@ fn a_reader_that_waits_makes_ranks_wait() {
 }
 
 #[test]
+fn an_allocation_of_several_hosts_is_remarked() {
+    let bench = Bench::new();
+    fs::write(bench.path("pbs"), "n1\nn1\nn2\n").expect("a file");
+    fs::write(bench.path("ge"), "n1 4 all.q UNDEFINED\nn2 4 all.q UNDEFINED\nn3 4 all.q UNDEFINED\n")
+        .expect("a file");
+    let allocations = [
+        ("SLURM_JOB_NODELIST", "n[1-3],gpu7", 4),
+        ("SLURM_JOB_NODELIST", "n1", 1),
+        ("SLURM_JOB_NODELIST", "n[", 1),
+        ("PBS_NODEFILE", "pbs", 2),
+        ("LSB_MCPU_HOSTS", "a 4 b 2", 2),
+        ("PE_HOSTFILE", "ge", 3),
+    ];
+    for (variable, value, hosts) in allocations {
+        let said = |options: &str| {
+            let output = bench.command(options, "echo x").env(variable, value).output().expect("px runs");
+            ended(output).expect(0, "x\n").stderr
+        };
+        let (plain, named) = (said("-n 1"), said("-n 1 --host localhost"));
+        let remark = format!("px: {variable} names {hosts} hosts; px run uses only this one");
+        assert!(plain.lines().count() == usize::from(hosts > 1), "{value}: {plain}");
+        assert!(hosts == 1 || plain.contains(&remark), "{value}: {plain}");
+        assert_eq!((named, said("-q -n 1")), (String::new(), String::new()), "{value}");
+    }
+}
+
+#[test]
 fn commands_choose_no_server_among_several() {
     let bench = Bench::new();
     let mut jobs: Vec<Child> = (0..2).map(|_| bench.start("-q -n 1", "echo; exec sleep 1000")).collect();

@@ -334,6 +334,7 @@ impl Daemon {
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
+            Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
             Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),
             Timer::Retry => self.ask_again(cx),

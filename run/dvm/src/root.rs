@@ -361,6 +361,7 @@ impl Daemon {
         job.verdict = Some(verdict);
         let to = job.desc.nodes.clone();
         self.tell_ending(cx, nspace);
+        self.watch_readers(cx, nspace);
         self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: Action::Terminate });
     }
 

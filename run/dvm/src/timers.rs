@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     Exited(Nspace),
     /// Output of a job without living processes is waited for no longer.
     Drain(Nspace),
+    /// Readers of a job that is being ended are waited for no longer if they take nothing.
+    Readers(Nspace),
     /// The job's own limit.
     Limit(Nspace),
     /// The limit of a spawn: the job should run by now.
@@ -83,6 +85,7 @@ impl Timer {
             | Timer::Reap(job)
             | Timer::Exited(job)
             | Timer::Drain(job)
+            | Timer::Readers(job)
             | Timer::Limit(job)
             | Timer::StartLimit(job) => job == nspace,
             Timer::Over(proc) => proc.nspace == *nspace,

@@ -22,6 +22,7 @@ use crate::iof::retained::Retained;
 use crate::msg::{Down, Forward, NodeId};
 use crate::overlay::Landing;
 use crate::ranges::Ranges;
+use crate::timers::Timer;
 
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
@@ -39,6 +40,8 @@ pub(crate) struct Readers {
     /// Jobs that were killed: nobody but the user is waited for. With the streams of which somebody was told that he misses
     /// something.
     abandoned: BTreeMap<Nspace, BTreeSet<(ProcId, IofChannel)>>,
+    /// Jobs that are being ended, with what [`Readers::awaited_of`] was when this was last looked at.
+    watched: BTreeMap<Nspace, BTreeMap<(NodeId, TapName), u64>>,
     /// What the caches of all jobs hold.
     pub(super) cached: usize,
     pub(super) unread: Unread,
@@ -94,6 +97,17 @@ pub(super) struct Piece {
     pub(super) number: Option<u64>,
     /// The reader gets it instead of the user.
     pub(super) instead: bool,
+}
+
+impl Readers {
+    /// Who has not taken what of this job: the number of each one's first piece.
+    fn awaited_of(&self, nspace: &Nspace) -> BTreeMap<(NodeId, TapName), u64> {
+        let first = |tap: &Tap| {
+            let pieces = tap.queue.iter().chain(tap.flying.values());
+            pieces.filter(|piece| piece.proc.nspace == *nspace).filter_map(|piece| piece.number).min()
+        };
+        self.taps.iter().filter_map(|(name, tap)| Some((name.clone(), first(tap)?))).collect()
+    }
 }
 
 impl Tap {
@@ -342,6 +356,25 @@ impl Daemon {
         }
     }
 
+    /// The job is being ended: whoever pulls its output has as long as its processes, and anew whenever he takes something.
+    pub(crate) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let awaited = self.iof.readers.awaited_of(nspace);
+        self.iof.readers.watched.insert(nspace.clone(), awaited);
+        self.timers.set_once(cx.now.after(self.config.limits.kill_grace), Timer::Readers(nspace.clone()));
+    }
+
+    pub(crate) fn on_readers_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let readers = &self.iof.readers;
+        let Some(before) = readers.watched.get(nspace) else { return };
+        let now = readers.awaited_of(nspace);
+        let takes_nothing = |(name, number): (&(NodeId, TapName), &u64)| before.get(name) == Some(number);
+        if now.is_empty() || !now.iter().all(takes_nothing) {
+            return self.watch_readers(cx, nspace);
+        }
+        self.iof.readers.watched.remove(nspace);
+        self.abandon_taps_of(cx, nspace);
+    }
+
     /// Nobody is to wait for readers of this job's output any longer: it was killed. What they have not been sent the user gets,
     /// if he has not had it, and an event says where they miss something.
     pub(crate) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
@@ -392,6 +425,7 @@ impl Daemon {
     /// The job is over.
     pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace) {
         self.iof.readers.abandoned.remove(nspace);
+        self.iof.readers.watched.remove(nspace);
         self.iof.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 

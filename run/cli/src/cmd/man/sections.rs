@@ -292,8 +292,8 @@ const RUN_ENVIRONMENT: &[Row] = &[
     RNDZ_FILE,
     KEEPALIVE,
     (
-        "SLURM_JOB_NODELIST, SLURM_TASKS_PER_NODE, PBS_NODEFILE, LSB_MCPU_HOSTS",
-        "Hosts and slots of the allocation that px was started in.",
+        "SLURM_JOB_NODELIST, PBS_NODEFILE, LSB_MCPU_HOSTS, PE_HOSTFILE",
+        "Hosts of the allocation that px was started in. px run uses only its own, and says so where there are others.",
     ),
     ("MPIEXEC_TIMEOUT", "The --timeout of mpirun, mpiexec and prterun, in seconds."),
     (
