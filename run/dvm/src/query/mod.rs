@@ -18,6 +18,7 @@ use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Qu
 
 use crate::daemon::{Cx, Daemon};
 use crate::debug;
+use crate::environment;
 use crate::host::FUNCTIONS;
 use crate::msg::NodeId;
 use crate::spawn;
@@ -165,7 +166,10 @@ impl Daemon {
                 root.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
             }
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
-            keys::QUERY_SPAWN_SUPPORT => [spawn::ATTRIBUTES, debug::ATTRIBUTES].concat().join(",").into(),
+            keys::QUERY_SPAWN_SUPPORT => {
+                let apps = [spawn::APP_ATTRIBUTES, environment::ATTRIBUTES];
+                [&[spawn::ATTRIBUTES], &apps[..], &[debug::ATTRIBUTES]].concat().concat().join(",").into()
+            }
             keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
             keys::QUERY_ALLOCATION => self.allocation().into(),
             // This runtime allocates nothing, so there is none of whatever name.
