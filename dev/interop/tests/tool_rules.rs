@@ -4,14 +4,18 @@
 #![allow(clippy::expect_used)]
 
 use std::fs::{self, File};
+use std::io::Read;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use phalanx_interop::{
     Job, Running, c_tool, eventually, host, libpmix, new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
 };
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 fn launcher_at(tmpdir: &Path) -> Running {
     let running = px(["-n", "1", "sleep", "1000"]).env("TMPDIR", tmpdir).start();
@@ -130,6 +134,69 @@ fn commands_about_a_job_find_the_server_that_knows_it() {
     let _ = nobody.expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
     silent.signal(Signal::CONT);
     [older, newer, silent].into_iter().for_each(|running| drop(running.end()));
+}
+
+/// Adds the newest of all servers: it takes connections, hears what tools say, and answers nothing. It hangs up when `hears` says so.
+fn add_mute_server(beside: &Running, tmpdir: &Path, hears: impl Fn() -> bool + Send + 'static) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("its port").port();
+    let text = fs::read_to_string(files_of(tmpdir, beside.pid()).swap_remove(0)).expect("readable");
+    let version = text.lines().nth(1).expect("a version");
+    let text = format!("mute.0;tcp4://127.0.0.1:{port}\n{version}\n{}\n", std::process::id());
+    fs::create_dir(tmpdir.join("mute")).expect("a directory");
+    fs::write(tmpdir.join("mute").join(format!("pmix.{}.tool", host())), text).expect("writing");
+    thread::spawn(move || {
+        for mut tool in listener.incoming().flatten() {
+            let said = tool.read(&mut [0; 64]).is_ok_and(|length| length > 0);
+            if !(said && hears()) {
+                let _ = tool.read_to_end(&mut Vec::new());
+            }
+        }
+    });
+}
+
+#[test]
+fn silent_servers_do_not_hold_a_search_up() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let (living, stopped) = (launcher_at(place.path()), launcher_at(place.path()));
+    let long_ago = SystemTime::now() - Duration::from_secs(1000);
+    for file in files_of(place.path(), living.pid()) {
+        File::open(file).and_then(|file| file.set_modified(long_ago)).expect("setting its time");
+    }
+    stopped.signal(Signal::STOP);
+    add_mute_server(&living, place.path(), || false);
+    let at = |program: &Path, words: &[&str]| {
+        let said = without_tmp(program, words, place.path()).env("LD_LIBRARY_PATH", libpmix()).run();
+        // A server that is named may take thirty seconds.
+        assert!(said.took < Duration::from_secs(20), "{said}");
+        said.expect_code(0)
+    };
+    let servers = &["--", "servers"];
+    at(&rust_tool("attach"), servers).assert_line(&format!("servers {}", name(living.pid())));
+    at(&pmix_tool("attach"), servers).assert_line(&format!("servers PMIX_SUCCESS {}", name(living.pid())));
+    let listed = at(px_binary(), &["ps"]);
+    let listed = listed.expect_stdout(&[&format!("{}@", name(living.pid()))]);
+    let _ = listed.expect_stderr(&["mute", &name(stopped.pid()), "the server did not answer in time"]);
+    stopped.signal(Signal::CONT);
+    [living, stopped].into_iter().for_each(|running| drop(running.end()));
+}
+
+#[test]
+fn a_search_asks_slow_servers_again() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let slow = launcher_at(place.path());
+    slow.signal(Signal::STOP);
+    let (pid, heard) = (slow.pid(), AtomicU32::new(0));
+    // The other one goes on when all have been asked once.
+    add_mute_server(&slow, place.path(), move || {
+        let is_again = heard.fetch_add(1, Ordering::Relaxed) > 0;
+        let process = i32::try_from(pid).ok().and_then(Pid::from_raw).filter(|_| is_again);
+        process.is_some_and(|process| kill_process(process, Signal::CONT).is_ok())
+    });
+    let found = without_tmp(rust_tool("attach"), &["--", "servers"], place.path()).run().expect_code(0);
+    found.assert_line(&format!("servers {}", name(pid)));
+    slow.signal(Signal::CONT);
+    slow.end();
 }
 
 /// A rank that tells where its server is.

@@ -1,7 +1,7 @@
 //! From what a tool was told to a server that has let it in: the standard's chain of precedence.
 //!
 //! Who names a server gets that one or an error. Candidates are tried in the order in which the search has found them, the newest
-//! first, and what became of each is kept for the error's text.
+//! first, each of several with a short deadline, and what became of each is kept for the error's text.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::rendezvous::{self, Search, Wanted, server_directories, system_directo
 /// A server that may let us in.
 struct Candidate {
     uri: ServerUri,
-    release: Release,
+    dialect: Dialect,
     /// Where its address comes from.
     origin: String,
     /// What it wants to be shown by tools on other nodes.
@@ -90,7 +90,7 @@ impl<'a> Pursuit<'a> {
         }
         if matches!(target, Target::Any | Target::SystemFirst) {
             if let Some((uri, dialect)) = self.own.clone()
-                && let Some(attached) = self.try_one(&uri, dialect, "the environment", None)?
+                && let Some(attached) = self.attempt_own(uri, dialect)?
             {
                 return Ok(attached);
             }
@@ -138,6 +138,8 @@ impl<'a> Pursuit<'a> {
             Target::System => self.search(Wanted::System, self.system_directories()),
             Target::SystemFirst | Target::Any => self.search(Wanted::Any, self.server_directories()),
         };
+        let candidates: Vec<Candidate> =
+            candidates.into_iter().filter(|candidate| !self.is_connected_to(candidate)).collect();
         if let [first, others @ ..] = candidates.as_slice()
             && !others.is_empty()
         {
@@ -148,11 +150,29 @@ impl<'a> Pursuit<'a> {
                 "several PMIx servers fit: trying the newest first"
             );
         }
-        for candidate in self.silent_last(candidates) {
-            let dialect = dialect(candidate.release);
-            let Candidate { uri, origin, secret, .. } = candidate;
-            if let Some(attached) = self.try_one(&uri, dialect, &origin, secret)? {
-                return Ok(Some(attached));
+        let mut left = self.silent_last(candidates);
+        // One that was named is waited for, whatever else has its name.
+        if matches!(target, Target::Any | Target::SystemFirst) {
+            for patience in SHORT {
+                if left.len() < 2 || self.is_late() {
+                    break;
+                }
+                let patience = self.share(patience, left.len());
+                let mut slow = Vec::new();
+                for candidate in left {
+                    match self.ask(&candidate, patience)? {
+                        Ok(attached) => return Ok(Some(attached)),
+                        Err(InitError::TimedOut) => slow.push(candidate),
+                        Err(reason) => self.note(&candidate, &reason),
+                    }
+                }
+                left = slow;
+            }
+        }
+        for candidate in left {
+            match self.ask(&candidate, PATIENCE)? {
+                Ok(attached) => return Ok(Some(attached)),
+                Err(reason) => self.note(&candidate, &reason),
             }
         }
         Ok(None)
@@ -177,8 +197,8 @@ impl<'a> Pursuit<'a> {
         let origin = file.display().to_string();
         match rendezvous::read_file(file, &self.directives.trust) {
             Ok(rendezvous) => {
-                let release = rendezvous.release();
-                vec![Candidate { release, uri: rendezvous.uri, origin, secret: rendezvous.secret }]
+                let dialect = dialect(rendezvous.release());
+                vec![Candidate { dialect, uri: rendezvous.uri, origin, secret: rendezvous.secret }]
             }
             Err(problem) => {
                 self.tried.push(format!("the file {origin}: {problem}"));
@@ -194,9 +214,9 @@ impl<'a> Pursuit<'a> {
         }
         match ServerUri::parse_with_variables(uri) {
             Ok(uri) => {
-                let release = self.release_of(&uri);
+                let dialect = dialect(self.release_of(&uri));
                 let secret = variable(SECRET_VARIABLE);
-                vec![Candidate { origin: format!("the address {uri}"), uri, release, secret }]
+                vec![Candidate { origin: format!("the address {uri}"), uri, dialect, secret }]
             }
             Err(error) => {
                 self.tried.push(format!("{attribute}: {error}"));
@@ -227,7 +247,7 @@ impl<'a> Pursuit<'a> {
         let is_candidate = |found: &rendezvous::Found| !anybody || found.rendezvous.pid != Some(me);
         let found = search.found.into_iter().filter(is_candidate);
         let candidates = found.map(|found| Candidate {
-            release: found.rendezvous.release(),
+            dialect: dialect(found.rendezvous.release()),
             uri: found.rendezvous.uri,
             origin: found.path.display().to_string(),
             secret: found.rendezvous.secret,
@@ -243,42 +263,70 @@ impl<'a> Pursuit<'a> {
         system_directories(self.directives.system_tmpdir.clone(), variable)
     }
 
-    /// None: it does not let us in; `tried` says why.
-    fn try_one(
-        &mut self,
-        uri: &ServerUri,
-        dialect: Dialect,
-        origin: &str,
-        secret: Option<String>,
-    ) -> Result<Option<Attached>, Error> {
-        if self.connected.iter().any(|known| known.uri == *uri) {
-            self.tried.push(format!("  {origin}: the tool is connected to it already"));
+    /// Tries the server that has started this process.
+    fn attempt_own(&mut self, uri: ServerUri, dialect: Dialect) -> Result<Option<Attached>, Error> {
+        let own = Candidate { uri, dialect, origin: "the environment".to_owned(), secret: None };
+        if self.is_connected_to(&own) {
             return Ok(None);
         }
-        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let patience = left.map_or(PATIENCE, |left| left.min(PATIENCE));
-        // Here the kernel vouches for us.
-        let secret = secret.filter(|_| !uri.address.ip().is_loopback());
-        let primary = self.directives.primary;
-        let call = ToolCall::Attach { uri: uri.clone(), dialect, patience, primary, secret };
-        let result = match self.engine.call(call)? {
-            ToolReturn::Attached(result) => result,
-            other => {
-                tracing::error!(?other, "an answer of another kind");
-                Err(InitError::TurnedAway)
-            }
-        };
-        match result {
+        match self.ask(&own, PATIENCE)? {
             Ok(attached) => Ok(Some(attached)),
             Err(reason) => {
-                self.tried.push(format!("  {origin}: {}", self.explain(&reason, uri.address)));
-                self.status = reason.status();
-                self.turned_away += u32::from(reason == InitError::TurnedAway);
-                self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign)
-                    || self.turned_away >= MOST_TURNED_AWAY;
+                self.note(&own, &reason);
                 Ok(None)
             }
         }
+    }
+
+    fn is_connected_to(&mut self, candidate: &Candidate) -> bool {
+        let is_known = self.connected.iter().any(|known| known.uri == candidate.uri);
+        if is_known {
+            self.tried.push(format!("  {}: the tool is connected to it already", candidate.origin));
+        }
+        is_known
+    }
+
+    /// Of the time that is left, if there is a limit, each of several servers gets no more than its part.
+    fn share(&self, patience: Duration, servers: usize) -> Duration {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let part = left.map(|left| left / u32::try_from(servers).unwrap_or(u32::MAX));
+        part.map_or(patience, |part| part.min(patience))
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// Asks one server to let us in.
+    fn ask(&self, candidate: &Candidate, patience: Duration) -> Result<Result<Attached, InitError>, Error> {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        let uri = candidate.uri.clone();
+        // Here the kernel vouches for us.
+        let secret = candidate.secret.clone().filter(|_| !uri.address.ip().is_loopback());
+        let call = ToolCall::Attach {
+            uri,
+            dialect: candidate.dialect,
+            patience: left.map_or(patience, |left| left.min(patience)),
+            primary: self.directives.primary,
+            secret,
+        };
+        match self.engine.call(call)? {
+            ToolReturn::Attached(result) => Ok(result),
+            other => {
+                tracing::error!(?other, "an answer of another kind");
+                Ok(Err(InitError::TurnedAway))
+            }
+        }
+    }
+
+    /// Keeps why a server has not let us in.
+    fn note(&mut self, candidate: &Candidate, reason: &InitError) {
+        let why = self.explain(reason, candidate.uri.address);
+        self.tried.push(format!("  {}: {why}", candidate.origin));
+        self.status = reason.status();
+        self.turned_away += u32::from(*reason == InitError::TurnedAway);
+        self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign)
+            || self.turned_away >= MOST_TURNED_AWAY;
     }
 
     fn explain(&self, reason: &InitError, address: SocketAddr) -> String {
@@ -327,5 +375,8 @@ const DEFAULT_RELEASE: Release = Release::new(5, 0, 0);
 const MOST_TURNED_AWAY: u32 = 3;
 /// Of servers that a search has found.
 const MOST_CANDIDATES: usize = 32;
-/// How long a server may take to let us in.
+/// How long each of several servers may take to let us in, in the first round and in the next: one that takes connections and then says
+/// nothing must not hold a search up, and on a busy machine one that is slow is asked again.
+const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+/// How long a server may take that was named, or that has no others beside it.
 const PATIENCE: Duration = Duration::from_secs(30);

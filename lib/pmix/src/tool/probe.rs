@@ -70,7 +70,7 @@ mod tests {
         let mut listeners = listeners.into_iter();
         let (silent_one, also_silent) = (listeners.next(), listeners.next());
         for listener in listeners {
-            std::thread::spawn(move || listener.incoming().map(|one| std::mem::forget(one)).count());
+            std::thread::spawn(move || listener.incoming().map(std::mem::forget).count());
         }
         assert_eq!(silent(&servers), [0, 1]);
         drop((silent_one, also_silent));
