@@ -6,11 +6,11 @@
 //! that was read here, whatever the bytes claimed.
 
 use crate::device::{Device, DeviceKind, PciId};
-use crate::tree::{Cache, Level, Memory, Object, Parts};
+use crate::tree::{Cache, InstructionCache, Level, Memory, Object, Parts};
 use crate::{CpuSet, MAX_CPUS, NumaDistances, Topology, TopologyError};
 
 /// First bytes: what this is, and the version of the form.
-const MAGIC: &[u8] = b"topo\x01";
+const MAGIC: &[u8] = b"topo\x02";
 
 /// How many 64-bit words all CPU sets together may occupy (16 MiB): a few bytes can ask for a large set.
 const WORDS: usize = 1 << 21;
@@ -111,6 +111,12 @@ fn put_object(out: &mut Vec<u8>, object: &Object) {
             put(out, cache.bytes);
             put(out, cache.line.into());
             put(out, cache.ways.into());
+            put(out, cache.instructions.is_some().into());
+            if let Some(cache) = cache.instructions {
+                put(out, cache.bytes);
+                put(out, cache.line.into());
+                put(out, cache.ways.into());
+            }
         }
     }
 }
@@ -119,7 +125,7 @@ fn put_device(out: &mut Vec<u8>, device: &Device) {
     put(out, device.kind.bit());
     put_text(out, &device.name);
     let pci = &device.pci;
-    [pci.domain, pci.bus.into(), pci.slot.into(), pci.function.into(), pci.class.into()]
+    [pci.domain, pci.bus.into(), pci.slot.into(), pci.function.into(), pci.class.into(), pci.revision.into()]
         .into_iter()
         .chain(pci.ids.map(u32::from))
         .for_each(|number| put(out, number.into()));
@@ -218,10 +224,22 @@ impl Reader<'_> {
                 line: self.small()?,
                 ways: self.small()?,
                 unified: kind == 2,
+                instructions: self.instructions()?,
             }),
             _ => return Err(self.error("an unknown kind of cache")),
         };
         Ok(Object { level, logical: 0, os_index, cpus, cache })
+    }
+
+    fn instructions(&mut self) -> Result<Option<InstructionCache>, TopologyError> {
+        match self.number()? {
+            0 => Ok(None),
+            1 => {
+                let (bytes, line, ways) = (self.number()?, self.small()?, self.small()?);
+                Ok(Some(InstructionCache { bytes, line, ways }))
+            }
+            _ => Err(self.error("more than one instruction cache")),
+        }
     }
 
     fn device(&mut self) -> Result<Device, TopologyError> {
@@ -235,6 +253,7 @@ impl Reader<'_> {
             slot: self.narrow()? as u8,
             function: self.narrow()? as u8,
             class: self.narrow()?,
+            revision: self.narrow()? as u8,
             ids: [self.narrow()?, self.narrow()?, self.narrow()?, self.narrow()?],
         };
         let cpus = self.set()?;

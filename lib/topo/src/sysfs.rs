@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::device::{Device, DeviceKind, PciId};
-use crate::tree::{Cache, Level, Memory, Object, Parts};
+use crate::tree::{Cache, InstructionCache, Level, Memory, Object, Parts};
 use crate::{CpuSet, NumaDistances, Topology, TopologyError};
 
 impl Topology {
@@ -99,19 +99,32 @@ impl Source<'_> {
                 _ => continue,
             };
             let kind = self.text(&format!("{folder}/type")).unwrap_or_default();
-            if kind.trim() == "Instruction" {
-                continue;
-            }
+            let is_for_instructions = kind.trim() == "Instruction";
             let Some(cpus) = self.list(&format!("{folder}/shared_cpu_list"))? else { continue };
             caches.known[index].add(&cpus);
             let size = self.text(&format!("{folder}/size")).unwrap_or_default();
             // Line and ways are the same in all caches of a level; reading them once saves a third of the reads.
-            let (line, ways) = *caches.shape[level as usize].get_or_insert_with(|| {
+            let shape = match is_for_instructions {
+                true => &mut caches.shape_for_instructions,
+                false => &mut caches.shape[level as usize],
+            };
+            let (line, ways) = *shape.get_or_insert_with(|| {
                 let number =
                     |name| self.text(&format!("{folder}/{name}")).and_then(|text| text.trim().parse().ok());
                 (number("coherency_line_size").unwrap_or(0), number("ways_of_associativity").unwrap_or(0))
             });
-            let cache = Cache { bytes: bytes(&size), line, ways, unified: kind.trim() == "Unified" };
+            let bytes = bytes(&size);
+            if is_for_instructions {
+                // The kernel lists the data cache first.
+                let beside = parts.objects.iter_mut().rev().find(|object| object.level == level);
+                if let Some(data) = beside.filter(|object| level == Level::L1 && object.cpus == cpus) {
+                    let instructions = InstructionCache { bytes, line, ways };
+                    data.cache = data.cache.map(|cache| Cache { instructions: Some(instructions), ..cache });
+                }
+                continue;
+            }
+            let unified = kind.trim() == "Unified";
+            let cache = Cache { bytes, line, ways, unified, instructions: None };
             parts.objects.push(Object { level, logical: 0, os_index: None, cpus, cache: Some(cache) });
         }
         Ok(())
@@ -205,6 +218,8 @@ impl Source<'_> {
         steps.truncate(place + 1);
         let folder = format!("sys/{}", steps.join("/"));
         describe_pci(&mut pci, &self.text(&format!("{folder}/uevent")).unwrap_or_default());
+        let revision = self.text(&format!("{folder}/revision")).unwrap_or_default();
+        pci.revision = u8::from_str_radix(revision.trim().trim_start_matches("0x"), 16).unwrap_or(0);
         let near =
             self.list(&format!("{folder}/local_cpulist")).ok().flatten().unwrap_or_default().and(&parts.cpus);
         let cpus = if near.is_empty() { parts.cpus.clone() } else { near };
@@ -245,6 +260,8 @@ struct Caches {
     known: [CpuSet; MOST_CACHES],
     /// By [`Level`]: line length and ways.
     shape: [Option<(u32, u32)>; 8],
+    /// Those of instruction caches.
+    shape_for_instructions: Option<(u32, u32)>,
 }
 
 /// The kernel gives a CPU an index for each of L1d, L1i, L2, L3 and at most one more.

@@ -125,6 +125,19 @@ pub struct Cache {
     pub ways: u32,
     /// Whether it holds instructions too.
     pub unified: bool,
+    /// The instruction cache beside it, of the same CPUs.
+    pub instructions: Option<InstructionCache>,
+}
+
+/// The measures of a first-level instruction cache; 0 is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InstructionCache {
+    /// Capacity in bytes.
+    pub bytes: u64,
+    /// Line length in bytes.
+    pub line: u32,
+    /// Ways of associativity.
+    pub ways: u32,
 }
 
 /// The memory of one NUMA node. Nodes without CPUs (high-bandwidth or remote memory) have an entry here and no
@@ -182,9 +195,15 @@ impl Topology {
         ];
         for (level, width) in steps {
             let cache = match level {
-                Level::L3 => Some(Cache { bytes: 32 << 20, line: 64, ways: 16, unified: true }),
-                Level::L2 => Some(Cache { bytes: 1 << 20, line: 64, ways: 16, unified: true }),
-                Level::L1 => Some(Cache { bytes: 32 << 10, line: 64, ways: 8, unified: false }),
+                Level::L3 => {
+                    Some(Cache { bytes: 32 << 20, line: 64, ways: 16, unified: true, instructions: None })
+                }
+                Level::L2 => {
+                    Some(Cache { bytes: 1 << 20, line: 64, ways: 16, unified: true, instructions: None })
+                }
+                Level::L1 => {
+                    Some(Cache { bytes: 32 << 10, line: 64, ways: 8, unified: false, instructions: None })
+                }
                 _ => None,
             };
             for n in 0..total / width {

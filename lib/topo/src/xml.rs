@@ -1,12 +1,12 @@
 //! The node as hwloc 2 XML: what `lstopo -i` reads and what MPI libraries load instead of looking for themselves.
 //!
 //! Owns the nesting of elements and the names of attributes. It states what was read and nothing else: no
-//! instruction caches, no storage, no support flags.
+//! storage, no support flags, no words about the system.
 
 use std::fmt::Write;
 
 use crate::device::{Device, DeviceKind};
-use crate::tree::{Level, Memory, Object};
+use crate::tree::{InstructionCache, Level, Memory, Object};
 use crate::{CpuSet, Topology};
 
 impl Topology {
@@ -96,8 +96,26 @@ impl<'a> Writer<'a> {
         }
         self.line(indent, &format!("<object {attributes}>"));
         self.memories(indent + 1, object);
-        self.children(indent + 1, depth + 1, &object.cpus);
+        match object.cache.and_then(|cache| cache.instructions) {
+            Some(cache) => self.inside_instructions(indent + 1, depth, object, cache),
+            None => self.children(indent + 1, depth + 1, &object.cpus),
+        }
         self.devices(indent + 1, depth, object);
+        self.line(indent, "</object>");
+    }
+
+    /// The instruction cache below the data cache that has the same CPUs, and what is in both.
+    fn inside_instructions(&mut self, indent: usize, depth: usize, data: &Object, cache: InstructionCache) {
+        let serial = self.next_serial();
+        let sets = self.sets(&data.cpus, false);
+        let InstructionCache { bytes, line, ways } = cache;
+        self.line(
+            indent,
+            &format!(
+                "<object type=\"L1iCache\"{sets} gp_index=\"{serial}\" cache_size=\"{bytes}\" depth=\"1\" cache_linesize=\"{line}\" cache_associativity=\"{ways}\" cache_type=\"2\">"
+            ),
+        );
+        self.children(indent + 1, depth + 1, &data.cpus);
         self.line(indent, "</object>");
     }
 
@@ -204,9 +222,10 @@ impl<'a> Writer<'a> {
         self.line(
             indent,
             &format!(
-                "<object type=\"PCIDev\" gp_index=\"{serial}\" pci_busid=\"{}\" pci_type=\"{:04x} [{vendor:04x}:{device:04x}] [{subvendor:04x}:{subdevice:04x}] 00\" pci_link_speed=\"0.000000\">",
+                "<object type=\"PCIDev\" gp_index=\"{serial}\" pci_busid=\"{}\" pci_type=\"{:04x} [{vendor:04x}:{device:04x}] [{subvendor:04x}:{subdevice:04x}] {:02x}\" pci_link_speed=\"0.000000\">",
                 pci.address(),
-                pci.class
+                pci.class,
+                pci.revision
             ),
         );
         for device in devices {

@@ -47,7 +47,7 @@ fn two_sockets() -> String {
         file(format!("{at}/topology/core_cpus_list"), &siblings);
         let caches = [
             ("1", "Data", siblings.as_str(), "32K"),
-            ("1", "Instruction", siblings.as_str(), "32K"),
+            ("1", "Instruction", siblings.as_str(), "64K"),
             ("2", "Unified", siblings.as_str(), "1024K"),
             ("3", "Unified", socket, "22528K"),
         ];
@@ -84,6 +84,7 @@ const DEVICES: &str = "
     sys/class/drm/card0 -> ../../devices/pci0000:00/0000:00:04.0/drm/card0
     sys/class/drm/renderD128 -> ../../devices/pci0000:00/0000:00:04.0/drm/renderD128
     sys/devices/pci0000:00/0000:00:03.0/virtio1/net/eth0/address: 02:fc:00:00:00:01
+    sys/devices/pci0000:00/0000:00:03.0/revision: 0x1a
     sys/devices/pci0000:00/0000:00:03.0/uevent: DRIVER=virtio-pci\\nPCI_CLASS=20000\\nPCI_ID=1AF4:1041\\nPCI_SUBSYS_ID=1AF4:1100
     sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/local_cpulist: 1,3,5,7
     sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/uevent: PCI_CLASS=20700\\nPCI_ID=15B3:101B
@@ -101,9 +102,13 @@ fn two_sockets_with_an_offline_thread() {
     assert_eq!(sets(&topology, Level::Pu), ["0", "4", "2", "6", "1", "5", "3"]);
     let core_ids: Vec<_> = topology.objects(Level::Core).iter().map(|core| core.os_index).collect();
     assert_eq!(core_ids, [Some(0), Some(1), Some(0), Some(1)]);
-    let cache = |bytes, unified| Some(Cache { bytes, line: 64, ways: 11, unified });
-    assert_eq!(topology.objects(Level::L3)[1].cache, cache(22 << 20, true));
-    assert_eq!(topology.objects(Level::L1)[0].cache, cache(32 << 10, false));
+    let cache = |bytes, unified, instructions| Cache { bytes, line: 64, ways: 11, unified, instructions };
+    assert_eq!(topology.objects(Level::L3)[1].cache, Some(cache(22 << 20, true, None)));
+    let instructions = InstructionCache { bytes: 64 << 10, line: 64, ways: 11 };
+    for data in topology.objects(Level::L1) {
+        assert_eq!(data.cache, Some(cache(32 << 10, false, Some(instructions))));
+    }
+    assert_eq!(Topology::decode(&topology.encode()).unwrap(), topology);
     assert_eq!(topology.memories()[2], Memory { node: 2, bytes: 4 << 20 });
     assert_eq!(topology.distances().get(0, 2), Some(17));
     assert_eq!(topology.distances().get(1, 2), Some(28));
@@ -123,6 +128,10 @@ fn devices_know_their_neighbours() {
     assert_eq!(seen, expected.map(|(name, bus, cpus)| (name, bus.to_owned(), cpus.to_owned())));
     let eth0 = &topology.devices()[0];
     assert_eq!((eth0.pci.class, eth0.pci.ids), (0x0200, [0x1af4, 0x1041, 0x1af4, 0x1100]));
+    let xml = topology.to_hwloc_xml();
+    assert!(xml.contains("pci_type=\"0200 [1af4:1041] [1af4:1100] 1a\""), "{xml}");
+    let caches = ["L1Cache", "L1iCache", "Core"].map(|name| xml.matches(&format!("type=\"{name}\"")).count());
+    assert_eq!(caches, [4; 3]);
     assert_eq!(eth0.uuid("n").as_deref(), Some("ipv4://02:fc:00:00:00:01"));
     assert_eq!(topology.devices()[2].uuid("n"), None);
     let fabric = topology.devices()[3].uuid("n");
