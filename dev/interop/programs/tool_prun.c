@@ -2,7 +2,7 @@
  * whether that reads or not, then registers for the end of the job by its name, and waits for it.
  *
  *   tool_prun N SCRIPT [TARGET]           TARGET: PMIX_STDIN_TGT of the spawn, or `-`: a personality and no target, as prun
- *                                         without --stdin has it; ends with the job's status */
+ *                                         without --stdin has it; says what the event of the job's end says, and ends with its status */
 #include "attach.h"
 #include <pmix.h>
 #include <string.h>
@@ -18,6 +18,8 @@ static void on_end(size_t handler, pmix_status_t status, const pmix_proc_t *sour
     for (size_t n = 0; n < ninfo; n++)
         if (strcmp(info[n].key, PMIX_JOB_TERM_STATUS) == 0)
             term = info[n].value.data.status;
+        else if (strcmp(info[n].key, PMIX_EVENT_TEXT_MESSAGE) == 0)
+            fprintf(stderr, "%s\n", info[n].value.data.string);
     over = 1;
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);

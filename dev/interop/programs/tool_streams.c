@@ -10,7 +10,6 @@
  *   events               registers for events of streams, each of which is said: "event complete|failure RANK CHANNELS"
  *   push COUNT           so many pushes of 1 MiB that nobody waits for
  *   wait COUNT           the same, waiting for each
- *   refused COUNT        waits until so many of them were refused
  *   eof                  ends the job's input
  *   touch FILE
  *   ended COUNT          waits for the end of so many streams that are pulled
@@ -209,10 +208,6 @@ int main(int argc, char **argv)
                 char *bytes = piece(n);
                 on_pushed(push(bytes, PIECE, NULL), bytes);
             }
-        } else if (strcmp(word, "refused") == 0) {
-            int wanted = atoi(argv[++at]);
-            while (refused + followed + others < wanted)
-                nap();
         } else if (strcmp(word, "eof") == 0) {
             push(NULL, 0, on_done);
             while (!finished)

@@ -185,3 +185,25 @@ fn the_first_rank_reads_what_a_launcher_pushes() {
     prun(&launcher, "<&-", &["echo done", "-"]).run().expect_code(0).expect_lines(["done"]);
     launcher.end();
 }
+
+/// The library sends as fast as it can read, whatever the reader does.
+#[test]
+fn a_launcher_may_push_more_than_the_server_holds() {
+    let launcher = launcher(1);
+    let place = new_directory();
+    let file = place.path().join("input");
+    let line = b"0123456789abcdef".repeat(256);
+    fs::write(&file, line.repeat(20 << 8)).expect("written");
+    let job = prun(&launcher, &format!("< {}", file.display()), &["sleep 1; wc -c", "-"]);
+    let _ = job.run().expect_code(0).expect_lines(["20971520"]);
+    launcher.end();
+}
+
+#[test]
+fn the_end_of_a_failed_job_says_who_failed_and_how() {
+    let launcher = launcher(1);
+    let outcome = prun(&launcher, "< /dev/null", &["exit 3"]).run().expect_code(1);
+    let said = outcome.stderr.lines().any(|line| line.starts_with("rank 0 exited with code 3 (on "));
+    assert!(said, "{outcome}");
+    launcher.end();
+}

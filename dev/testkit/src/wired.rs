@@ -263,6 +263,10 @@ impl Machine for WiredServer {
         let clients = self.clients.values().filter_map(|wired| wired.client.deadline());
         clients.chain(self.server.deadline()).min()
     }
+
+    fn is_full(&self, conn: ConnId) -> bool {
+        self.server.is_full(conn)
+    }
 }
 
 impl RankServer for WiredServer {

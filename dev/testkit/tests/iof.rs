@@ -619,6 +619,49 @@ fn pushed_input_arrives_whole_at_all_its_targets_and_ends_once() {
     }
 }
 
+/// Four processes push more than there is room for, and each of them something behind that.
+#[test]
+fn a_push_without_room_is_refused_with_all_behind_it() {
+    let mut world = world(7, 3, Limits::default());
+    let child = ProcId::new(&nspace(2), Rank(0));
+    let piece = 6 << 20;
+    world.script(move |proc| {
+        let from = proc.clone();
+        let push = |data: Vec<u8>| {
+            let (from, targets) = (from.clone(), vec![ProcId::new(&nspace(2), Rank(0))]);
+            ask(HostOp::PushStdin { from, targets, directives: Vec::new(), data: data.into() })
+        };
+        match (proc.nspace.as_str(), proc.rank.0) {
+            ("world@1", 0) => {
+                let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
+                let job = vec![Info::new(keys::FWD_STDIN, Rank::WILDCARD)];
+                Script::new(vec![
+                    ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] }),
+                    Step::Sleep(Duration::from_secs(60)),
+                    push(Vec::new()),
+                ])
+            }
+            ("world@1", rank) => {
+                let bytes = text(rank, IofChannel::STDIN, piece);
+                Script::new(vec![Step::Sleep(Duration::from_secs(1)), push(bytes), push(b"behind".to_vec())])
+            }
+            _ => Script::new(vec![Step::Sleep(Duration::from_secs(10)), Step::ReadAll]),
+        }
+    });
+    world.submit(job(5));
+    world.run_until(Duration::from_secs(600), |w| w.user.ends.len() == 2);
+    let (mut taken, mut refused) = (0, 0);
+    for rank in 1..5 {
+        let given = answers(&world, &ProcId::new(&nspace(1), Rank(rank)));
+        match given.iter().map(HostReply::status).collect::<Vec<_>>()[..] {
+            [Status::SUCCESS, Status::SUCCESS] => taken += piece + 6,
+            [Status::ERR_OUT_OF_RESOURCE, Status::ERR_IOF_FAILURE] => refused += 1,
+            _ => panic!("rank {rank}: {given:?}"),
+        }
+    }
+    assert_eq!((refused, world.procs[&child].read.len()), (2, taken));
+}
+
 #[test]
 fn what_a_cache_has_dropped_is_counted_to_the_byte() {
     let mut pulled = 0;

@@ -175,4 +175,9 @@ pub trait Machine {
 
     /// When the machine next wants a [`Input::Tick`], if nothing else happens before.
     fn deadline(&self) -> Option<Time>;
+
+    /// Whether this connection is not to be read from: what has arrived on it waits for others. Asked again after each input.
+    fn is_full(&self, _conn: ConnId) -> bool {
+        false
+    }
 }

@@ -11,7 +11,7 @@ use phalanx_wire::credential::Credential;
 
 use crate::client::{Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn};
 use crate::explain::Waiting;
-use crate::machine::{CloseReason, Input, Machine, Outbox, Output, Time};
+use crate::machine::{CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
 use crate::server::{OWN, Server, ServerCall, ServerConfig, ServerReturn};
 use crate::store::Store;
 use crate::support::Around;
@@ -156,6 +156,10 @@ impl Machine for ServerProcess {
 
     fn deadline(&self) -> Option<Time> {
         [self.server.deadline(), self.client.deadline()].into_iter().flatten().min()
+    }
+
+    fn is_full(&self, conn: ConnId) -> bool {
+        self.server.is_full(conn)
     }
 }
 

@@ -100,6 +100,11 @@ impl Daemon {
             Info::new(keys::EXIT_CODE, end.exit_code),
         ];
         info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
+        let mut text = end.lines().join("\n");
+        if !text.is_empty() {
+            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+            info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
+        }
         self.raise(cx, Status::EVENT_JOB_END, whole, info, Some(concerned));
     }
 
@@ -161,6 +166,9 @@ impl Daemon {
         nodes
     }
 }
+
+/// What an event says to people: programs that abort say as much as they like.
+const LONGEST_TEXT: usize = 4096;
 
 /// Names the channel in an event.
 const CHANNEL: &str = "phalanx.iof.channel";

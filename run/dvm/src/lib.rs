@@ -16,6 +16,7 @@ mod desc;
 mod dmodex;
 mod effect;
 mod ended;
+mod ending;
 mod environment;
 mod errno;
 mod event;
@@ -48,6 +49,7 @@ mod survivors;
 mod timers;
 mod tool;
 mod usage;
+pub mod words;
 
 pub use cargo::Msg;
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};

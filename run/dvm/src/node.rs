@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
-use phalanx_core::{Machine, Outbox, Output, Time, Waiting};
+use phalanx_core::{ConnId, Machine, Outbox, Output, Time, Waiting};
 
 use crate::config::NodeConfig;
 use crate::daemon::{Act, Daemon, Happening};
@@ -47,6 +47,11 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
     /// When this node next wants an [`Input::Tick`], if nothing else happens before.
     pub fn deadline(&self) -> Option<Time> {
         [self.daemon.deadline(), self.server.deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether this connection is not to be read from for now.
+    pub fn is_full(&self, conn: ConnId) -> bool {
+        self.server.is_full(conn)
     }
 
     /// What this daemon waits for. Its server's own waits are the server's to explain.

@@ -1,7 +1,8 @@
 //! One PMIx connection: bytes in as they come, frames out as whole as the kernel takes them.
 //!
 //! The owner of the node writes, so a reply leaves without a detour; a task per connection reads. A peer that does not
-//! read its replies is not read from either, so what it can make us hold is bounded; the server closes it in the end.
+//! read its replies is not read from either, so what it can make us hold is bounded; the server closes it in the end. Nor is
+//! one read from whose requests have to wait for others.
 //!
 //! Peers lose a header that arrives in two pieces (OpenPMIx through 6.1 reads it into a local variable). Therefore each
 //! frame is one `send`, marked as the end of a record: then the kernel begins a new segment for the next frame, and a
@@ -45,6 +46,8 @@ pub(crate) struct Conn {
     /// How much of the first in the queue has left.
     written: usize,
     queued: usize,
+    /// What it sends has to wait for others.
+    held: bool,
     /// Close when the queue is empty.
     closing: bool,
     /// Somebody tells the owner when there is room.
@@ -52,10 +55,12 @@ pub(crate) struct Conn {
     permit: OwnedSemaphorePermit,
 }
 
-/// Keeps the reader from reading while too much waits to be written.
+/// Keeps the reader from reading while too much waits to be written or to be dealt with.
 #[derive(Debug, Default)]
 struct Gate {
     shut: Cell<bool>,
+    /// Bytes that were read and that the owner has not looked at.
+    ahead: Cell<usize>,
     opened: Notify,
 }
 
@@ -72,6 +77,7 @@ impl Conn {
             queue: VecDeque::new(),
             written: 0,
             queued: 0,
+            held: false,
             closing: false,
             waiting: false,
             permit: accepted.permit,
@@ -119,8 +125,24 @@ impl Conn {
                 Err(e) => return Err(e.into()),
             }
         }
-        self.gate.set(self.queued > HIGH_MARK);
+        self.set_gate();
         Ok(())
+    }
+
+    /// Whether nothing more is read for now.
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.held = held;
+        self.set_gate();
+    }
+
+    /// The owner has looked at so many bytes.
+    pub(crate) fn seen(&self, bytes: usize) {
+        self.gate.ahead.update(|ahead| ahead.saturating_sub(bytes));
+        self.gate.opened.notify_one();
+    }
+
+    fn set_gate(&self) {
+        self.gate.set(self.held || self.queued > HIGH_MARK);
     }
 
     /// What to wait for before the next [`Conn::flush`], if there is something to write and nobody waits yet.
@@ -167,17 +189,32 @@ impl Gate {
         }
     }
 
-    async fn pass(&self) {
-        while self.shut.get() {
+    /// `false`: the peer has gone meanwhile.
+    async fn pass(&self, socket: &AsyncFd<OwnedFd>) -> bool {
+        while self.ahead.get() > MOST_AHEAD {
             self.opened.notified().await;
         }
+        if !self.shut.get() {
+            return true;
+        }
+        let gone = closed(socket);
+        tokio::pin!(gone);
+        while self.shut.get() {
+            tokio::select! {
+                () = self.opened.notified() => {}
+                () = &mut gone => return false,
+            }
+        }
+        true
     }
 }
 
 async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events: mpsc::Sender<ConnEvent>) {
     let mut size = SMALL_READ;
     let reason = loop {
-        gate.pass().await;
+        if !gate.pass(&socket).await {
+            break CloseReason::Eof;
+        }
         let Ok(mut ready) = socket.readable().await else { break CloseReason::Error };
         let Ok(place) = events.reserve().await else { return };
         let mut data = vec![0; size];
@@ -192,6 +229,7 @@ async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events
                     ready.clear_ready();
                 }
                 data.truncate(count);
+                gate.ahead.update(|ahead| ahead + count);
                 place.send(ConnEvent::Bytes { conn, data });
             }
             Err(Errno::AGAIN) => ready.clear_ready(),
@@ -200,6 +238,18 @@ async fn read(conn: ConnId, socket: Rc<AsyncFd<OwnedFd>>, gate: Rc<Gate>, events
         }
     };
     let _ = events.send(ConnEvent::Closed { conn, reason }).await;
+}
+
+/// Waits until the peer has closed its end, whatever it has sent before. Of what comes `socket` is still to tell.
+async fn closed(socket: &AsyncFd<OwnedFd>) {
+    let watch = socket.get_ref().try_clone().and_then(|socket| watched(socket, Interest::READABLE));
+    let Ok(watch) = watch else { return std::future::pending().await };
+    while let Ok(mut ready) = watch.readable().await {
+        if ready.ready().is_read_closed() {
+            return;
+        }
+        ready.clear_ready();
+    }
 }
 
 async fn discard(socket: &AsyncFd<OwnedFd>) {
@@ -218,5 +268,7 @@ const SMALL_READ: usize = 8 << 10;
 const LARGE_READ: usize = 256 << 10;
 /// With more than this to be written, a connection is not read from.
 const HIGH_MARK: usize = 1 << 20;
+/// With more than this that the owner has not looked at, a connection is not read from.
+const MOST_AHEAD: usize = 1 << 20;
 /// How long a closed connection waits for its peer to take the last bytes.
 const LINGER: Duration = Duration::from_secs(2);

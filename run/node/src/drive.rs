@@ -39,6 +39,8 @@ pub trait Decide {
     fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>);
     /// When a [`Input::Tick`] is wanted, if nothing else happens before.
     fn deadline(&self) -> Option<Time>;
+    /// Whether this connection is not to be read from. Asked again after each input.
+    fn is_full(&self, conn: ConnId) -> bool;
     fn explain(&self) -> Vec<Waiting>;
 }
 
@@ -86,6 +88,8 @@ pub(crate) struct Owner<D> {
     next_conn: u64,
     /// Connections whose queue has changed.
     written: BTreeSet<ConnId>,
+    /// Those that are not read from.
+    held: BTreeSet<ConnId>,
     feeds: BTreeMap<Nspace, Feed>,
     /// Where the jobs that have no namespace yet take their standard input from, by request.
     sources: BTreeMap<u64, StdinSource>,
@@ -133,6 +137,7 @@ impl<D: Decide> Owner<D> {
             conns: BTreeMap::new(),
             next_conn: 1,
             written: BTreeSet::new(),
+            held: BTreeSet::new(),
             feeds: BTreeMap::new(),
             sources: BTreeMap::new(),
             backlog: VecDeque::new(),
@@ -222,7 +227,17 @@ impl<D: Decide> Owner<D> {
                     self.input(Input::Writable { conn, queued });
                 }
             } else {
-                return;
+                return self.read_again();
+            }
+        }
+    }
+
+    /// Reads from those for whom there is room again.
+    fn read_again(&mut self) {
+        let Owner { decide, conns, held, .. } = self;
+        for conn in held.extract_if(.., |conn| !decide.is_full(*conn)) {
+            if let Some(entry) = conns.get_mut(&conn) {
+                entry.hold(false);
             }
         }
     }
@@ -357,7 +372,16 @@ impl<D: Decide> Owner<D> {
             // What was read before we closed says nothing any more.
             ConnEvent::Bytes { conn, .. } | ConnEvent::Closed { conn, .. }
                 if self.conns.get(&conn).is_none_or(Conn::is_closing) => {}
-            ConnEvent::Bytes { conn, data } => self.input(Input::Bytes { conn, data: &data }),
+            ConnEvent::Bytes { conn, data } => {
+                self.input(Input::Bytes { conn, data: &data });
+                if let Some(entry) = self.conns.get_mut(&conn) {
+                    entry.seen(data.len());
+                    if self.decide.is_full(conn) {
+                        entry.hold(true);
+                        self.held.insert(conn);
+                    }
+                }
+            }
             ConnEvent::Closed { conn, reason } => self.lost(conn, reason),
         }
     }

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 use phalanx_core::server::{Server, ServerConfig};
-use phalanx_core::{Time, Waiting};
+use phalanx_core::{ConnId, Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
 use phalanx_spec::Rank;
@@ -134,6 +134,10 @@ impl Decide for Node<Server> {
 
     fn deadline(&self) -> Option<Time> {
         Node::deadline(self)
+    }
+
+    fn is_full(&self, conn: ConnId) -> bool {
+        Node::is_full(self, conn)
     }
 
     fn explain(&self) -> Vec<Waiting> {

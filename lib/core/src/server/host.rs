@@ -53,6 +53,10 @@ pub(super) enum Then {
         handle: u64,
         wishes: Vec<Info>,
     },
+    AnswerPush {
+        to: Asker,
+        bytes: usize,
+    },
     AnswerStop {
         to: Asker,
         handle: u64,
@@ -175,6 +179,7 @@ impl Server {
             Then::AnswerPull { to, handle, wishes } => {
                 self.on_pull_answered(cx, &to, handle, &wishes, reply);
             }
+            Then::AnswerPush { to, bytes } => self.on_push_answered(cx, &to, bytes, status),
             Then::AnswerStop { to, handle } => self.on_stop_answered(cx, &to, handle, status),
             Then::AnswerQuery { to, order, known, spare } => {
                 self.on_query_answered(cx, &to, &order, (known, spare), reply);

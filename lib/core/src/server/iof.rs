@@ -324,8 +324,21 @@ impl Server {
     pub(super) fn on_iof_push(&mut self, cx: &mut Cx<'_>, from: Asker, push: Push) {
         let proc = from.proc.clone();
         let Push { targets, directives, data } = push;
+        let bytes = data.len();
+        if let Some(peer) = self.conns.peer_mut(from.conn) {
+            peer.pushed += bytes;
+        }
         let op = HostOp::PushStdin { from: proc.clone(), targets, directives, data };
-        self.call_host(cx, Some(&proc), op, Then::Answer(from));
+        self.call_host(cx, Some(&proc), op, Then::AnswerPush { to: from, bytes });
+    }
+
+    /// The readers have taken it, or take nothing.
+    pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, bytes: usize, status: Status) {
+        if let Some(peer) = self.conns.peer_mut(to.conn) {
+            peer.pushed = peer.pushed.saturating_sub(bytes);
+        }
+        self.answer(cx, to, status);
+        self.read_frames(cx, to.conn);
     }
 }
 

@@ -20,6 +20,8 @@ pub(super) const MAX_QUEUED: usize = 64 << 20;
 pub(super) const SHORT_ANSWER: usize = 512;
 /// Processes for which a server remembers how much of their values a connection has been told.
 pub(super) const MAX_TOLD: usize = 1024;
+/// Bytes of standard input from one connection that may wait for their readers; with more, its requests are read later.
+pub(super) const FULL_PUSHES: usize = 1 << 20;
 /// Bytes of messages that have not arrived whole, from a tool or from all connections of a rank.
 pub(super) const MAX_INCOMPLETE: usize = 128 << 20;
 /// Bytes that one rank may have committed.

@@ -331,9 +331,10 @@ impl Server {
         self.read_frames(cx, conn);
     }
 
-    /// Handles the messages that have arrived whole, as far as their sender reads the answers.
+    /// Handles the messages that have arrived whole, as far as their sender reads the answers and others read what it pushes.
     fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        while let Some(peer) = self.conns.peer_mut(conn).filter(|peer| !peer.is_full()) {
+        let can_go_on = |peer: &&mut Peer| !peer.is_full() && !peer.is_ahead();
+        while let Some(peer) = self.conns.peer_mut(conn).filter(can_go_on) {
             match peer.reader.next_frame() {
                 Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
                 Ok(None) => break,
@@ -488,5 +489,9 @@ impl Machine for Server {
 
     fn deadline(&self) -> Option<Time> {
         self.timers.next()
+    }
+
+    fn is_full(&self, conn: ConnId) -> bool {
+        self.conns.peer(conn).is_some_and(Peer::is_ahead)
     }
 }

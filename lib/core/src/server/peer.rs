@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::accept::Shaking;
 use super::get::Sweep;
-use super::limits::{FULL_QUEUE, MAX_QUEUED, MAX_TOLD, SHORT_ANSWER};
+use super::limits::{FULL_PUSHES, FULL_QUEUE, MAX_QUEUED, MAX_TOLD, SHORT_ANSWER};
 use super::{Cx, Server};
 use crate::machine::{CloseReason, ConnId, Output, Time};
 
@@ -57,6 +57,8 @@ pub(super) struct Peer {
     pub(super) sweep: Sweep,
     /// How new the values of each process are that it was told, see [`super::commit::Values::since`].
     told_values: BTreeMap<ProcId, u64>,
+    /// Bytes of standard input that it has pushed and that nobody has taken yet.
+    pub(super) pushed: usize,
     /// Bytes that the transport holds for it, as far as we know.
     queued: usize,
     /// At most so many of them it did not ask for.
@@ -104,6 +106,7 @@ impl Peer {
             reads_files: false,
             sweep: Sweep::default(),
             told_values: BTreeMap::new(),
+            pushed: 0,
             queued: 0,
             unasked: 0,
             sent: 0,
@@ -132,6 +135,11 @@ impl Peer {
 
     fn unasked(&self) -> usize {
         self.unasked
+    }
+
+    /// Whether what it sends next has to wait for those who read what it has pushed.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.pushed > FULL_PUSHES
     }
 
     pub(super) fn sent(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! All connections of one engine, by number, and the door by which new ones come in.
 //!
-//! A peer that does not read what it is sent is not read from either: what it can make us hold is bounded. A connection that
+//! A peer that does not read what it is sent is not read from either, nor one whose messages have to wait for others: what a
+//! peer can make us hold is bounded. A connection that
 //! the machine closes still gets what was sent before, for a little while, and then nothing more is heard of it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,6 +29,8 @@ pub(super) struct Links {
     last: u64,
     /// Those whose queue has changed.
     touched: BTreeSet<ConnId>,
+    /// Those whose messages have to wait for others.
+    held: BTreeSet<ConnId>,
     ended: VecDeque<(ConnId, CloseReason)>,
     trouble: Arc<Mutex<Option<io::Error>>>,
     /// Whose servers are spoken to.
@@ -86,6 +89,7 @@ impl Links {
             all: BTreeMap::new(),
             last: 0,
             touched: BTreeSet::new(),
+            held: BTreeSet::new(),
             ended: VecDeque::new(),
             trouble,
             trust,
@@ -189,7 +193,7 @@ impl Links {
     }
 
     fn insert(&mut self, conn: ConnId, link: Link) -> io::Result<()> {
-        let watched = interest(&link, false);
+        let watched = interest(&link, false, false);
         self.poller.add(&link, token(conn), watched)?;
         self.all.insert(conn, Entry { link, watched, closing: None });
         Ok(())
@@ -214,6 +218,10 @@ impl Links {
         self.touched.insert(conn);
     }
 
+    pub(super) fn is_touched(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
     pub(super) fn next_touched(&mut self) -> Option<ConnId> {
         self.touched.pop_first()
     }
@@ -231,7 +239,7 @@ impl Links {
             if closing && entry.link.queued() == 0 {
                 entry.link.end_writing()?;
             }
-            let interest = interest(&entry.link, closing);
+            let interest = interest(&entry.link, closing, self.held.contains(&conn));
             if interest == std::mem::replace(&mut entry.watched, interest) {
                 return Ok(());
             }
@@ -245,6 +253,17 @@ impl Links {
             }
             Ok(()) => (!closing).then_some(queued),
         }
+    }
+
+    /// Reads nothing more from this connection for now.
+    pub(super) fn hold(&mut self, conn: ConnId) {
+        self.held.insert(conn);
+        self.touched.insert(conn);
+    }
+
+    /// Reads again from those that need not be held any longer.
+    pub(super) fn read_again(&mut self, is_full: impl Fn(ConnId) -> bool) {
+        self.touched.extend(self.held.extract_if(.., |conn| !is_full(*conn)));
     }
 
     pub(super) fn read(&mut self, conn: ConnId, buffer: &mut [u8]) -> Arrival {
@@ -282,6 +301,7 @@ impl Links {
             let _ = self.poller.remove(&entry.link);
         }
         self.touched.remove(&conn);
+        self.held.remove(&conn);
         self.watch_listener();
     }
 
@@ -312,8 +332,8 @@ impl Drop for Links {
     }
 }
 
-fn interest(link: &Link, closing: bool) -> Interest {
-    Interest { read: closing || link.queued() <= HIGH_MARK, write: link.wants_to_write() }
+fn interest(link: &Link, closing: bool, held: bool) -> Interest {
+    Interest { read: closing || !held && link.queued() <= HIGH_MARK, write: link.wants_to_write() }
 }
 
 fn token(conn: ConnId) -> u64 {

@@ -444,6 +444,10 @@ impl<M: Role> Progress<M> {
                     if self.place == Place::Inside && self.next == Next::Turn && !self.queue.is_empty() {
                         self.obey_all();
                     }
+                    if self.machine.is_full(conn) {
+                        self.links.hold(conn);
+                        break;
+                    }
                     if count < room || self.next == Next::Stop {
                         break;
                     }
@@ -473,7 +477,10 @@ impl<M: Role> Progress<M> {
                     self.handle(Input::Writable { conn, queued });
                 }
             } else {
-                return;
+                self.links.read_again(|conn| self.machine.is_full(conn));
+                if !self.links.is_touched() {
+                    return;
+                }
             }
         }
     }

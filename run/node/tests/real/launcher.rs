@@ -151,6 +151,10 @@ impl Decide for Script {
         None
     }
 
+    fn is_full(&self, _: ConnId) -> bool {
+        false
+    }
+
     fn explain(&self) -> Vec<Waiting> {
         Vec::new()
     }

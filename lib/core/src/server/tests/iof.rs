@@ -10,9 +10,10 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::frame::{TAG_IOF, encode_frame};
 use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
-use super::world::{World, config, proc, v41};
+use super::super::limits::FULL_PUSHES;
+use super::world::{World, config, global, proc, v41};
 use crate::host::{HostOp, HostReply};
-use crate::machine::{CallId, ConnId, Input};
+use crate::machine::{CallId, ConnId, Input, Machine};
 use crate::server::{OutputTo, ServerCall, ServerConfig, ServerReturn};
 
 fn pull_of(sources: Vec<ProcId>, directives: Vec<Info>, handle: u64) -> Request {
@@ -448,4 +449,29 @@ fn input_is_the_hosts_to_deliver() {
     assert!(matches!(op, HostOp::PushStdin { data, .. } if data.is_empty()));
     world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
     assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
+}
+
+#[test]
+fn requests_wait_while_pushed_input_is_not_taken() {
+    let mut world = World::with_job(1, 1);
+    let a = world.connect(0);
+    let push = |bytes: usize| {
+        let data = vec![7; bytes].into();
+        Request::IofPush(Push { targets: vec![proc("child", 0)], directives: Vec::new(), data })
+    };
+    let tags: Vec<u32> = (0..4).map(|_| world.send(a, &push(FULL_PUSHES / 2 + 1))).collect();
+    let behind = world.send(a, &Request::Commit(global("x", 1u32)));
+    assert!(world.server.is_full(a));
+    assert_eq!((world.asked.len(), world.client(a).order.len()), (2, 0), "the rest has not been looked at");
+    let (first, _) = world.asked.remove(0);
+    world.answer(first, HostReply::Done(Status::SUCCESS));
+    assert_eq!(world.client(a).order, tags[..1]);
+    assert!(world.server.is_full(a), "the third has taken its place");
+    while !world.asked.is_empty() {
+        let (id, _) = world.asked.remove(0);
+        world.answer(id, HostReply::Done(Status::SUCCESS));
+    }
+    let order = &world.client(a).order;
+    assert!(tags.iter().chain([&behind]).all(|tag| order.contains(tag)), "{order:?}");
+    assert!(!world.server.is_full(a));
 }

@@ -375,7 +375,7 @@ impl<'a> User<'a> {
         if voice.json && !silent {
             self.output.say(&ending::json(end).to_string());
         } else if end.exit_code != 0 && !silent {
-            for (index, line) in ending::lines(end).into_iter().enumerate() {
+            for (index, line) in end.lines().into_iter().enumerate() {
                 self.output.say(&match index {
                     0 => hint::failure(&Failure::new(line), false),
                     _ => hint::note(&line, false),

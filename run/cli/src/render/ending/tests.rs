@@ -30,7 +30,7 @@ const SEGV: ExitStatus = ExitStatus::Signal { number: 11, core_dumped: true };
 
 #[test]
 fn success_needs_no_words() {
-    assert!(lines(&end(JobVerdict::Success, 0, vec![ended(0, ExitStatus::Code(0), false)])).is_empty());
+    assert!(end(JobVerdict::Success, 0, vec![ended(0, ExitStatus::Code(0), false)]).lines().is_empty());
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn who_failed_first_where_and_how() {
         ended(4, ExitStatus::Code(0), false),
     ];
     assert_eq!(
-        lines(&end(JobVerdict::Failed { first }, 139, procs)),
+        end(JobVerdict::Failed { first }, 139, procs).lines(),
         [
             "rank 2 was killed by SIGSEGV (core dumped) (on n1, pid 4002, after 1.2 s)",
             "rank 3 failed as well; ranks 0-1 were ended by px as a consequence",
@@ -52,7 +52,7 @@ fn who_failed_first_where_and_how() {
     );
     let first = ended(0, ExitStatus::Code(3), false);
     assert_eq!(
-        lines(&end(JobVerdict::Failed { first: first.clone() }, 3, vec![first])),
+        end(JobVerdict::Failed { first: first.clone() }, 3, vec![first]).lines(),
         ["rank 0 exited with code 3 (on n1, pid 4000, after 1.2 s)"]
     );
 }
@@ -62,7 +62,7 @@ fn other_endings() {
     let by = ProcId::new(&job(), Rank(1));
     let abort = JobVerdict::Aborted { by, status: Status(7), message: "no luck\n".into() };
     assert_eq!(
-        lines(&end(abort, 7, vec![ended(0, TERM, true), ended(1, TERM, false)])),
+        end(abort, 7, vec![ended(0, TERM, true), ended(1, TERM, false)]).lines(),
         [
             "rank 1 called abort with status 7 (on n1, pid 4001, after 1.2 s): no luck",
             "rank 0 was ended by px as a consequence",
@@ -70,11 +70,11 @@ fn other_endings() {
     );
     let limit = Duration::from_secs(90);
     assert_eq!(
-        lines(&end(JobVerdict::TimedOut { limit }, 124, vec![ended(0, TERM, true)])),
+        end(JobVerdict::TimedOut { limit }, 124, vec![ended(0, TERM, true)]).lines(),
         ["the job was ended after 1 min 30 s, its time limit; rank 0 was still running"]
     );
     assert_eq!(
-        lines(&end(JobVerdict::Cancelled { signal: 2 }, 130, Vec::new())),
+        end(JobVerdict::Cancelled { signal: 2 }, 130, Vec::new()).lines(),
         ["the job was ended by SIGINT"]
     );
 }

@@ -1,0 +1,97 @@
+//! How a job has ended, in one or two lines for a person: who failed first, and how.
+
+use crate::job::{ExitStatus, JobEnd, JobVerdict, ProcEnd};
+use crate::words;
+
+impl JobEnd {
+    /// What a person is told; nothing after a success.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let first = match &self.verdict {
+            JobVerdict::Success => return lines,
+            JobVerdict::Failed { first } => {
+                lines.push(format!("rank {} {} ({})", first.proc.rank.0, how(first), place(first)));
+                Some(first.proc.rank)
+            }
+            JobVerdict::Aborted { by, status, message } => {
+                let place = self.procs.iter().find(|p| p.proc == *by).map(|p| format!(" ({})", place(p)));
+                let message =
+                    if message.is_empty() { String::new() } else { format!(": {}", message.trim_end()) };
+                lines.push(format!(
+                    "rank {} called abort with status {}{}{message}",
+                    by.rank.0,
+                    status.0,
+                    place.unwrap_or_default()
+                ));
+                Some(by.rank)
+            }
+            JobVerdict::NotStarted { error } => return vec![error.clone()],
+            JobVerdict::TimedOut { limit } => {
+                let running: Vec<u32> =
+                    self.procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+                let who = match running.len() {
+                    0 => String::new(),
+                    1 => format!("; {} was still running", words::ranks(&running)),
+                    _ => format!("; {} were still running", words::ranks(&running)),
+                };
+                return vec![format!(
+                    "the job was ended after {}, its time limit{who}",
+                    words::duration(*limit)
+                )];
+            }
+            JobVerdict::Cancelled { signal } => {
+                return vec![format!("the job was ended by {}", words::signal(*signal))];
+            }
+            JobVerdict::NodeLost { node } => {
+                lines.push(format!("node {node} was lost"));
+                None
+            }
+        };
+        let others = |p: &&ProcEnd| Some(p.proc.rank) != first;
+        let failed: Vec<u32> = self
+            .procs
+            .iter()
+            .filter(others)
+            .filter(|p| !p.killed_by_us && p.status.is_some_and(|status| !status.is_success()))
+            .map(|p| p.proc.rank.0)
+            .collect();
+        let killed: Vec<u32> =
+            self.procs.iter().filter(others).filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+        let mut consequences = Vec::new();
+        if !failed.is_empty() {
+            consequences.push(format!("{} failed as well", words::ranks(&failed)));
+        }
+        if !killed.is_empty() {
+            let verb = if killed.len() == 1 { "was" } else { "were" };
+            consequences.push(format!("{} {verb} ended by px as a consequence", words::ranks(&killed)));
+        }
+        if !consequences.is_empty() {
+            lines.push(consequences.join("; "));
+        }
+        lines
+    }
+}
+
+/// `exited with code 3`, `was killed by SIGSEGV (core dumped)`
+fn how(end: &ProcEnd) -> String {
+    match end.status {
+        Some(ExitStatus::Signal { number, core_dumped }) => {
+            format!(
+                "was killed by {}{}",
+                words::signal(number),
+                if core_dumped { " (core dumped)" } else { "" }
+            )
+        }
+        Some(ExitStatus::Code(code)) if end.lost_connection => {
+            format!("exited with code {code} without finalizing PMIx")
+        }
+        Some(ExitStatus::Code(code)) => format!("exited with code {code}"),
+        None => "did not start".into(),
+    }
+}
+
+/// `on n1, pid 4711, after 1.2 s`
+fn place(end: &ProcEnd) -> String {
+    let pid = end.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
+    format!("on {}{pid}, after {}", end.node, words::duration(end.after))
+}
