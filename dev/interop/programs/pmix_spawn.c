@@ -1,12 +1,13 @@
 /* Spawns jobs, one after the other, as its words say; says "NAME: STATUS" of each spawn, and which directives were ignored.
  *
  *   set NAME VALUE | add NAME VALUE | prepend NAME VALUE SEPARATOR | append NAME VALUE SEPARATOR | first NAME VALUE SEPARATOR
- *   unset NAME | flag KEY | seconds KEY NUMBER | text KEY VALUE | require KEY VALUE      directives of the next job
+ *   unset NAME | flag KEY | no KEY | seconds KEY NUMBER | text KEY VALUE | require KEY VALUE      directives of the next job
  *   app                           what follows is said of the next program alone
  *   variable NAME=VALUE           in the environment of the next program
  *   cwd DIRECTORY | ranks NUMBER  of the next program
  *   with PROGRAM                  one more program of the next job, before the last
  *   run PROGRAM | sh SCRIPT       spawns, with this as the last program
+ *   kill                          the job that was spawned last, by job control
  *   until FILE                    waits for it
  *   exit CODE                     ends without finalize
  */
@@ -17,6 +18,7 @@ static pmix_info_t job[32], app[32];
 static pmix_app_t apps[4];
 static size_t job_count, app_count, programs;
 static bool of_app;
+static pmix_proc_t last;
 
 static pmix_info_t *next(void)
 {
@@ -67,6 +69,7 @@ static void spawn(const char *name)
 
     printf("%s: %d\n", name, status);
     PMIX_LOAD_PROCID(&all, child, PMIX_RANK_WILDCARD);
+    last = all;
     if (status == PMIX_SUCCESS && PMIx_Get(&all, "phalanx.ignored", NULL, 0, &ignored) == PMIX_SUCCESS) {
         printf("ignored: %s\n", ignored->data.string);
         PMIX_VALUE_RELEASE(ignored);
@@ -80,7 +83,7 @@ static void spawn(const char *name)
 int main(int argc, char **argv)
 {
     int seconds;
-    bool yes = true;
+    bool yes = true, no = false;
     pmix_status_t status;
 
     start();
@@ -108,6 +111,8 @@ int main(int argc, char **argv)
             PMIX_INFO_LOAD(next(), PMIX_UNSET_ENVAR, *word++, PMIX_STRING);
         } else if (strcmp(verb, "flag") == 0) {
             PMIX_INFO_LOAD(next(), *word++, &yes, PMIX_BOOL);
+        } else if (strcmp(verb, "no") == 0) {
+            PMIX_INFO_LOAD(next(), *word++, &no, PMIX_BOOL);
         } else if (strcmp(verb, "seconds") == 0) {
             seconds = atoi(word[1]);
             PMIX_INFO_LOAD(next(), word[0], &seconds, PMIX_INT);
@@ -137,6 +142,9 @@ int main(int argc, char **argv)
         } else if (strcmp(verb, "sh") == 0) {
             program(*word++, true);
             spawn("sh");
+        } else if (strcmp(verb, "kill") == 0) {
+            PMIX_INFO_LOAD(&job[0], PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL);
+            OK(PMIx_Job_control(&last, 1, job, 1, NULL, NULL));
         } else if (strcmp(verb, "until") == 0) {
             while (access(*word, F_OK) != 0)
                 nanosleep(&(struct timespec) { .tv_nsec = 10000000 }, NULL);

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use phalanx_interop::{Job, Running, eventually, host, lives, new_directory, pmix_tool, px_binary};
+use phalanx_interop::{Job, Running, eventually, host, lives, new_directory, pmix, pmix_tool, px_binary};
 use rustix::process::Signal;
 
 /// `px dvm start`, ready.
@@ -151,6 +151,44 @@ fn input_output_and_environment_pass_through_the_dvm() {
     assert!(fs::read(&file).expect("readable") == input, "{} bytes went in", input.len());
     let many = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "seq", "200000"]).run().expect_code(0);
     assert_eq!(many.stdout.lines().count(), 400_000);
+    stop(dvm);
+}
+
+#[test]
+fn px_run_shows_what_its_ranks_have_spawned_in_a_dvm() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let spawner = pmix("spawn");
+    let run = |words: &[&str]| px_at(&dvm, &["run", "--pid", &pid, "-n", "1"]).arg(&spawner).args(words);
+    let script = "sleep 0.3; echo from the child; echo and this >&2; exit 3";
+    let outcome = run(&["run", "/nonexist", "sh", script]).run().expect_code(3);
+    let outcome = outcome.expect_lines(["/nonexist: -190", "sh: 0", "from the child"]);
+    let _ = outcome.expect_stderr(&[
+        "and this",
+        "executing /nonexist: No such file",
+        "rank 0 exited with code 3",
+    ]);
+    // Children go with the command that runs their parent.
+    let place = new_directory();
+    let ready = place.path().join("ready");
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", ready.display());
+    let running = run(&["sh", &script]).start();
+    eventually("the child runs", || ready.exists());
+    running.signal(Signal::KILL);
+    let _ = running.wait();
+    eventually("the child has ended", || !lives(number(&ready)));
+    stop(dvm);
+}
+
+#[test]
+fn all_lines_of_a_job_in_a_dvm_have_one_tag() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    for _ in 0..20 {
+        let run = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "--output", "tag"]);
+        let outcome = run.args(["sh", "-c", "echo first; echo second"]).run().expect_code(0);
+        let _ = outcome.expect_lines(["[1,0]<stdout>: first", "[1,0]<stdout>: second"]);
+    }
     stop(dvm);
 }
 

@@ -6,7 +6,10 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use phalanx_interop::{Job, Outcome, host, libpmix, new_directory, pmix, px};
+use phalanx_interop::{
+    Job, Outcome, eventually, host, launcher, libpmix, new_directory, pmix, pmix_tool, px,
+};
+use rustix::process::Signal;
 
 /// One rank that does what the words say, on OpenPMIx's library and on ours.
 fn spawners(words: &[&str]) -> [Job; 2] {
@@ -102,7 +105,58 @@ fn a_limit_of_a_spawn_does_not_end_the_job() {
         let _ = job.run().expect_code(0).expect_lines(["sh: 0"]);
         fs::remove_file(file).expect("it was made");
     }
-    for job in spawners(&["seconds", "pmix.job.time", "1", "sh", "exec sleep 1000", "until", "/"]) {
-        let _ = job.run().expect_lines(["sh: 0"]);
+    for job in spawners(&["seconds", "pmix.job.time", "1", "sh", "exec sleep 1000"]) {
+        let _ = job.run().expect_code(124).expect_lines(["sh: 0"]).expect_stderr(&["1 s, its time limit"]);
+    }
+}
+
+#[test]
+fn px_run_ends_with_the_last_job_that_was_spawned() {
+    for job in spawners(&["sh", "sleep 0.3; echo late; exit 3"]) {
+        let outcome = job.run().expect_code(3).expect_nothing_left();
+        let _ =
+            outcome.expect_lines(["sh: 0", "late"]).expect_stderr(&["job px-", "rank 0 exited with code 3"]);
+    }
+    // Its time limit is that of all of them.
+    let limited = px(["-n", "1", "--timeout", "1"]).arg(pmix("spawn")).args(["sh", "exec sleep 1000"]);
+    let _ = limited.run().expect_code(124).expect_nothing_left().expect_stderr(&["its time limit"]);
+}
+
+#[test]
+fn children_end_with_a_parent_that_fails_or_is_not_to_be_outlived() {
+    for (words, code) in [
+        (&["sh", "exec sleep 1000", "exit", "5"][..], 5),
+        (&["no", "pmix.spchildsep", "sh", "exec sleep 1000"], 0),
+    ] {
+        for job in spawners(words) {
+            let outcome = job.run().expect_code(code).expect_nothing_left();
+            let _ = outcome.expect_stderr(&["the job was ended with its parent, job px-"]);
+        }
+    }
+}
+
+#[test]
+fn the_user_ends_what_a_finished_job_has_spawned() {
+    let place = new_directory();
+    let ready = place.path().join("ready");
+    let script = format!("touch {}; exec sleep 1000", ready.display());
+    let running = px(["-n", "1", "-v"]).arg(pmix("spawn")).args(["sh", &script]).start();
+    eventually("the child runs", || ready.exists());
+    running.until_said("sh: 0");
+    running.signal(Signal::INT);
+    let _ = running.wait().expect_code(130).expect_nothing_left();
+}
+
+#[test]
+fn a_job_that_was_killed_by_job_control_has_not_succeeded() {
+    let launcher = launcher(2);
+    let job = launcher.job_name();
+    let tool = Job::new(pmix_tool("attach")).args(["pid", &launcher.pid().to_string(), "--", "kill", &job]);
+    let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
+    let outcome = launcher.wait().expect_code(137).expect_nothing_left();
+    let _ = outcome.expect_stderr(&["px: error: the job was ended by px-", "-tool1:0, by job control"]);
+    // What a rank does to its own children is its own affair.
+    for job in spawners(&["sh", "exec sleep 1000", "kill"]) {
+        let _ = job.run().expect_code(0).expect_stderr(&["the job was ended by px-", ":0, by job control"]);
     }
 }

@@ -52,6 +52,17 @@ pub enum Action {
     Resume,
 }
 
+impl Action {
+    /// The signal with which it ends processes.
+    fn deadly(self) -> Option<i32> {
+        match self {
+            Action::Terminate => Some(SIGTERM),
+            Action::Kill => Some(SIGKILL),
+            Action::Signal(_) | Action::Suspend | Action::Resume => None,
+        }
+    }
+}
+
 impl Daemon {
     /// `ranks`: `None` for all.
     pub(crate) fn act_on(
@@ -160,6 +171,9 @@ impl Daemon {
             let Some(job) = self.jobs.get(nspace) else { continue };
             let to = job.desc.nodes_of(ranks);
             for action in &orders.actions {
+                if let Some(signal) = action.deadly() {
+                    self.note_killed(nspace, ranks, from, signal);
+                }
                 let control =
                     Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
                 self.cast(cx, to.clone(), control);

@@ -282,9 +282,11 @@ pub enum Report {
     Spawned {
         nspace: Nspace,
         placed: Arc<Placed>,
+        /// The job, or the namespace of the tool, that has started it.
+        parent: Option<Nspace>,
         /// The directives of the request.
         info: Vec<Info>,
-        /// Whoever has started it shows its output.
+        /// A tool that runs it shows its output.
         elsewhere: bool,
     },
     Output {

@@ -42,6 +42,19 @@ impl JobEnd {
             JobVerdict::Cancelled { signal } => {
                 return vec![format!("the job was ended by {}", words::signal(*signal))];
             }
+            JobVerdict::Killed { by, .. } => {
+                let killed: Vec<u32> =
+                    self.procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+                let who = match killed.len() {
+                    count if count == self.procs.len() => "the job was".to_owned(),
+                    1 => format!("{} was", words::ranks(&killed)),
+                    _ => format!("{} were", words::ranks(&killed)),
+                };
+                return vec![format!("{who} ended by {by}, by job control")];
+            }
+            JobVerdict::ParentEnded { parent } => {
+                return vec![format!("the job was ended with its parent, job {parent}")];
+            }
             JobVerdict::NodeLost { node } => {
                 lines.push(format!("node {node} was lost"));
                 None

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use phalanx_core::Time;
-use phalanx_wire::Nspace;
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::desc::JobDesc;
 use crate::job::JobEnd;
@@ -19,6 +19,8 @@ pub(crate) struct History {
 #[derive(Debug)]
 pub(crate) struct Past {
     pub(crate) desc: Arc<JobDesc>,
+    /// The tool that ran it.
+    pub(crate) run_by: Option<ProcId>,
     pub(crate) end: JobEnd,
     pub(crate) since: Time,
     pub(crate) ended: Time,

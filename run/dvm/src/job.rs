@@ -152,6 +152,15 @@ pub enum JobVerdict {
     Cancelled {
         signal: i32,
     },
+    /// A process or a tool has ended it, or some of its ranks, by job control.
+    Killed {
+        by: ProcId,
+        signal: i32,
+    },
+    /// It was not to outlive the job that has started it.
+    ParentEnded {
+        parent: Nspace,
+    },
     /// A node was lost.
     NodeLost {
         node: String,

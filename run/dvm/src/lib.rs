@@ -13,6 +13,7 @@ mod control;
 mod daemon;
 mod debug;
 mod desc;
+mod descent;
 mod dmodex;
 mod effect;
 mod ended;

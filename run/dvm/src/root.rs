@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_core::output::STYLE_ATTRIBUTES;
-use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::cleanup::Spreads;
 use crate::control::{Action, Control};
 use crate::daemon::{Cx, Daemon};
 use crate::debug::Stops;
 use crate::desc::JobDesc;
+use crate::descent::{self, RunBy};
 use crate::effect::{Effect, Report, SpawnFailure};
 use crate::event::Interests;
 use crate::group::Assemblies;
@@ -62,8 +63,11 @@ pub(crate) struct RootJob {
     pub(crate) since: Time,
     pub(crate) running: bool,
     pub(crate) limit: Option<Duration>,
-    /// It was started by a tool that did not say that it is to outlive it (`PMIX_NOHUP`).
-    pub(crate) ends_with_parent: bool,
+    pub(crate) run_by: Option<RunBy>,
+    /// It may go on when its parent has ended well.
+    pub(crate) is_separate: bool,
+    /// Who has ended some of its processes, by job control, with which signal.
+    killed_by: Option<(ProcId, i32)>,
     pub(crate) verdict: Option<JobVerdict>,
     /// Rank and pid, by rank.
     pub(crate) pids: Vec<(u32, u32)>,
@@ -170,6 +174,7 @@ impl Daemon {
         let (desc, placed) = self.plan(number, job)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
+        let run_by = self.run_by(job);
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
@@ -182,7 +187,9 @@ impl Daemon {
             since: cx.now,
             running: false,
             limit: job.timeout,
-            ends_with_parent: job.info.is_set(keys::REQUESTOR_IS_TOOL) && !job.info.is_set(keys::NOHUP),
+            run_by: run_by.clone(),
+            is_separate: descent::is_separate(job),
+            killed_by: None,
             verdict: None,
             pids: Vec::new(),
             connected: BTreeMap::new(),
@@ -204,8 +211,9 @@ impl Daemon {
             _ => Report::Spawned {
                 nspace: nspace.clone(),
                 placed,
+                parent: job.parent.as_ref().map(|parent| parent.nspace.clone()),
                 info: job.info.clone(),
-                elsewhere: job.info.is_set(keys::REQUESTOR_IS_TOOL) && writes_files(&job.info),
+                elsewhere: run_by.is_some() && writes_files(&job.info),
             },
         });
         for text in notes {
@@ -312,6 +320,7 @@ impl Daemon {
                 self.end_job(cx, &nspace, verdict);
             } else {
                 let to = job.desc.nodes_of(&ranks);
+                self.note_killed(&nspace, &ranks, from, SIGTERM);
                 self.cast(cx, to, Down::Control { nspace, ranks: Some(ranks), action: Action::Terminate });
             }
         }
@@ -351,6 +360,15 @@ impl Daemon {
             }
         };
         self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action });
+    }
+
+    /// A process ends processes of a job, by job control.
+    pub(crate) fn note_killed(&mut self, nspace: &Nspace, ranks: &Ranges, by: &ProcId, signal: i32) {
+        let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
+        job.killed_by.get_or_insert_with(|| (by.clone(), signal));
+        if ranks.count() >= job.desc.size {
+            job.verdict.get_or_insert_with(|| JobVerdict::Killed { by: by.clone(), signal });
+        }
     }
 
     /// The job is to end, for this reason unless it had one already.
@@ -436,13 +454,15 @@ impl Daemon {
         self.forget_readers_of(nspace);
         self.forget_unread_of(&ProcId::all(nspace));
         self.keep_unread(&mut job);
+        let run_by = job.run_by.take().map(|by| by.tool);
         let end = self.job_end(cx.now, job);
+        self.end_children(cx, &end);
         if is_known {
             self.tell_job_end_event(cx, &end, concerned);
         }
         if let Some(root) = &mut self.root {
             root.relations.forget(nspace);
-            root.history.add(Past { desc, end: end.clone(), since, ended: cx.now });
+            root.history.add(Past { desc, run_by, end: end.clone(), since, ended: cx.now });
         }
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
@@ -477,10 +497,12 @@ impl Daemon {
             }
         }
         let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
-        let verdict = match (job.verdict, first_failure) {
-            (Some(verdict), _) => verdict,
-            (None, Some(first)) => JobVerdict::Failed { first: first.clone() },
-            (None, None) => JobVerdict::Success,
+        let killed_by = job.killed_by.filter(|_| procs.iter().any(|end| end.killed_by_us));
+        let verdict = match (job.verdict, first_failure, killed_by) {
+            (Some(verdict), ..) => verdict,
+            (None, Some(first), _) => JobVerdict::Failed { first: first.clone() },
+            (None, None, Some((by, signal))) => JobVerdict::Killed { by, signal },
+            (None, None, None) => JobVerdict::Success,
         };
         JobEnd {
             nspace: desc.nspace.clone(),
@@ -537,7 +559,10 @@ impl JobVerdict {
             JobVerdict::Success => Status::SUCCESS,
             JobVerdict::Aborted { .. } => Status::ERR_JOB_ABORTED,
             JobVerdict::NotStarted { .. } => Status::ERR_JOB_FAILED_TO_LAUNCH,
-            JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. } => Status::ERR_JOB_CANCELED,
+            JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. } | JobVerdict::ParentEnded { .. } => {
+                Status::ERR_JOB_CANCELED
+            }
+            JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
             JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
             JobVerdict::Failed { first } => match first.status {
                 Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
@@ -550,7 +575,7 @@ impl JobVerdict {
     pub(crate) fn culprit(&self) -> Option<&ProcId> {
         match self {
             JobVerdict::Failed { first } => Some(&first.proc),
-            JobVerdict::Aborted { by, .. } => Some(by),
+            JobVerdict::Aborted { by, .. } | JobVerdict::Killed { by, .. } => Some(by),
             _ => None,
         }
     }
@@ -561,6 +586,7 @@ impl JobVerdict {
             JobVerdict::Aborted { message, .. } => Some(message),
             JobVerdict::NotStarted { error } => Some(error),
             JobVerdict::NodeLost { node } => Some(node),
+            JobVerdict::ParentEnded { parent } => Some(parent.as_str()),
             _ => None,
         }
     }
@@ -574,6 +600,8 @@ impl JobVerdict {
             JobVerdict::NotStarted { .. } => "not started",
             JobVerdict::TimedOut { .. } => "timed out",
             JobVerdict::Cancelled { .. } => "cancelled",
+            JobVerdict::Killed { .. } => "killed",
+            JobVerdict::ParentEnded { .. } => "parent ended",
             JobVerdict::NodeLost { .. } => "node lost",
         }
     }
@@ -592,7 +620,8 @@ impl JobVerdict {
             },
             JobVerdict::NotStarted { .. } => 126,
             JobVerdict::TimedOut { .. } => 124,
-            JobVerdict::Cancelled { signal } => 128 + signal,
+            JobVerdict::Cancelled { signal } | JobVerdict::Killed { signal, .. } => 128 + signal,
+            JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
             JobVerdict::NodeLost { .. } => 1,
         }
     }

@@ -43,6 +43,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::IOF_DROP_NEWEST,
     keys::JOB_CONTINUOUS,
     keys::NOHUP,
+    keys::SPAWN_CHILD_SEP,
     keys::NOTIFY_COMPLETION,
 ];
 
@@ -92,14 +93,15 @@ impl Daemon {
         self.tell_ignored(cx, from, &job.info);
         let asked_by = AskedBy::Process { node: origin, request };
         match self.launch(cx, asked_by, &job) {
-            Ok(child) if job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
+            Ok(child) => {
+                let run_by = self.root_job(&child).and_then(|job| job.run_by.clone());
                 let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
-                if !(files && only) {
+                if let Some(by) = run_by.filter(|_| !(files && only)) {
                     // The user's side writes the files, wherever else the output goes.
-                    self.pull_for_parent(origin, from, &child, job.forward.unwrap_or(OUTPUTS), files);
+                    let channels = IofChannel(by.channels.0 & OUTPUTS.0);
+                    self.pull_for_parent(by.node, &by.tool, &child, channels, files);
                 }
             }
-            Ok(_) => {}
             Err(error) => {
                 self.tell_parent(cx, from, &error);
                 self.answer(cx, origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
@@ -151,17 +153,23 @@ impl Daemon {
         }
     }
 
-    /// What a status has no room for. A tool gets it as what the server prints, which it reads without asking; for others it
-    /// goes to the user.
+    /// What a status has no room for. A tool, and the tool that runs the parent's job, gets it as what the server prints, which it
+    /// reads without asking; otherwise it goes to the user.
     fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
-        match self.node_of(parent).filter(|_| self.is_tool(parent)) {
+        let prefix = match self.is_tool(parent) {
+            true => String::new(),
+            false => format!("spawning a job for {parent}: "),
+        };
+        let run_by = self.root_job(&parent.nspace).and_then(|job| job.run_by.clone());
+        let tool = run_by.map_or_else(|| parent.clone(), |by| by.tool);
+        match self.node_of(&tool).filter(|_| self.is_tool(&tool)) {
             Some(node) => {
-                let (to, text) = (parent.clone(), format!("{text}\n"));
+                let (to, text) = (tool, format!("{prefix}{text}\n"));
                 self.cast(cx, Ranges::single(node.0), Down::Say { to, text });
             }
             None => {
                 let nspace = Some(parent.nspace.clone());
-                let text = format!("spawning a job for {parent}: {text}");
+                let text = format!("{prefix}{text}");
                 cx.report(Report::Note { nspace, text });
             }
         }

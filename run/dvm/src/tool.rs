@@ -99,11 +99,7 @@ impl Daemon {
         if !others {
             self.withdraw_published(cx, &proc.nspace);
         }
-        let Some(root) = &self.root else { return };
-        let of_tool = root.jobs.iter().filter(|(_, job)| job.ends_with_parent);
-        let of_tool = of_tool.filter(|(_, job)| job.desc.parent.as_ref() == Some(proc));
-        let of_tool: Vec<Nspace> = of_tool.map(|(nspace, _)| nspace.clone()).collect();
-        for nspace in of_tool {
+        for nspace in self.jobs_ending_with(proc) {
             self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
         }
     }

@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
-use super::peer::Asker;
+use super::peer::{Asker, Peer, Role};
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
@@ -215,6 +215,25 @@ impl Server {
     /// A tool gets the output of what it spawned without asking; whether there is any was settled with the host.
     pub(super) fn pull_for_parent(&mut self, conn: ConnId, child: &Nspace) {
         self.pull_unasked(conn, ProcId::all(child));
+    }
+
+    /// The host gives a tool the output of a job that it has not spawned itself, but a job of its.
+    fn pull_for_forebear(&mut self, to: &OutputTo, source: &ProcId) {
+        let OutputTo::Parent(tool) = to else { return };
+        let has_it = |pulled: &Pulled| {
+            pulled.handle == 0
+                && pulled.feed.is_none()
+                && pulled.by == *tool
+                && pulled.sources.iter().any(|wanted| wanted.covers(source))
+        };
+        if self.streams.pulls.values().any(has_it) {
+            return;
+        }
+        let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role == Role::Tool && peer.proc == *tool;
+        let conn = self.conns.peers().find(of_tool).map(|(conn, _)| conn);
+        if let Some(conn) = conn {
+            self.pull_unasked(conn, ProcId::all(&source.nspace));
+        }
     }
 
     fn pull_unasked(&mut self, conn: ConnId, source: ProcId) {

@@ -23,6 +23,11 @@ pub(crate) fn json(end: &JobEnd) -> Value {
         JobVerdict::Cancelled { signal } => {
             ("cancelled", json!({ "signal": signal, "signal_name": words::signal(*signal) }))
         }
+        JobVerdict::Killed { by, signal } => (
+            "killed",
+            json!({ "by": by.to_string(), "signal": signal, "signal_name": words::signal(*signal) }),
+        ),
+        JobVerdict::ParentEnded { parent } => ("parent_ended", json!({ "parent": parent.as_str() })),
         JobVerdict::NodeLost { node } => ("node_lost", json!({ "node": node })),
     };
     report.insert("outcome".into(), outcome.into());

@@ -157,11 +157,13 @@ impl Daemon {
         let (mut served, mut instead) = (Vec::new(), 0);
         let abandoned = readers.abandoned.contains_key(&proc.nspace);
         let mut missed = false;
-        // Nobody can pull what was not to be forwarded when the job was spawned.
+        // Nobody can pull what was not to be forwarded when the job was spawned; who runs its parent sees it all the same.
         let job = self.root.as_ref().and_then(|root| root.jobs.get(&proc.nspace));
         let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
-        let wants = |tap: &Tap| forwarded && tap.wants(&proc, channel);
-        for (name, tap) in readers.taps.iter_mut().filter(|(_, tap)| wants(tap)) {
+        let wants = |name: &TapName, tap: &Tap| {
+            (forwarded || matches!(name, TapName::Parent(..))) && tap.wants(&proc, channel)
+        };
+        for (name, tap) in readers.taps.iter_mut().filter(|(name, tap)| wants(&name.1, tap)) {
             if abandoned && !(tap.copy && tap.queue.is_empty()) {
                 missed = true;
                 continue;

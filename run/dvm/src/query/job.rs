@@ -35,6 +35,13 @@ impl<'a> View<'a> {
         }
     }
 
+    fn run_by(&self) -> Option<&'a ProcId> {
+        match self {
+            View::Live(job, _) => job.run_by.as_ref().map(|by| &by.tool),
+            View::Over(past) => past.run_by.as_ref(),
+        }
+    }
+
     fn status(&self) -> Status {
         self.verdict().map_or(Status::SUCCESS, JobVerdict::status)
     }
@@ -168,6 +175,7 @@ impl Daemon {
             Info::new(names::STATE, word),
         ];
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
+        about.extend(view.run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
         about.extend(view.verdict().map(|verdict| Info::new(names::VERDICT, verdict.word())));
         about.extend(
             view.verdict().and_then(|verdict| verdict.reason()).map(|why| Info::new(names::REASON, why)),

@@ -15,9 +15,12 @@ pub const WAIT: &str = "phalanx.wait";
 pub const IGNORED: &str = "phalanx.ignored";
 /// Of a job: `starting`, `running`, `ending` or `ended`.
 pub const STATE: &str = "phalanx.state";
-/// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `node lost`.
+/// Of a job: the tool that has started it, or the job from which it descends.
+pub const RUN_BY: &str = "phalanx.run_by";
+/// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `parent ended`,
+/// `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
-/// What is to be said beside the verdict: why it did not start, the message of the abort, the node.
+/// What is to be said beside the verdict: why it did not start, the message of the abort, the node, the parent.
 pub const REASON: &str = "phalanx.reason";
 /// Milliseconds that a job or a process runs, has run, or that something is waited for.
 pub const AGE: &str = "phalanx.age";

@@ -120,6 +120,7 @@ impl Server {
         data: &Blob,
         info: &[Info],
     ) {
+        self.pull_for_forebear(to, source);
         let readers = self.streams.readers(to, source, channel);
         if readers.is_empty() {
             let result = ServerReturn::Done(Status::ERR_NOT_FOUND);

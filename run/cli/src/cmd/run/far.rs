@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use phalanx_dvm::{Control, Placed, Report};
 use phalanx_node::Signals;
@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::resolve::Run;
 use crate::tool;
 
+mod below;
 mod ending;
 mod input;
 mod request;
@@ -145,16 +146,21 @@ impl Far {
                 let asked_to_end = shared.state().asked_to_end;
                 let limit = limit.map(|limit| (limit, over_at.is_some_and(|at| Instant::now() >= at)));
                 let end = ending::of(&tool, &nspace, &told, limit, asked_to_end);
+                below::follow(&tool, &shared, &nspace);
                 shared.push(Report::Ended(Box::new(end)));
             }
         });
     }
 
+    /// The first report is that of the job's name, unless so much else comes before it that it cannot be kept.
     pub(crate) async fn recv(&self) -> Option<Report> {
         loop {
             {
                 let mut state = self.shared.state();
-                if let Some(report) = state.reports.pop_front() {
+                let held = !state.running && !state.over && state.bytes < MOST_WAITING;
+                let is_output =
+                    |report: &mut Report| matches!(report, Report::Output { .. } | Report::OutputEnd { .. });
+                if let Some(report) = state.reports.pop_front_if(|report| !(held && is_output(report))) {
                     state.bytes -= size(&report);
                     state.taken += 1;
                     self.shared.changed.notify_all();
@@ -232,9 +238,15 @@ impl Shared {
     }
 
     fn accepted(&self, nspace: &Nspace) {
-        self.state().running = true;
         let placed = Arc::new(Placed::default());
-        self.push(Report::Accepted { request: 0, nspace: nspace.clone(), placed });
+        let report = Report::Accepted { request: 0, nspace: nspace.clone(), placed };
+        let mut state = self.state();
+        state.running = true;
+        state.bytes += size(&report);
+        // Its first output may be here already, and is tagged by the job's name.
+        state.reports.push_front(report);
+        drop(state);
+        self.news.notify_one();
     }
 
     fn ended(&self, info: &[Info]) {
@@ -248,6 +260,16 @@ impl Shared {
         let waits = |state: &mut State| !state.over && !state.ends.iter().any(|(ended, _)| ended == nspace);
         let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
         state.ends.iter().find(|(ended, _)| ended == nspace).map(|(_, told)| told.clone())
+    }
+
+    /// Waits until another job has ended, for a while. `false`: nobody can tell any more.
+    fn wait_for_another_end(&self, longest: Duration) -> bool {
+        let state = self.state();
+        let before = state.ends.len();
+        let waits = |state: &mut State| !state.over && state.ends.len() == before;
+        let waited = self.changed.wait_timeout_while(state, longest, waits);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.over
     }
 
     fn close(&self) {

@@ -1,5 +1,6 @@
 //! `px run`: starts a node in this process, asks it for the job, and is the user's side of it until the job has ended.
 
+mod below;
 mod far;
 mod foreign;
 mod plan;

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream};
 use phalanx_dvm::map::{NodeResources, Placement};
-use phalanx_dvm::{Control, JobEnd, Limits, Placed, Report};
+use phalanx_dvm::{Control, JobEnd, JobVerdict, Limits, Placed, Report};
 use phalanx_node::{SignalEvent, Signals, stop_self};
 use phalanx_wire::Nspace;
 use rustix::io::Errno;
 
+use crate::cmd::run::below::Below;
 use crate::cmd::run::plan;
 use crate::cmd::run::side::{Hand, News};
 use crate::cmd::run::status::Status;
@@ -35,6 +36,8 @@ pub(crate) struct User<'a> {
     output: Output,
     status: Status,
     nspace: Option<Nspace>,
+    /// Jobs that the job has started, and those that they have, as long as they live.
+    below: Below,
     /// How often we were asked to end the job.
     asked_to_end: u32,
     /// Since when the job is about to end: from then on, readers of output are not waited for without end.
@@ -69,6 +72,7 @@ impl<'a> User<'a> {
             output,
             status,
             nspace: None,
+            below: Below::default(),
             asked_to_end: 0,
             ending: None,
             postponed: None,
@@ -86,14 +90,16 @@ impl<'a> User<'a> {
         signals: &mut Signals,
     ) -> Result<JobEnd, Failure> {
         loop {
-            let deadline = [self.output.deadline(), self.status.deadline()].into_iter().flatten().min();
+            let deadlines = [self.output.deadline(), self.status.deadline(), self.below.deadline()];
+            let deadline = deadlines.into_iter().flatten().min();
             let (full, empty) = (self.output.is_full(), self.output.is_empty());
+            let may_end = self.ending.is_none() && !self.below.is_top_over();
             let impatient = self.ending.and_then(|since| self.output.patience_over(since, self.patience()));
             tokio::select! {
                 biased;
                 signal = signals.next() => self.on_signal(signal).await,
                 () = self.keepalive.lost() => self.end_job(SIGTERM).await,
-                () = ending(&self.hand, self.nspace.as_ref()), if self.ending.is_none() => self.on_ending(),
+                () = ending(&self.hand, self.nspace.as_ref()), if may_end => self.on_ending(),
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
@@ -118,6 +124,11 @@ impl<'a> User<'a> {
                     let now = Instant::now();
                     self.output.tick(now);
                     self.status.tick(now, &mut self.output);
+                    if let Some(text) = self.below.overdue(now) {
+                        self.say(&hint::failure(&Failure::new(text), self.run.voice.json));
+                        self.on_ending();
+                        self.control(Control::Terminate { signal: SIGTERM }).await;
+                    }
                 }
             }
         }
@@ -149,19 +160,64 @@ impl<'a> User<'a> {
             Report::Note { text, .. } => self.note(&text),
             // Comes another way, past the reports.
             Report::Ending { .. } => {}
-            Report::Spawned { nspace, placed, info, elsewhere } => {
+            Report::Spawned { nspace, placed, parent, info, elsewhere } => {
+                if parent.is_some() && (parent == self.nspace || self.below.has(parent.as_ref())) {
+                    self.below.add(nspace.clone());
+                }
                 let hosts = hosts(&placed);
                 if let Err(failure) = self.output.add_job(&nspace, hosts, &info, elsewhere) {
                     self.say(&hint::failure(&failure, self.run.voice.json));
                 }
             }
-            Report::Ended(end) if self.nspace.as_ref() == Some(&end.nspace) => return Ok(Some(*end)),
+            Report::Ended(end) if self.nspace.as_ref() == Some(&end.nspace) => {
+                let limit = self.run.request.timeout;
+                let left = limit.map(|limit| (limit, now + limit.saturating_sub(end.duration)));
+                let well = end.exit_code == 0 && self.asked_to_end == 0;
+                let end = self.below.top_ended(*end, left);
+                if end.is_none() && well {
+                    // The others go on, and their output with them.
+                    self.ending = None;
+                }
+                return Ok(end);
+            }
             Report::Ended(end) => {
                 self.output.forget_job(&end.nspace);
                 self.file_trouble();
+                if self.below.has(Some(&end.nspace)) {
+                    self.tell_of_below(&end);
+                    return Ok(self.below.ended(&end.nspace));
+                }
             }
         }
         Ok(None)
+    }
+
+    /// A job that ours has started has ended. One that did not start is its parent's affair, which was told.
+    fn tell_of_below(&mut self, end: &JobEnd) {
+        let told = match &end.verdict {
+            JobVerdict::Success | JobVerdict::NotStarted { .. } => return,
+            // The user has asked for it, and hears of the job that he knows.
+            JobVerdict::Cancelled { .. } if !self.below.is_top_over() => return,
+            JobVerdict::ParentEnded { .. } => false,
+            // Its family does as it likes with it.
+            JobVerdict::Killed { by, .. } => !self.is_of_family(&by.nspace),
+            _ => true,
+        };
+        if told {
+            self.below.fail(end.exit_code);
+        }
+        let lines = end.lines().into_iter().enumerate();
+        for (index, line) in lines {
+            let line = format!("job {}: {line}", end.nspace);
+            self.say(&match index {
+                0 if told => hint::failure(&Failure::new(line), self.run.voice.json),
+                _ => hint::note(&line, self.run.voice.json),
+            });
+        }
+    }
+
+    fn is_of_family(&self, nspace: &Nspace) -> bool {
+        self.nspace.as_ref() == Some(nspace) || self.below.has(Some(nspace))
     }
 
     /// The job runs: the terminal need not wait any longer.
@@ -282,7 +338,11 @@ impl<'a> User<'a> {
 
     async fn control(&mut self, action: Control) {
         match &self.nspace {
-            Some(nspace) => self.hand.control(nspace, action).await,
+            Some(nspace) => {
+                for job in std::iter::once(nspace).chain(self.below.living()) {
+                    self.hand.control(job, action).await;
+                }
+            }
             None => self.postponed = Some(action),
         }
     }
@@ -396,7 +456,8 @@ impl<'a> User<'a> {
                 self.output.say(&hint::failure(&failure, voice.json));
             }
         }
-        match end.exit_code {
+        let code = if end.exit_code == 0 { self.below.exit_code() } else { end.exit_code };
+        match code {
             0 => 0,
             // A code is a byte; what is no success must not look like one.
             code => u8::try_from(code & 0xff).ok().filter(|code| *code != 0).unwrap_or(1),

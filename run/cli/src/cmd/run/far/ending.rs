@@ -38,6 +38,11 @@ pub(super) fn of(
         (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
         (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 },
         (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
+        (Some("killed"), _, Some(by)) => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
+        (Some("parent ended"), ..) => match Nspace::new(&reason()) {
+            Ok(parent) => JobVerdict::ParentEnded { parent },
+            Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
+        },
         (Some("node lost"), ..) => JobVerdict::NodeLost { node: reason() },
         // PRRTE ends a job at its limit without telling the reason, or that it has failed.
         (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
@@ -50,8 +55,14 @@ pub(super) fn of(
     let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
     let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
-    match asked_to_end.filter(|_| killed && matches!(verdict, JobVerdict::Success)) {
-        // Whoever ends ranks one by one is not told that it was the user's wish.
+    let by_us = match &verdict {
+        // Servers of others may not say that they ended it.
+        JobVerdict::Success => killed,
+        JobVerdict::Killed { by, .. } => by == tool.proc(),
+        _ => false,
+    };
+    match asked_to_end.filter(|_| by_us) {
+        // Job control, which was the user's wish.
         Some(signal) => JobEnd {
             nspace: nspace.clone(),
             verdict: JobVerdict::Cancelled { signal },
@@ -91,7 +102,7 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
 }
 
 /// What a server of ours tells of its jobs; of others, nothing.
-fn jobs(tool: &Tool) -> Vec<DataArray> {
+pub(super) fn jobs(tool: &Tool) -> Vec<DataArray> {
     let query = Query { keys: vec![names::JOBS.into()], qualifiers: Vec::new() };
     tool.query(&[query]).map(|found| value::records(&found, names::JOBS)).unwrap_or_default()
 }
@@ -102,7 +113,7 @@ pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
     !procs.is_empty() && procs.iter().all(|end| end.status.is_some())
 }
 
-fn name(about: &DataArray) -> Option<String> {
+pub(super) fn name(about: &DataArray) -> Option<String> {
     value::find(about, keys::NSPACE).and_then(Value::as_str).map(str::to_owned)
 }
 
