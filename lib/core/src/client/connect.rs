@@ -342,11 +342,6 @@ impl Client {
                     self.pending.remove(tag);
                     self.give_back(call, ClientReturn::Group(Err(Status::ERR_TIMEOUT)), out);
                 }
-                Awaited::Get { request } if self.shared_gets.leave(entry.since, tag, &request.proc) => {
-                    // It was never sent: nothing will come for it.
-                    self.pending.remove(tag);
-                    self.give_back(call, ClientReturn::Value(Err(Status::ERR_TIMEOUT)), out);
-                }
                 what => {
                     let result = what.failed(Status::ERR_TIMEOUT);
                     self.give_back(call, result, out);

@@ -15,7 +15,6 @@ use phalanx_wire::uri;
 use super::bell::Bell;
 use super::epoll::{BELL, Interest, Poller, Ready};
 use super::net::Link;
-use crate::identity::Identity;
 use crate::listen::Listener;
 use crate::trust::Trust;
 
@@ -35,7 +34,6 @@ pub(super) struct Links {
     trouble: Arc<Mutex<Option<io::Error>>>,
     /// Whose servers are spoken to.
     trust: Arc<Mutex<Trust>>,
-    identity: Option<Identity>,
 }
 
 struct Entry {
@@ -93,7 +91,6 @@ impl Links {
             ended: VecDeque::new(),
             trouble,
             trust,
-            identity: None,
         })
     }
 
@@ -149,10 +146,8 @@ impl Links {
     /// A server that is not is left before anything is sent.
     fn is_trusted(&mut self, conn: ConnId) -> bool {
         let trust = self.trusted();
-        let identity = self.identity.get_or_insert_default();
         let Some(entry) = self.all.get_mut(&conn) else { return false };
-        let checked =
-            entry.link.server_owner(identity).map(|owner| owner.map_or(Ok(()), |owner| trust.check(owner)));
+        let checked = entry.link.server_owner().map(|owner| owner.map_or(Ok(()), |owner| trust.check(owner)));
         match checked {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => {

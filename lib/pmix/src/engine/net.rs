@@ -63,10 +63,10 @@ impl Link {
 
     /// Whose server is at the other end of a connection that has just been made. None: the kernel has told before, or the server
     /// is on another node.
-    pub(super) fn server_owner(&mut self, identity: &mut Identity) -> io::Result<Option<u32>> {
+    pub(super) fn server_owner(&mut self) -> io::Result<Option<u32>> {
         let Some(server) = self.server.take() else { return Ok(None) };
         let ours = SocketAddr::try_from(rustix::net::getsockname(&self.socket)?)?;
-        identity.of_server(server, ours)
+        Identity::default().of_server(server, ours)
     }
 
     pub(super) fn push(&mut self, frame: Vec<u8>) {

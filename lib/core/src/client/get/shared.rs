@@ -16,7 +16,7 @@ use phalanx_wire::cmd::get::{Get, PARTIAL, Reply};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::{Info, Key, ProcId, Value};
 
-use super::super::pending::{Awaited, Pending, deadline_of};
+use super::super::pending::{Awaited, Pending};
 use super::super::{Client, ClientReturn, Out};
 use super::spoken_value;
 use crate::machine::{CallId, Time};
@@ -52,11 +52,6 @@ struct Brought {
 impl SharedGets {
     pub(in super::super) fn is_led_by(&self, tag: u32, proc: &ProcId) -> bool {
         self.0.get(proc).is_some_and(|waiters| waiters.leader == tag)
-    }
-
-    /// Whether this one waited without having been sent. It does not any more.
-    pub(in super::super) fn leave(&mut self, since: Time, tag: u32, proc: &ProcId) -> bool {
-        self.0.get_mut(proc).is_some_and(|waiters| waiters.remove((since, tag)).is_some())
     }
 
     pub(in super::super) fn clear(&mut self) {
@@ -138,8 +133,7 @@ impl Client {
         if let Err(status) = self.can_ask(Some(id)) {
             return self.give_back(Some(id), what.failed(status), out);
         }
-        let deadline = deadline_of(now, &info);
-        let tag = self.pending.insert(Pending { call: Some(id), since: now, deadline, what });
+        let tag = self.pending.insert(Pending { call: Some(id), since: now, deadline: None, what });
         match (self.shared_gets.0.get_mut(&proc), key) {
             (Some(waiters), Some(key)) => waiters.insert((now, tag), key),
             (_, key) => {
@@ -247,7 +241,8 @@ impl Client {
     }
 }
 
-/// Directives that say nothing about which value is meant.
-const HARMLESS: [&str; 3] = [keys::TIMEOUT, keys::GET_STATIC_VALUES, keys::GET_POINTER_VALUES];
+/// Directives that say nothing about which value is meant, nor how long its key is waited for. A get with a time limit is not
+/// among those that share: the server waits for its key that long.
+const HARMLESS: [&str; 2] = [keys::GET_STATIC_VALUES, keys::GET_POINTER_VALUES];
 /// Who has waited nearly as long as the leader is told the same.
 const SLACK: Duration = Duration::from_millis(250);

@@ -68,12 +68,8 @@ fn gets_of_one_rank_share_a_request() {
     let first = get(&mut scene, Rank(0), "a", vec![]);
     scene.pass(Duration::from_millis(1));
     let others: Vec<CallId> = ["b", "c", "b"].map(|key| get(&mut scene, Rank(0), key, vec![])).to_vec();
-    let timeout = Info::new(keys::TIMEOUT, 1_u32);
-    let hasty = get(&mut scene, Rank(0), "b", vec![timeout]);
     assert_eq!(scene.asked.len(), 1);
-    assert_eq!(scene.client.explain().len(), 5);
-    scene.pass(Duration::from_secs(2));
-    assert_eq!(scene.result(hasty), ClientReturn::Value(Err(Status::ERR_TIMEOUT)));
+    assert_eq!(scene.client.explain().len(), 4);
     scene.reply(&success(vec![values(proc(0), &[("a", 1_u32.into()), ("b", 2_u32.into())])]));
     let ended = std::mem::take(&mut scene.returned);
     assert_eq!(ended, [(first, hit(1_u32)), (others[0], hit(2_u32)), (others[2], hit(2_u32))]);
@@ -82,6 +78,16 @@ fn gets_of_one_rank_share_a_request() {
     scene.reply_status(Status::ERR_NOT_FOUND);
     assert_eq!(scene.result(others[1]), ClientReturn::Value(Err(Status::ERR_NOT_FOUND)));
     assert!(scene.asked.is_empty() && scene.client.explain().is_empty());
+}
+
+#[test]
+fn a_get_with_a_time_limit_waits_alone() {
+    let mut scene = Scene::ready();
+    get(&mut scene, Rank(0), "a", vec![]);
+    let hasty = get(&mut scene, Rank(0), "b", vec![Info::new(keys::TIMEOUT, 1_u32)]);
+    assert_eq!(scene.asked.len(), 2);
+    scene.pass(Duration::from_secs(2));
+    assert_eq!(scene.result(hasty), ClientReturn::Value(Err(Status::ERR_TIMEOUT)));
 }
 
 #[test]
