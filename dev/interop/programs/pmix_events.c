@@ -170,6 +170,7 @@ int main(void)
     if (me.rank == 0)
         notify_about(CONCERNS, &this_one, "of this one");
     expect_event(&concerns, CONCERNS, 0, "of this one");
+    barrier();
     if (me.rank == 0) {
         notify_about(CONCERNS, &other, "of another");
         notify(CONCERNS, PMIX_RANGE_NAMESPACE, "of nobody", NULL);
