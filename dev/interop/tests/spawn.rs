@@ -123,7 +123,7 @@ fn px_run_ends_with_the_last_job_that_was_spawned() {
 }
 
 #[test]
-fn children_end_with_a_parent_that_fails_or_is_not_to_be_outlived() {
+fn children_end_with_a_parent_that_fails_or_keeps_them() {
     for (words, code) in [
         (&["sh", "exec sleep 1000", "exit", "5"][..], 5),
         (&["no", "pmix.spchildsep", "sh", "exec sleep 1000"], 0),
