@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 
 use super::words;
 
-/// Which server is meant. Without any of these it is the one that started this process, or the newest of this machine.
+/// Which server is meant. Without any of these it is the one that started this process, or else the only one of this machine
+/// that fits.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Which server")]
 pub(crate) struct ServerArgs {
