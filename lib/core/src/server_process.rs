@@ -14,7 +14,7 @@ use crate::explain::Waiting;
 use crate::machine::{CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
 use crate::server::{OWN, Server, ServerCall, ServerConfig, ServerReturn};
 use crate::store::Store;
-use crate::support::Around;
+use crate::support::OuterSupport;
 
 /// The two machines and what passes between them.
 #[derive(Debug)]
@@ -58,8 +58,8 @@ impl ServerProcess {
     }
 
     /// The machines of a library that honours some attributes itself.
-    pub fn within(self, around: &'static Around) -> ServerProcess {
-        ServerProcess { server: self.server.within(around), client: self.client.within(around) }
+    pub fn within(self, outer: &'static OuterSupport) -> ServerProcess {
+        ServerProcess { server: self.server.within(outer), client: self.client.within(outer) }
     }
 
     /// What this process knows as a client, for lookups on other threads.

@@ -12,7 +12,7 @@ pub type Honoured = (&'static str, &'static [&'static [&'static str]]);
 
 /// What the library around a machine honours itself, before the machine hears of a call.
 #[derive(Debug)]
-pub struct Around {
+pub struct OuterSupport {
     pub client: &'static [Honoured],
     /// What tools have besides.
     pub tool: &'static [Honoured],
@@ -20,7 +20,7 @@ pub struct Around {
 }
 
 /// A machine by itself.
-pub const NOTHING: &Around = &Around { client: &[], tool: &[], server: &[] };
+pub const NOTHING: &OuterSupport = &OuterSupport { client: &[], tool: &[], server: &[] };
 
 /// The keys that a function honours; `None` for one that is not there.
 pub fn honoured(table: &[Honoured], function: &str) -> Option<impl Iterator<Item = &'static str>> {

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
 use phalanx_core::output::{
-    BUFFER_ATTRIBUTES, Channel, Dresser, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Held, Moment, Owed, Ready, Source,
-    Stream, Style, closing, opening,
+    BUFFER_ATTRIBUTES, Channel, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Held, Moment, OutputFormatter, Owed, Ready,
+    Source, Stream, Style, closing, opening,
 };
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
@@ -160,7 +160,7 @@ fn run(own: Vec<Info>, words: &Receiver<Word>) {
 }
 
 struct Writer {
-    dresser: Dresser,
+    formatter: OutputFormatter,
     files: Option<FileSet>,
     began: Instant,
     opened: bool,
@@ -172,7 +172,7 @@ impl Writer {
     fn new(style: Style) -> Writer {
         let files = style.files.clone().map(FileSet::new);
         Writer {
-            dresser: Dresser::for_screen(style),
+            formatter: OutputFormatter::for_screen(style),
             files,
             began: Instant::now(),
             opened: false,
@@ -183,7 +183,7 @@ impl Writer {
     fn run(mut self, words: &Receiver<Word>) {
         loop {
             let now = self.now();
-            let word = match self.dresser.deadline() {
+            let word = match self.formatter.deadline() {
                 Some(at) => words.recv_timeout(at.since(now.time)),
                 None => words.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
@@ -191,7 +191,7 @@ impl Writer {
                 Ok(Word::Output(shot)) => self.take(shot),
                 Ok(Word::Defaults(_)) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let ready = self.dresser.tick(self.now());
+                    let ready = self.formatter.tick(self.now());
                     self.show(ready);
                     self.settle();
                 }
@@ -203,7 +203,7 @@ impl Writer {
     fn take(&mut self, shot: Shot) {
         let Shot { stream, data, info, done } = shot;
         let now = self.now();
-        let style = self.dresser.style();
+        let style = self.formatter.style();
         let (merge, file_only) = (style.merge, style.file_only);
         if let Some(files) = &mut self.files {
             let host =
@@ -219,7 +219,7 @@ impl Writer {
             }
         }
         if !file_only {
-            let ready = self.dresser.data(now, &stream, &data, &info);
+            let ready = self.formatter.data(now, &stream, &data, &info);
             self.show(ready);
         }
         self.owed.arrived(stream, data.len(), done);
@@ -229,7 +229,7 @@ impl Writer {
     /// What has been written has been taken.
     fn settle(&mut self) {
         let held = |stream: &Stream| {
-            let Held { lines, collected } = self.dresser.held(stream);
+            let Held { lines, collected } = self.formatter.held(stream);
             // In files a line waits for its end however long that takes.
             let in_files = self.files.as_ref().map_or(0, |files| files.held(stream));
             Held { lines, collected: collected.max(in_files.saturating_sub(lines)) }
@@ -238,10 +238,10 @@ impl Writer {
     }
 
     fn end(mut self) {
-        let ready = self.dresser.finish(self.now());
+        let ready = self.formatter.finish(self.now());
         self.show(ready);
         if self.opened {
-            write_all(rustix::stdio::stdout(), closing(self.dresser.style().form).as_bytes());
+            write_all(rustix::stdio::stdout(), closing(self.formatter.style().form).as_bytes());
         }
         if let Some(files) = &mut self.files {
             files.finish();
@@ -251,9 +251,9 @@ impl Writer {
     fn show(&mut self, ready: Vec<Ready>) {
         for Ready { stream, data, .. } in ready {
             if !std::mem::replace(&mut self.opened, true) {
-                write_all(rustix::stdio::stdout(), opening(self.dresser.style().form).as_bytes());
+                write_all(rustix::stdio::stdout(), opening(self.formatter.style().form).as_bytes());
             }
-            let on_stdout = stream.channel == Channel::Stdout || self.dresser.style().is_document();
+            let on_stdout = stream.channel == Channel::Stdout || self.formatter.style().is_document();
             match on_stdout {
                 true => write_all(rustix::stdio::stdout(), &data),
                 false => write_all(rustix::stdio::stderr(), &data),

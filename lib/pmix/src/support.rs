@@ -2,13 +2,13 @@
 //! The tables are those by which the calls themselves decide.
 
 use phalanx_core::server::OUTPUT_DEFAULTS;
-use phalanx_core::support::Around;
+use phalanx_core::support::OuterSupport;
 use phalanx_wire::Info;
 
 use crate::error::Error;
 use crate::{client, screen, server, tool};
 
-pub(crate) const AROUND: &Around = &Around {
+pub(crate) const AROUND: &OuterSupport = &OuterSupport {
     client: &[
         ("PMIx_IOF_pull", screen::ATTRIBUTES),
         ("PMIx_Init", &[client::INIT_ATTRIBUTES]),

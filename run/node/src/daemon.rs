@@ -75,8 +75,8 @@ impl Running {
         let uri = notice.as_ref().map(|notice| notice.uri.to_string()).unwrap_or_default();
         let announcer = Announcer::new(notice)?;
         let decide = decide(&site);
-        let (handle, reports, desk) = handle::desk();
-        let owner = Owner::new(decide, inherited, session, announcer, listener, desk)?;
+        let (handle, reports, channels) = handle::node_channels();
+        let owner = Owner::new(decide, inherited, session, announcer, listener, channels)?;
         Ok(Running { handle, reports, name, uri, task: tokio::task::spawn_local(owner.run()) })
     }
 

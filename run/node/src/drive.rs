@@ -24,7 +24,7 @@ use tokio::time::Sleep;
 use crate::announce::Announcer;
 use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
-use crate::handle::{Desk, Explanation, Request};
+use crate::handle::{Explanation, NodeChannels, Request};
 use crate::listen::{self, WatchedListener};
 use crate::procs::{News, Piece, Procs};
 use crate::session::Session;
@@ -96,7 +96,7 @@ pub(crate) struct Owner<D> {
     /// Reports that the user has no room for.
     backlog: VecDeque<Report>,
 
-    desk: Desk,
+    channels: NodeChannels,
     children: Signal,
     wakes: (mpsc::Sender<Wake>, mpsc::Receiver<Wake>),
     conn_events: (mpsc::Sender<ConnEvent>, mpsc::Receiver<ConnEvent>),
@@ -111,7 +111,7 @@ impl<D: Decide> Owner<D> {
         mut session: Session,
         announcer: Announcer,
         listener: Listener,
-        desk: Desk,
+        channels: NodeChannels,
     ) -> Result<Owner<D>> {
         // Before the first child exists.
         let children = signal(SignalKind::child()).context("cannot wait for processes")?;
@@ -141,7 +141,7 @@ impl<D: Decide> Owner<D> {
             feeds: BTreeMap::new(),
             sources: BTreeMap::new(),
             backlog: VecDeque::new(),
-            desk,
+            channels,
             children,
             wakes,
             conn_events,
@@ -190,13 +190,13 @@ impl<D: Decide> Owner<D> {
         let announce = self.announcer.deadline();
         let room = self.backlog.len() < BACKLOG_MARK;
         tokio::select! {
-            Some(request) = self.desk.requests.recv() => Event::Request(request),
+            Some(request) = self.channels.requests.recv() => Event::Request(request),
             Some(()) = self.children.recv() => Event::Children,
             Some(wake) = self.wakes.1.recv() => Event::Wake(wake),
-            bytes = self.desk.taken.wait() => Event::Taken(bytes),
+            bytes = self.channels.taken.wait() => Event::Taken(bytes),
             () = timer, if deadline.is_some() => Event::Time,
             () = sleep_until(announce) => Event::Announce,
-            permit = self.desk.reports.reserve(), if !self.backlog.is_empty() => {
+            permit = self.channels.reports.reserve(), if !self.backlog.is_empty() => {
                 match (permit, self.backlog.pop_front()) {
                     (Ok(permit), Some(report)) => permit.send(report),
                     // Nobody wants to know any more.
@@ -320,14 +320,14 @@ impl<D: Decide> Owner<D> {
                 feed.start(nspace.clone(), source, self.stdin.0.clone());
             }
             Report::Refused { request, .. } => drop(self.sources.remove(request)),
-            Report::Ending { nspace } => return self.desk.endings.tell(nspace),
-            Report::Ended(end) => self.desk.endings.forget(&end.nspace),
+            Report::Ending { nspace } => return self.channels.endings.tell(nspace),
+            Report::Ended(end) => self.channels.endings.forget(&end.nspace),
             _ => {}
         }
         if !self.backlog.is_empty() {
             return self.backlog.push_back(report);
         }
-        match self.desk.reports.try_send(report) {
+        match self.channels.reports.try_send(report) {
             Err(mpsc::error::TrySendError::Full(report)) => self.backlog.push_back(report),
             // Nobody wants to know any more.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}

@@ -158,14 +158,14 @@ impl Endings {
 
 /// The inside of a [`Handle`] and its [`Reports`].
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct NodeChannels {
     pub(crate) requests: mpsc::Receiver<Request>,
     pub(crate) reports: mpsc::Sender<Report>,
     pub(crate) taken: Rc<Taken>,
     pub(crate) endings: Rc<Endings>,
 }
 
-pub(crate) fn desk() -> (Handle, Reports, Desk) {
+pub(crate) fn node_channels() -> (Handle, Reports, NodeChannels) {
     let (requests_in, requests) = mpsc::channel(REQUESTS);
     let (reports, reports_out) = mpsc::channel(REPORTS);
     let taken = Rc::new(Taken::default());
@@ -173,7 +173,7 @@ pub(crate) fn desk() -> (Handle, Reports, Desk) {
     let next_request = Rc::new(Cell::new(1));
     let handle = Handle { requests: requests_in, next_request, endings: endings.clone() };
     let outside = Reports { reports: reports_out, taken: taken.clone(), unacknowledged: 0 };
-    (handle, outside, Desk { requests, reports, taken, endings })
+    (handle, outside, NodeChannels { requests, reports, taken, endings })
 }
 
 const REQUESTS: usize = 16;

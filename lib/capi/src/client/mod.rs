@@ -4,7 +4,7 @@ mod abort;
 mod allocate;
 pub(crate) mod calls;
 mod commit;
-mod connect_procs;
+mod connect;
 mod control;
 mod credential;
 mod event;

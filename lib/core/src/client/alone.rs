@@ -6,7 +6,7 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::{DataArray, Info, Kval, Value};
 
-use super::connect::Phase;
+use super::handshake::Phase;
 use super::{Client, ClientReturn, Out};
 use crate::machine::{CallId, Output};
 

@@ -8,7 +8,7 @@ use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::{Info, Key, Value};
 
-use super::connect::Phase;
+use super::handshake::Phase;
 use super::pending::Awaited;
 use super::{Client, InitError, Out};
 use crate::machine::Time;

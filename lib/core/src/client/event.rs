@@ -10,7 +10,7 @@ use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::DecodeError;
 
 use super::chain::{Handler, Turn, procs};
-use super::connect::Phase;
+use super::handshake::Phase;
 use super::pending::Awaited;
 use super::{Client, ClientDelivery, ClientReturn, Out, Verdict};
 use crate::host::Event;

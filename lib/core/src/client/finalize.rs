@@ -7,7 +7,7 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::{Info, InfoList, ProcId};
 
-use super::connect::{Phase, SERVER};
+use super::handshake::{Phase, SERVER};
 use super::pending::{Awaited, deadline_of};
 use super::{Client, ClientReturn, Out};
 use crate::machine::{CallId, Output, Time};

@@ -2,7 +2,7 @@
 //!
 //! Each call of the program is one [`ClientCall`] and ends in exactly one [`ClientReturn`], whatever becomes of the
 //! connection. What stands between the two is a table of what is awaited (`pending.rs`), which can explain itself. One file
-//! per verb; `connect.rs` makes the connection and sorts what arrives on it. Values go to the [`Store`], from which the
+//! per verb; `handshake.rs` makes the connection and sorts what arrives on it. Values go to the [`Store`], from which the
 //! program's threads answer most gets without coming here.
 
 mod abort;
@@ -12,7 +12,6 @@ mod call;
 mod chain;
 mod commit;
 mod connect;
-mod connect_procs;
 mod control;
 mod credential;
 mod debug;
@@ -23,6 +22,7 @@ mod fence;
 mod finalize;
 mod get;
 mod group;
+mod handshake;
 mod introduce;
 mod invite;
 mod iof;
@@ -36,7 +36,7 @@ mod session;
 mod spawn;
 
 pub use call::{ClientCall, ClientDelivery, ClientReturn, NewJob, Verdict};
-pub use connect::InitError;
+pub use handshake::InitError;
 pub use iof::{UNASKED, UNTOLD};
 
 use std::collections::BTreeMap;
@@ -53,11 +53,11 @@ use phalanx_wire::{ProcId, Text};
 use crate::explain::Waiting;
 use crate::machine::{CallId, Input, Machine, Outbox, Time};
 use crate::store::{OpenCollected, Store};
-use crate::support::{self, Around};
+use crate::support::{self, OuterSupport};
 
 use chain::Chains;
-use connect::Phase;
 use get::SharedGets;
+use handshake::Phase;
 pub(crate) use introduce::Introduction;
 use iof::Streams;
 use pending::Table;
@@ -107,7 +107,7 @@ pub struct Client {
     /// Whether the server has been asked for the events of which invitations are made.
     listens_for_groups: bool,
     introduction: Introduction,
-    around: &'static Around,
+    outer: &'static OuterSupport,
     /// As the server itself says who it is; only tools are told.
     server: Option<ProcId>,
 }
@@ -129,7 +129,7 @@ impl Client {
             remembers: true,
             listens_for_groups: false,
             introduction: Introduction::Client,
-            around: support::NOTHING,
+            outer: support::NOTHING,
             server: None,
         }
     }
@@ -143,8 +143,8 @@ impl Client {
     }
 
     /// The machine of a library that honours some attributes itself.
-    pub fn within(self, around: &'static Around) -> Client {
-        Client { around, ..self }
+    pub fn within(self, outer: &'static OuterSupport) -> Client {
+        Client { outer, ..self }
     }
 
     /// The name of this process.

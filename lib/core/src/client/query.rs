@@ -89,9 +89,9 @@ impl Client {
         if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
             return Vec::new();
         }
-        let common = [FUNCTIONS, self.around.client];
+        let common = [FUNCTIONS, self.outer.client];
         let mut all = Layer::Client.answer(&common, &query.qualifiers);
-        all.extend(Layer::Tool.answer(&[&common[..], &[self.around.tool]].concat(), &query.qualifiers));
+        all.extend(Layer::Tool.answer(&[&common[..], &[self.outer.tool]].concat(), &query.qualifiers));
         all
     }
 }

@@ -3,15 +3,15 @@
 //! One formatter for all who show output: the launcher, the server for readers whose library cannot, and the library for its own
 //! program. It is pure: bytes and time go in, bytes come out; whoever uses it writes them.
 
-mod dresser;
 mod format;
+mod formatter;
 mod lines;
 mod names;
 mod owed;
 mod style;
 
-pub use dresser::{Dresser, Moment, Ready};
 pub use format::{append, closing, opening};
+pub use formatter::{Moment, OutputFormatter, Ready};
 pub use lines::{Lines, MOST_HELD, Piece, Rules};
 pub use names::{BadPattern, Files};
 pub use owed::{Held, Owed};

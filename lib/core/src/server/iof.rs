@@ -4,7 +4,7 @@
 //! one is served by what the host sends already; any other becomes a registration of its own with the host. Bytes on their
 //! way to a peer are in `lane.rs`.
 
-mod dress;
+mod format;
 mod lane;
 
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use super::peer::{Asker, Peer, Role};
 use super::{Cx, Server};
 use crate::host::{HostOp, HostReply};
 use crate::machine::ConnId;
-pub use dress::OUTPUT_DEFAULTS;
-use dress::{Dress, honoured};
+pub use format::OUTPUT_DEFAULTS;
+use format::{Formatting, honoured};
 use lane::{Drops, Lanes, Left};
 
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ struct Pulled {
     /// It reads instead of others and says what it has taken: until then a piece has not been delivered.
     tells: bool,
     /// How it wants to have what it gets, if it does not take it as it comes.
-    dress: Option<Box<Dress>>,
+    format: Option<Box<Formatting>>,
 }
 
 /// A registration with the host.
@@ -112,12 +112,12 @@ impl Server {
             stopping: false,
             instead,
             tells,
-            dress: None,
+            format: None,
         });
         if let Some(feed) = feed.and_then(|number| self.streams.feeds.get_mut(&number)) {
             feed.users += 1;
             let of_job = feed.style.clone();
-            self.dress(number, &of_job, &directives);
+            self.format(number, &of_job, &directives);
             let style = self.style_to_tell(&of_job, &directives);
             let reply = PullReply { status: Status::SUCCESS, handle: number, style };
             return self.reply(cx, &from, |dialect| reply.encode(dialect));
@@ -136,7 +136,7 @@ impl Server {
             pulled.feed = Some(number);
         }
         // The host may have output on its way before it says what was said of the job.
-        self.dress(number, &[], &directives);
+        self.format(number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
         let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
@@ -180,7 +180,7 @@ impl Server {
             };
             if honoured(&of_job).next().is_some() {
                 self.undress(cx, handle);
-                self.dress(handle, &of_job, wishes);
+                self.format(handle, &of_job, wishes);
             }
             style = self.style_to_tell(&of_job, wishes);
             if let Some(feed) = self.streams.feeds.get_mut(&handle) {
@@ -249,7 +249,7 @@ impl Server {
             stopping: false,
             instead: false,
             tells: false,
-            dress: None,
+            format: None,
         };
         self.streams.enter(pulled);
     }
@@ -325,9 +325,9 @@ impl Server {
             self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
         self.drop_lane(cx, conn);
         for mut pulled in gone {
-            if let Some(dress) = pulled.dress.take() {
-                self.timers.cancel(dress.timer);
-                dress.into_owed().for_each(|id| self.delivered(cx, id, Left::Nothing));
+            if let Some(format) = pulled.format.take() {
+                self.timers.cancel(format.timer);
+                format.into_owed().for_each(|id| self.delivered(cx, id, Left::Nothing));
             }
             let Some(handle) = pulled.feed else { continue };
             let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());

@@ -12,7 +12,7 @@ mod clones;
 mod collected;
 mod collective;
 mod commit;
-mod connect_procs;
+mod connect;
 mod control;
 mod credential;
 mod directive;
@@ -65,7 +65,7 @@ use crate::explain::Waiting;
 use crate::host::Event;
 use crate::job::JobInfo;
 use crate::machine::{CallId, CloseReason, ConnId, Input, Machine, Outbox, Output, Time};
-use crate::support::{self, Around};
+use crate::support::{self, OuterSupport};
 pub use iof::{OUTPUT_DEFAULTS, OutputTo};
 pub use modex::ModexForm;
 pub use own::OWN;
@@ -228,7 +228,7 @@ pub struct Server {
     gets: get::Gets,
     collectives: collective::Collectives,
     groups: group::Groups,
-    around: &'static Around,
+    outer: &'static OuterSupport,
     events: event::Events,
     streams: iof::Streams,
     monitors: monitor::Monitors,
@@ -244,8 +244,8 @@ struct Cx<'a> {
 
 impl Server {
     /// The machine of a library that honours some attributes itself.
-    pub fn within(self, around: &'static Around) -> Server {
-        Server { around, ..self }
+    pub fn within(self, outer: &'static OuterSupport) -> Server {
+        Server { outer, ..self }
     }
 
     pub fn new(config: ServerConfig) -> Server {
@@ -264,7 +264,7 @@ impl Server {
             gets: get::Gets::default(),
             collectives: collective::Collectives::default(),
             groups: group::Groups::default(),
-            around: support::NOTHING,
+            outer: support::NOTHING,
             events: event::Events::default(),
             streams: iof::Streams::default(),
             monitors: monitor::Monitors::default(),
@@ -460,7 +460,7 @@ impl Server {
             Timer::Get(id) => self.on_get_overdue(cx, id),
             Timer::Collective(id) => self.on_collective_overdue(cx, id),
             Timer::Heartbeat(id) => self.on_heartbeat_overdue(cx, id),
-            Timer::Dress(pull) => self.on_dress_due(cx, pull),
+            Timer::Format(pull) => self.on_format_due(cx, pull),
         }
     }
 }

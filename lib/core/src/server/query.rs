@@ -10,14 +10,14 @@ use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, ProcId, Query, Text, Va
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::{Cx, Server};
-use super::{connect_procs, directive, event, fence, get, group, iof, monitor, publish};
+use super::{connect, directive, event, fence, get, group, iof, monitor, publish};
 use crate::host::{HostOp, HostReply};
 use crate::support::{self, Honoured, Layer};
 
 /// What each function honours here, host aside.
 const FUNCTIONS: &[Honoured] = &[
-    ("PMIx_Connect", &[connect_procs::ATTRIBUTES]),
-    ("PMIx_Disconnect", &[connect_procs::ATTRIBUTES]),
+    ("PMIx_Connect", &[connect::ATTRIBUTES]),
+    ("PMIx_Disconnect", &[connect::ATTRIBUTES]),
     ("PMIx_Fence", &[fence::ATTRIBUTES]),
     ("PMIx_Get", &[get::ATTRIBUTES]),
     ("PMIx_Group_construct", &[group::CONSTRUCT_ATTRIBUTES]),
@@ -68,7 +68,7 @@ impl Server {
                     Some(answer) => known.push(answer),
                     None if key == keys::QUERY_ATTRIBUTE_SUPPORT => {
                         let mut ours =
-                            Layer::Server.answer(&[FUNCTIONS, self.around.server], &query.qualifiers);
+                            Layer::Server.answer(&[FUNCTIONS, self.outer.server], &query.qualifiers);
                         ours.extend(self.host_attributes.answer(&query.qualifiers));
                         known.push(Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(ours)));
                         if self.host_attributes.is_empty() && Layer::Host.is_asked(&query.qualifiers) {
@@ -142,7 +142,7 @@ impl Server {
         let name = |qualifier: &str| qualifiers.find(qualifier).and_then(Value::as_str);
         Some(match key {
             keys::SERVER_FUNCTIONS => {
-                Info::new(keys::SERVER_FUNCTIONS, support::names(&[FUNCTIONS, self.around.server]))
+                Info::new(keys::SERVER_FUNCTIONS, support::names(&[FUNCTIONS, self.outer.server]))
             }
             keys::HOST_FUNCTIONS if !self.host_attributes.is_empty() => {
                 Info::new(keys::HOST_FUNCTIONS, self.host_attributes.names())

@@ -12,7 +12,7 @@ pub(super) enum Timer {
     Collective(u64),
     Heartbeat(u64),
     /// Output that a reader is to have by now.
-    Dress(u64),
+    Format(u64),
 }
 
 /// One timer that was set.

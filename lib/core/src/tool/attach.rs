@@ -36,7 +36,7 @@ impl Tool {
         let mut info = self.config.info.clone();
         info.extend(secret.map(|secret| Info::new(SECRET, secret)));
         let tool = Introduction::Tool { flavor: self.flavor(), gid: self.config.gid, info };
-        let client = Client::of_tool(config, tool, self.store.clone()).within(self.around);
+        let client = Client::of_tool(config, tool, self.store.clone()).within(self.outer);
         let session = self.open(client, Some(uri));
         self.make_call(now, session, ClientCall::Init, Own::Attach { session, call: id, primary }, out);
     }
@@ -44,7 +44,7 @@ impl Tool {
     pub(super) fn on_alone(&mut self, now: Time, id: CallId, out: &mut Out) {
         let config = self.client_config(None, DIALECT, Duration::ZERO);
         let tool = Introduction::Client;
-        let session = self.open(Client::of_tool(config, tool, self.store.clone()).within(self.around), None);
+        let session = self.open(Client::of_tool(config, tool, self.store.clone()).within(self.outer), None);
         let purpose = Own::Attach { session, call: id, primary: false };
         self.make_call(now, session, ClientCall::Init, purpose, out);
     }

@@ -23,7 +23,7 @@ use crate::client::{Client, ClientCall, ClientDelivery, ClientReturn};
 use crate::explain::Waiting;
 use crate::machine::{CallId, ConnId, DeliveryId, HandlerId, Input, Machine, Outbox, Output, Time};
 use crate::store::Store;
-use crate::support::{self, Around};
+use crate::support::{self, OuterSupport};
 use handlers::Handlers;
 use primary::Wish;
 
@@ -60,7 +60,7 @@ pub struct Tool {
     own_calls: BTreeMap<CallId, Own>,
     last_own_call: u64,
     ending: Option<Ending>,
-    around: &'static Around,
+    outer: &'static OuterSupport,
 }
 
 /// A connection to one server.
@@ -114,13 +114,13 @@ impl Tool {
             own_calls: BTreeMap::new(),
             last_own_call: 0,
             ending: None,
-            around: support::NOTHING,
+            outer: support::NOTHING,
         }
     }
 
     /// The machine of a library that honours some attributes itself.
-    pub fn within(self, around: &'static Around) -> Tool {
-        Tool { around, ..self }
+    pub fn within(self, outer: &'static OuterSupport) -> Tool {
+        Tool { outer, ..self }
     }
 
     /// Everything that is awaited: from servers, from handlers of this program, and servers that are to become the primary one.

@@ -3,7 +3,7 @@
 mod abort;
 mod allocate;
 mod commit;
-mod connect_procs;
+mod connect;
 mod control;
 mod credential;
 mod event;

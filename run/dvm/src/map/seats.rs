@@ -203,7 +203,7 @@ impl<'a> Seats<'a> {
         crowded
     }
 
-    fn refusal(&self, app: &App<'_>, node: u32, Crammed { object }: Crammed) -> MapError {
+    fn refusal(&self, app: &App<'_>, node: u32, NoSeat { object }: NoSeat) -> MapError {
         let node = self.job.nodes[node as usize].name.clone();
         MapError::ObjectFull { node, object, pe: app.settled.pe, unit: app.settled.unit }
     }
@@ -223,7 +223,7 @@ impl<'a> Seats<'a> {
 }
 
 /// No seat is left near an object although every rank must have one.
-struct Crammed {
+struct NoSeat {
     object: Option<(Level, u32)>,
 }
 
@@ -262,7 +262,7 @@ impl<'a> Table<'a> {
     }
 
     /// The seats of a share, in the order of mapping.
-    fn seats(&mut self, share: &Share, app: &App<'_>) -> Result<Vec<Seat>, Crammed> {
+    fn seats(&mut self, share: &Share, app: &App<'_>) -> Result<Vec<Seat>, NoSeat> {
         let seat = |index: u32| {
             let within = NodeRule::Slot { slot: index + 1, of: share.turn };
             let node_rule =
@@ -300,10 +300,10 @@ impl<'a> Table<'a> {
     }
 
     /// Seats the next rank at a place.
-    fn next(&mut self, place: usize, node_rule: NodeRule, level: Option<Level>) -> Result<Seat, Crammed> {
+    fn next(&mut self, place: usize, node_rule: NodeRule, level: Option<Level>) -> Result<Seat, NoSeat> {
         let place = place.min(self.shape.places.len().saturating_sub(1));
         let object = level.map(|level| (level, place as u32));
-        let Some((cpus, cpu_rule)) = self.cpus(place) else { return Err(Crammed { object }) };
+        let Some((cpus, cpu_rule)) = self.cpus(place) else { return Err(NoSeat { object }) };
         Ok(Seat { place, cpus, rule: rule(node_rule, object, cpu_rule) })
     }
 

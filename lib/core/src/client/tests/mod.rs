@@ -2,9 +2,9 @@
 
 mod calls;
 mod collected;
-mod connect;
 mod event;
 mod get;
+mod handshake;
 mod invite;
 mod jobs;
 

@@ -132,7 +132,7 @@ impl Server {
         let reached = waiting <= readers.len();
         self.streams.lanes.deliveries.insert(id, Delivery { waiting, reached, held: 0 });
         for pull in readers {
-            if self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.dress.is_some()) {
+            if self.streams.pulls.get(&pull).is_some_and(|pulled| pulled.format.is_some()) {
                 self.hand_to_dress(cx, (id, pull), (source, channel), data, info);
                 continue;
             }

@@ -16,7 +16,7 @@ use pmix::{Event, Info, InfoList, IofChannel, Status, Tool, Value, Verdict, keys
 use tokio::sync::{Notify, oneshot};
 
 use crate::args::tools::ServerArgs;
-use crate::cmd::run::side::{Hand, News};
+use crate::cmd::run::side::{JobControl, JobReports};
 use crate::cmd::run::user::User;
 use crate::detached::Keep;
 use crate::failure::Failure;
@@ -77,8 +77,8 @@ pub(crate) async fn job(
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let far = Arc::new(Far::connect(server)?);
     far.begin(run, directives);
-    let mut user = User::new(run, Hand::Server(far.clone()), keep);
-    let end = user.follow(&mut News::Server(&far), &mut signals).await;
+    let mut user = User::new(run, JobControl::Server(far.clone()), keep);
+    let end = user.follow(&mut JobReports::Server(&far), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
     far.shared.close();
     code

@@ -22,7 +22,7 @@ use crate::log;
 use crate::origin::Origin;
 use crate::render::hint;
 use crate::resolve::{self, Here, Run};
-use side::{Hand, News};
+use side::{JobControl, JobReports};
 use user::User;
 
 /// Runs a job, or shows what would be run. The result is px's exit code.
@@ -104,9 +104,9 @@ async fn job(
     }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
-    let mut user = User::new(run, Hand::Node(handle.clone()), keep);
+    let mut user = User::new(run, JobControl::Node(handle.clone()), keep);
     note.iter().for_each(|note| user.note(note));
-    let end = user.follow(&mut News::Node(&mut running.reports), &mut signals).await;
+    let end = user.follow(&mut JobReports::Node(&mut running.reports), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
 
     // Whatever is left of the job is to be gone when px is.

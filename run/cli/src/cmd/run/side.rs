@@ -9,57 +9,57 @@ use phalanx_wire::Nspace;
 use crate::cmd::run::far::Far;
 
 /// What can be done to the job.
-pub(crate) enum Hand {
+pub(crate) enum JobControl {
     Node(Handle),
     Server(Arc<Far>),
 }
 
 /// What is told of it.
-pub(crate) enum News<'a> {
+pub(crate) enum JobReports<'a> {
     Node(&'a mut Reports),
     Server(&'a Far),
 }
 
-impl Hand {
+impl JobControl {
     /// Whoever is gone has no job.
     pub(crate) async fn control(&self, nspace: &Nspace, action: Control) {
         match self {
-            Hand::Node(handle) => drop(handle.control(nspace, action).await),
-            Hand::Server(far) => far.control(nspace, action).await,
+            JobControl::Node(handle) => drop(handle.control(nspace, action).await),
+            JobControl::Server(far) => far.control(nspace, action).await,
         }
     }
 
     /// Until the job is about to end, even while its reports are not taken.
     pub(crate) async fn ending(&self, nspace: &Nspace) {
         match self {
-            Hand::Node(handle) => handle.ending(nspace).await,
-            Hand::Server(far) => far.ending().await,
+            JobControl::Node(handle) => handle.ending(nspace).await,
+            JobControl::Server(far) => far.ending().await,
         }
     }
 
     /// Until what was asked for has been carried out.
     pub(crate) async fn settle(&self) {
         match self {
-            Hand::Node(handle) => drop(handle.explain().await),
+            JobControl::Node(handle) => drop(handle.explain().await),
             // Each request is answered before the next.
-            Hand::Server(_) => {}
+            JobControl::Server(_) => {}
         }
     }
 }
 
-impl News<'_> {
+impl JobReports<'_> {
     pub(crate) async fn recv(&mut self) -> Option<Report> {
         match self {
-            News::Node(reports) => reports.recv().await,
-            News::Server(far) => far.recv().await,
+            JobReports::Node(reports) => reports.recv().await,
+            JobReports::Server(far) => far.recv().await,
         }
     }
 
     /// Why there are no more news.
     pub(crate) fn loss(&self) -> &'static str {
         match self {
-            News::Node(_) => "the node stopped before the job had ended",
-            News::Server(_) => "lost the server; the job's outcome is unknown",
+            JobReports::Node(_) => "the node stopped before the job had ended",
+            JobReports::Server(_) => "lost the server; the job's outcome is unknown",
         }
     }
 }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::cmd::run::below::Below;
 use crate::cmd::run::plan;
-use crate::cmd::run::side::{Hand, News};
+use crate::cmd::run::side::{JobControl, JobReports};
 use crate::cmd::run::status::Status;
 use crate::detached::Keep;
 use crate::failure::{EXIT_FAILURE, EXIT_SIGHUP, EXIT_SIGPIPE, Failure};
@@ -29,7 +29,7 @@ use crate::resolve::Run;
 /// The user's side of one job.
 pub(crate) struct User<'a> {
     run: &'a Run,
-    hand: Hand,
+    control: JobControl,
     /// Where the output is kept, if the terminal does not wait for it.
     keep: Option<Rc<Keep>>,
     keepalive: Keepalive,
@@ -55,7 +55,7 @@ pub(crate) struct User<'a> {
 }
 
 impl<'a> User<'a> {
-    pub(crate) fn new(run: &'a Run, hand: Hand, keep: Option<Rc<Keep>>) -> User<'a> {
+    pub(crate) fn new(run: &'a Run, control: JobControl, keep: Option<Rc<Keep>>) -> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
         let mut output = Output::new(run.output.clone(), ranks);
@@ -66,7 +66,7 @@ impl<'a> User<'a> {
         let status = Status::new(on_terminal && !voice.quiet && !voice.json);
         User {
             run,
-            hand,
+            control,
             keep,
             keepalive: Keepalive::of_environment(),
             output,
@@ -86,7 +86,7 @@ impl<'a> User<'a> {
     /// Until the job has ended, or the node is gone.
     pub(crate) async fn follow(
         &mut self,
-        reports: &mut News<'_>,
+        reports: &mut JobReports<'_>,
         signals: &mut Signals,
     ) -> Result<JobEnd, Failure> {
         loop {
@@ -99,7 +99,7 @@ impl<'a> User<'a> {
                 biased;
                 signal = signals.next() => self.on_signal(signal).await,
                 () = self.keepalive.lost() => self.end_job(SIGTERM).await,
-                () = ending(&self.hand, self.nspace.as_ref()), if may_end => self.on_ending(),
+                () = ending(&self.control, self.nspace.as_ref()), if may_end => self.on_ending(),
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
@@ -228,7 +228,7 @@ impl<'a> User<'a> {
             Report::Progress { phase: "starting", done, of, .. } => (done == of, here()),
             Report::Output { .. } | Report::OutputEnd { .. } => (true, here()),
             Report::Accepted { nspace, placed, .. } => {
-                (matches!(self.hand, Hand::Server(_)), Some((nspace, placed.map.procs.len())))
+                (matches!(self.control, JobControl::Server(_)), Some((nspace, placed.map.procs.len())))
             }
             _ => return,
         };
@@ -296,7 +296,7 @@ impl<'a> User<'a> {
     async fn suspend(&mut self) {
         self.control(Control::Suspend).await;
         // Its answer comes after the ranks have been stopped: requests are carried out in order.
-        self.hand.settle().await;
+        self.control.settle().await;
         if let Err(error) = stop_self() {
             self.note(&format!("cannot stop: {error}"));
         }
@@ -340,7 +340,7 @@ impl<'a> User<'a> {
         match &self.nspace {
             Some(nspace) => {
                 for job in std::iter::once(nspace).chain(self.below.living()) {
-                    self.hand.control(job, action).await;
+                    self.control.control(job, action).await;
                 }
             }
             None => self.postponed = Some(action),
@@ -488,9 +488,9 @@ fn refused(error: &str) -> Failure {
 }
 
 /// Until the job is about to end. Without a name it is not.
-async fn ending(hand: &Hand, job: Option<&Nspace>) {
+async fn ending(control: &JobControl, job: Option<&Nspace>) {
     match job {
-        Some(nspace) => hand.ending(nspace).await,
+        Some(nspace) => control.ending(nspace).await,
         None => std::future::pending().await,
     }
 }

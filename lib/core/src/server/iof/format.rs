@@ -12,7 +12,7 @@ use super::super::{Cx, Server};
 use super::lane::Piece;
 use crate::machine::CallId;
 use crate::output::{
-    BUFFER_ATTRIBUTES, Channel, Dresser, FORM_ATTRIBUTES, Moment, Owed, Ready, Stream, Style,
+    BUFFER_ATTRIBUTES, Channel, FORM_ATTRIBUTES, Moment, OutputFormatter, Owed, Ready, Stream, Style,
 };
 
 /// What is honoured of a pull, and of what was said when the server was started. Files are for those who can write them.
@@ -20,22 +20,22 @@ pub const OUTPUT_DEFAULTS: &[&[&str]] = &[FORM_ATTRIBUTES, BUFFER_ATTRIBUTES, DR
 const DROP_ATTRIBUTES: &[&str] = &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
 
 #[derive(Debug)]
-pub(super) struct Dress {
-    dresser: Dresser,
+pub(super) struct Formatting {
+    formatter: OutputFormatter,
     pub(super) timer: Option<TimerId>,
     /// For a reader that reads instead of others: calls of which something is held.
     owed: Owed<CallId>,
 }
 
-impl Dress {
-    fn new(dresser: Dresser) -> Dress {
-        Dress { dresser, timer: None, owed: Owed::default() }
+impl Formatting {
+    fn new(formatter: OutputFormatter) -> Formatting {
+        Formatting { formatter, timer: None, owed: Owed::default() }
     }
 
     /// The calls that are over, and what is held of them. Only readers that say what they have taken are waited for.
     fn settle(&mut self, tells: bool) -> Vec<(CallId, usize)> {
         let patience = if tells { PATIENCE } else { 0 };
-        self.owed.settle(patience, |stream| self.dresser.held(stream))
+        self.owed.settle(patience, |stream| self.formatter.held(stream))
     }
 
     pub(super) fn into_owed(self) -> impl Iterator<Item = CallId> {
@@ -45,19 +45,19 @@ impl Dress {
 
 impl Server {
     /// Settles how a pull is to have its output.
-    pub(super) fn dress(&mut self, pull: u64, of_job: &[Info], wishes: &[Info]) {
+    pub(super) fn format(&mut self, pull: u64, of_job: &[Info], wishes: &[Info]) {
         if wishes.is_set(DRESSED) {
             return;
         }
         let levels = [&self.config.output, of_job, wishes];
         let own = |level: &[Info]| -> Vec<Info> { honoured(level).cloned().collect() };
         let style = levels.into_iter().try_fold(Style::default(), |style, level| style.overlaid(&own(level)));
-        let dresser = match style {
-            Ok(style) => Dresser::for_reader(style),
+        let formatter = match style {
+            Ok(style) => OutputFormatter::for_reader(style),
             Err(error) => return warn!(%error, "output cannot be given its form"),
         };
         if let Some(pulled) = self.streams.pulls.get_mut(&pull) {
-            pulled.dress = dresser.map(|dresser| Box::new(Dress::new(dresser)));
+            pulled.format = formatter.map(|formatter| Box::new(Formatting::new(formatter)));
         }
     }
 
@@ -73,9 +73,9 @@ impl Server {
         let now = self.moment(cx);
         let Some(pulled) = self.streams.pulls.get_mut(&pull) else { return };
         let (tells, owes) = (pulled.tells && !pulled.stopping, pulled.is_owed());
-        let Some(dress) = pulled.dress.as_mut() else { return };
+        let Some(format) = pulled.format.as_mut() else { return };
         let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
-        let ready = dress.dresser.data(now, &stream, data.as_bytes(), info);
+        let ready = format.formatter.data(now, &stream, data.as_bytes(), info);
         let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready)).collect();
         if data.is_empty() {
             let info = info.iter().filter(|info| info.key != *DROPPED).cloned().collect();
@@ -84,8 +84,8 @@ impl Server {
         }
         let mut over = vec![(id, 0)];
         if owes {
-            dress.owed.arrived(stream, data.len(), id);
-            over = dress.settle(tells);
+            format.owed.arrived(stream, data.len(), id);
+            over = format.settle(tells);
         }
         self.wake_dress(pull);
         pieces.into_iter().for_each(|piece| self.enter_piece(cx, piece));
@@ -94,21 +94,21 @@ impl Server {
 
     /// The pull is about to end: its host does not wait for lines any more.
     pub(super) fn wait_for_no_line(&mut self, cx: &mut Cx<'_>, pull: u64) {
-        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+        let Some(format) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.format.as_mut()) else {
             return;
         };
-        let over = dress.settle(false);
+        let over = format.settle(false);
         self.enter_over(cx, pull, over);
     }
 
-    pub(in crate::server) fn on_dress_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
+    pub(in crate::server) fn on_format_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let now = self.moment(cx);
         let Some(pulled) = self.streams.pulls.get_mut(&pull) else { return };
         let tells = pulled.tells && !pulled.stopping;
-        let Some(dress) = pulled.dress.as_mut() else { return };
-        dress.timer = None;
-        let ready = dress.dresser.tick(now);
-        let over = dress.settle(tells);
+        let Some(format) = pulled.format.as_mut() else { return };
+        format.timer = None;
+        let ready = format.formatter.tick(now);
+        let over = format.settle(tells);
         self.wake_dress(pull);
         ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready)));
         self.enter_over(cx, pull, over);
@@ -117,23 +117,24 @@ impl Server {
     /// The pull ends: it gets what was held.
     pub(super) fn undress(&mut self, cx: &mut Cx<'_>, pull: u64) {
         let now = self.moment(cx);
-        let Some(mut dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.take()) else {
+        let Some(mut format) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.format.take())
+        else {
             return;
         };
-        self.timers.cancel(dress.timer);
-        let ready = dress.dresser.finish(now);
+        self.timers.cancel(format.timer);
+        let ready = format.formatter.finish(now);
         ready.into_iter().for_each(|ready| self.enter_piece(cx, piece(pull, ready)));
-        self.enter_over(cx, pull, dress.into_owed().map(|id| (id, 0)).collect());
+        self.enter_over(cx, pull, format.into_owed().map(|id| (id, 0)).collect());
     }
 
     fn wake_dress(&mut self, pull: u64) {
-        let Some(dress) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.dress.as_mut()) else {
+        let Some(format) = self.streams.pulls.get_mut(&pull).and_then(|pulled| pulled.format.as_mut()) else {
             return;
         };
-        let deadline = dress.dresser.deadline();
-        if dress.timer.map(TimerId::at) != deadline {
-            self.timers.cancel(dress.timer);
-            dress.timer = deadline.map(|at| self.timers.set(at, Timer::Dress(pull)));
+        let deadline = format.formatter.deadline();
+        if format.timer.map(TimerId::at) != deadline {
+            self.timers.cancel(format.timer);
+            format.timer = deadline.map(|at| self.timers.set(at, Timer::Format(pull)));
         }
     }
 

@@ -1,7 +1,7 @@
-//! All that one reader's output goes through: lines of different processes kept apart, dressed, collected.
+//! All that one reader's output goes through: lines of different processes kept apart, formatted, collected.
 //!
-//! What it holds is bounded whatever is written, and none of it is held for ever: [`Dresser::deadline`] says when
-//! [`Dresser::tick`] lets go of what has waited long enough.
+//! What it holds is bounded whatever is written, and none of it is held for ever: [`OutputFormatter::deadline`] says when
+//! [`OutputFormatter::tick`] lets go of what has waited long enough.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::{Channel, Form, Held, Lines, MOST_HELD, Piece, Rules, Source, Stream,
 use crate::machine::Time;
 
 #[derive(Debug)]
-pub struct Dresser {
+pub struct OutputFormatter {
     style: Style,
     /// None: pieces pass as they come.
     lines: Option<Lines>,
-    dressed: Dressed,
+    formatted: Formatted,
 }
 
 /// Bytes as the reader is to have them.
@@ -32,7 +32,7 @@ pub struct Ready {
 
 /// What lines have become, until it leaves.
 #[derive(Debug, Default)]
-struct Dressed {
+struct Formatted {
     /// Where processes are, as far as they said.
     places: BTreeMap<ProcId, (Option<String>, Option<u32>)>,
     /// Streams in the middle of a line.
@@ -46,7 +46,7 @@ struct Dressed {
 #[derive(Debug)]
 struct Collected {
     data: Vec<u8>,
-    /// How many bytes it was before it was dressed, by the channel on which they came.
+    /// How many bytes it was before it was formatted, by the channel on which they came.
     raw: BTreeMap<Channel, usize>,
     since: Time,
 }
@@ -58,19 +58,19 @@ pub struct Moment {
     pub wall: Duration,
 }
 
-impl Dresser {
+impl OutputFormatter {
     /// For a reader that is told whose each piece is. None: it gets everything as it comes.
-    pub fn for_reader(style: Style) -> Option<Dresser> {
+    pub fn for_reader(style: Style) -> Option<OutputFormatter> {
         let plain = !style.marks_lines() && !style.merge && style.buffer == 0 && style.buffer_for.is_none();
-        (!plain).then(|| Dresser::new(style.clone(), style.marks_lines(), MOST_HELD_FOR_READER))
+        (!plain).then(|| OutputFormatter::new(style.clone(), style.marks_lines(), MOST_HELD_FOR_READER))
     }
 
     /// For a place where everybody's output is seen together.
-    pub fn for_screen(style: Style) -> Dresser {
-        Dresser::new(style, true, MOST_HELD)
+    pub fn for_screen(style: Style) -> OutputFormatter {
+        OutputFormatter::new(style, true, MOST_HELD)
     }
 
-    fn new(style: Style, apart: bool, most_held: usize) -> Dresser {
+    fn new(style: Style, apart: bool, most_held: usize) -> OutputFormatter {
         let rules = Rules {
             solo: false,
             opens: style.form == Form::Text,
@@ -79,7 +79,7 @@ impl Dresser {
             most_held,
         };
         let lines = (apart && !style.raw).then(|| Lines::new(rules));
-        Dresser { style, lines, dressed: Dressed::default() }
+        OutputFormatter { style, lines, formatted: Formatted::default() }
     }
 
     pub fn style(&self) -> &Style {
@@ -89,85 +89,85 @@ impl Dresser {
     /// What of this stream has not left.
     pub fn held(&self, stream: &Stream) -> Held {
         let lines = self.lines.as_ref().map_or(0, |lines| lines.held(stream));
-        let collected = self.dressed.collected.get(&self.dressed.leaving(&self.style, stream));
+        let collected = self.formatted.collected.get(&self.formatted.leaving(&self.style, stream));
         let collected = collected.and_then(|held| held.raw.get(&stream.channel)).copied().unwrap_or(0);
         Held { lines, collected }
     }
 
     /// Bytes of a stream, with what was said about them; no bytes: it has ended. Returns what is to leave now.
     pub fn data(&mut self, now: Moment, stream: &Stream, data: &[u8], info: &[Info]) -> Vec<Ready> {
-        self.dressed.learn(stream, info);
+        self.formatted.learn(stream, info);
         if let Some(lost) = info.find(DROPPED).and_then(Value::as_u64) {
             // What is missing is missing here.
             self.release(now, stream);
-            *self.dressed.lost.entry(stream.clone()).or_default() += lost;
+            *self.formatted.lost.entry(stream.clone()).or_default() += lost;
         }
-        let (style, dressed) = (&self.style, &mut self.dressed);
+        let (style, formatted) = (&self.style, &mut self.formatted);
         match &mut self.lines {
             _ if data.is_empty() => self.release(now, stream),
-            Some(lines) => lines.data(now.time, stream, data, &mut |piece| dressed.take(now, style, piece)),
+            Some(lines) => lines.data(now.time, stream, data, &mut |piece| formatted.take(now, style, piece)),
             None => {
-                let starts = !dressed.open.contains(stream);
-                dressed.take(now, style, Piece::Text { stream, bytes: data, starts });
+                let starts = !formatted.open.contains(stream);
+                formatted.take(now, style, Piece::Text { stream, bytes: data, starts });
                 match data.last() {
-                    Some(b'\n') => dressed.open.remove(stream),
-                    _ => dressed.open.insert(stream.clone()),
+                    Some(b'\n') => formatted.open.remove(stream),
+                    _ => formatted.open.insert(stream.clone()),
                 };
             }
         }
         if data.is_empty() {
-            self.dressed.forget(stream);
+            self.formatted.forget(stream);
         }
-        std::mem::take(&mut self.dressed.ready)
+        std::mem::take(&mut self.formatted.ready)
     }
 
     /// Time has passed.
     pub fn tick(&mut self, now: Moment) -> Vec<Ready> {
-        let (style, dressed) = (&self.style, &mut self.dressed);
+        let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
-            lines.tick(now.time, &mut |piece| dressed.take(now, style, piece));
+            lines.tick(now.time, &mut |piece| formatted.take(now, style, piece));
         }
         if let Some(longest) = style.buffer_for {
             let due = |held: &Collected| held.since.after(longest) <= now.time;
             let due: Vec<Stream> =
-                dressed.collected.iter().filter(|(_, held)| due(held)).map(|(s, _)| s.clone()).collect();
-            due.iter().for_each(|stream| dressed.pass_on(stream));
+                formatted.collected.iter().filter(|(_, held)| due(held)).map(|(s, _)| s.clone()).collect();
+            due.iter().for_each(|stream| formatted.pass_on(stream));
         }
-        std::mem::take(&mut dressed.ready)
+        std::mem::take(&mut formatted.ready)
     }
 
     pub fn deadline(&self) -> Option<Time> {
         let lines = self.lines.as_ref().and_then(Lines::deadline);
-        let held = self.dressed.collected.values().map(|held| held.since).min();
+        let held = self.formatted.collected.values().map(|held| held.since).min();
         let collected = self.style.buffer_for.zip(held).map(|(longest, since)| since.after(longest));
         lines.into_iter().chain(collected).min()
     }
 
     /// Nothing more comes: everything that is held leaves.
     pub fn finish(&mut self, now: Moment) -> Vec<Ready> {
-        let (style, dressed) = (&self.style, &mut self.dressed);
+        let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
-            lines.finish(&mut |piece| dressed.take(now, style, piece));
+            lines.finish(&mut |piece| formatted.take(now, style, piece));
         }
-        dressed.pass_all_on();
-        std::mem::take(&mut dressed.ready)
+        formatted.pass_all_on();
+        std::mem::take(&mut formatted.ready)
     }
 
     /// Lets go of all that is held of a stream, whoever else is in the middle of a line.
     fn release(&mut self, now: Moment, stream: &Stream) {
-        let (style, dressed) = (&self.style, &mut self.dressed);
+        let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
-            let emit = &mut |piece: Piece<'_>| dressed.take(now, style, piece);
+            let emit = &mut |piece: Piece<'_>| formatted.take(now, style, piece);
             if lines.held(stream) > 0 {
                 lines.yield_line(emit);
             }
             lines.end(now.time, stream, emit);
         }
-        dressed.pass_on(&dressed.leaving(style, stream));
+        formatted.pass_on(&formatted.leaving(style, stream));
     }
 }
 
-impl Dressed {
+impl Formatted {
     fn learn(&mut self, stream: &Stream, info: &[Info]) {
         let host = info.find(keys::HOSTNAME).and_then(Value::as_str);
         let pid = info.find(keys::PROC_PID).and_then(|value| match value {
