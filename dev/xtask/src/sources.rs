@@ -40,6 +40,9 @@ const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "mis
 /// Folders inside a crate that know only these other parts of it: whatever else they need is handed to them.
 const ROOMS: &[(&str, &[&str])] = &[("run/dvm/src/overlay", &["ranges", "timers"])];
 
+/// Where each kind of tests is one binary: a folder with a `main.rs`.
+const TESTS_IN_FOLDERS: &[&str] = &["dev/interop/tests", "dev/testkit/tests", "run/cli/tests"];
+
 const WINGS: &[&str] = &["lib", "run", "dev"];
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -89,6 +92,11 @@ fn visit(dir: &Path, faults: &mut Vec<String>) -> Result<()> {
 fn check(path: &Path, text: &str, faults: &mut Vec<String>) {
     let shown = path.display();
     let generated = path.parent().is_some_and(|dir| dir.ends_with("src/gen"));
+    if path.parent().is_some_and(|dir| TESTS_IN_FOLDERS.iter().any(|tests| dir == Path::new(tests))) {
+        faults.push(format!(
+            "{shown}: would be linked as a binary of its own; move it into a folder beside it"
+        ));
+    }
     let lines = text.lines().count();
     if lines > MOST_LINES && !generated {
         faults.push(format!("{shown}: {lines} lines, at most {MOST_LINES}"));

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: our own tests, then those that need programs of others (peers).
+//! `cargo xtask test`: our own tests, those of the C interface among them, then those that need programs of others (peers).
 //!
 //! Peers are Debian packages, named in `dev/interop/packages.txt`. As root on Debian the missing ones are installed; elsewhere
 //! their absence is a failure that names them, never a test passed over in silence. `--no-peers` leaves these tests out.
@@ -30,13 +30,16 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let own = ["--workspace", "--exclude", "phalanx-interop"];
     step("building our own tests", || build(&own))?;
     step("our own tests", || cargo_test(&own, &filters))?;
+    let in_c = ["--package", "phalanx-interop", "--test", "alone"];
+    step("building the tests of the C interface", || {
+        cargo(&["build", "--locked", "--package", "phalanx-cli", "--package", "phalanx-libpmix"])?;
+        build(&in_c)
+    })?;
+    step("tests of the C interface", || cargo_test(&in_c, &filters))?;
     if peers {
-        let with_peers = ["--package", "phalanx-interop"];
+        let with_peers = ["--package", "phalanx-interop", "--bins", "--lib", "--test", "interop"];
         step("installing peers", || install(&missing(&packages()?)?))?;
-        step("building the tests with peers", || {
-            cargo(&["build", "--locked", "--package", "phalanx-cli"])?;
-            build(&with_peers)
-        })?;
+        step("building the tests with peers", || build(&with_peers))?;
         step("tests with peers", || cargo_test(&with_peers, &filters))?;
     }
     Ok(())

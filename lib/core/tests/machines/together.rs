@@ -9,7 +9,7 @@ use phalanx_core::{ClientCall, ClientReturn, Event, LookupRequest};
 use phalanx_spec::{Range, Rank, Scope, Status, keys};
 use phalanx_wire::{Info, Key, ProcId, Value};
 
-use world::{SIZE, Step, World, proc, register};
+use self::world::{SIZE, Step, World, proc, register};
 
 const SEEDS: u64 = 60;
 

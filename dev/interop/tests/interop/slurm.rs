@@ -149,9 +149,11 @@ fn failures_end_alike() {
             let job = slurm.srun(&["-N", "2", "-n", "4", "--kill-on-bad-exit=1"]);
             job.arg(mpi(OpenMpi4, program)).run()
         };
-        run("exit3").expect_code(3);
-        run("abort").expect_code(7).expect_lines(["rank 3 aborts"]);
         // srun returns the largest code, which may be that of a rank that it has ended because of this one.
+        let exit = run("exit3").expect_failure();
+        assert!(exit.stderr.contains("task 3: Exited with exit code 3"), "{exit}");
+        let abort = run("abort").expect_failure().expect_lines(["rank 3 aborts"]);
+        assert!(abort.stderr.contains("task 3: Exited with exit code 7"), "{abort}");
         let crash = run("segv").expect_failure();
         assert!(crash.stderr.contains("task 3: Segmentation fault"), "{crash}");
         let publish = run("publish").expect_code(1);

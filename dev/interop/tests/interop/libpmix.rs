@@ -1,12 +1,14 @@
 //! Our `libpmix.so.2` in C programs that were compiled for others, under our launcher and under theirs.
 //!
-//! C programs of `lib/libpmix/tests/c` are compiled against our own headers, those of `programs/` against Debian's.
+//! The programs of `programs/` are compiled against Debian's headers. `tests/alone` has those that need nobody else's.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use phalanx_interop::{Job, Library::Pmix4, Outcome, SIZES, debian_file, libpmix, pmix, px, workspace};
+use phalanx_interop::{
+    Job, Library::Pmix4, Outcome, SIZES, debian_file, headers, libpmix, own_source, pmix, px, workspace,
+};
 
 #[test]
 fn exactly_what_the_list_names_is_exported() {
@@ -23,7 +25,7 @@ fn exactly_what_the_list_names_is_exported() {
 
 #[test]
 fn headers_compile_without_warnings_and_have_the_layout_of_the_data() {
-    compiles_everywhere(&source("layout"));
+    compiles_everywhere(&own_source("layout"));
 }
 
 #[test]
@@ -80,40 +82,6 @@ fn compiles_everywhere(source: &Path) {
 }
 
 #[test]
-fn every_declared_function_is_there() {
-    let outcome = Job::new(compiled("exports")).run().expect_code(0);
-    outcome.expect_stdout(&["322 functions"]);
-}
-
-#[test]
-fn what_needs_no_server_is_right() {
-    Job::new(compiled("local")).run().expect_code(0).expect_lines(["0 wrong"]);
-}
-
-#[test]
-fn init_and_finalize_may_be_repeated_and_forked() {
-    Job::new(compiled("lifecycle")).run().expect_code(0).expect_lines(["200 lives"]);
-    let outcome = on_ours(px(["-n", "2"]).arg(compiled("lifecycle"))).run().expect_code(0);
-    outcome.expect_lines(["200 lives", "200 lives"]).expect_nothing_left();
-}
-
-#[test]
-fn children_of_ranks_may_be_the_client_of_their_rank() {
-    let outcome = on_ours(px(["-n", "2"]).arg(compiled("forked"))).run().expect_code(0);
-    outcome.expect_lines(["children are right", "children are right"]).expect_nothing_left();
-}
-
-#[test]
-fn servers_may_be_repeated_and_forked_and_have_modules_of_any_release() {
-    Job::new(compiled("servers")).run().expect_code(0).expect_lines(["200 servers"]);
-}
-
-#[test]
-fn hosts_tell_of_their_machine_and_prepare_jobs() {
-    Job::new(compiled("machine")).run().expect_code(0).expect_lines(["the machine is right"]);
-}
-
-#[test]
 fn ranks_say_whose_library_they_use() {
     let program = pmix("version");
     let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
@@ -143,89 +111,6 @@ fn the_client_api_under_px() {
             outcome.expect_nothing_left();
         }
     }
-}
-
-#[test]
-fn programs_have_habits() {
-    let outcome = on_ours(px(["-n", "4"]).arg(compiled("habits"))).run().expect_code(0);
-    outcome.expect_lines(vec!["habits are honoured"; 4]).expect_nothing_left();
-}
-
-#[test]
-fn values_have_qualifiers() {
-    for ranks in SIZES {
-        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("qualified"))).run().expect_code(0);
-        let ranks = ranks as usize;
-        outcome.expect_lines(vec!["qualifiers are right"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn who_is_invited_finds_what_the_others_give() {
-    for ranks in [1, 2, 8] {
-        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("invited"))).run().expect_code(0);
-        outcome.expect_lines(vec!["the invited know each other"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn what_fences_collect_is_read_while_the_launcher_stands_still() {
-    for ranks in [1, 4, 16] {
-        let job = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("collected")));
-        job.run().expect_code(0).expect_lines(vec!["nobody was asked"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn programs_may_make_progress_themselves() {
-    for ranks in [1, 4, 16] {
-        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("progress"))).run().expect_code(0);
-        outcome.expect_lines(vec!["progress is ours"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn programs_may_take_progress_over() {
-    for ranks in [1, 4] {
-        let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(compiled("handover"))).run().expect_code(0);
-        outcome.expect_lines(vec!["progress was handed over"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn the_library_speaks_only_when_it_is_asked() {
-    let program = compiled("verbose");
-    for silent in ["", "0"] {
-        let outcome = Job::new(&program).env("PMIX_DEBUG", silent).run().expect_code(0);
-        assert_eq!(outcome.stderr, "");
-    }
-    let outcome = Job::new(&program).env("PMIX_DEBUG", "1").run().expect_code(0);
-    let pid = outcome.stdout.trim().rsplit(' ').next().unwrap();
-    // Only the process that has called init speaks.
-    let begins = |line: &str| line.starts_with(&format!("libpmix[{pid}] warn: "));
-    assert!(outcome.stderr.lines().all(begins), "{outcome}");
-    assert!(
-        outcome.stderr.lines().any(|line| line.contains("attribute example.unheard.of is required")),
-        "{outcome}"
-    );
-    let more = Job::new(&program).env("PMIX_DEBUG", "4").run().expect_code(0);
-    assert!(more.stderr.lines().count() >= outcome.stderr.lines().count(), "{more}");
-}
-
-#[test]
-fn hosts_may_open_and_close_the_library() {
-    let library = libpmix().join("libpmix.so.2");
-    Job::new(compiled("reopened")).arg(&library).run().expect_code(0).expect_lines(["30 times opened"]);
-    for ranks in [2, 16] {
-        let job = px(["-n", &ranks.to_string()]).arg(compiled("reopened")).arg(&library);
-        job.run().expect_code(0).expect_lines(vec!["30 times opened"; ranks]).expect_nothing_left();
-    }
-}
-
-#[test]
-fn what_later_releases_have_added() {
-    let outcome = on_ours(px(["-n", "2"]).arg(compiled("extensions"))).run().expect_code(0);
-    outcome.expect_lines(["extensions are right", "extensions are right"]).expect_nothing_left();
 }
 
 #[test]
@@ -265,23 +150,8 @@ fn on_ours(job: Job) -> Job {
     job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix())
 }
 
-/// A program of `lib/libpmix/tests/c`, compiled against our headers, with our library wherever it runs.
-fn compiled(name: &str) -> PathBuf {
-    let binary = libpmix().join(format!("{name}-{}", std::process::id()));
-    let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
-    command.args(["-std=gnu11", "-g", "-pthread"]).arg(source(name)).arg("-o").arg(&binary);
-    command.arg("-L").arg(libpmix()).arg("-lpmix").arg(format!("-Wl,-rpath,{}", libpmix().display()));
-    compile(command);
-    binary
-}
-
-fn source(name: &str) -> PathBuf {
-    workspace().join(format!("lib/libpmix/tests/c/{name}.c"))
-}
-
 fn compile(mut command: Command) {
-    let include: &Path = &workspace().join("lib/libpmix/include");
-    command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
+    command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(headers());
     let output = command.output().unwrap_or_else(|error| panic!("running {command:?}: {error}"));
     assert!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -20,7 +20,7 @@ use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Value};
 
-use crate::files::Files;
+use super::files::Files;
 
 pub(crate) const UID: u32 = 1000;
 pub(crate) const SIZE: u32 = NODES * PER_NODE;

@@ -1,0 +1,57 @@
+//! The client and tool functions, called from C on our headers and our library.
+
+use phalanx_interop::{Job, SIZES, new_directory, pmix_on_ours, px, px_binary, tool_on_ours};
+use rustix::process::Signal;
+
+#[test]
+fn the_client_functions_work_from_c() {
+    for (program, verdict) in [
+        ("values", "all values came back"),
+        ("modex", "direct modex is right"),
+        ("names", "publish, lookup and unpublish are right"),
+        ("events", "events are right"),
+        ("inquiry", "query, log and resolve are right"),
+        ("groups", "groups and connections are right"),
+        ("invite", "invitations are right"),
+        ("requests", "requests are right"),
+        ("topology", "the hardware is right"),
+    ] {
+        for ranks in SIZES {
+            let outcome = px(["-n", &ranks.to_string()]).arg(pmix_on_ours(program)).run().expect_code(0);
+            for rank in 0..ranks {
+                outcome.assert_line(&format!("rank {rank} of {ranks}: {verdict}"));
+            }
+            outcome.expect_nothing_left();
+        }
+    }
+}
+
+#[test]
+fn thousands_of_pending_gets_are_answered() {
+    let outcome = px(["-n", "2"]).arg(pmix_on_ours("pending")).run().expect_code(0);
+    outcome.expect_lines([0, 1].map(|rank| format!("rank {rank} of 2: all gets were answered")));
+}
+
+#[test]
+fn ranks_say_which_version_of_ours_they_use() {
+    let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
+    let outcome = px(["-n", "2"]).arg(pmix_on_ours("version")).run().expect_code(0);
+    let lines = [0, 1].map(|rank| format!("rank {rank} of 2: {version}"));
+    outcome.expect_stdout(&[&lines[0], &lines[1]]);
+}
+
+#[test]
+fn a_tool_spawns_and_looks_up_in_a_dvm() {
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
+    dvm.until_said("is ready");
+    let place = new_directory();
+    let done = place.path().join("done");
+    let spawned = format!("echo spawned > {0}.new; mv {0}.new {0}", done.display());
+    let words = ["pid", &dvm.pid().to_string(), "--", "me", "publish", "colour", "blue", "lookup", "colour"];
+    let tool = Job::new(tool_on_ours("attach")).args(words).args(["nohup", &spawned, "until"]).arg(&done);
+    let outcome = tool.env("TMPDIR", dvm.tmpdir()).run().expect_code(0);
+    assert!(outcome.stdout.contains("blue"), "{outcome}");
+    assert_eq!(std::fs::read_to_string(&done).unwrap(), "spawned\n");
+    dvm.signal(Signal::TERM);
+    dvm.wait().expect_code(0).expect_nothing_left();
+}

@@ -1,0 +1,37 @@
+//! Programs of others on our server and our library: one file per subject, one binary, so that it is linked once.
+
+mod asked;
+mod clones;
+mod commands;
+mod debugger;
+mod detach;
+mod dist;
+mod dvm;
+mod hostile;
+mod hosts;
+mod intel_mpi;
+mod iof;
+mod jobs_together;
+mod killed_tools;
+mod launcher;
+mod leftovers;
+mod libpmix;
+mod loads;
+mod mpich;
+mod openmpi4;
+mod openmpi5;
+mod openmpi5_on_ours;
+mod openmpi_on_ours;
+mod own_tools;
+mod peers;
+mod pmix_client;
+mod python;
+mod refusals;
+mod remote;
+mod slurm;
+mod spawn;
+mod spawned_output;
+mod spawned_streams;
+mod strangers;
+mod tool_rules;
+mod tools;

@@ -1,0 +1,14 @@
+//! Many simulated nodes, one file per subject.
+
+mod chaos;
+mod cleanup;
+mod descent;
+mod iof;
+mod one_job;
+mod query;
+mod relations;
+mod support;
+mod survivors;
+mod tools;
+mod upcalls;
+mod wide;

@@ -1,0 +1,5 @@
+//! `px` as its users see it: words in; exit code, standard output and standard error out.
+
+mod command_line;
+mod run;
+mod terminal;
