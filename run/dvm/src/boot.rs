@@ -11,27 +11,11 @@ use phalanx_topo::Topology;
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Report;
-use crate::hosts::Slots;
+use crate::id::NodeId;
 use crate::job::JobRequest;
-use crate::msg::{Down, NodeId, Up};
+use crate::msg::{Down, NodeReport, NodeTable, Up};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
-
-/// What a daemon says of its node.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeReport {
-    pub hostname: Arc<str>,
-    pub slots: Slots,
-    pub max_slots: Option<u32>,
-    /// Equal for nodes that look the same.
-    pub signature: Arc<str>,
-}
-
-/// All nodes by number.
-#[derive(Clone, Debug, Default)]
-pub struct NodeTable {
-    names: Vec<Arc<str>>,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Boot {
@@ -51,13 +35,6 @@ enum Phase {
     Unborn,
     Booting,
     Up,
-}
-
-impl NodeTable {
-    /// A node's name; empty for a number that nobody has.
-    pub fn name(&self, node: NodeId) -> Arc<str> {
-        self.names.get(node.0 as usize).cloned().unwrap_or_default()
-    }
 }
 
 impl Daemon {
@@ -141,7 +118,7 @@ impl Daemon {
         self.timers.cancel(|timer| *timer == Timer::Boot);
         let name =
             |node| self.boot.reports.get(&NodeId(node)).map(|r| r.hostname.clone()).unwrap_or_default();
-        let table = NodeTable { names: (0..self.overlay.size()).map(name).collect() };
+        let table = NodeTable::new((0..self.overlay.size()).map(name).collect());
         self.table = Arc::new(table);
         self.cast_all(cx, Down::Table(self.table.clone()));
         for (request, job) in std::mem::take(&mut self.boot.waiting) {

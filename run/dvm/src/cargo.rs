@@ -1,28 +1,13 @@
 //! What travels between the daemons of this DVM.
 
-use std::sync::Arc;
-
-use phalanx_spec::IofChannel;
-use phalanx_wire::ProcId;
-
-use crate::boot::NodeReport;
-use crate::msg::{Down, OpId, Part, Side, Up};
-use crate::overlay::{Bulk, Cargo};
+use crate::msg::{Down, NodeReport, OpId, OutputPiece, Part, Side, Up};
+use crate::overlay::{Bulk, Cargo, Merge};
 
 /// What daemons say to each other.
 pub type Msg = crate::overlay::Msg<Load>;
 
 #[derive(Clone, Debug)]
 pub struct Load;
-
-/// A piece of a process's output. Empty: the stream has ended.
-#[derive(Clone, Debug)]
-pub struct OutputPiece {
-    pub proc: ProcId,
-    pub pid: Option<u32>,
-    pub channel: IofChannel,
-    pub data: Arc<[u8]>,
-}
 
 impl Cargo for Load {
     type Down = Down;
@@ -44,5 +29,11 @@ impl Cargo for Load {
 impl Bulk for OutputPiece {
     fn bytes(&self) -> usize {
         self.data.len()
+    }
+}
+
+impl Merge for Part {
+    fn merge(&mut self, other: Part) {
+        Part::merge(self, other);
     }
 }

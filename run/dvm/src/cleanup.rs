@@ -12,87 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use phalanx_core::HostReply;
-use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, Nspace, ProcId, Text, Value};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
-use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part};
-use crate::msg::{Down, NodeId};
+use crate::id::NodeId;
+use crate::msg::{Cleanup, CleanupRequest, Collective, Down, Kind, Members, OpId, Outcome, Part};
 use crate::ranges::Ranges;
-
-/// What is to become of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cleanup {
-    File,
-    Directory(DirectoryRules),
-    /// It stays, with all that is below it, whatever directory it is in. A name without a slash stands for every entry
-    /// of that name.
-    Ignored,
-}
-
-/// How a directory goes. Without any of these: its files, and itself if nothing is left in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DirectoryRules {
-    /// Its subdirectories go in the same way.
-    pub recursive: bool,
-    /// Directories go only if they are empty, and files stay.
-    pub only_empty: bool,
-    pub leave_top: bool,
-}
-
-/// What one request wants to be cleaned up. Paths are absolute and normal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CleanupRequest {
-    files: BTreeSet<Text>,
-    directories: BTreeSet<Text>,
-    ignored: BTreeSet<Text>,
-    rules: DirectoryRules,
-}
-
-/// The directives that this file acts upon.
-pub(crate) const ATTRIBUTES: &[&str] = &[
-    keys::REGISTER_CLEANUP,
-    keys::REGISTER_CLEANUP_DIR,
-    keys::CLEANUP_RECURSIVE,
-    keys::CLEANUP_EMPTY,
-    keys::CLEANUP_IGNORE,
-    keys::CLEANUP_LEAVE_TOPDIR,
-];
-
-impl CleanupRequest {
-    /// `None`: the directives are about other things.
-    pub(crate) fn read(directives: &[Info]) -> Result<Option<CleanupRequest>, Status> {
-        let mut request = CleanupRequest::default();
-        let mut any = false;
-        for directive in directives.iter().filter(|d| ATTRIBUTES.contains(&d.key.as_str())) {
-            any = true;
-            let value = &directive.value;
-            match directive.key.as_str() {
-                keys::REGISTER_CLEANUP => add(&mut request.files, value, path)?,
-                keys::REGISTER_CLEANUP_DIR => add(&mut request.directories, value, path)?,
-                keys::CLEANUP_IGNORE => add(&mut request.ignored, value, path_or_name)?,
-                keys::CLEANUP_RECURSIVE => request.rules.recursive = value.is_true(),
-                keys::CLEANUP_EMPTY => request.rules.only_empty = value.is_true(),
-                _ => request.rules.leave_top = value.is_true(),
-            }
-        }
-        match any {
-            false => Ok(None),
-            // Rules for no directory.
-            true if request.removals().next().is_none() && request.ignored.is_empty() => {
-                Err(Status::ERR_BAD_PARAM)
-            }
-            true => Ok(Some(request)),
-        }
-    }
-
-    /// What is to go.
-    fn removals(&self) -> impl Iterator<Item = (&Text, Cleanup)> {
-        let files = self.files.iter().map(|path| (path, Cleanup::File));
-        files.chain(self.directories.iter().map(|path| (path, Cleanup::Directory(self.rules))))
-    }
-}
 
 /// The registered paths of one job on this node.
 #[derive(Debug, Default)]
@@ -342,44 +269,6 @@ impl Daemon {
     }
 }
 
-/// The parts of a comma-separated list.
-fn add(
-    to: &mut BTreeSet<Text>,
-    value: &Value,
-    read: impl Fn(&[u8]) -> Result<Text, Status>,
-) -> Result<(), Status> {
-    let Value::String(list) = value else { return Err(Status::ERR_BAD_PARAM) };
-    for item in list.as_bytes().split(|b| *b == b',').filter(|item| !item.is_empty()) {
-        to.insert(read(item)?);
-    }
-    Ok(())
-}
-
-/// An absolute path without `.`, `..` and needless slashes. What lies in the root directory cannot go: a mistake in a
-/// program shall not cost its user's files.
-fn path(bytes: &[u8]) -> Result<Text, Status> {
-    if bytes.first() != Some(&b'/') || bytes.len() > LONGEST_PATH {
-        return Err(Status::ERR_BAD_PARAM);
-    }
-    let mut normal = Vec::with_capacity(bytes.len());
-    for name in bytes.split(|b| *b == b'/').filter(|name| !name.is_empty() && *name != b".") {
-        if name == b".." {
-            return Err(Status::ERR_BAD_PARAM);
-        }
-        normal.push(b'/');
-        normal.extend_from_slice(name);
-    }
-    match normal.iter().filter(|b| **b == b'/').count() {
-        0 | 1 => Err(Status::ERR_BAD_PARAM),
-        _ => Ok(Text::from_bytes(&normal)),
-    }
-}
-
-fn path_or_name(bytes: &[u8]) -> Result<Text, Status> {
-    let is_name = !bytes.contains(&b'/') && bytes != b"." && bytes != b"..";
-    if is_name && bytes.len() <= LONGEST_PATH { Ok(Text::from_bytes(bytes)) } else { path(bytes) }
-}
-
 /// Whether one of these paths and names means this path.
 fn stays(ignored: &BTreeSet<Text>, path: &Text) -> bool {
     ignored.contains(path) || ignored.contains(&Text::from_bytes(last_name(path)))
@@ -398,8 +287,6 @@ fn cost(path: &Text) -> usize {
     path.as_bytes().len() + 64
 }
 
-/// PATH_MAX, without the NUL.
-const LONGEST_PATH: usize = 4095;
 /// Requests that the root remembers to be known everywhere.
 const MOST_DONE: usize = 1024;
 

@@ -7,7 +7,8 @@ use phalanx_topo::Topology;
 use phalanx_wire::Text;
 
 use crate::hosts::Slots;
-use crate::overlay::{NodeId, Setup};
+use crate::id::NodeId;
+use crate::overlay::Setup;
 
 #[derive(Clone, Debug)]
 pub struct NodeConfig {

@@ -1,67 +1,17 @@
 //! Doing something to processes: signals, the polite end with its deadline, stop and continue.
 
-use std::collections::BTreeMap;
-
-use phalanx_core::{HostCallId, HostOp, HostReply};
-use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, Nspace, ProcId};
-use serde::{Deserialize, Serialize};
-
-use crate::cleanup::CleanupRequest;
 use crate::daemon::{Cx, Daemon};
-use crate::effect::{Effect, SpawnFailure};
-use crate::job::ExitStatus;
-use crate::msg::Members;
-use crate::msg::{Down, NodeId, Up};
-use crate::procs::{Killed, Phase, Proc, SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
+use crate::effect::Effect;
+use crate::id::NodeId;
+use crate::msg::{Control, Down, ExitStatus, Members, Orders, SpawnFailure, Up};
+use crate::procs::{Killed, Phase, Proc};
 use crate::ranges::Ranges;
+use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use crate::timers::Timer;
-
-/// The directives that are carried out here; `cleanup.rs` has more.
-pub(crate) const ATTRIBUTES: &[&str] = &[
-    keys::JOB_CTRL_ID,
-    keys::JOB_CTRL_KILL,
-    keys::JOB_CTRL_PAUSE,
-    keys::JOB_CTRL_RESUME,
-    keys::JOB_CTRL_SIGNAL,
-    keys::JOB_CTRL_TERMINATE,
-];
-
-/// What the user may want done to a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
-    /// Deliver to every rank.
-    Signal(i32),
-    /// Ask first (SIGTERM), then kill. `signal`: the one that the user sent us.
-    Terminate {
-        signal: i32,
-    },
-    Kill,
-    /// Stop and continue the ranks' process groups.
-    Suspend,
-    Resume,
-}
-
-/// What a daemon does to processes of its node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Action {
-    Signal(i32),
-    Terminate,
-    Kill,
-    Suspend,
-    Resume,
-}
-
-impl Action {
-    /// The signal with which it ends processes.
-    fn deadly(self) -> Option<i32> {
-        match self {
-            Action::Terminate => Some(SIGTERM),
-            Action::Kill => Some(SIGKILL),
-            Action::Signal(_) | Action::Suspend | Action::Resume => None,
-        }
-    }
-}
+use phalanx_core::{HostCallId, HostOp, HostReply};
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Info, Nspace, ProcId};
+use std::collections::BTreeMap;
 
 impl Daemon {
     /// `ranks`: `None` for all.
@@ -70,7 +20,7 @@ impl Daemon {
         cx: &mut Cx<'_>,
         nspace: &Nspace,
         ranks: Option<&Ranges>,
-        action: Action,
+        action: Control,
     ) {
         let limits = self.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
@@ -79,10 +29,10 @@ impl Daemon {
         }
         let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
         match action {
-            Action::Terminate if waits => {
+            Control::Terminate { .. } if waits => {
                 self.timers.set_once(cx.now.after(limits.kill_grace), Timer::Kill(nspace.clone()));
             }
-            Action::Kill if waits => {
+            Control::Kill if waits => {
                 self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
             }
             _ => {}
@@ -96,7 +46,7 @@ impl Daemon {
         let ranks: Ranges =
             job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
         if !ranks.is_empty() {
-            self.act_on(cx, nspace, Some(&ranks), Action::Kill);
+            self.act_on(cx, nspace, Some(&ranks), Control::Kill);
         }
     }
 
@@ -157,7 +107,8 @@ impl Daemon {
     ) {
         let read = Orders::read(directives);
         // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
-        let ends = |orders: &Orders| orders.actions.contains(&Action::Terminate);
+        let ends =
+            |orders: &Orders| orders.actions.iter().any(|action| matches!(action, Control::Terminate { .. }));
         if targets.is_empty() && self.is_tool(from) && read.as_ref().is_ok_and(ends) {
             self.answer(cx, request.0, request.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
             return self.on_shutdown(cx);
@@ -208,39 +159,6 @@ impl Daemon {
     }
 }
 
-/// What the directives of one request say.
-pub(crate) struct Orders {
-    actions: Vec<Action>,
-    cleanup: Option<CleanupRequest>,
-}
-
-impl Orders {
-    pub(crate) fn read(directives: &[Info]) -> Result<Orders, Status> {
-        let mut actions = Vec::new();
-        for directive in directives {
-            let on = directive.value.is_true();
-            match (directive.key.as_str(), &directive.value) {
-                (keys::JOB_CTRL_KILL, _) if on => actions.push(Action::Kill),
-                (keys::JOB_CTRL_TERMINATE, _) if on => actions.push(Action::Terminate),
-                (keys::JOB_CTRL_PAUSE, _) if on => actions.push(Action::Suspend),
-                (keys::JOB_CTRL_RESUME, _) if on => actions.push(Action::Resume),
-                (keys::JOB_CTRL_SIGNAL, value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
-                    Some(signal) if (1..=64).contains(&signal) => actions.push(Action::Signal(signal)),
-                    _ => return Err(Status::ERR_BAD_PARAM),
-                },
-                // A name for the operation, which is over when it is answered.
-                (keys::JOB_CTRL_ID, _) => {}
-                _ => {}
-            }
-        }
-        let cleanup = CleanupRequest::read(directives)?;
-        match actions.is_empty() && cleanup.is_none() {
-            true => Err(Status::ERR_NOT_SUPPORTED),
-            false => Ok(Orders { actions, cleanup }),
-        }
-    }
-}
-
 fn chosen<'a>(
     procs: &'a mut BTreeMap<Rank, Proc>,
     ranks: Option<&'a Ranges>,
@@ -252,12 +170,12 @@ fn chosen<'a>(
 }
 
 impl Proc {
-    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Action) {
+    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control) {
         let mut signal = |number| cx.effect(Effect::Signal { proc: proc.clone(), signal: number });
         let running = self.phase == Phase::Running;
         match action {
             // One that is not running yet gets what is due when it runs (`Daemon::on_spawned`).
-            Action::Terminate if self.phase != Phase::Gone => {
+            Control::Terminate { .. } if self.phase != Phase::Gone => {
                 self.killed = self.killed.max(Some(Killed::Asked));
                 if running {
                     signal(SIGTERM);
@@ -267,23 +185,23 @@ impl Proc {
                     signal(SIGCONT);
                 }
             }
-            Action::Kill if self.phase != Phase::Gone => {
+            Control::Kill if self.phase != Phase::Gone => {
                 self.killed = Some(Killed::Forced);
                 if running {
                     signal(SIGKILL);
                 }
             }
-            Action::Signal(number) if running => signal(number),
-            Action::Signal(number) if self.phase != Phase::Gone => {
+            Control::Signal(number) if running => signal(number),
+            Control::Signal(number) if self.phase != Phase::Gone => {
                 self.early.insert(number);
             }
-            Action::Suspend if self.phase != Phase::Gone && !self.suspended => {
+            Control::Suspend if self.phase != Phase::Gone && !self.suspended => {
                 self.suspended = true;
                 if running {
                     signal(SIGSTOP);
                 }
             }
-            Action::Resume if self.suspended => {
+            Control::Resume if self.suspended => {
                 self.suspended = false;
                 if running {
                     signal(SIGCONT);

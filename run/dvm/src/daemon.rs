@@ -11,19 +11,19 @@ use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::Status;
 use phalanx_wire::{Key, Nspace, ProcId};
 
-use crate::boot::{Boot, NodeTable};
+use crate::boot::Boot;
 use crate::cargo::Load;
 use crate::config::NodeConfig;
 use crate::dmodex::Modexes;
 use crate::effect::{Effect, Input, Report};
 use crate::fence::Rounds;
-use crate::iof::{Iof, TapName};
-use crate::msg::{Down, Part, Up};
-use crate::overlay::{Arrived, NodeId, Out, Overlay};
+use crate::id::NodeId;
+use crate::iof::Iof;
+use crate::msg::{Down, NodeTable, Part, Survey, TapName, Up};
+use crate::overlay::{Arrived, Out, Overlay};
 use crate::procs::Job;
 use crate::ranges::Ranges;
 use crate::root::Root;
-use crate::survey::Survey;
 use crate::timers::{Timer, Timers};
 
 #[derive(Debug)]

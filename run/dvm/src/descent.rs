@@ -6,8 +6,8 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
+use crate::id::NodeId;
 use crate::job::{JobEnd, JobRequest, JobVerdict};
-use crate::msg::NodeId;
 
 /// The tool that has started a job, or the job from which it descends.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::msg::{NodeId, Side};
+use crate::id::NodeId;
+use crate::msg::Side;
 use crate::timers::Timer;
 
 #[derive(Debug, Default)]

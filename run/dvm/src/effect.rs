@@ -8,13 +8,10 @@ use phalanx_topo::CpuSet;
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::cargo::Msg;
-use crate::cleanup::Cleanup;
-use crate::control::Control;
-use crate::job::{ExitStatus, JobEnd, JobRequest};
+use crate::id::NodeId;
+use crate::job::{JobEnd, JobRequest};
 use crate::map::{JobMap, NodeResources};
-use crate::msg::NodeId;
-use crate::survey::Survey;
-use crate::usage::Measured;
+use crate::msg::{Cleanup, Control, ExitStatus, Measured, SpawnFailure, Survey};
 
 /// What happened at this node.
 #[derive(Debug)]
@@ -228,26 +225,6 @@ pub struct ProcStart {
 pub enum StdinPlan {
     Null,
     Pipe,
-}
-
-/// Which step of a start failed, where, with which errno.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpawnFailure {
-    pub step: SpawnStep,
-    /// The path or name that the step was about.
-    pub subject: String,
-    pub errno: i32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpawnStep {
-    /// Looking the program up in PATH, then in its working directory.
-    Find,
-    Pipe,
-    Fork,
-    Bind,
-    Chdir,
-    Exec,
 }
 
 /// Where a job's processes go, and the nodes that this was decided from.

@@ -1,6 +1,7 @@
 //! How a job has ended, in one or two lines for a person: who failed first, and how.
 
-use crate::job::{ExitStatus, JobEnd, JobVerdict, ProcEnd};
+use crate::job::{JobEnd, JobVerdict};
+use crate::msg::{ExitStatus, ProcEnd};
 use crate::words;
 
 impl JobEnd {

@@ -14,8 +14,9 @@ use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::job::{JobEnd, JobVerdict, ProcEnd};
-use crate::msg::{Down, NodeId};
+use crate::id::NodeId;
+use crate::job::{JobEnd, JobVerdict};
+use crate::msg::{Down, ProcEnd};
 use crate::publish::procs;
 use crate::ranges::Ranges;
 

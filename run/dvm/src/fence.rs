@@ -14,11 +14,10 @@ use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 use crate::daemon::{Cx, Daemon};
 use crate::gather::Meeting;
 use crate::group::each;
-use crate::msg::Up;
-use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
+use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, Up};
 use crate::publish::procs as procs_in;
 use crate::ranges::Ranges;
-use crate::survivors::{Share, may_lack_members};
+use crate::survivors::may_lack_members;
 
 /// Which data are collected and how long is waited, the servers see to.
 pub(crate) const ATTRIBUTES: &[&str] = &[];

@@ -8,9 +8,8 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Cx, Daemon, ENOUGH, Local};
-use crate::msg::{Down, OpId, Part, Settled};
+use crate::msg::{Down, OpId, Part, Settled, Subject};
 use crate::ranges::Ranges;
-use crate::survey::Subject;
 
 /// An operation to which all have contributed, and who is told how it ends.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
 use crate::gather::Meeting;
-use crate::msg::{Collective, Members, Outcome, Part, Settled};
-use crate::msg::{Down, NodeId};
+use crate::id::NodeId;
+use crate::msg::{Collective, Down, Members, Outcome, Part, Settled};
 use crate::publish::procs as procs_in;
 use crate::ranges::Ranges;
 use crate::timers::Timer;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use phalanx_core::Time;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::desc::JobDesc;
 use crate::job::JobEnd;
+use crate::msg::JobDesc;
 
 /// Root only: the last jobs, the oldest first.
 #[derive(Debug, Default)]

@@ -11,12 +11,10 @@ use phalanx_spec::{Status, attribute, keys};
 use phalanx_wire::{Info, Key};
 
 use crate::daemon::{Cx, Daemon};
-use crate::msg::{Kind, Part};
-use crate::msg::{NodeId, Up};
+use crate::id::NodeId;
+use crate::msg::{Kind, Part, Up, cleanup, control, environment};
 use crate::procs::Pmix;
-use crate::{
-    cleanup, control, debug, environment, event, fence, group, iof, log, publish, query, spawn, stdin,
-};
+use crate::{debug, event, fence, group, iof, log, publish, query, spawn, stdin};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[

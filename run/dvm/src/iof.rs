@@ -15,13 +15,16 @@ use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
 pub(crate) use cache::{Cache, CachePlan};
+
 use pull::Delivering;
-pub(crate) use pull::{OUTPUTS, PULL_ATTRIBUTES, TapName};
+
+pub(crate) use pull::{OUTPUTS, PULL_ATTRIBUTES};
+
 use readers::Readers;
 
-use crate::cargo::OutputPiece;
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
+use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
 #[derive(Debug, Default)]
 pub(crate) struct Iof {
@@ -30,14 +33,6 @@ pub(crate) struct Iof {
     /// Root only.
     readers: Readers,
 }
-
-/// What reading `bytes` at once costs of a stream's credit: tiny pieces are not cheaper than what keeps them.
-pub fn charge(bytes: usize) -> usize {
-    bytes.max(LEAST_CHARGE)
-}
-
-/// A stream with less credit than this is not read.
-pub const LEAST_CHARGE: usize = 256;
 
 impl Daemon {
     /// What one stream may have read ahead of its readers when `procs` processes share the node.

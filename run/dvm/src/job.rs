@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{IofChannel, ProcState, Rank, Status};
+use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, Nspace, ProcId, Text};
 
-use crate::environment::EnvChange;
 use crate::hosts::HostEntry;
 use crate::map::Policy;
+use crate::msg::{EnvChange, FailurePolicy, ProcEnd, StdinTarget};
 
 /// One job: one or more app contexts, started together.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -51,80 +51,6 @@ pub struct AppSpec {
     pub hosts: Vec<HostEntry>,
     /// What was said about the placement of this app context alone; otherwise the job's policy holds.
     pub policy: Option<Policy>,
-}
-
-/// Who reads the launcher's standard input; the others read the null device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum StdinTarget {
-    #[default]
-    FirstRank,
-    Rank(Rank),
-    All,
-    None,
-}
-
-/// What one rank's failure means to the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum FailurePolicy {
-    /// Any failing rank ends the job.
-    #[default]
-    KillJob,
-    /// A rank that exits with a code is let go; signals and aborts end the job.
-    KillOnSignal,
-    /// The others go on.
-    Continue,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitStatus {
-    Code(i32),
-    Signal { number: i32, core_dumped: bool },
-}
-
-impl ExitStatus {
-    /// As a shell would say it: the code, or 128 and the signal's number.
-    pub fn shell_code(self) -> i32 {
-        match self {
-            ExitStatus::Code(code) => code,
-            ExitStatus::Signal { number, .. } => 128 + number,
-        }
-    }
-
-    pub fn is_success(self) -> bool {
-        self == ExitStatus::Code(0)
-    }
-}
-
-/// The state of a process that is no more.
-pub(crate) fn ended_state(
-    status: Option<ExitStatus>,
-    killed_by_us: bool,
-    lost_connection: bool,
-) -> ProcState {
-    match status {
-        None => ProcState::FAILED_TO_START,
-        Some(_) if killed_by_us => ProcState::KILLED_BY_CMD,
-        Some(ExitStatus::Signal { .. }) => ProcState::ABORTED_BY_SIG,
-        Some(ExitStatus::Code(0)) if lost_connection => ProcState::TERM_WO_SYNC,
-        Some(ExitStatus::Code(0)) => ProcState::TERMINATED,
-        Some(ExitStatus::Code(_)) => ProcState::TERM_NON_ZERO,
-    }
-}
-
-/// How one rank ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProcEnd {
-    pub proc: ProcId,
-    pub node: String,
-    pub pid: Option<u32>,
-    /// `None`: it never ran.
-    pub status: Option<ExitStatus>,
-    /// Since the job's start.
-    pub after: Duration,
-    /// It ended because we ended it.
-    pub killed_by_us: bool,
-    /// It left without finalize although it had called init.
-    pub lost_connection: bool,
 }
 
 /// Why the job ended as it did: what decides the launcher's exit code.
@@ -176,25 +102,4 @@ pub struct JobEnd {
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,
-}
-
-impl ProcEnd {
-    /// Whether it is somebody's fault, and not ours.
-    pub fn is_failure(&self) -> bool {
-        let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
-        left_badly && !self.killed_by_us
-    }
-}
-
-impl FailurePolicy {
-    /// Whether this end of one process ends the job.
-    pub fn ends_job(self, end: &ProcEnd) -> bool {
-        match self {
-            FailurePolicy::KillJob => end.is_failure(),
-            FailurePolicy::KillOnSignal => {
-                end.is_failure() && matches!(end.status, Some(ExitStatus::Signal { .. }) | None)
-            }
-            FailurePolicy::Continue => false,
-        }
-    }
 }

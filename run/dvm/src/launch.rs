@@ -11,11 +11,9 @@ use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::desc::JobDesc;
-use crate::effect::{Effect, ProcStart, SpawnFailure, SpawnStep, StdinPlan};
+use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
-use crate::job::StdinTarget;
-use crate::msg::Up;
+use crate::msg::{JobDesc, SpawnFailure, SpawnStep, StdinTarget, Up};
 use crate::procs::{Job, Phase};
 
 impl Daemon {

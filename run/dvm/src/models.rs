@@ -3,7 +3,7 @@
 use phalanx_spec::Rank;
 use phalanx_wire::{Key, Kval, Text, Value};
 
-use crate::desc::JobDesc;
+use crate::msg::JobDesc;
 
 /// Variables of one process.
 pub(crate) fn variables(desc: &JobDesc, rank: Rank, local_size: usize) -> Vec<(&'static str, String)> {

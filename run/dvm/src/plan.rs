@@ -7,18 +7,16 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{InfoList, Kval, Nspace, Text};
 
-use crate::boot::NodeReport;
 use crate::daemon::Daemon;
-use crate::debug;
-use crate::desc::{AppDesc, Binding, JobDesc, Places};
 use crate::effect::Placed;
 use crate::hosts::Slots;
+use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
-use crate::models;
-use crate::msg::NodeId;
+use crate::msg::{AppDesc, Binding, JobDesc, NodeReport, Places};
 use crate::query::names;
 use crate::ranges::Ranges;
+use crate::{debug, models};
 
 impl Daemon {
     /// Root only: the description of a job, and where its processes go. The error is for the user.

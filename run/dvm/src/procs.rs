@@ -14,13 +14,12 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::cleanup::Cleanups;
 use crate::daemon::{Cx, Daemon, Local};
-use crate::desc::JobDesc;
-use crate::effect::{Effect, SpawnFailure};
-use crate::job::{ExitStatus, FailurePolicy, ProcEnd};
+use crate::effect::Effect;
+use crate::id::NodeId;
 use crate::launch::reads_stdin;
-use crate::msg::{NodeId, Up};
-use crate::msg::{OpId, Part};
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, SpawnFailure, Up};
 use crate::ranges::Ranges;
+use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
 use crate::timers::Timer;
 
 /// A job as this daemon knows it, with or without processes here.
@@ -93,17 +92,6 @@ pub(crate) enum Pmix {
 pub(crate) enum Killed {
     Asked,
     Forced,
-}
-
-/// Processes that ended alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EndGroup {
-    pub ranks: Ranges,
-    pub status: Option<ExitStatus>,
-    pub killed_by_us: bool,
-    pub lost_connection: bool,
-    /// After the job's start, the last of them.
-    pub after: Duration,
 }
 
 impl Job {
@@ -470,27 +458,6 @@ impl Proc {
         matches!(self.pmix, Pmix::Connected | Pmix::Lost)
     }
 }
-
-impl EndGroup {
-    /// Adds `more` to `ends`: what ended alike becomes one group.
-    pub fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
-        for group in more {
-            let alike = |other: &&mut EndGroup| {
-                let mine = (group.status, group.killed_by_us, group.lost_connection, group.after);
-                mine == (other.status, other.killed_by_us, other.lost_connection, other.after)
-            };
-            match ends.iter_mut().find(alike) {
-                Some(same) => same.ranks.add(&group.ranks),
-                None => ends.push(group),
-            }
-        }
-    }
-}
-
-pub(crate) const SIGTERM: i32 = 15;
-pub(crate) const SIGKILL: i32 = 9;
-pub(crate) const SIGCONT: i32 = 18;
-pub(crate) const SIGSTOP: i32 = 19;
 
 /// When a process has failed, its job is ended within much less.
 const OVER_GRACE: Duration = Duration::from_millis(500);

@@ -11,7 +11,7 @@ use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::msg::NodeId;
+use crate::id::NodeId;
 use crate::timers::Timer;
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use phalanx_wire::Nspace;
 
 use crate::daemon::Daemon;
-use crate::desc::JobDesc;
-use crate::msg::Members;
+use crate::msg::{JobDesc, Members};
 
 #[derive(Debug, Default)]
 pub(crate) struct Relations {

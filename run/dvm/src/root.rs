@@ -13,23 +13,23 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::cleanup::Spreads;
-use crate::control::{Action, Control};
 use crate::daemon::{Cx, Daemon};
 use crate::debug::Stops;
-use crate::desc::JobDesc;
 use crate::descent::{self, RunBy};
-use crate::effect::{Effect, Report, SpawnFailure};
+use crate::effect::{Effect, Report};
 use crate::event::Interests;
 use crate::group::Assemblies;
 use crate::history::{History, Past};
+use crate::id::NodeId;
 use crate::iof::{Cache, CachePlan};
-use crate::job::{ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, ProcEnd};
-use crate::msg::{Down, NodeId};
-use crate::msg::{OpId, Part};
-use crate::procs::{EndGroup, SIGKILL, SIGTERM};
+use crate::job::{JobEnd, JobRequest, JobVerdict};
+use crate::msg::{
+    Control, Down, EndGroup, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, SpawnFailure,
+};
 use crate::publish::Store;
 use crate::ranges::Ranges;
 use crate::relations::Relations;
+use crate::signals::{SIGKILL, SIGTERM};
 use crate::spawn::writes_files;
 use crate::stdin::StdinFlow;
 use crate::survey::Surveys;
@@ -321,7 +321,7 @@ impl Daemon {
             } else {
                 let to = job.desc.nodes_of(&ranks);
                 self.note_killed(&nspace, &ranks, from, SIGTERM);
-                self.cast(cx, to, Down::Control { nspace, ranks: Some(ranks), action: Action::Terminate });
+                self.cast(cx, to, Down::Control { nspace, ranks: Some(ranks), action: TERMINATE });
             }
         }
     }
@@ -345,10 +345,8 @@ impl Daemon {
     pub(crate) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
         let Some(job) = self.root_job(nspace).filter(|job| !job.over) else { return };
         let to = job.desc.nodes.clone();
-        let action = match control {
-            Control::Signal(signal) => Action::Signal(signal),
-            Control::Suspend => Action::Suspend,
-            Control::Resume => Action::Resume,
+        match control {
+            Control::Signal(_) | Control::Suspend | Control::Resume => {}
             Control::Terminate { signal } => {
                 return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
             }
@@ -356,10 +354,9 @@ impl Daemon {
                 job.verdict.get_or_insert(JobVerdict::Cancelled { signal: SIGKILL });
                 self.tell_ending(cx, nspace);
                 self.abandon_taps_of(cx, nspace);
-                Action::Kill
             }
-        };
-        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action });
+        }
+        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: control });
     }
 
     /// A process ends processes of a job, by job control.
@@ -380,7 +377,7 @@ impl Daemon {
         let to = job.desc.nodes.clone();
         self.tell_ending(cx, nspace);
         self.watch_readers(cx, nspace);
-        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: Action::Terminate });
+        self.cast(cx, to, Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE });
     }
 
     /// All processes of one daemon have ended.
@@ -626,3 +623,6 @@ impl JobVerdict {
         }
     }
 }
+
+/// What daemons are told when a job is to end.
+const TERMINATE: Control = Control::Terminate { signal: SIGTERM };

@@ -11,18 +11,17 @@ use phalanx_topo::CpuSet;
 use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
-use crate::debug;
 use crate::effect::Report;
-use crate::environment::{self, EnvChange};
-use crate::host;
 use crate::hosts::{merge_hosts, parse_hosts};
+use crate::id::NodeId;
 use crate::iof::OUTPUTS;
-use crate::job::{AppSpec, FailurePolicy, JobRequest, JobVerdict, StdinTarget};
+use crate::job::{AppSpec, JobRequest, JobVerdict};
 use crate::map::Policy;
-use crate::msg::{Down, NodeId};
+use crate::msg::{Down, EnvChange, FailurePolicy, StdinTarget, environment};
 use crate::query::names;
 use crate::ranges::Ranges;
 use crate::root::{AskedBy, RootJob};
+use crate::{debug, host};
 
 /// The directives that are carried out, for the job or for one of its apps; `environment.rs` has more.
 pub(crate) const APP_ATTRIBUTES: &[&str] =

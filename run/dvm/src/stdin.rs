@@ -12,11 +12,10 @@ use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::desc::JobDesc;
 use crate::effect::Effect;
-use crate::job::StdinTarget;
+use crate::id::NodeId;
 use crate::launch::reads_stdin;
-use crate::msg::{Down, NodeId, Up};
+use crate::msg::{Down, JobDesc, StdinTarget, Up};
 use crate::procs::Phase;
 use crate::ranges::Ranges;
 

@@ -5,7 +5,6 @@
 //! waited for no longer: its end tells the same.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use phalanx_core::server::ServerCall;
 use phalanx_core::{HostReply, Time, Waiting};
@@ -14,60 +13,11 @@ use phalanx_wire::{Nspace, ProcId, Query};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::Effect;
-use crate::job::{ExitStatus, ended_state};
-use crate::msg::{Down, NodeId};
-use crate::msg::{OpId, Part};
+use crate::id::NodeId;
+use crate::msg::{Down, Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
 use crate::procs::{Phase, Pmix, Proc};
 use crate::query;
 use crate::ranges::Ranges;
-use crate::usage::{Measured, NodeUsage, Usage};
-
-/// One survey; its number is the root's.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Survey {
-    pub number: u64,
-    pub of: Subject,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Subject {
-    /// The processes of a job; what they use only if that is asked for.
-    Procs { nspace: Nspace, usage: bool },
-    /// What each node uses.
-    Nodes,
-    /// What each daemon and its server wait for.
-    Waits,
-}
-
-/// What a subtree has found.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    pub procs: Vec<FoundProc>,
-    /// Bytes that the daemons themselves use.
-    pub daemons: Vec<(NodeId, u64)>,
-    pub nodes: Vec<(NodeId, NodeUsage)>,
-    pub waits: Vec<Wait>,
-}
-
-/// A process as its daemon knows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FoundProc {
-    pub rank: u32,
-    pub state: ProcState,
-    /// By us: SIGSTOP.
-    pub stopped: bool,
-    pub pid: Option<u32>,
-    pub status: Option<ExitStatus>,
-    pub usage: Option<Usage>,
-}
-
-/// Something that is waited for, and for how long.
-#[derive(Clone, Debug)]
-pub struct Wait {
-    pub node: NodeId,
-    pub age: Duration,
-    pub waiting: Waiting,
-}
 
 /// Root only: the queries that wait.
 #[derive(Debug, Default)]
@@ -239,21 +189,6 @@ impl Daemon {
             unblocked_by: "the daemons telling what they know, or being declared lost",
         };
         questions.map(waiting).collect()
-    }
-}
-
-impl Subject {
-    pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
-        matches!(self, Subject::Procs { nspace: of, .. } if of == nspace)
-    }
-}
-
-impl Found {
-    pub(crate) fn merge(&mut self, more: Found) {
-        self.procs.extend(more.procs);
-        self.daemons.extend(more.daemons);
-        self.nodes.extend(more.nodes);
-        self.waits.extend(more.waits);
     }
 }
 

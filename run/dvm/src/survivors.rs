@@ -15,19 +15,9 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 use crate::daemon::{Cx, Daemon, ENOUGH};
 use crate::gather::Meeting;
 use crate::group::each;
-use crate::msg::{Collective, Kind, OpId, Outcome, Part, Settled};
-use crate::msg::{Down, NodeId};
-use crate::overlay::Merge;
+use crate::id::NodeId;
+use crate::msg::{Collective, Down, Kind, OpId, Outcome, Part, Settled, Share};
 use crate::ranges::Ranges;
-
-/// What the members of one daemon bring.
-#[derive(Clone, Debug)]
-pub struct Share {
-    pub op: Collective,
-    pub part: Part,
-    /// Those of them who have ended without having come.
-    pub lost: Vec<ProcId>,
-}
 
 /// Root only.
 #[derive(Debug, Default)]

@@ -10,8 +10,9 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::daemon::{Cx, Daemon};
+use crate::id::NodeId;
 use crate::job::JobVerdict;
-use crate::msg::{NodeId, Up};
+use crate::msg::Up;
 
 /// Root only.
 #[derive(Debug, Default)]

@@ -1,4 +1,7 @@
 use super::*;
+use crate::msg::DirectoryRules;
+use phalanx_spec::keys;
+use phalanx_wire::Info;
 
 fn request(directives: &[Info]) -> CleanupRequest {
     CleanupRequest::read(directives).unwrap().unwrap()
@@ -158,7 +161,7 @@ fn a_job_leaves_so_much_and_no_more() {
 
 #[test]
 fn what_is_not_known_is_no_order() {
-    let read = |directives: &[Info]| crate::control::Orders::read(directives).map(drop);
+    let read = |directives: &[Info]| crate::msg::Orders::read(directives).map(drop);
     assert_eq!(read(&[file("/a/b"), flag("pmix.clnup.shred")]), Ok(()));
     assert_eq!(read(&[flag("pmix.clnup.shred")]), Err(Status::ERR_NOT_SUPPORTED));
 }

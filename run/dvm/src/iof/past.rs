@@ -10,8 +10,8 @@ use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::daemon::Daemon;
-use crate::desc::JobDesc;
 use crate::iof::cache::{Backlog, Cache};
+use crate::msg::JobDesc;
 use crate::root::RootJob;
 
 /// The oldest first.

@@ -11,22 +11,14 @@ use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value, cmd::iof::DROPPED};
 
 use crate::daemon::{Call, Cx, Daemon};
+use crate::id::NodeId;
 use crate::iof::cache::Backlog;
 use crate::iof::readers::Tap;
-use crate::msg::{Forward, NodeId, Up};
+use crate::msg::{Forward, TapName, Up};
 
 /// What is honoured of a pull, here or by our server.
 pub(crate) const PULL_ATTRIBUTES: &[&str] =
     &[keys::IOF_COPY, keys::IOF_REDIRECT, keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
-
-/// Whom output at one daemon is for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TapName {
-    /// What its server asked for under this number.
-    Pull(u64),
-    /// The tool there that spawned this job.
-    Parent(ProcId, Nspace),
-}
 
 /// What our server has been given and not let go, by reader.
 #[derive(Debug, Default)]
@@ -238,4 +230,5 @@ fn names_places(style: &[Info]) -> bool {
 /// What can be pulled.
 pub(crate) const OUTPUTS: IofChannel =
     IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0 | IofChannel::STDDIAG.0);
+
 const TELL_AFTER: usize = 32 << 10;

@@ -11,16 +11,13 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::cargo::OutputPiece;
 use crate::daemon::{Cx, Daemon};
-use crate::desc::JobDesc;
 use crate::effect::Report;
-use crate::iof::charge;
+use crate::id::{Landing, NodeId};
 use crate::iof::past::Unread;
-use crate::iof::pull::{OUTPUTS, TapName};
+use crate::iof::pull::OUTPUTS;
 use crate::iof::retained::Retained;
-use crate::msg::{Down, Forward, NodeId};
-use crate::overlay::Landing;
+use crate::msg::{Down, Forward, JobDesc, OutputPiece, TapName, charge};
 use crate::ranges::Ranges;
 use crate::timers::Timer;
 

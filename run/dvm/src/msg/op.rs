@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use phalanx_core::host::GroupFormed;
 use phalanx_spec::Status;
-use phalanx_wire::{Blob, Info, Nspace};
+use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use crate::overlay::Merge;
-use crate::procs::EndGroup;
+use super::{EndGroup, Found, Subject, Survey};
 use crate::ranges::Ranges;
-use crate::survey::{Found, Subject, Survey};
 
 /// Names one operation; equal on all daemons that take part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +76,8 @@ pub enum Settled {
     Group(GroupFormed),
 }
 
-impl Merge for Part {
-    fn merge(&mut self, other: Part) {
+impl Part {
+    pub(crate) fn merge(&mut self, other: Part) {
         match (&mut *self, other) {
             (_, Part::Nothing) | (Part::Failed(_), _) => {}
             (_, Part::Failed(status)) => *self = Part::Failed(status),
@@ -142,4 +140,13 @@ impl OpId {
             OpId::Collective(collective) => collective.members.iter().any(|m| m.nspace == *nspace),
         }
     }
+}
+
+/// What the members of one daemon bring.
+#[derive(Clone, Debug)]
+pub struct Share {
+    pub op: Collective,
+    pub part: Part,
+    /// Those of them who have ended without having come.
+    pub lost: Vec<ProcId>,
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 
-use super::msg::{Msg, NodeId};
+use super::msg::Msg;
 use super::timer::Timer;
 use super::{Arrived, Cargo, Overlay};
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug)]

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 
-use super::msg::{Cast, CastBody, Msg, NodeId};
+use super::msg::{Cast, CastBody, Msg};
 use super::timer::Timer;
 use super::tree::Tree;
 use super::{Arrived, Cargo, Overlay};
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug)]

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use phalanx_core::Time;
 
-use super::msg::{Gather, Msg, NodeId};
+use super::msg::{Gather, Msg};
 use super::tree::Tree;
 use super::{Arrived, Cargo, Merge, Overlay};
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug)]

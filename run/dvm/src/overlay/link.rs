@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use phalanx_core::Time;
 
-use super::msg::{Hello, Msg, NodeId, VERSION};
+use super::msg::{Hello, Msg, VERSION};
 use super::timer::Timer;
 use super::{Cargo, Out, Overlay};
+use crate::id::NodeId;
 
 #[derive(Debug)]
 pub(super) struct Links {

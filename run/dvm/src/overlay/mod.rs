@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 
+use crate::id::{Landing, NodeId};
 use crate::ranges::Ranges;
 use crate::timers::Timers;
 
@@ -34,11 +35,9 @@ use cards::Cards;
 use cast::Casts;
 use gather::Gathers;
 use link::Links;
-pub use msg::NodeId;
 pub(crate) use msg::{Gather, Msg};
 use post::Posts;
 use repair::Repair;
-pub(crate) use stream::Landing;
 use stream::Streams;
 use timer::Timer;
 pub use tree::{Hop, Tree};

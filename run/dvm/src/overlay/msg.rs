@@ -2,22 +2,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::Cargo;
+
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 /// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
 /// started them, and the link is refused.
 pub(super) const VERSION: u16 = 1;
-
-/// A daemon's number in its DVM. The root is 0; the tree follows from the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeId(pub u32);
-
-impl NodeId {
-    pub const ROOT: NodeId = NodeId(0);
-}
 
 #[derive(Clone, Debug)]
 pub enum Msg<C: Cargo> {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 
-use super::msg::{CastBody, Msg, NodeId, Post, PostBody};
+use super::msg::{CastBody, Msg, Post, PostBody};
 use super::timer::Timer;
 use super::{Arrived, Cargo, Overlay};
+use crate::id::NodeId;
 
 #[derive(Debug)]
 pub(super) struct Posts<C: Cargo> {

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_core::Time;
 
-use super::msg::{CastBody, Hello, Msg, NodeId, PostBody};
+use super::msg::{CastBody, Hello, Msg, PostBody};
 use super::timer::Timer;
 use super::{Arrived, Cargo, Out, Overlay};
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 
 use phalanx_core::Time;
 
-use super::msg::{Msg, NodeId, Routed};
+use super::msg::{Msg, Routed};
 use super::tree::Hop;
 use super::{Arrived, Cargo, Overlay};
+use crate::id::NodeId;
 
 impl<C: Cargo> Overlay<C> {
     pub(crate) fn send_to(&mut self, now: Time, to: NodeId, body: C::Side) {

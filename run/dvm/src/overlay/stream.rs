@@ -8,12 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use phalanx_core::Time;
 
-use super::msg::{CastBody, Chunk, ChunkAck, Msg, NodeId};
+use super::msg::{CastBody, Chunk, ChunkAck, Msg};
 use super::{Arrived, Bulk, Cargo, Overlay};
-
-/// A chunk at the root, until the root has taken it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Landing(u64);
+use crate::id::{Landing, NodeId};
 
 #[derive(Debug)]
 pub(super) struct Streams<C: Cargo> {

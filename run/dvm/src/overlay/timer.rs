@@ -1,6 +1,6 @@
 //! What an overlay waits for by the clock. An entry that has lost its meaning is ignored when it fires.
 
-use super::msg::NodeId;
+use crate::id::NodeId;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::msg::NodeId;
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Clone, Debug)]

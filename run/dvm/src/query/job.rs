@@ -6,12 +6,11 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use super::{Asked, names, nspace};
 use crate::daemon::Daemon;
-use crate::desc::JobDesc;
 use crate::history::Past;
 use crate::hosts::Slots;
 use crate::job::{JobEnd, JobVerdict};
+use crate::msg::{Found, JobDesc, Subject};
 use crate::root::RootJob;
-use crate::survey::{Found, Subject};
 
 /// A job of now, or one of the past.
 #[derive(Clone, Copy)]
@@ -145,7 +144,7 @@ impl Daemon {
     }
 
     fn place_of(&self, desc: &JobDesc, rank: Rank) -> Info {
-        let node = crate::msg::NodeId(desc.places.node.get(rank.0));
+        let node = crate::id::NodeId(desc.places.node.get(rank.0));
         let about = [
             Info::new(keys::RANK, rank),
             Info::new(keys::HOSTNAME, &*self.node_name(node)),
@@ -195,7 +194,7 @@ impl Daemon {
     }
 
     fn node_names(&self, desc: &JobDesc) -> String {
-        let names = desc.nodes.iter().map(|node| self.node_name(crate::msg::NodeId(node)).to_string());
+        let names = desc.nodes.iter().map(|node| self.node_name(crate::id::NodeId(node)).to_string());
         names.collect::<Vec<_>>().join(",")
     }
 

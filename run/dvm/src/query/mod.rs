@@ -17,12 +17,10 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::debug;
-use crate::environment;
 use crate::host::FUNCTIONS;
-use crate::msg::NodeId;
-use crate::spawn;
-use crate::survey::{Found, Subject};
+use crate::id::NodeId;
+use crate::msg::{Found, Subject, environment};
+use crate::{debug, spawn};
 
 /// What is answered.
 pub(crate) const KEYS: &[&str] = &[

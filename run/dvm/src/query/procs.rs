@@ -9,9 +9,9 @@ use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
 use super::job::View;
 use super::{Asked, names};
 use crate::daemon::Daemon;
-use crate::job::{ExitStatus, JobVerdict, ended_state};
-use crate::msg::NodeId;
-use crate::usage::Usage;
+use crate::id::NodeId;
+use crate::job::JobVerdict;
+use crate::msg::{ExitStatus, Usage, ended_state};
 
 /// A process as far as it is known.
 pub(super) struct ProcView {

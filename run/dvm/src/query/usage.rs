@@ -9,8 +9,7 @@ use super::Asked;
 use super::job::View;
 use super::procs::megabytes;
 use crate::daemon::Daemon;
-use crate::survey::Subject;
-use crate::usage::{NodeUsage, Usage};
+use crate::msg::{NodeUsage, Subject, Usage};
 
 impl Daemon {
     /// Of the living processes of a job that are meant.

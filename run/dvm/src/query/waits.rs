@@ -5,7 +5,7 @@ use phalanx_wire::{DataArray, Info, ProcId, Value};
 
 use super::names;
 use crate::daemon::Daemon;
-use crate::survey::{Found, Wait};
+use crate::msg::{Found, Wait};
 
 impl Daemon {
     pub(super) fn all_waits(&self, found: &Found) -> DataArray {

@@ -1,10 +1,28 @@
-//! The names of the errors that starting a program can meet; Linux numbers, the same on all our targets.
+//! Why a process could not be started, in words and as a status. The numbers are those of Linux, the same on all our targets.
 
 use std::fmt;
 
 use phalanx_spec::Status;
 
-use crate::effect::{SpawnFailure, SpawnStep};
+/// Which step of a start failed, where, with which errno.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpawnFailure {
+    pub step: SpawnStep,
+    /// The path or name that the step was about.
+    pub subject: String,
+    pub errno: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnStep {
+    /// Looking the program up in PATH, then in its working directory.
+    Find,
+    Pipe,
+    Fork,
+    Bind,
+    Chdir,
+    Exec,
+}
 
 impl SpawnFailure {
     /// The shell never said what became of the order to start a process.

@@ -8,11 +8,10 @@ use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc};
 use phalanx_spec::{IofChannel, Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Text};
 
-use crate::boot::NodeTable;
+use super::{EnvChange, NodeTable};
+use super::{ExitStatus, ProcEnd};
 use crate::column::Column;
-use crate::environment::EnvChange;
-use crate::job::{FailurePolicy, StdinTarget};
-use crate::msg::NodeId;
+use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug)]
@@ -167,6 +166,41 @@ impl JobDesc {
             procs: procs.collect(),
             nodes: nodes.iter().map(named).collect(),
             apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
+        }
+    }
+}
+
+/// Who reads the launcher's standard input; the others read the null device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StdinTarget {
+    #[default]
+    FirstRank,
+    Rank(Rank),
+    All,
+    None,
+}
+
+/// What one rank's failure means to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FailurePolicy {
+    /// Any failing rank ends the job.
+    #[default]
+    KillJob,
+    /// A rank that exits with a code is let go; signals and aborts end the job.
+    KillOnSignal,
+    /// The others go on.
+    Continue,
+}
+
+impl FailurePolicy {
+    /// Whether this end of one process ends the job.
+    pub fn ends_job(self, end: &ProcEnd) -> bool {
+        match self {
+            FailurePolicy::KillJob => end.is_failure(),
+            FailurePolicy::KillOnSignal => {
+                end.is_failure() && matches!(end.status, Some(ExitStatus::Signal { .. }) | None)
+            }
+            FailurePolicy::Continue => false,
         }
     }
 }

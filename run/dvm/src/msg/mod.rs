@@ -1,26 +1,43 @@
 //! What travels between the daemons of a DVM, as plain data. How it travels is the overlay's matter.
 
-pub(crate) mod op;
+pub(crate) mod cleanup;
+pub(crate) mod control;
+mod desc;
+mod end;
+pub(crate) mod environment;
+mod failure;
+mod iof;
+mod node;
+mod op;
+mod survey;
+mod usage;
 
 use std::sync::Arc;
 
 use phalanx_core::{Event, HostOp, HostReply};
-use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Blob, Key, Nspace, ProcId};
 
-use crate::boot::NodeTable;
-use crate::cleanup::CleanupRequest;
-use crate::control::Action;
-use crate::desc::JobDesc;
-use crate::effect::SpawnFailure;
-use crate::iof::TapName;
-use crate::job::ProcEnd;
-pub(crate) use crate::overlay::NodeId;
+use crate::id::NodeId;
 use crate::ranges::Ranges;
-use crate::survey::Survey;
-use crate::survivors::Share;
 
-pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled};
+pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
+pub use control::Control;
+pub(crate) use control::Orders;
+pub(crate) use desc::{AppDesc, Binding, JobDesc, Places};
+pub use desc::{FailurePolicy, StdinTarget};
+pub(crate) use end::{EndGroup, ended_state};
+pub use end::{ExitStatus, ProcEnd};
+pub(crate) use environment::Change;
+pub use environment::EnvChange;
+pub use failure::{SpawnFailure, SpawnStep};
+pub(crate) use iof::{Forward, OutputPiece, TapName};
+pub use iof::{LEAST_CHARGE, charge};
+pub(crate) use node::{NodeReport, NodeTable};
+pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share};
+pub use survey::Survey;
+pub(crate) use survey::{Found, FoundProc, Subject, Wait};
+pub use usage::{Measured, NodeUsage, Usage};
 
 /// From the root to some daemons.
 #[derive(Clone, Debug)]
@@ -38,7 +55,7 @@ pub enum Down {
     Control {
         nspace: Nspace,
         ranks: Option<Ranges>,
-        action: Action,
+        action: Control,
     },
     /// Paths that processes on the addressed daemons leave to them. Each contributes to the operation whether it could
     /// enter them.
@@ -159,23 +176,6 @@ pub enum Up {
         nspace: Option<Nspace>,
         text: String,
     },
-}
-
-/// Output on its way from the root to one reader.
-#[derive(Clone, Debug)]
-pub struct Forward {
-    pub to: TapName,
-    /// The reader's own count.
-    pub piece: u64,
-    pub proc: ProcId,
-    pub pid: Option<u32>,
-    /// The reader wants to know where the process is.
-    pub names_place: bool,
-    pub channel: IofChannel,
-    /// Empty: the stream has ended.
-    pub data: Arc<[u8]>,
-    /// Bytes that were dropped right before.
-    pub lost: u64,
 }
 
 /// From one daemon to another.

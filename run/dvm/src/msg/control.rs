@@ -1,0 +1,76 @@
+//! What is to be done to processes, and how job control asks for it.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::Info;
+
+use super::CleanupRequest;
+use crate::signals::{SIGKILL, SIGTERM};
+
+/// The directives that are read here; `cleanup.rs` has more.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::JOB_CTRL_ID,
+    keys::JOB_CTRL_KILL,
+    keys::JOB_CTRL_PAUSE,
+    keys::JOB_CTRL_RESUME,
+    keys::JOB_CTRL_SIGNAL,
+    keys::JOB_CTRL_TERMINATE,
+];
+
+/// What is done to a job, or to ranks of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Deliver to every rank.
+    Signal(i32),
+    /// Ask first (SIGTERM), then kill. `signal`: the one that is said to have ended it.
+    Terminate {
+        signal: i32,
+    },
+    Kill,
+    /// Stop and continue the ranks' process groups.
+    Suspend,
+    Resume,
+}
+
+impl Control {
+    /// The signal with which it ends processes.
+    pub(crate) fn deadly(self) -> Option<i32> {
+        match self {
+            Control::Terminate { .. } => Some(SIGTERM),
+            Control::Kill => Some(SIGKILL),
+            Control::Signal(_) | Control::Suspend | Control::Resume => None,
+        }
+    }
+}
+
+/// What the directives of one request say.
+pub(crate) struct Orders {
+    pub(crate) actions: Vec<Control>,
+    pub(crate) cleanup: Option<CleanupRequest>,
+}
+
+impl Orders {
+    pub(crate) fn read(directives: &[Info]) -> Result<Orders, Status> {
+        let mut actions = Vec::new();
+        for directive in directives {
+            let on = directive.value.is_true();
+            match (directive.key.as_str(), &directive.value) {
+                (keys::JOB_CTRL_KILL, _) if on => actions.push(Control::Kill),
+                (keys::JOB_CTRL_TERMINATE, _) if on => actions.push(Control::Terminate { signal: SIGTERM }),
+                (keys::JOB_CTRL_PAUSE, _) if on => actions.push(Control::Suspend),
+                (keys::JOB_CTRL_RESUME, _) if on => actions.push(Control::Resume),
+                (keys::JOB_CTRL_SIGNAL, value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
+                    Some(signal) if (1..=64).contains(&signal) => actions.push(Control::Signal(signal)),
+                    _ => return Err(Status::ERR_BAD_PARAM),
+                },
+                // A name for the operation, which is over when it is answered.
+                (keys::JOB_CTRL_ID, _) => {}
+                _ => {}
+            }
+        }
+        let cleanup = CleanupRequest::read(directives)?;
+        match actions.is_empty() && cleanup.is_none() {
+            true => Err(Status::ERR_NOT_SUPPORTED),
+            false => Ok(Orders { actions, cleanup }),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! How processes have ended.
+
+use std::time::Duration;
+
+use phalanx_spec::ProcState;
+use phalanx_wire::ProcId;
+
+use crate::ranges::Ranges;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    Code(i32),
+    Signal { number: i32, core_dumped: bool },
+}
+
+impl ExitStatus {
+    /// As a shell would say it: the code, or 128 and the signal's number.
+    pub fn shell_code(self) -> i32 {
+        match self {
+            ExitStatus::Code(code) => code,
+            ExitStatus::Signal { number, .. } => 128 + number,
+        }
+    }
+
+    pub fn is_success(self) -> bool {
+        self == ExitStatus::Code(0)
+    }
+}
+
+/// How one rank ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcEnd {
+    pub proc: ProcId,
+    pub node: String,
+    pub pid: Option<u32>,
+    /// `None`: it never ran.
+    pub status: Option<ExitStatus>,
+    /// Since the job's start.
+    pub after: Duration,
+    /// It ended because we ended it.
+    pub killed_by_us: bool,
+    /// It left without finalize although it had called init.
+    pub lost_connection: bool,
+}
+
+impl ProcEnd {
+    /// Whether it is somebody's fault, and not ours.
+    pub fn is_failure(&self) -> bool {
+        let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
+        left_badly && !self.killed_by_us
+    }
+}
+
+/// The state of a process that is no more.
+pub(crate) fn ended_state(
+    status: Option<ExitStatus>,
+    killed_by_us: bool,
+    lost_connection: bool,
+) -> ProcState {
+    match status {
+        None => ProcState::FAILED_TO_START,
+        Some(_) if killed_by_us => ProcState::KILLED_BY_CMD,
+        Some(ExitStatus::Signal { .. }) => ProcState::ABORTED_BY_SIG,
+        Some(ExitStatus::Code(0)) if lost_connection => ProcState::TERM_WO_SYNC,
+        Some(ExitStatus::Code(0)) => ProcState::TERMINATED,
+        Some(ExitStatus::Code(_)) => ProcState::TERM_NON_ZERO,
+    }
+}
+
+/// Processes that ended alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndGroup {
+    pub ranks: Ranges,
+    pub status: Option<ExitStatus>,
+    pub killed_by_us: bool,
+    pub lost_connection: bool,
+    /// After the job's start, the last of them.
+    pub after: Duration,
+}
+
+impl EndGroup {
+    /// Adds `more` to `ends`: what ended alike becomes one group.
+    pub fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
+        for group in more {
+            let alike = |other: &&mut EndGroup| {
+                let mine = (group.status, group.killed_by_us, group.lost_connection, group.after);
+                mine == (other.status, other.killed_by_us, other.lost_connection, other.after)
+            };
+            match ends.iter_mut().find(alike) {
+                Some(same) => same.ranks.add(&group.ranks),
+                None => ends.push(group),
+            }
+        }
+    }
+}

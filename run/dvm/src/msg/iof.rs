@@ -1,0 +1,49 @@
+//! Output of processes on its way: to the root, and from there to those who read it.
+
+use std::sync::Arc;
+
+use phalanx_spec::IofChannel;
+use phalanx_wire::{Nspace, ProcId};
+
+/// A piece of a process's output. Empty: the stream has ended.
+#[derive(Clone, Debug)]
+pub struct OutputPiece {
+    pub proc: ProcId,
+    pub pid: Option<u32>,
+    pub channel: IofChannel,
+    pub data: Arc<[u8]>,
+}
+
+/// Output on its way from the root to one reader.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    pub to: TapName,
+    /// The reader's own count.
+    pub piece: u64,
+    pub proc: ProcId,
+    pub pid: Option<u32>,
+    /// The reader wants to know where the process is.
+    pub names_place: bool,
+    pub channel: IofChannel,
+    /// Empty: the stream has ended.
+    pub data: Arc<[u8]>,
+    /// Bytes that were dropped right before.
+    pub lost: u64,
+}
+
+/// Whom output at one daemon is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TapName {
+    /// What its server asked for under this number.
+    Pull(u64),
+    /// The tool there that spawned this job.
+    Parent(ProcId, Nspace),
+}
+
+/// What reading `bytes` at once costs of a stream's credit: tiny pieces are not cheaper than what keeps them.
+pub fn charge(bytes: usize) -> usize {
+    bytes.max(LEAST_CHARGE)
+}
+
+/// A stream with less credit than this is not read.
+pub const LEAST_CHARGE: usize = 256;
