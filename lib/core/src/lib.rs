@@ -33,4 +33,4 @@ pub use qualified::opened as opened_qualified;
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};
 pub use server_process::{ServerProcess, ServerProcessCall, ServerProcessReturn};
 pub use store::{Lookup, LookupRequest, OpenCollected, Realm, Store};
-pub use tool::{Attached, AttachedServer, Tool, ToolCall, ToolConfig, ToolReturn};
+pub use tool::{Attached, AttachedServer, Attempt, Tool, ToolCall, ToolConfig, ToolReturn};

@@ -70,11 +70,6 @@ impl Identity {
         Err(io::Error::other("the kernel does not say whose server it is"))
     }
 
-    /// Whether nobody has taken this connection yet.
-    pub(crate) fn is_waiting(&mut self, server: SocketAddr, ours: SocketAddr) -> bool {
-        matches!(self.look_up(server, ours), Ok(Some(socket)) if socket.waits())
-    }
-
     /// The socket at `peer` that is connected to `ours`, or else the one that listens there.
     fn look_up(&mut self, peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
         match self.by_diagnostics(peer, ours) {

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -41,15 +42,28 @@ pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Fail
         return Ok(tool);
     }
     let others = servers_here(&tool, server)?;
-    let asked = ask_all(server, &others, |other| knows(&other, job).then_some(other));
-    for other in asked {
-        match other {
-            Ok(Some(other)) => return Ok(other),
-            Ok(None) => {}
-            Err(error) => tracing::info!(%error, "a server is passed over"),
+    Ok(who_knows(server, others, job).unwrap_or(tool))
+}
+
+/// The first of the servers that were found to say that it knows the job. Those that say nothing are waited for only if none does.
+fn who_knows(server: &ServerArgs, found: Vec<DataArray>, job: &Nspace) -> Option<Tool> {
+    let mut found = found.into_iter().peekable();
+    while found.peek().is_some() {
+        let (tell, told) = mpsc::channel();
+        for about in found.by_ref().take(AT_ONCE) {
+            let (tell, server, job) = (tell.clone(), server.clone(), job.clone());
+            thread::spawn(move || match attach_one(&server, &about) {
+                Ok(other) if knows(&other, &job) => drop(tell.send(other)),
+                Ok(_) => {}
+                Err(error) => tracing::info!(%error, "a server is passed over"),
+            });
+        }
+        drop(tell);
+        if let Ok(other) = told.recv() {
+            return Some(other);
         }
     }
-    Ok(tool)
+    None
 }
 
 fn knows(tool: &Tool, job: &Nspace) -> bool {

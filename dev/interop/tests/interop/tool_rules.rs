@@ -143,8 +143,9 @@ fn add_mute_server(beside: &Running, tmpdir: &Path, hears: impl Fn() -> bool + S
     let text = fs::read_to_string(files_of(tmpdir, beside.pid()).swap_remove(0)).expect("readable");
     let version = text.lines().nth(1).expect("a version");
     let text = format!("mute.0;tcp4://127.0.0.1:{port}\n{version}\n{}\n", std::process::id());
-    fs::create_dir(tmpdir.join("mute")).expect("a directory");
-    fs::write(tmpdir.join("mute").join(format!("pmix.{}.tool", host())), text).expect("writing");
+    let dir = tmpdir.join(format!("mute{port}"));
+    fs::create_dir(&dir).expect("a directory");
+    fs::write(dir.join(format!("pmix.{}.tool", host())), text).expect("writing");
     thread::spawn(move || {
         for mut tool in listener.incoming().flatten() {
             let said = tool.read(&mut [0; 64]).is_ok_and(|length| length > 0);
@@ -179,6 +180,30 @@ fn silent_servers_do_not_hold_a_search_up() {
     let _ = listed.expect_stderr(&["mute", &name(stopped.pid()), "the server did not answer in time"]);
     stopped.signal(Signal::CONT);
     [living, stopped].into_iter().for_each(|running| drop(running.end()));
+}
+
+#[test]
+fn twenty_silent_servers_cost_a_search_no_more_than_one() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let living = launcher_at(place.path());
+    let stopped = [launcher_at(place.path()), launcher_at(place.path())];
+    let long_ago = SystemTime::now() - Duration::from_secs(1000);
+    for file in files_of(place.path(), living.pid()) {
+        File::open(file).and_then(|file| file.set_modified(long_ago)).expect("setting its time");
+    }
+    stopped.iter().for_each(|stopped| stopped.signal(Signal::STOP));
+    for _ in 0..18 {
+        add_mute_server(&living, place.path(), || false);
+    }
+    for program in [rust_tool("attach"), pmix_tool("attach")] {
+        let said = without_tmp(&program, &["--", "servers"], place.path());
+        let said = said.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
+        assert!(said.stdout.contains(&name(living.pid())), "{said}");
+        // One after the other they would take as many seconds as there are servers.
+        assert!(said.took < Duration::from_secs(10), "{said}");
+    }
+    stopped.iter().for_each(|stopped| stopped.signal(Signal::CONT));
+    stopped.into_iter().chain([living]).for_each(|running| drop(running.end()));
 }
 
 #[test]

@@ -294,6 +294,11 @@ impl Client {
         self.server.as_ref().or(self.config.server.as_ref().map(|uri| &uri.server))
     }
 
+    /// It has been let in, or goes on alone.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready | Phase::Alone)
+    }
+
     /// The connection has ended without a finalize.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self.phase, Phase::Lost)

@@ -1,27 +1,30 @@
 //! Attach: one more server, from the connection to the tool's place among its servers.
+//!
+//! Several may be asked side by side; the caller takes one of those that have let the tool in, and forgoes the others. Until it is
+//! taken a server's word counts for nothing, so that the tool has the name that the right one gives it.
 
 use std::time::Duration;
 
-use phalanx_spec::Rank;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::hello::{Flavor, SECRET};
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use super::{Attached, AttachedServer, Out, Own, Session, Tool, ToolReturn};
+use super::{Attached, AttachedServer, Attempt, Out, Own, Session, Tool, ToolReturn};
 use crate::client::{Client, ClientCall, ClientConfig, ClientReturn, InitError, Introduction};
-use crate::machine::{CallId, Output, Time};
+use crate::machine::{CallId, ConnId, Output, Time};
 
 impl Tool {
     #[expect(clippy::too_many_arguments, reason = "the call has as many")]
-    pub(super) fn on_attach(
+    pub(super) fn on_ask(
         &mut self,
         now: Time,
         id: CallId,
+        attempt: Attempt,
         uri: ServerUri,
         dialect: Dialect,
         patience: Duration,
-        primary: bool,
         secret: Option<String>,
         out: &mut Out,
     ) {
@@ -30,64 +33,108 @@ impl Tool {
         }
         if self.sessions.len() >= MOST_SESSIONS {
             let full = Err(InitError::TooManyServers);
-            return out.push(Output::Return { id, result: ToolReturn::Attached(full) });
+            return out.push(Output::Return { id, result: ToolReturn::Asked(full) });
         }
         let config = self.client_config(Some(uri.clone()), dialect, patience);
         let mut info = self.config.info.clone();
         info.extend(secret.map(|secret| Info::new(SECRET, secret)));
         let tool = Introduction::Tool { flavor: self.flavor(), gid: self.config.gid, info };
         let client = Client::of_tool(config, tool, self.store.clone()).within(self.outer);
-        let session = self.open(client, Some(uri));
-        self.make_call(now, session, ClientCall::Init, Own::Attach { session, call: id, primary }, out);
+        let session = self.open(client, Some(uri), Some(attempt));
+        self.make_call(now, session, ClientCall::Init, Own::Ask { session, call: id }, out);
+    }
+
+    pub(super) fn on_asked(&mut self, number: u64, call: CallId, result: ClientReturn, out: &mut Out) {
+        let result = match result {
+            ClientReturn::Init(result) => result,
+            _ => Err(InitError::TurnedAway),
+        };
+        if result.is_err() {
+            self.sessions.remove(&number);
+        }
+        out.push(Output::Return { id: call, result: ToolReturn::Asked(result) });
+    }
+
+    pub(super) fn on_take(&mut self, now: Time, id: CallId, attempt: Attempt, primary: bool, out: &mut Out) {
+        let result = match self.asked_as(attempt) {
+            // It may have gone again.
+            Some(number) => self.take(now, number, primary, out).ok_or(InitError::TurnedAway),
+            None => Err(InitError::TurnedAway),
+        };
+        out.push(Output::Return { id, result: ToolReturn::Attached(result) });
+        self.grant_wishes(out);
+    }
+
+    pub(super) fn on_forgo(&mut self, now: Time, id: CallId, attempt: Attempt, out: &mut Out) {
+        let Some(session) = self.asked_as(attempt) else {
+            return out.push(Output::Return { id, result: ToolReturn::Done(Status::ERR_NOT_FOUND) });
+        };
+        let is_of = |own: &Own| matches!(own, Own::Ask { session: of, .. } if *of == session);
+        match self.own_calls.iter().find(|(_, own)| is_of(own)).map(|(asked, _)| *asked) {
+            Some(asked) => {
+                out.push(Output::Close { conn: ConnId(session) });
+                let result = ClientReturn::Init(Err(InitError::TimedOut));
+                self.on_return(now, asked, result, out);
+            }
+            None => {
+                let goodbye = ClientCall::Finalize { info: Vec::new() };
+                self.make_call(now, session, goodbye, Own::Forgo { session }, out);
+            }
+        }
+        out.push(Output::Return { id, result: ToolReturn::Done(Status::SUCCESS) });
     }
 
     pub(super) fn on_alone(&mut self, now: Time, id: CallId, out: &mut Out) {
         let config = self.client_config(None, DIALECT, Duration::ZERO);
-        let tool = Introduction::Client;
-        let session = self.open(Client::of_tool(config, tool, self.store.clone()).within(self.outer), None);
-        let purpose = Own::Attach { session, call: id, primary: false };
-        self.make_call(now, session, ClientCall::Init, purpose, out);
+        let client = Client::of_tool(config, Introduction::Client, self.store.clone()).within(self.outer);
+        let session = self.open(client, None, None);
+        self.make_call(now, session, ClientCall::Init, Own::Alone { session, call: id }, out);
     }
 
-    fn open(&mut self, client: Client, uri: Option<ServerUri>) -> u64 {
-        self.last_session += 1;
-        self.sessions.insert(self.last_session, Session { client, uri, up: false });
-        self.last_session
-    }
-
-    pub(super) fn on_attached(
+    pub(super) fn on_begun_alone(
         &mut self,
         now: Time,
         number: u64,
         call: CallId,
-        primary: bool,
-        result: ClientReturn,
+        result: &ClientReturn,
         out: &mut Out,
     ) {
-        let result = match (result, self.sessions.get_mut(&number)) {
-            (ClientReturn::Init(Ok(())), Some(session)) => {
-                session.up = true;
-                let client = &session.client;
-                let server = session.uri.is_some().then(|| client.server().cloned()).flatten();
-                Ok(Attached { me: client.proc().clone(), server, store: client.store() })
-            }
-            (ClientReturn::Init(Err(error)), _) => Err(error),
-            _ => Err(InitError::TurnedAway),
-        };
-        match &result {
-            Ok(attached) => {
-                // What the first server has said is true for all.
-                self.config.proc = Some(attached.me.clone());
-                self.store = Some(attached.store.clone());
-                self.tell_handlers(now, number, out);
-                if primary || !self.has_servers_but(number) {
-                    self.primary = Some(number);
-                }
-            }
-            Err(_) => drop(self.sessions.remove(&number)),
-        }
+        let begun = *result == ClientReturn::Init(Ok(()));
+        let attached = if begun { self.take(now, number, false, out) } else { None };
+        let result = attached.ok_or(InitError::TurnedAway);
         out.push(Output::Return { id: call, result: ToolReturn::Attached(result) });
-        self.grant_wishes(out);
+    }
+
+    fn open(&mut self, client: Client, uri: Option<ServerUri>, attempt: Option<Attempt>) -> u64 {
+        self.last_session += 1;
+        self.sessions.insert(self.last_session, Session { client, uri, attempt, up: false });
+        self.last_session
+    }
+
+    fn asked_as(&self, attempt: Attempt) -> Option<u64> {
+        let mut asked = self.sessions.iter().filter(|(_, session)| session.attempt == Some(attempt));
+        asked.next().map(|(number, _)| *number)
+    }
+
+    /// None: the connection has ended meanwhile.
+    fn take(&mut self, now: Time, number: u64, primary: bool, out: &mut Out) -> Option<Attached> {
+        let session = self.sessions.get_mut(&number)?;
+        if !session.client.is_ready() {
+            self.sessions.remove(&number);
+            return None;
+        }
+        (session.up, session.attempt) = (true, None);
+        let client = &session.client;
+        let server = session.uri.is_some().then(|| client.server().cloned()).flatten();
+        let attached = Attached { me: client.proc().clone(), server, store: client.store() };
+        // What the first server has said is true for all.
+        self.config.proc = Some(attached.me.clone());
+        self.store = Some(attached.store.clone());
+        self.tell_handlers(now, number, out);
+        if primary || !self.has_servers_but(number) {
+            self.primary = Some(number);
+        }
+        Some(attached)
     }
 
     /// Whether the tool is connected to another server than this one.

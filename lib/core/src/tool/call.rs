@@ -15,17 +15,20 @@ use crate::store::Store;
 pub enum ToolCall {
     /// Goes on without a server: the tool must have a name. Answer: `Attached`.
     Alone,
-    /// Connects to one more server. The first becomes the primary one. Answer: `Attached`.
-    Attach {
+    /// Asks one more server to let the tool in. It is none of the tool's before it is taken. Answer: `Asked`.
+    Ask {
+        attempt: Attempt,
         uri: ServerUri,
         dialect: Dialect,
         /// How long the server may take to let the tool in.
         patience: Duration,
-        /// Make it the primary one.
-        primary: bool,
         /// What the server wants to be shown if it is on another node.
         secret: Option<String>,
     },
+    /// Makes a server that has let the tool in one of its own, the first one, or if so wanted, the primary one. Answer: `Attached`.
+    Take { attempt: Attempt, primary: bool },
+    /// Leaves a server that has been asked and is not taken. If it has not answered, `Asked` ends as overdue. Answer: `Done`.
+    Forgo(Attempt),
     /// Leaves a server. Answer: `Done`.
     Detach(ProcId),
     /// Whom requests go to from now on. With `wait`, for as long as it takes or until `timeout`, the server may still be on its
@@ -37,8 +40,13 @@ pub enum ToolCall {
     Client(ClientCall),
 }
 
+/// The caller's name for one server that is asked, of which no other that is asked has the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt(pub u64);
+
 #[derive(Debug)]
 pub enum ToolReturn {
+    Asked(Result<(), InitError>),
     Attached(Result<Attached, InitError>),
     Done(Status),
     /// The primary one first, the others in the order in which they were attached.

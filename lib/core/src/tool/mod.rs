@@ -10,7 +10,7 @@ mod detach;
 mod handlers;
 mod primary;
 
-pub use call::{Attached, AttachedServer, ToolCall, ToolReturn};
+pub use call::{Attached, AttachedServer, Attempt, ToolCall, ToolReturn};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,17 +69,26 @@ struct Session {
     client: Client,
     /// None: the tool on its own, without a server.
     uri: Option<ServerUri>,
-    /// It has been let in.
+    /// What it was asked as, until it is taken.
+    attempt: Option<Attempt>,
+    /// It has been let in and is taken.
     up: bool,
 }
 
 /// What a call is for that the tool makes itself of one of its sessions.
 #[derive(Debug)]
 enum Own {
-    Attach {
+    Alone {
         session: u64,
         call: CallId,
-        primary: bool,
+    },
+    Ask {
+        session: u64,
+        call: CallId,
+    },
+    /// It is left without having been taken.
+    Forgo {
+        session: u64,
     },
     Detach {
         session: u64,
@@ -134,9 +143,11 @@ impl Tool {
     fn on_call(&mut self, now: Time, id: CallId, call: ToolCall, out: &mut Out) {
         match call {
             ToolCall::Alone => self.on_alone(now, id, out),
-            ToolCall::Attach { uri, dialect, patience, primary, secret } => {
-                self.on_attach(now, id, uri, dialect, patience, primary, secret, out);
+            ToolCall::Ask { attempt, uri, dialect, patience, secret } => {
+                self.on_ask(now, id, attempt, uri, dialect, patience, secret, out);
             }
+            ToolCall::Take { attempt, primary } => self.on_take(now, id, attempt, primary, out),
+            ToolCall::Forgo(attempt) => self.on_forgo(now, id, attempt, out),
             ToolCall::Detach(server) => self.on_detach(now, id, &server, out),
             ToolCall::SetServer { server, wait, timeout } => {
                 self.on_set_server(now, id, server, wait, timeout, out);
@@ -210,9 +221,9 @@ impl Tool {
                 out.push(Output::Return { id, result: ToolReturn::Client(result) });
             }
             Some(Own::Nothing) => {}
-            Some(Own::Attach { session, call, primary }) => {
-                self.on_attached(now, session, call, primary, result, out);
-            }
+            Some(Own::Alone { session, call }) => self.on_begun_alone(now, session, call, &result, out),
+            Some(Own::Ask { session, call }) => self.on_asked(session, call, result, out),
+            Some(Own::Forgo { session }) => drop(self.sessions.remove(&session)),
             Some(Own::Detach { session, call }) => self.on_detached(session, call, out),
             Some(Own::Goodbye) => self.on_goodbye(out),
         }

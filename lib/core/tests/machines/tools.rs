@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use phalanx_core::{
-    CallId, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, DeliveryId, HandlerId, HostOp,
-    HostReply, InitError, Input, Machine, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig, Time,
-    Tool, ToolCall, ToolConfig, ToolReturn, Verdict,
+    Attempt, CallId, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, DeliveryId, HandlerId,
+    HostOp, HostReply, InitError, Input, Machine, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig,
+    Time, Tool, ToolCall, ToolConfig, ToolReturn, Verdict,
 };
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
@@ -37,6 +37,8 @@ struct World {
     delivered: Vec<(DeliveryId, HandlerId, Status)>,
     /// Hosts leave queries unanswered.
     silent: bool,
+    /// Takes connections and never answers.
+    mute: Option<u16>,
     /// What hosts were told of processes that have left.
     lost: Vec<ProcId>,
     /// As whom tools are admitted that bring no name.
@@ -70,6 +72,7 @@ impl World {
             returned: BTreeMap::new(),
             delivered: Vec::new(),
             silent: false,
+            mute: None,
             lost: Vec::new(),
             given: "given",
         }
@@ -135,7 +138,8 @@ impl World {
 
     /// What the server sends back on this connection; `None` stands for its end.
     fn serve(&mut self, conn: ConnId, input: Input<'_, ServerCall>) -> Vec<Option<Vec<u8>>> {
-        let Some(server) = self.conns.get(&conn).and_then(|port| self.servers.get_mut(port)) else {
+        let port = self.conns.get(&conn).filter(|port| Some(**port) != self.mute);
+        let Some(server) = port.and_then(|port| self.servers.get_mut(port)) else {
             return Vec::new();
         };
         let (mut out, mut back) = (Outbox::default(), Vec::new());
@@ -167,9 +171,27 @@ impl World {
     }
 
     fn attach(&mut self, port: u16, primary: bool) -> Result<ProcId, InitError> {
+        let asked = self.ask(port);
+        self.asked(asked).expect("an answer")?;
+        self.take(port, primary)
+    }
+
+    /// Each server is asked as what its port is.
+    fn ask(&mut self, port: u16) -> CallId {
         let uri = ServerUri::parse(&format!("srv-{port}.0;tcp4://127.0.0.1:{port}")).unwrap();
-        let patience = Duration::from_secs(30);
-        let id = self.call(ToolCall::Attach { uri, dialect: V41, patience, primary, secret: None });
+        let (attempt, patience) = (Attempt(port.into()), Duration::from_secs(30));
+        self.call(ToolCall::Ask { attempt, uri, dialect: V41, patience, secret: None })
+    }
+
+    fn asked(&mut self, id: CallId) -> Option<Result<(), InitError>> {
+        match self.returned.remove(&id)? {
+            ToolReturn::Asked(result) => Some(result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn take(&mut self, port: u16, primary: bool) -> Result<ProcId, InitError> {
+        let id = self.call(ToolCall::Take { attempt: Attempt(port.into()), primary });
         match self.returned.remove(&id).expect("an answer") {
             ToolReturn::Attached(result) => result.map(|attached| attached.me),
             other => panic!("{other:?}"),
@@ -227,6 +249,39 @@ fn a_name_that_the_first_server_gives_stays_the_tools_own() {
     world.given = "other";
     assert_eq!(world.attach(2, false), Ok(proc("given")));
     assert_eq!(world.servers(), ["srv-1", "srv-2"]);
+}
+
+#[test]
+fn of_servers_that_are_asked_side_by_side_one_is_taken() {
+    let mut world = World::new(None, [1, 2, 3]);
+    world.mute = Some(2);
+    let asked: Vec<CallId> = (1..=3).map(|port| world.ask(port)).collect();
+    assert_eq!(world.asked(asked[0]), Some(Ok(())));
+    assert_eq!(world.asked(asked[1]), None);
+    assert_eq!(world.asked(asked[2]), Some(Ok(())));
+    assert_eq!(world.servers(), [""; 0]);
+    assert_eq!(world.query(), Status::ERR_INIT);
+    assert_eq!(world.take(3, false), Ok(proc("given")));
+    for port in 1..=2 {
+        assert_eq!(world.done(ToolCall::Forgo(Attempt(port))), Status::SUCCESS);
+    }
+    assert_eq!(world.asked(asked[1]), Some(Err(InitError::TimedOut)));
+    assert_eq!(world.lost, [proc("given")], "the one that had let the tool in was told goodbye");
+    assert_eq!(world.done(ToolCall::Forgo(Attempt(3))), Status::ERR_NOT_FOUND);
+    assert_eq!(world.take(1, false), Err(InitError::TurnedAway));
+    assert_eq!(world.servers(), ["srv-3"]);
+    assert_eq!(world.query(), Status::SUCCESS);
+}
+
+#[test]
+fn who_has_let_a_tool_in_and_died_is_not_taken() {
+    let mut world = World::new(None, [1, 2]);
+    let asked = world.ask(1);
+    assert_eq!(world.asked(asked), Some(Ok(())));
+    world.kill(1);
+    assert_eq!(world.take(1, false), Err(InitError::TurnedAway));
+    assert_eq!(world.attach(2, false), Ok(proc("given")));
+    assert_eq!(world.servers(), ["srv-2"]);
 }
 
 #[test]

@@ -103,6 +103,8 @@ fn of_client(result: ToolReturn) -> ClientReturn {
     match result {
         ToolReturn::Client(result) => result,
         ToolReturn::Done(status) => ClientReturn::Done(status),
-        ToolReturn::Attached(_) | ToolReturn::Servers(_) => ClientReturn::Done(phalanx_spec::Status::ERROR),
+        ToolReturn::Asked(_) | ToolReturn::Attached(_) | ToolReturn::Servers(_) => {
+            ClientReturn::Done(phalanx_spec::Status::ERROR)
+        }
     }
 }

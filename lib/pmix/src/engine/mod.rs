@@ -261,7 +261,7 @@ pub(crate) struct Engine<M: Role> {
     driver: Driver<M>,
     trouble: Arc<Mutex<Option<io::Error>>>,
     trust: Arc<Mutex<Trust>>,
-    handlers: AtomicU64,
+    numbers: AtomicU64,
 }
 
 enum Driver<M: Role> {
@@ -302,7 +302,7 @@ impl<M: Role> Engine<M> {
         let trust = Arc::new(Mutex::new(setup.trust.clone()));
         let made = Progress::new(setup, queue.clone(), trouble.clone(), ours, trust.clone())?;
         *lock(&progress) = Some(Box::new(made));
-        Ok(Engine { queue, progress, driver, trouble, trust, handlers: AtomicU64::new(0) })
+        Ok(Engine { queue, progress, driver, trouble, trust, numbers: AtomicU64::new(0) })
     }
 
     /// Makes a call and waits for its end.
@@ -393,9 +393,14 @@ impl<M: Role> Engine<M> {
         self.order(Order::Call { call, reply })
     }
 
+    /// One that no other has.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Keeps a callback, to be run when the machine delivers to the handler that is named for it here.
     pub(crate) fn keep(&self, callback: Callback) -> Result<HandlerId, Error> {
-        let handler = HandlerId(self.handlers.fetch_add(1, Ordering::Relaxed));
+        let handler = HandlerId(self.number());
         self.keep_for(handler, callback)?;
         Ok(handler)
     }

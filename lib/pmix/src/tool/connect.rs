@@ -1,20 +1,20 @@
 //! From what a tool was told to a server that has let it in: the standard's chain of precedence.
 //!
 //! Who names a server gets that one or an error. Candidates are tried in the order in which the search has found them, the newest
-//! first, each of several with a short deadline, and what became of each is kept for the error's text.
+//! first (`race.rs`), each of several with a short deadline, and what became of each is kept for the error's text.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use phalanx_core::{self as core, Attached, AttachedServer, InitError, ToolCall, ToolReturn};
+use phalanx_core::{self as core, Attached, AttachedServer, Attempt, InitError, ToolCall, ToolReturn};
 use phalanx_spec::Status;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::uri::ServerUri;
 
 use super::directives::{Directives, Target};
-use super::probe;
+use super::race::{self, Entrant, Refusal};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::rendezvous::{self, Search, Wanted, server_directories, system_directories};
@@ -27,6 +27,13 @@ struct Candidate {
     origin: String,
     /// What it wants to be shown by tools on other nodes.
     secret: Option<String>,
+    /// Its process, if that is known and on this node.
+    pid: Option<u32>,
+}
+
+enum Raced {
+    Attached(Attached),
+    Slow(Vec<Candidate>),
 }
 
 /// One way through the chain.
@@ -150,47 +157,59 @@ impl<'a> Pursuit<'a> {
                 "several PMIx servers fit: trying the newest first"
             );
         }
-        let mut left = self.silent_last(candidates);
+        let mut left = candidates;
+        for dropped in left.drain(left.len().min(MOST_CANDIDATES)..) {
+            self.tried.push(format!("  {}: there are too many to try them all", dropped.origin));
+        }
         // One that was named is waited for, whatever else has its name.
         if matches!(target, Target::Any | Target::SystemFirst) {
             for patience in SHORT {
                 if left.len() < 2 || self.is_late() {
                     break;
                 }
-                let patience = self.share(patience, left.len());
-                let mut slow = Vec::new();
-                for candidate in left {
-                    match self.ask(&candidate, patience)? {
-                        Ok(attached) => return Ok(Some(attached)),
-                        Err(InitError::TimedOut) => slow.push(candidate),
-                        Err(reason) => self.note(&candidate, &reason),
-                    }
+                match self.race(left, patience, true)? {
+                    Raced::Attached(attached) => return Ok(Some(attached)),
+                    Raced::Slow(slow) => left = slow,
                 }
-                left = slow;
             }
+            return match self.race(left, PATIENCE, false)? {
+                Raced::Attached(attached) => Ok(Some(attached)),
+                Raced::Slow(_) => Ok(None),
+            };
         }
         for candidate in left {
             match self.ask(&candidate, PATIENCE)? {
                 Ok(attached) => return Ok(Some(attached)),
-                Err(reason) => self.note(&candidate, &reason),
+                Err(refusal) => self.note(&candidate, &refusal),
             }
         }
         Ok(None)
     }
 
-    /// Servers that let connections wait are tried when no other is left.
-    fn silent_last(&mut self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
-        if candidates.len() < 2 {
-            return candidates;
+    /// Asks several servers. Those that have not answered are left for another time, if there is to be one.
+    fn race(
+        &mut self,
+        candidates: Vec<Candidate>,
+        patience: Duration,
+        is_again: bool,
+    ) -> Result<Raced, Error> {
+        let entrants = candidates.iter().map(|candidate| {
+            let attempt = Attempt(self.engine.number());
+            Entrant { call: self.question(candidate, attempt, patience), attempt, pid: candidate.pid }
+        });
+        let outcome = race::run(self.engine, entrants.collect(), self.directives.primary)?;
+        if let Some(attached) = outcome.attached {
+            return Ok(Raced::Attached(attached));
         }
-        for dropped in candidates.drain(candidates.len().min(MOST_CANDIDATES)..) {
-            self.tried.push(format!("  {}: there are too many to try them all", dropped.origin));
+        let mut slow = Vec::new();
+        for (candidate, refusal) in candidates.into_iter().zip(outcome.refusals) {
+            match refusal {
+                Some(refusal) if is_again && refusal.reason == InitError::TimedOut => slow.push(candidate),
+                Some(refusal) => self.note(&candidate, &refusal),
+                None => {}
+            }
         }
-        let addresses: Vec<SocketAddr> = candidates.iter().map(|candidate| candidate.uri.address).collect();
-        let silent = probe::silent(&addresses);
-        let numbered = candidates.into_iter().enumerate();
-        let (last, first): (Vec<_>, Vec<_>) = numbered.partition(|(at, _)| silent.contains(at));
-        first.into_iter().chain(last).map(|(_, candidate)| candidate).collect()
+        Ok(Raced::Slow(slow))
     }
 
     fn in_file(&mut self, file: &Path) -> Vec<Candidate> {
@@ -198,7 +217,7 @@ impl<'a> Pursuit<'a> {
         match rendezvous::read_file(file, &self.directives.trust) {
             Ok(rendezvous) => {
                 let dialect = dialect(rendezvous.release());
-                vec![Candidate { dialect, uri: rendezvous.uri, origin, secret: rendezvous.secret }]
+                vec![Candidate { dialect, uri: rendezvous.uri, origin, secret: rendezvous.secret, pid: None }]
             }
             Err(problem) => {
                 self.tried.push(format!("the file {origin}: {problem}"));
@@ -216,7 +235,7 @@ impl<'a> Pursuit<'a> {
             Ok(uri) => {
                 let dialect = dialect(self.release_of(&uri));
                 let secret = variable(SECRET_VARIABLE);
-                vec![Candidate { origin: format!("the address {uri}"), uri, dialect, secret }]
+                vec![Candidate { origin: format!("the address {uri}"), uri, dialect, secret, pid: None }]
             }
             Err(error) => {
                 self.tried.push(format!("{attribute}: {error}"));
@@ -251,6 +270,7 @@ impl<'a> Pursuit<'a> {
             uri: found.rendezvous.uri,
             origin: found.path.display().to_string(),
             secret: found.rendezvous.secret,
+            pid: found.rendezvous.pid,
         });
         candidates.collect()
     }
@@ -265,14 +285,15 @@ impl<'a> Pursuit<'a> {
 
     /// Tries the server that has started this process.
     fn attempt_own(&mut self, uri: ServerUri, dialect: Dialect) -> Result<Option<Attached>, Error> {
-        let own = Candidate { uri, dialect, origin: "the environment".to_owned(), secret: None };
+        let origin = "the environment".to_owned();
+        let own = Candidate { uri, dialect, origin, secret: None, pid: None };
         if self.is_connected_to(&own) {
             return Ok(None);
         }
         match self.ask(&own, PATIENCE)? {
             Ok(attached) => Ok(Some(attached)),
-            Err(reason) => {
-                self.note(&own, &reason);
+            Err(refusal) => {
+                self.note(&own, &refusal);
                 Ok(None)
             }
         }
@@ -286,70 +307,73 @@ impl<'a> Pursuit<'a> {
         is_known
     }
 
-    /// Of the time that is left, if there is a limit, each of several servers gets no more than its part.
-    fn share(&self, patience: Duration, servers: usize) -> Duration {
-        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        let part = left.map(|left| left / u32::try_from(servers).unwrap_or(u32::MAX));
-        part.map_or(patience, |part| part.min(patience))
-    }
-
     fn is_late(&self) -> bool {
         self.until.is_some_and(|until| until <= Instant::now())
     }
 
-    /// Asks one server to let us in.
-    fn ask(&self, candidate: &Candidate, patience: Duration) -> Result<Result<Attached, InitError>, Error> {
+    /// Asks one server to let us in, and takes it.
+    fn ask(&self, candidate: &Candidate, patience: Duration) -> Result<Result<Attached, Refusal>, Error> {
+        let attempt = Attempt(self.engine.number());
+        let mut answer = self.engine.call(self.question(candidate, attempt, patience))?;
+        if let ToolReturn::Asked(Ok(())) = answer {
+            let primary = self.directives.primary;
+            answer = self.engine.call(ToolCall::Take { attempt, primary })?;
+        }
+        let reason = match answer {
+            ToolReturn::Attached(Ok(attached)) => return Ok(Ok(attached)),
+            ToolReturn::Asked(Err(reason)) | ToolReturn::Attached(Err(reason)) => reason,
+            other => {
+                tracing::error!(?other, "an answer of another kind");
+                InitError::TurnedAway
+            }
+        };
+        Ok(Err(Refusal { reason, trouble: self.engine.take_trouble() }))
+    }
+
+    fn question(&self, candidate: &Candidate, attempt: Attempt, patience: Duration) -> ToolCall {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         let uri = candidate.uri.clone();
         // Here the kernel vouches for us.
         let secret = candidate.secret.clone().filter(|_| !uri.address.ip().is_loopback());
-        let call = ToolCall::Attach {
+        ToolCall::Ask {
+            attempt,
             uri,
             dialect: candidate.dialect,
             patience: left.map_or(patience, |left| left.min(patience)),
-            primary: self.directives.primary,
             secret,
-        };
-        match self.engine.call(call)? {
-            ToolReturn::Attached(result) => Ok(result),
-            other => {
-                tracing::error!(?other, "an answer of another kind");
-                Ok(Err(InitError::TurnedAway))
-            }
         }
     }
 
     /// Keeps why a server has not let us in.
-    fn note(&mut self, candidate: &Candidate, reason: &InitError) {
-        let why = self.explain(reason, candidate.uri.address);
-        self.tried.push(format!("  {}: {why}", candidate.origin));
+    fn note(&mut self, candidate: &Candidate, refusal: &Refusal) {
+        self.tried.push(format!("  {}: {}", candidate.origin, explain(refusal, candidate.uri.address)));
+        let reason = &refusal.reason;
         self.status = reason.status();
         self.turned_away += u32::from(*reason == InitError::TurnedAway);
         self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign)
             || self.turned_away >= MOST_TURNED_AWAY;
     }
 
-    fn explain(&self, reason: &InitError, address: SocketAddr) -> String {
-        let hint = match reason {
-            InitError::Refused(Status::ERR_NOT_SUPPORTED) => " (it serves no tools)",
-            InitError::Refused(Status::ERR_NO_PERMISSIONS) if !address.ip().is_loopback() => {
-                " (a server on another node wants the secret in its rendezvous file, or in PHALANX_TOOL_SECRET)"
-            }
-            InitError::Refused(Status::ERR_NO_PERMISSIONS) => " (it serves its own user and root)",
-            InitError::Refused(Status::ERR_EXISTS) => " (another process has the name that this tool brings)",
-            InitError::TurnedAway => {
-                " (servers of OpenPMIx close when they serve no tools or only other users)"
-            }
-            InitError::Unreachable if !address.ip().is_loopback() => " (or a firewall is in between)",
-            _ => "",
-        };
-        let trouble = self.engine.take_trouble().map(|trouble| format!(": {trouble}")).unwrap_or_default();
-        format!("{reason}{trouble}{hint}")
-    }
-
     fn failure(self) -> Error {
         Error::NoServer { tried: self.tried, status: self.status }
     }
+}
+
+fn explain(refusal: &Refusal, address: SocketAddr) -> String {
+    let Refusal { reason, trouble } = refusal;
+    let hint = match reason {
+        InitError::Refused(Status::ERR_NOT_SUPPORTED) => " (it serves no tools)",
+        InitError::Refused(Status::ERR_NO_PERMISSIONS) if !address.ip().is_loopback() => {
+            " (a server on another node wants the secret in its rendezvous file, or in PHALANX_TOOL_SECRET)"
+        }
+        InitError::Refused(Status::ERR_NO_PERMISSIONS) => " (it serves its own user and root)",
+        InitError::Refused(Status::ERR_EXISTS) => " (another process has the name that this tool brings)",
+        InitError::TurnedAway => " (servers of OpenPMIx close when they serve no tools or only other users)",
+        InitError::Unreachable if !address.ip().is_loopback() => " (or a firewall is in between)",
+        _ => "",
+    };
+    let trouble = trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default();
+    format!("{reason}{trouble}{hint}")
 }
 
 /// How to speak with a server of this release: `v41` is known to all since 4.1.

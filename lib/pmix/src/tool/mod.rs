@@ -1,12 +1,12 @@
 //! This process as a tool: it finds servers, attaches to them, and asks them what a client can ask.
 //!
 //! `directives.rs` reads what the program says of the server that it means, `connect.rs` goes after it, `servers.rs` is about
-//! having several, `probe.rs` about those that do not answer, `query.rs` about those that one could have.
+//! having several, `race.rs` about those of several that do not answer, `query.rs` about those that one could have.
 
 mod connect;
 mod directives;
-mod probe;
 mod query;
+mod race;
 mod servers;
 
 use std::ops::Deref;
