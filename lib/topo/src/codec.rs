@@ -6,11 +6,11 @@
 //! that was read here, whatever the bytes claimed.
 
 use crate::device::{Device, DeviceKind, PciId};
-use crate::tree::{Cache, InstructionCache, Level, Memory, Object, Parts};
+use crate::tree::{Cache, Level, Memory, Object, Parts};
 use crate::{CpuSet, MAX_CPUS, NumaDistances, Topology, TopologyError};
 
 /// First bytes: what this is, and the version of the form.
-const MAGIC: &[u8] = b"topo\x02";
+const MAGIC: &[u8] = b"topo\x03";
 
 /// How many 64-bit words all CPU sets together may occupy (16 MiB): a few bytes can ask for a large set.
 const WORDS: usize = 1 << 21;
@@ -109,14 +109,6 @@ fn put_object(out: &mut Vec<u8>, object: &Object) {
         Some(cache) => {
             put(out, 1 + u64::from(cache.unified));
             put(out, cache.bytes);
-            put(out, cache.line.into());
-            put(out, cache.ways.into());
-            put(out, cache.instructions.is_some().into());
-            if let Some(cache) = cache.instructions {
-                put(out, cache.bytes);
-                put(out, cache.line.into());
-                put(out, cache.ways.into());
-            }
         }
     }
 }
@@ -125,7 +117,7 @@ fn put_device(out: &mut Vec<u8>, device: &Device) {
     put(out, device.kind.bit());
     put_text(out, &device.name);
     let pci = &device.pci;
-    [pci.domain, pci.bus.into(), pci.slot.into(), pci.function.into(), pci.class.into(), pci.revision.into()]
+    [pci.domain, pci.bus.into(), pci.slot.into(), pci.function.into(), pci.class.into()]
         .into_iter()
         .chain(pci.ids.map(u32::from))
         .for_each(|number| put(out, number.into()));
@@ -219,27 +211,10 @@ impl Reader<'_> {
         let cpus = self.set()?;
         let cache = match self.number()? {
             0 => None,
-            kind @ (1 | 2) => Some(Cache {
-                bytes: self.number()?,
-                line: self.small()?,
-                ways: self.small()?,
-                unified: kind == 2,
-                instructions: self.instructions()?,
-            }),
+            kind @ (1 | 2) => Some(Cache { bytes: self.number()?, unified: kind == 2 }),
             _ => return Err(self.error("an unknown kind of cache")),
         };
         Ok(Object { level, logical: 0, os_index, cpus, cache })
-    }
-
-    fn instructions(&mut self) -> Result<Option<InstructionCache>, TopologyError> {
-        match self.number()? {
-            0 => Ok(None),
-            1 => {
-                let (bytes, line, ways) = (self.number()?, self.small()?, self.small()?);
-                Ok(Some(InstructionCache { bytes, line, ways }))
-            }
-            _ => Err(self.error("more than one instruction cache")),
-        }
     }
 
     fn device(&mut self) -> Result<Device, TopologyError> {
@@ -253,7 +228,6 @@ impl Reader<'_> {
             slot: self.narrow()? as u8,
             function: self.narrow()? as u8,
             class: self.narrow()?,
-            revision: self.narrow()? as u8,
             ids: [self.narrow()?, self.narrow()?, self.narrow()?, self.narrow()?],
         };
         let cpus = self.set()?;

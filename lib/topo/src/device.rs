@@ -60,8 +60,6 @@ pub struct PciId {
     pub function: u8,
     /// Base class and subclass, e.g. 0x0200 for Ethernet.
     pub class: u16,
-    /// The revision of the device.
-    pub revision: u8,
     /// Vendor, device, subsystem vendor, subsystem device.
     pub ids: [u16; 4],
 }

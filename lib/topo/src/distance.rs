@@ -67,12 +67,12 @@ impl Topology {
     /// How far every device is from the process bound to `cpus`, in the order of [`Topology::devices`]
     /// (`PMIX_DEVICE_DISTANCES`). A CPU that shares an object with the device is as far as that object is above
     /// the hardware threads; one that shares only the node is farther than any of those.
-    pub fn device_distances(&self, cpus: &CpuSet) -> Vec<DeviceDistance<'_>> {
+    pub fn device_distances<'a>(&'a self, cpus: &CpuSet) -> Vec<DeviceDistance<'a>> {
         let nesting = self.nesting();
         let levels = nesting.len() as u16;
         let mine: Vec<u32> = cpus.and(self.cpus()).iter().collect();
-        let measure = |device| {
-            let home = self.home(device, &nesting);
+        let measure = |device: &'a Device| {
+            let home = self.home(&device.cpus, &nesting);
             let distance = |cpu: &u32| match self.shared_depth(*cpu, home, &nesting) {
                 0 => levels - 1 + levels,
                 depth => levels - depth,
@@ -109,14 +109,14 @@ impl Topology {
         &numa.cpus == self.cpus() || BESIDE_NUMA.iter().any(twin)
     }
 
-    /// The object that a device hangs from: the outermost with exactly its CPUs, otherwise the smallest around.
-    pub(crate) fn home(&self, device: &Device, nesting: &[Level]) -> &Object {
+    /// The object that a device near these CPUs hangs from: the outermost with exactly them, otherwise the smallest around.
+    pub(crate) fn home(&self, near: &CpuSet, nesting: &[Level]) -> &Object {
         let machine = || &self.objects(Level::Machine)[0];
         let of_level = |level: &Level, cpus: &CpuSet| {
             self.objects(*level).iter().find(|object| cpus.is_subset(&object.cpus))
         };
-        let around = nesting.iter().filter_map(|level| of_level(level, &device.cpus));
-        if device.cpus.is_empty() {
+        let around = nesting.iter().filter_map(|level| of_level(level, near));
+        if near.is_empty() {
             return machine();
         }
         // `min_by_key` takes the first, that is the outermost, of equal ones.

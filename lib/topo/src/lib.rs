@@ -12,6 +12,7 @@
 
 mod codec;
 mod cpuset;
+mod details;
 mod device;
 mod distance;
 mod error;
@@ -24,4 +25,4 @@ pub use cpuset::{CpuSet, CpuSetError, MAX_CPUS};
 pub use device::{Device, DeviceKind, PciId};
 pub use distance::{DeviceDistance, NumaDistances, UNKNOWN_DISTANCE};
 pub use error::TopologyError;
-pub use tree::{Cache, InstructionCache, Level, Memory, Object, Topology, UnknownLevel};
+pub use tree::{Cache, Level, Memory, Object, Topology, UnknownLevel};

@@ -2,7 +2,8 @@
 //!
 //! Owns which files say what, and what to assume where a file is missing: containers and old kernels hide any of
 //! them. Only the list of online CPUs is indispensable. It is on the path of every launch, so it reads a file
-//! once per object that it describes, not once per CPU, and nothing that changes with time.
+//! once per object that it describes, not once per CPU, and nothing that changes with time or that only the XML says
+//! (see `details.rs`).
 //!
 //! Next stop: [`Topology::assemble`] numbers what was found here.
 
@@ -10,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::device::{Device, DeviceKind, PciId};
-use crate::tree::{Cache, InstructionCache, Level, Memory, Object, Parts};
+use crate::tree::{Cache, Level, Memory, Object, Origin, Parts};
 use crate::{CpuSet, NumaDistances, Topology, TopologyError};
 
 impl Topology {
@@ -18,7 +19,8 @@ impl Topology {
     /// process may use is for [`Topology::restrict`].
     pub fn read(root: &Path) -> Result<Topology, TopologyError> {
         let source = Source { root };
-        let mut parts = Parts { cpus: source.online()?, ..Parts::default() };
+        let origin = Origin(Some(root.to_owned()));
+        let mut parts = Parts { cpus: source.online()?, origin, ..Parts::default() };
         source.cpus(&mut parts)?;
         source.memory(&mut parts)?;
         source.devices(&mut parts);
@@ -26,8 +28,9 @@ impl Topology {
     }
 }
 
-struct Source<'a> {
-    root: &'a Path,
+/// The directory below which everything is read.
+pub(crate) struct Source<'a> {
+    pub(crate) root: &'a Path,
 }
 
 impl Source<'_> {
@@ -55,7 +58,7 @@ impl Source<'_> {
             return Ok(());
         }
         let mut known: [CpuSet; 2] = Default::default();
-        let mut caches = Caches::default();
+        let mut caches: [CpuSet; MOST_CACHES] = Default::default();
         for cpu in online.iter() {
             let folder = format!("sys/devices/system/cpu/cpu{cpu}/topology");
             let levels = [
@@ -84,47 +87,37 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The caches of one CPU, as far as no earlier CPU has led to them.
-    fn caches(&self, cpu: u32, caches: &mut Caches, parts: &mut Parts) -> Result<(), TopologyError> {
-        for index in 0..MOST_CACHES {
-            if caches.known[index].contains(cpu) {
+    /// The caches of one CPU, as far as no earlier CPU has led to them. `known`: by the kernel's index, the CPUs whose
+    /// cache of that index has been seen.
+    fn caches(
+        &self,
+        cpu: u32,
+        known: &mut [CpuSet; MOST_CACHES],
+        parts: &mut Parts,
+    ) -> Result<(), TopologyError> {
+        let mut before = CpuSet::single(cpu);
+        for (index, known) in known.iter_mut().enumerate() {
+            if known.contains(cpu) {
                 continue;
             }
             let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-            let Some(level) = self.text(&format!("{folder}/level")) else { break };
-            let level = match level.trim() {
+            let Some(kind) = self.text(&format!("{folder}/type")) else { break };
+            if kind.trim() == "Instruction" {
+                // It belongs to the CPUs of the data cache, which the kernel lists before it.
+                known.add(&before);
+                continue;
+            }
+            let level = match self.text(&format!("{folder}/level")).unwrap_or_default().trim() {
                 "1" => Level::L1,
                 "2" => Level::L2,
                 "3" => Level::L3,
                 _ => continue,
             };
-            let kind = self.text(&format!("{folder}/type")).unwrap_or_default();
-            let is_for_instructions = kind.trim() == "Instruction";
             let Some(cpus) = self.list(&format!("{folder}/shared_cpu_list"))? else { continue };
-            caches.known[index].add(&cpus);
-            let size = self.text(&format!("{folder}/size")).unwrap_or_default();
-            // Line and ways are the same in all caches of a level; reading them once saves a third of the reads.
-            let shape = match is_for_instructions {
-                true => &mut caches.shape_for_instructions,
-                false => &mut caches.shape[level as usize],
-            };
-            let (line, ways) = *shape.get_or_insert_with(|| {
-                let number =
-                    |name| self.text(&format!("{folder}/{name}")).and_then(|text| text.trim().parse().ok());
-                (number("coherency_line_size").unwrap_or(0), number("ways_of_associativity").unwrap_or(0))
-            });
-            let bytes = bytes(&size);
-            if is_for_instructions {
-                // The kernel lists the data cache first.
-                let beside = parts.objects.iter_mut().rev().find(|object| object.level == level);
-                if let Some(data) = beside.filter(|object| level == Level::L1 && object.cpus == cpus) {
-                    let instructions = InstructionCache { bytes, line, ways };
-                    data.cache = data.cache.map(|cache| Cache { instructions: Some(instructions), ..cache });
-                }
-                continue;
-            }
-            let unified = kind.trim() == "Unified";
-            let cache = Cache { bytes, line, ways, unified, instructions: None };
+            known.add(&cpus);
+            before = cpus.clone();
+            let bytes = bytes(&self.text(&format!("{folder}/size")).unwrap_or_default());
+            let cache = Cache { bytes, unified: kind.trim() == "Unified" };
             parts.objects.push(Object { level, logical: 0, os_index: None, cpus, cache: Some(cache) });
         }
         Ok(())
@@ -209,41 +202,42 @@ impl Source<'_> {
 
     /// One device, from where its entry in a class points: `../../devices/pci0000:00/0000:00:03.0/net/eth0`.
     fn device(&self, kind: DeviceKind, name: String, target: &Path, parts: &Parts) -> Option<Device> {
-        let target = target.to_str()?.trim_start_matches("../");
-        let mut steps: Vec<&str> = target.split('/').collect();
-        // The last bus address on the way is the device's; the earlier ones are bridges.
-        let place = steps.iter().rposition(|step| PciId::from_address(step).is_some())?;
-        let mut pci = PciId::from_address(steps[place])?;
-        let entry = format!("sys/{target}");
-        steps.truncate(place + 1);
-        let folder = format!("sys/{}", steps.join("/"));
-        describe_pci(&mut pci, &self.text(&format!("{folder}/uevent")).unwrap_or_default());
-        let revision = self.text(&format!("{folder}/revision")).unwrap_or_default();
-        pci.revision = u8::from_str_radix(revision.trim().trim_start_matches("0x"), 16).unwrap_or(0);
-        let near =
-            self.list(&format!("{folder}/local_cpulist")).ok().flatten().unwrap_or_default().and(&parts.cpus);
-        let cpus = if near.is_empty() { parts.cpus.clone() } else { near };
+        let (pci, cpus) = self.bus_place(target, &parts.cpus)?;
         let files: &[&str] = match kind {
             DeviceKind::Gpu => &[],
             DeviceKind::Network => &["address"],
             DeviceKind::OpenFabrics => &["node_guid", "sys_image_guid"],
         };
+        let entry = format!("sys/{}", target.to_str()?.trim_start_matches("../"));
         let told = files.iter().filter_map(|file| self.text(&format!("{entry}/{file}")));
         let address = told.map(|text| text.trim().to_owned()).collect();
         Some(Device { kind, name, pci, cpus, address })
     }
 
-    fn path(&self, below: &str) -> PathBuf {
+    /// The PCI function to which a class's entry leads, and which of `all` CPUs are near it.
+    pub(crate) fn bus_place(&self, target: &Path, all: &CpuSet) -> Option<(PciId, CpuSet)> {
+        let mut steps: Vec<&str> = target.to_str()?.trim_start_matches("../").split('/').collect();
+        // The last bus address on the way is the device's; the earlier ones are bridges.
+        let place = steps.iter().rposition(|step| PciId::from_address(step).is_some())?;
+        let mut pci = PciId::from_address(steps[place])?;
+        steps.truncate(place + 1);
+        let folder = format!("sys/{}", steps.join("/"));
+        describe_pci(&mut pci, &self.text(&format!("{folder}/uevent")).unwrap_or_default());
+        let near = self.list(&format!("{folder}/local_cpulist")).ok().flatten().unwrap_or_default().and(all);
+        Some((pci, if near.is_empty() { all.clone() } else { near }))
+    }
+
+    pub(crate) fn path(&self, below: &str) -> PathBuf {
         self.root.join(below)
     }
 
     /// A file's text; `None` where it cannot be read, which for every single file is nothing unusual.
-    fn text(&self, below: &str) -> Option<String> {
+    pub(crate) fn text(&self, below: &str) -> Option<String> {
         fs::read_to_string(self.path(below)).ok()
     }
 
     /// A file with a list of CPUs or nodes; `None` where there is none.
-    fn list(&self, below: &str) -> Result<Option<CpuSet>, TopologyError> {
+    pub(crate) fn list(&self, below: &str) -> Result<Option<CpuSet>, TopologyError> {
         let Some(text) = self.text(below) else { return Ok(None) };
         CpuSet::from_list(&text).map(Some).map_err(|_| TopologyError::Content {
             path: self.path(below),
@@ -253,26 +247,15 @@ impl Source<'_> {
     }
 }
 
-/// What is known of caches while walking over the CPUs.
-#[derive(Default)]
-struct Caches {
-    /// By the kernel's index in a CPU's folder: the CPUs whose cache of that index is known.
-    known: [CpuSet; MOST_CACHES],
-    /// By [`Level`]: line length and ways.
-    shape: [Option<(u32, u32)>; 8],
-    /// Those of instruction caches.
-    shape_for_instructions: Option<(u32, u32)>,
-}
-
 /// The kernel gives a CPU an index for each of L1d, L1i, L2, L3 and at most one more.
-const MOST_CACHES: usize = 6;
+pub(crate) const MOST_CACHES: usize = 6;
 
 fn numa(node: u32, cpus: CpuSet) -> Object {
     Object { level: Level::Numa, logical: 0, os_index: Some(node), cpus, cache: None }
 }
 
 /// A size as the cache files write it: `48K`, `2M`.
-fn bytes(text: &str) -> u64 {
+pub(crate) fn bytes(text: &str) -> u64 {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let unit = match text.as_bytes().last() {
@@ -331,4 +314,4 @@ fn cpuinfo(text: &str) -> impl Iterator<Item = Described> + '_ {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

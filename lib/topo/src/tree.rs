@@ -2,11 +2,13 @@
 //!
 //! Owns numbering (logical order is that of a walk through the machine from the outermost level inwards, as in
 //! hwloc, not that of the kernel's numbers), restricting to the CPUs that a job may use, and the signature by
-//! which equal nodes are recognised. A topology is plain data: it never changes and never looks anything up.
+//! which equal nodes are recognised. A topology is plain data: it never changes and never looks anything up, but it remembers
+//! where it was read, for what only its XML says.
 //!
 //! Comes from [`crate::sysfs`], from another daemon ([`Topology::decode`]) or from [`Topology::synthetic`].
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::{CpuSet, Device, NumaDistances};
@@ -119,25 +121,8 @@ pub struct Object {
 pub struct Cache {
     /// Capacity in bytes.
     pub bytes: u64,
-    /// Line length in bytes.
-    pub line: u32,
-    /// Ways of associativity.
-    pub ways: u32,
     /// Whether it holds instructions too.
     pub unified: bool,
-    /// The instruction cache beside it, of the same CPUs.
-    pub instructions: Option<InstructionCache>,
-}
-
-/// The measures of a first-level instruction cache; 0 is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InstructionCache {
-    /// Capacity in bytes.
-    pub bytes: u64,
-    /// Line length in bytes.
-    pub line: u32,
-    /// Ways of associativity.
-    pub ways: u32,
 }
 
 /// The memory of one NUMA node. Nodes without CPUs (high-bandwidth or remote memory) have an entry here and no
@@ -158,7 +143,21 @@ pub struct Topology {
     memories: Vec<Memory>,
     distances: NumaDistances,
     devices: Vec<Device>,
+    origin: Origin,
 }
+
+/// The directory from which a topology was read; none for one that came from elsewhere. It is no part of what the topology
+/// says: all are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin(pub(crate) Option<PathBuf>);
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Origin) -> bool {
+        true
+    }
+}
+
+impl Eq for Origin {}
 
 /// What a reader found, in any order; [`Topology::assemble`] sorts and numbers it.
 #[derive(Default)]
@@ -169,6 +168,7 @@ pub(crate) struct Parts {
     pub(crate) memories: Vec<Memory>,
     pub(crate) distances: NumaDistances,
     pub(crate) devices: Vec<Device>,
+    pub(crate) origin: Origin,
 }
 
 impl Topology {
@@ -195,15 +195,9 @@ impl Topology {
         ];
         for (level, width) in steps {
             let cache = match level {
-                Level::L3 => {
-                    Some(Cache { bytes: 32 << 20, line: 64, ways: 16, unified: true, instructions: None })
-                }
-                Level::L2 => {
-                    Some(Cache { bytes: 1 << 20, line: 64, ways: 16, unified: true, instructions: None })
-                }
-                Level::L1 => {
-                    Some(Cache { bytes: 32 << 10, line: 64, ways: 8, unified: false, instructions: None })
-                }
+                Level::L3 => Some(Cache { bytes: 32 << 20, unified: true }),
+                Level::L2 => Some(Cache { bytes: 1 << 20, unified: true }),
+                Level::L1 => Some(Cache { bytes: 32 << 10, unified: false }),
                 _ => None,
             };
             for n in 0..total / width {
@@ -227,7 +221,7 @@ impl Topology {
     /// Numbers what was found. CPUs outside `parts.cpus` are left out, and so are objects without CPUs and those
     /// that share some with an earlier object of their level (firmware that contradicts itself).
     pub(crate) fn assemble(parts: Parts) -> Topology {
-        let Parts { objects, cpus, memories, distances, devices } = parts;
+        let Parts { objects, cpus, memories, distances, devices, origin } = parts;
         let mut levels: [Vec<Object>; 8] = Default::default();
         let mut taken: [CpuSet; 8] = Default::default();
         for mut object in objects {
@@ -255,7 +249,7 @@ impl Topology {
         }
         let machine = Object { level: Level::Machine, logical: 0, os_index: Some(0), cpus, cache: None };
         levels[Level::Machine as usize] = vec![machine];
-        Topology { levels, memories, distances, devices }
+        Topology { levels, memories, distances, devices, origin }
     }
 
     /// The objects of one level in logical order; none where the node does not say (a virtual machine may have
@@ -301,7 +295,13 @@ impl Topology {
             memories: self.memories.clone(),
             distances: self.distances.clone(),
             devices,
+            origin: self.origin.clone(),
         })
+    }
+
+    /// Where what only the XML says is read.
+    pub(crate) fn origin(&self) -> Option<&Path> {
+        self.origin.0.as_deref()
     }
 
     /// The smallest object that contains all of `set`, the innermost of several; none for the empty set and for

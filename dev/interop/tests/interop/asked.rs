@@ -45,6 +45,8 @@ const ASKED: &[(&str, &str, &str)] = &[
     (OMPI5, "all pmix.wdir optional", "PMIX_STRING of text"),
     (OMPI5, "all pmix.app.argv optional", "PMIX_STRING of text"),
     (BOTH, "all pmix.hwlocxml2 immediate", "PMIX_STRING of text"),
+    // Open MPI 4.1 asks for this one where it is linked with hwloc 1.
+    (OMPI4, "all pmix.hwlocxml1 immediate", "PMIX_STRING of text"),
     // With a topology in shared memory they would not ask for the XML; hwloc of another version could not read it.
     (BOTH, "all pmix.hwlocfile optional", "missing"),
     (BOTH, "all pmix.hwlocaddr optional", "missing"),

@@ -35,3 +35,4 @@ mod spawned_streams;
 mod strangers;
 mod tool_rules;
 mod tools;
+mod topology_xml;

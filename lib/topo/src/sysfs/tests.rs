@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 /// A directory with the given files; `path -> target` makes a symbolic link, `path: text` a file.
-fn tree(lines: &str) -> TempDir {
+pub(crate) fn tree(lines: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for line in lines.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
         let (path, link) = match line.split_once(" -> ") {
@@ -33,7 +33,7 @@ fn sets(topology: &Topology, level: Level) -> Vec<String> {
 
 /// Two sockets of two cores with two threads each, numbered the way firmware likes: sockets alternate, siblings
 /// come in the second half. CPU 7 is offline.
-fn two_sockets() -> String {
+pub(crate) fn two_sockets() -> String {
     let mut lines = String::from("sys/devices/system/cpu/online: 0-6\nsys/devices/system/cpu/present: 0-7\n");
     let mut file = |path: String, text: &str| lines.push_str(&format!("{path}: {text}\n"));
     for cpu in 0..7 {
@@ -76,7 +76,7 @@ fn two_sockets() -> String {
     lines
 }
 
-const DEVICES: &str = "
+pub(crate) const DEVICES: &str = "
     sys/class/net/lo -> ../../devices/virtual/net/lo
     sys/class/net/ib0 -> ../../devices/pci0000:80/0000:80:01.0/0000:81:00.0/net/ib0
     sys/class/net/eth0 -> ../../devices/pci0000:00/0000:00:03.0/virtio1/net/eth0
@@ -84,6 +84,7 @@ const DEVICES: &str = "
     sys/class/drm/card0 -> ../../devices/pci0000:00/0000:00:04.0/drm/card0
     sys/class/drm/renderD128 -> ../../devices/pci0000:00/0000:00:04.0/drm/renderD128
     sys/devices/pci0000:00/0000:00:03.0/virtio1/net/eth0/address: 02:fc:00:00:00:01
+    sys/bus/pci/devices/0000:00:03.0 -> ../../../devices/pci0000:00/0000:00:03.0
     sys/devices/pci0000:00/0000:00:03.0/revision: 0x1a
     sys/devices/pci0000:00/0000:00:03.0/uevent: DRIVER=virtio-pci\\nPCI_CLASS=20000\\nPCI_ID=1AF4:1041\\nPCI_SUBSYS_ID=1AF4:1100
     sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0/local_cpulist: 1,3,5,7
@@ -102,11 +103,10 @@ fn two_sockets_with_an_offline_thread() {
     assert_eq!(sets(&topology, Level::Pu), ["0", "4", "2", "6", "1", "5", "3"]);
     let core_ids: Vec<_> = topology.objects(Level::Core).iter().map(|core| core.os_index).collect();
     assert_eq!(core_ids, [Some(0), Some(1), Some(0), Some(1)]);
-    let cache = |bytes, unified, instructions| Cache { bytes, line: 64, ways: 11, unified, instructions };
-    assert_eq!(topology.objects(Level::L3)[1].cache, Some(cache(22 << 20, true, None)));
-    let instructions = InstructionCache { bytes: 64 << 10, line: 64, ways: 11 };
+    let cache = |bytes, unified| Cache { bytes, unified };
+    assert_eq!(topology.objects(Level::L3)[1].cache, Some(cache(22 << 20, true)));
     for data in topology.objects(Level::L1) {
-        assert_eq!(data.cache, Some(cache(32 << 10, false, Some(instructions))));
+        assert_eq!(data.cache, Some(cache(32 << 10, false)));
     }
     assert_eq!(Topology::decode(&topology.encode()).unwrap(), topology);
     assert_eq!(topology.memories()[2], Memory { node: 2, bytes: 4 << 20 });
@@ -128,10 +128,6 @@ fn devices_know_their_neighbours() {
     assert_eq!(seen, expected.map(|(name, bus, cpus)| (name, bus.to_owned(), cpus.to_owned())));
     let eth0 = &topology.devices()[0];
     assert_eq!((eth0.pci.class, eth0.pci.ids), (0x0200, [0x1af4, 0x1041, 0x1af4, 0x1100]));
-    let xml = topology.to_hwloc_xml();
-    assert!(xml.contains("pci_type=\"0200 [1af4:1041] [1af4:1100] 1a\""), "{xml}");
-    let caches = ["L1Cache", "L1iCache", "Core"].map(|name| xml.matches(&format!("type=\"{name}\"")).count());
-    assert_eq!(caches, [4; 3]);
     assert_eq!(eth0.uuid("n").as_deref(), Some("ipv4://02:fc:00:00:00:01"));
     assert_eq!(topology.devices()[2].uuid("n"), None);
     let fabric = topology.devices()[3].uuid("n");

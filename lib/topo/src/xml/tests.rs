@@ -1,6 +1,6 @@
-use super::*;
 use crate::device::PciId;
 use crate::tree::Parts;
+use crate::{CpuSet, Device, DeviceKind, Topology};
 
 /// The names of all elements with their depth of nesting, one `object` by its type.
 fn outline(xml: &str) -> Vec<(usize, String)> {
@@ -60,4 +60,19 @@ fn names_from_the_system_are_escaped() {
     let parts = Parts { cpus: CpuSet::single(0), devices: vec![device], ..Parts::default() };
     let xml = Topology::assemble(parts).to_hwloc_xml();
     assert!(xml.contains("name=\"a&quot;&lt;b&gt;&amp;?\""), "{xml}");
+}
+
+#[test]
+fn memory_stands_around_in_the_older_form() {
+    let xml = Topology::synthetic(2, 1, 1, 1, 1).to_hwloc1_xml();
+    let inside = ["Cache", "Cache", "Cache", "Core", "PU"];
+    let package = ["NUMANode", "Socket"].into_iter().chain(inside).map(str::to_owned);
+    let package: Vec<_> = (2..).zip(package).collect();
+    let expected = [vec![(1, "Machine".to_owned())], package.clone(), package].concat();
+    assert_eq!(outline(&xml), expected);
+    assert!(xml.contains("<distances nbobjs=\"2\" relative_depth=\"2\" latency_base=\"1.000000\">"), "{xml}");
+    let values: Vec<&str> =
+        xml.split("latency value=\"").skip(1).filter_map(|rest| rest.split('.').next()).collect();
+    assert_eq!(values, ["10", "32", "32", "10"]);
+    assert!(!xml.contains("gp_index") && !xml.contains("cpukind"));
 }

@@ -340,7 +340,7 @@ fn inherited_and_asked_for_sets_of_cpus_hold() {
 fn missing_objects_are_named() {
     let flat = alike(1, Topology::synthetic(1, 1, 1, 2, 1).restrict(&"0-1".parse().unwrap()));
     let bare =
-        phalanx_topo::Topology::decode(b"topo\x02\x01\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00").unwrap();
+        phalanx_topo::Topology::decode(b"topo\x03\x01\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00").unwrap();
     let nodes = alike(1, bare);
     assert_eq!(places(&nodes, procs(2), ""), "a:0 a:1");
     assert_eq!(places(&nodes, procs(3), ""), "a a a");

@@ -42,16 +42,13 @@ fn the_topology_is_told_to_whoever_asks() {
     let mut world = of_node_with(Some(topology.clone()));
     let conn = world.connect(0);
     let all = ProcId::all(&ns("job"));
-    for (key, expected) in KEYS.into_iter().zip([true, true, false, false]) {
-        if expected {
-            let tag = world.send(conn, &get(&all, key, Vec::new()));
-            let xml = topology.to_hwloc_xml();
-            assert_eq!(world.value(conn, tag, key), Some(Value::from(xml.as_str())), "{key}");
-        } else {
-            let status = world.ask_status(conn, &get(&all, key, Vec::new()));
-            assert_eq!(status, Status::ERR_NOT_FOUND, "{key}");
-        }
+    let (v2, v1) = (topology.to_hwloc_xml(), topology.to_hwloc1_xml());
+    for (key, xml) in KEYS.into_iter().zip([&v2, &v2, &v1]) {
+        let tag = world.send(conn, &get(&all, key, Vec::new()));
+        assert_eq!(world.value(conn, tag, key), Some(Value::from(xml.as_str())), "{key}");
     }
+    let shared_memory = get(&all, keys::HWLOC_SHMEM_FILE, Vec::new());
+    assert_eq!(world.ask_status(conn, &shared_memory), Status::ERR_NOT_FOUND);
 }
 
 #[test]
