@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use phalanx_interop::{
-    Job, Outcome, eventually, host, launcher, libpmix, new_directory, pmix, pmix_tool, px,
+    Job,
+    Library::{Pmix4, Pmix5},
+    Outcome, eventually, host, launcher, libpmix, new_directory, pmix, pmix_tool, px,
 };
 use rustix::process::Signal;
 
@@ -46,6 +48,21 @@ fn a_spawn_is_answered_with_what_could_not_be_started() {
             "looking for the program no-such-program in PATH and in its working directory",
             "changing to the directory /no/such/directory: No such file",
         ]);
+    }
+}
+
+/// Programs ask whether they have a parent, and those that have none spawn themselves.
+#[test]
+fn who_was_spawned_is_told_so() {
+    let job = |ranks| px(["-n", ranks]).arg(pmix("family"));
+    for ranks in ["1", "3"] {
+        let on_ours = job(ranks).with(Pmix4).env("LD_LIBRARY_PATH", libpmix());
+        for job in [job(ranks).with(Pmix4), job(ranks).with(Pmix5), on_ours] {
+            let parents = (0..ranks.parse::<u32>().expect("a number"))
+                .map(|rank| format!("rank {rank} of {ranks}: has none"));
+            let children = (0..2).map(|rank| format!("rank {rank} of 2: has a parent"));
+            let _ = job.run().expect_code(0).expect_nothing_left().expect_lines(parents.chain(children));
+        }
     }
 }
 
