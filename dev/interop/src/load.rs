@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_counted() {
+    fn torn_missing_and_misplaced_lines_are_counted() {
         let mut lines = Lines::new(2, 30, false);
         let (a, b) = (line(0, 0), line(1, 0));
         lines.feed(format!("{}{b}{}{}", &a[..20], &a[20..], line(0, 3)).as_bytes());

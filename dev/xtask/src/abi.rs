@@ -119,7 +119,7 @@ mod tests {
 ";
 
     #[test]
-    fn what_is_newer_than_its_floor_is_named() {
+    fn symbols_newer_than_the_floor_are_named() {
         let wanted = Wanted::of(LISTING);
         assert_eq!(wanted.newest(), BTreeMap::from([("GCC", &[12, 0, 0][..]), ("GLIBC", &[2, 36])]));
         assert_eq!(wanted.above(FLOORS), ["arc4random of GLIBC_2.36", "__truncsfhf2 of GCC_12.0.0"]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_until_the_server_ends() {
+    fn collected_files_are_readable_until_the_server_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = beginning(dir.path()).unwrap();
         assert_ne!(beginning(dir.path()), Some(path.clone()));

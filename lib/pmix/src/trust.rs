@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn where_root_is_known_nobody_stands_for_it() {
+    fn the_unmapped_user_is_root_only_where_root_is_unknown() {
         // The tests run where it is, or where the map says otherwise.
         let map = fs::read_to_string("/proc/self/uid_map").unwrap();
         let knows_root = map.lines().any(|line| line.split_ascii_whitespace().nth(1) == Some("0"));

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_of_another_namespace_is_refused() {
+    fn truncated_or_foreign_collections_are_refused() {
         let bytes = of_ranks(&[0, 1, 2]);
         for end in 0..bytes.len() {
             assert!(Collection::open(&bytes[..end], 0, &nspace()).is_err(), "{end}");

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_deflated_inflates() {
+    fn deflated_bytes_inflate() {
         for plain in [Vec::new(), b"a".to_vec(), vec![7; 1_000_000], (0..=255).cycle().take(70_000).collect()]
         {
             assert_eq!(inflate(&deflate(&plain), plain.len()), Ok(plain));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slurm_carried_between_two_nodes() {
+    fn data_that_slurm_carried_between_nodes_decodes() {
         let captured = b"\x02\x1d\x02\x01\x02\x19\x02\x00\x02\x10proof.0\x00\x03\x16value of 0\x00";
         let ours =
             Contribution { collect: true, ranks: vec![(Owner::Position(0), vec![value("value of 0")])] };

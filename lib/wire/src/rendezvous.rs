@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_odd_is_not_made_up() {
+    fn missing_lines_of_a_rendezvous_file_are_not_invented() {
         assert_eq!(Rendezvous::parse(""), Ok(None));
         assert_eq!(Rendezvous::parse("\n\n"), Ok(None));
         let short = Rendezvous::parse("x.0;tcp4://127.0.0.1:1").unwrap().unwrap();

@@ -63,7 +63,7 @@ const ASKED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_libraries_ask_for_in_init_is_answered() {
+fn keys_asked_for_in_init_are_answered() {
     let job = || {
         let requests = ASKED.iter().map(|(_, request, _)| request.replace(' ', ":"));
         px(["-n", "2", "--bind-to", "core"]).arg(pmix("asks")).args(requests)

@@ -105,7 +105,7 @@ fn at(launcher: &Running, words: &[&str]) -> Outcome {
 }
 
 #[test]
-fn what_px_tells_is_of_ranks() {
+fn px_tells_only_of_ranks() {
     let meeting = new_directory();
     let script = "[ $PMIX_RANK = 0 ] && end=fence || end=go-fence; $0 a b go-finalize & $0 b a $end; wait";
     let running = at_px(2, script, meeting.path()).start();

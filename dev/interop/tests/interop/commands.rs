@@ -86,7 +86,7 @@ fn attach_shows_the_output_of_the_ranks_that_are_meant() {
 }
 
 #[test]
-fn attach_begins_with_what_was_written_before_if_it_is_asked_to() {
+fn attach_since_start_shows_earlier_output() {
     let place = new_directory();
     let over = place.path().join("over");
     let script =
@@ -141,7 +141,7 @@ fn leaving_does_not_hurt_the_job() {
 }
 
 #[test]
-fn what_one_call_publishes_others_find_and_withdraw() {
+fn values_published_by_one_command_serve_others() {
     let running = px(["-n", "1", "sleep", "1000"]).start();
     shown(&running, "ps", &["running"]);
     says(&running, "publish port=tcp://here:1 other=x").expect_code(0);
@@ -247,7 +247,7 @@ fn events_of_the_launcher_of_open_mpi_5_are_followed() {
 }
 
 #[test]
-fn the_launcher_of_open_mpi_5_keeps_what_was_published_and_cannot_withdraw_it() {
+fn prterun_5_keeps_published_values_for_ever() {
     some_prterun(":", |launcher| {
         let said = |words: &[&str]| launcher.command(words).run().stdout;
         let mut last = 0;

@@ -96,7 +96,7 @@ fn a_job_that_has_ended_is_shown_whole_and_once() {
 
 /// Of each rank more than a server keeps, and lines of all ranks between each other.
 #[test]
-fn single_ranks_of_a_detached_job_are_shown_whole_while_it_runs_and_when_it_is_over() {
+fn single_ranks_of_a_detached_job_are_shown_whole() {
     let place = new_directory();
     let (tmpdir, go) = (place.path().join("tmp"), place.path().join("go"));
     fs::create_dir(&tmpdir).expect("a directory");
@@ -133,7 +133,7 @@ fn single_ranks_of_a_detached_job_are_shown_whole_while_it_runs_and_when_it_is_o
 }
 
 #[test]
-fn what_is_shown_of_a_rank_has_the_form_that_was_asked_for() {
+fn single_ranks_are_shown_in_the_requested_form() {
     let place = new_directory();
     let script = "echo from $PMIX_RANK; printf open$PMIX_RANK; echo aside $PMIX_RANK >&2";
     for (words, expected) in
@@ -161,7 +161,7 @@ fn what_is_shown_of_a_rank_has_the_form_that_was_asked_for() {
 }
 
 #[test]
-fn what_nobody_comes_for_is_removed_after_a_week_and_living_jobs_never() {
+fn unread_output_is_removed_a_week_after_the_job() {
     let place = new_directory();
     let start = |words: &[&str]| detach(place.path(), words).0;
     let ended = ["-n", "1", "sh", "-c", "echo hello"];
@@ -193,7 +193,7 @@ fn what_nobody_comes_for_is_removed_after_a_week_and_living_jobs_never() {
 }
 
 #[test]
-fn whoever_detaches_is_told_what_does_not_start() {
+fn detach_reports_a_job_that_does_not_start() {
     let place = new_directory();
     let missing = at(place.path(), &["run", "--detach", "-n", "1", "no-such-program"]).run();
     let _ = missing.expect_code(127).expect_stderr(&["no-such-program", "No such file"]);
@@ -212,7 +212,7 @@ fn input_is_sent_to_a_detached_job_by_those_who_attach() {
 }
 
 #[test]
-fn a_job_that_a_rank_detaches_ends_with_that_ranks_job_and_says_so() {
+fn job_detached_by_a_rank_ends_with_its_job() {
     let place = new_directory();
     let (inner, rank, go) = (place.path().join("inner"), place.path().join("rank"), place.path().join("go"));
     let works = format!("echo $$ > {0}.new; mv {0}.new {0}; echo begun; exec sleep 1000", rank.display());

@@ -39,7 +39,7 @@ fn stop(dvm: Running) {
 }
 
 #[test]
-fn daemons_that_ranks_leave_end_with_their_job_and_not_with_another() {
+fn daemons_of_ranks_end_with_their_own_job() {
     let (dvm, place) = (dvm(&[]), new_directory());
     let pid = dvm.pid().to_string();
     let (left, stays) = (place.path().join("left"), place.path().join("stays"));
@@ -84,7 +84,7 @@ fn the_system_server_runs_jobs_and_a_second_is_refused() {
 }
 
 #[test]
-fn a_launcher_whose_rendezvous_file_is_there_runs_its_job_where_that_leads() {
+fn existing_rendezvous_file_leads_to_the_dvm() {
     let place = new_directory();
     let file = place.path().join("here");
     for variable in ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"] {
@@ -109,7 +109,7 @@ fn without_a_system_server_there_is_none() {
 }
 
 #[test]
-fn what_becomes_of_a_job_is_told_as_by_a_launcher_of_its_own() {
+fn job_in_a_dvm_is_reported_like_one_of_its_own_launcher() {
     let dvm = dvm(&[]);
     let pid = dvm.pid().to_string();
     let run = |words: &[&str]| px_at(&dvm, &[&["run", "--pid", &pid], words].concat());
@@ -262,7 +262,7 @@ fn jobs_of_tools_stay_only_if_they_are_to() {
 }
 
 #[test]
-fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
+fn dvm_writes_the_files_that_a_spawn_names() {
     let dvm = dvm(&[]);
     let place = new_directory();
     let file = place.path().join("out");
@@ -278,7 +278,7 @@ fn what_a_spawn_wants_in_files_a_dvm_writes_there() {
 }
 
 #[test]
-fn a_dvm_in_the_background_outlives_its_terminal_and_ends_with_its_keeper() {
+fn background_dvm_outlives_its_terminal() {
     let place = new_directory();
     let start = ["dvm", "start", "--daemonize", "--json"];
     let started =

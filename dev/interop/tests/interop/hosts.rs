@@ -70,7 +70,7 @@ fn a_host_compiled_for_theirs_runs_on_ours() {
 }
 
 #[test]
-fn what_a_host_delivers_has_the_form_that_it_named_when_it_began() {
+fn delivered_output_has_the_hosts_default_form() {
     for clients in [Path::new("/nonexistent"), libpmix()] {
         let job = host(pmix("host"), clients, 2, &["streams"]).env("LD_LIBRARY_PATH", libpmix());
         let upcalls: Vec<&str> = UPCALLS.iter().chain(&OURS).copied().collect();
@@ -138,7 +138,7 @@ fn a_host_in_rust_serves_programs_on_theirs_and_ours() {
 }
 
 #[test]
-fn a_tool_of_ours_that_serves_leaves_its_address_where_it_is_wanted() {
+fn serving_tool_leaves_its_address() {
     let program = ours("serving_tool");
     for by_attribute in [true, false] {
         let place = new_directory();

@@ -91,7 +91,7 @@ fn lines(rank: u32) -> String {
 }
 
 #[test]
-fn a_tool_gets_the_output_of_one_rank_and_the_user_that_of_the_others() {
+fn tool_takes_one_ranks_output_user_gets_the_others() {
     let scene = Scene::new("3", LINES);
     let tool = scene.pull("2", &[]);
     scene.go();
@@ -123,7 +123,7 @@ fn several_copies_and_the_user_all_get_everything() {
 }
 
 #[test]
-fn a_tool_that_is_stopped_stops_the_rank_and_memory_stays_small_then_everything_arrives() {
+fn stopped_tool_stops_the_rank_then_gets_everything() {
     let scene = Scene::new("1", "head -c 50000000 /dev/zero | tr '\\0' x");
     let tool = scene.pull("0", &["copy"]);
     let stopped = Pid::from_raw(tool.pid().cast_signed()).expect("a pid");
@@ -150,7 +150,7 @@ fn a_tool_with_a_copy_that_is_stopped_keeps_no_job_from_ending() {
 }
 
 #[test]
-fn what_a_reader_has_not_got_of_a_killed_job_is_an_event_and_the_users() {
+fn output_a_reader_missed_of_a_killed_job_goes_to_the_user() {
     for library in [None, Some(libpmix())] {
         let scene = Scene::new("1", "exec yes");
         let pid = scene.launcher.pid();
@@ -213,7 +213,7 @@ fn a_tool_gets_lines_with_the_tags_that_it_asked_for() {
 }
 
 #[test]
-fn what_a_tool_gets_as_xml_can_be_parsed() {
+fn xml_output_for_tools_can_be_parsed() {
     let nasty = "printf 'a <b> & \"c\"\\n'; printf '\\001\\377binary\\n'; printf 'no end' >&2";
     let scene = Scene::new("3", nasty);
     let tool = scene.pull_channels("6", "all", &["xml"]);
@@ -256,7 +256,7 @@ fn a_tool_that_wants_large_pieces_gets_them() {
 }
 
 #[test]
-fn a_tool_that_lets_the_oldest_bytes_go_is_told_how_many_it_misses() {
+fn tool_that_drops_oldest_learns_how_many() {
     let writes = "head -c 60000000 /dev/zero | tr '\\0' x; echo; echo the last line";
     let place = new_directory();
     let end = place.path().join("end");
@@ -306,7 +306,7 @@ fn our_library_shows_what_a_tool_pulls_without_a_callback() {
 }
 
 #[test]
-fn our_library_writes_files_beside_a_callback_and_instead_of_it() {
+fn library_writes_files_beside_or_instead_of_a_callback() {
     let scene = Scene::new("2", "echo out $PMIX_RANK; echo err $PMIX_RANK >&2; printf 'no end'");
     let ours = libpmix();
     let (beside, alone) = (scene.place.path().join("beside-%r"), scene.place.path().join("alone-%r"));
@@ -335,7 +335,7 @@ fn our_library_writes_files_beside_a_callback_and_instead_of_it() {
 }
 
 #[test]
-fn our_library_hands_standard_input_to_what_a_tool_spawns_and_shows_what_it_writes() {
+fn library_connects_a_spawned_job_to_the_tools_streams() {
     let scene = Scene::new("1", "true");
     let input: Vec<u8> = (0..500_000_u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
     let pid = scene.launcher.pid().to_string();

@@ -22,7 +22,7 @@ const LENGTH: usize = 30_000;
 const LINES: u64 = 400;
 
 #[test]
-fn what_it_got_as_it_came() {
+fn raw_output_of_a_killed_tool_reaches_the_user() {
     let attached = raw_bytes_twice(|running, job| {
         let pid = running.pid().to_string();
         Job::new(px_binary()).args(["attach", "--pid", &pid, "--redirect", job])

@@ -24,7 +24,7 @@ fn killing_the_launcher_ends_ranks_that_ignore_signals() {
 }
 
 #[test]
-fn killing_the_launcher_ends_ranks_that_hide_in_sessions_of_their_own() {
+fn killed_launcher_ends_ranks_in_other_sessions() {
     kill_the_launcher(started(px(["-n", "2", "setsid", "--wait", "sleep", "1000"]), 4));
 }
 
@@ -75,7 +75,7 @@ fn daemons_that_ranks_leave_end_with_the_job() {
 }
 
 #[test]
-fn daemons_that_ranks_leave_end_with_the_job_without_its_environment_too() {
+fn daemons_without_environment_end_with_their_job() {
     let place = new_directory();
     let daemon = "sleep 1000 & echo $$ $! > $0.new; mv $0.new $0; wait";
     let script = format!(

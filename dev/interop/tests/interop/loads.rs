@@ -178,7 +178,7 @@ fn input_reaches_one_rank_and_eight() {
 }
 
 #[test]
-fn ranks_that_end_or_close_their_input_do_not_keep_it_from_others() {
+fn closed_input_of_a_rank_does_not_block_others() {
     // Rank 1 ends at once, rank 2 closes its input and lives on until rank 0 has read everything.
     let place = phalanx_interop::new_directory();
     let done = place.path().join("done");
@@ -194,7 +194,7 @@ fn ranks_that_end_or_close_their_input_do_not_keep_it_from_others() {
 }
 
 #[test]
-fn a_rank_that_reads_slowly_slows_the_input_down_and_nothing_piles_up() {
+fn slow_rank_slows_its_input_down() {
     let bytes = scaled(256 << 20);
     let gone = Arc::new(AtomicU64::new(0));
     let place = phalanx_interop::new_directory();
@@ -268,7 +268,7 @@ fn tools_that_join_and_leave_disturb_nobody() {
 }
 
 #[test]
-fn a_reader_that_is_slow_gets_everything_and_the_launcher_stays_small() {
+fn slow_reader_gets_everything_in_small_memory() {
     let bytes = 64 << 20;
     let checked = Arc::new(Mutex::new(Blocks::default()));
     let gate = Gate::default();
@@ -296,7 +296,7 @@ fn a_reader_that_is_slow_gets_everything_and_the_launcher_stays_small() {
 }
 
 #[test]
-fn a_tool_that_is_killed_while_it_gets_a_copy_costs_the_user_nothing() {
+fn killed_copying_tool_costs_the_user_nothing() {
     let bytes = 64 << 20;
     let user = Arc::new(Mutex::new(Blocks::default()));
     let got = Arc::new(AtomicU64::new(0));

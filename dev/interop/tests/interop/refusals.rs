@@ -154,7 +154,7 @@ fn searches_do_not_follow_symbolic_links() {
 }
 
 #[test]
-fn files_of_the_dead_are_passed_over_and_removed_if_a_lock_tells_that_they_are() {
+fn files_of_dead_servers_are_removed_if_unlocked() {
     let place = new_directory();
     let mut dead = std::process::Command::new("true").spawn().expect("a process");
     dead.wait().expect("its end");
@@ -171,7 +171,7 @@ fn files_of_the_dead_are_passed_over_and_removed_if_a_lock_tells_that_they_are()
 }
 
 #[test]
-fn files_of_a_server_stay_that_a_tool_in_another_container_does_not_see() {
+fn files_of_servers_in_other_containers_stay() {
     let place = new_directory();
     let (running, _) = launcher(place.path());
     eventually("it can be found", || running.rendezvous_file().is_some());

@@ -79,7 +79,7 @@ fn attach(node: &Node, words: &[&str], secret: Option<&str>) -> Outcome {
 }
 
 #[test]
-fn a_tool_on_another_node_attaches_with_the_servers_file_or_secret() {
+fn remote_tool_attaches_with_file_or_secret() {
     let (here, there) = two_nodes();
     let (running, file, _place) = launcher(&here, &["--remote-connections"]);
     let text = fs::read_to_string(&file).expect("readable");

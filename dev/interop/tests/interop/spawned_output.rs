@@ -22,7 +22,7 @@ fn a_c_tool_pulls_the_output_of_each_job_that_it_has_spawned() {
 }
 
 #[test]
-fn a_c_tool_that_only_asks_for_forwarding_writes_it_to_its_own_output() {
+fn c_tool_shows_forwarded_output() {
     let launcher = launcher(1);
     let (pid, jobs) = (launcher.pid().to_string(), JOBS.to_string());
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -48,7 +48,7 @@ fn a_c_tool_that_only_asks_for_forwarding_writes_it_to_its_own_output() {
 }
 
 #[test]
-fn our_own_tool_pulls_the_output_of_each_job_that_it_has_spawned() {
+fn own_tool_pulls_output_of_each_spawned_job() {
     let launcher = launcher(1);
     let (pid, jobs) = (launcher.pid().to_string(), JOBS.to_string());
     let place = new_directory();

@@ -93,7 +93,7 @@ fn most_memory(pid: u32) -> u64 {
 
 /// On our library alone: the blocking call of OpenPMIx 4.2.2 waits for itself the second time.
 #[test]
-fn pushes_that_are_waited_for_slow_the_tool_down_and_all_arrive() {
+fn awaited_pushes_slow_the_tool_and_all_arrive() {
     let launcher = launcher(1);
     let place = new_directory();
     let read = place.path().join("read");
@@ -116,7 +116,7 @@ fn expect_pieces(file: &Path, count: u32) {
 
 /// Its output as it is shown, and the events of streams, said on standard error.
 #[test]
-fn our_native_library_shows_what_it_spawns_and_hears_of_the_end_of_streams() {
+fn native_library_shows_spawned_output_and_its_end() {
     let launcher = launcher(1);
     let place = new_directory();
     let files = place.path().join("%n-%r");

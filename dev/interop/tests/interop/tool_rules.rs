@@ -50,7 +50,7 @@ fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job 
 }
 
 #[test]
-fn of_several_servers_the_newest_is_taken_and_the_log_names_them_all() {
+fn newest_of_several_servers_is_used_and_all_are_logged() {
     let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
     let (first, second) = (launcher_at(place.path()), launcher_at(place.path()));
     let at = |words: &[&str]| without_tmp(px_binary(), words, place.path());
@@ -281,7 +281,7 @@ fn a_server_of_a_program_lets_tools_in_if_its_host_does() {
 }
 
 #[test]
-fn a_tool_that_dies_is_forgotten_with_its_handlers_and_its_pulls() {
+fn dead_tool_is_forgotten_with_handlers_and_pulls() {
     for library in [Path::new("/nonexistent"), libpmix()] {
         let place = new_directory();
         let over = place.path().join("over");
@@ -310,7 +310,7 @@ fn a_tool_that_dies_is_forgotten_with_its_handlers_and_its_pulls() {
 }
 
 #[test]
-fn a_tool_is_who_it_says_or_whom_its_server_makes_it_and_stays_that() {
+fn tool_keeps_its_claimed_or_given_name() {
     let (here, there) = (new_directory(), new_directory());
     let (first, second) = (launcher_at(here.path()), launcher_at(there.path()));
     let pid = first.pid().to_string();
@@ -469,7 +469,7 @@ fn a_tool_connects_back_to_whoever_has_started_it() {
 }
 
 #[test]
-fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready() {
+fn launcher_connects_back_and_says_when_it_is_ready() {
     let (here, there) = (new_directory(), new_directory());
     let starter = launcher_at(here.path());
     let (pid, file) = (starter.pid().to_string(), files_of(here.path(), starter.pid()).swap_remove(0));
@@ -504,7 +504,7 @@ fn a_launcher_connects_back_to_whoever_has_started_it_and_says_when_it_is_ready(
 }
 
 #[test]
-fn what_waits_for_a_server_ends_with_it() {
+fn calls_to_a_server_end_with_it() {
     let place = new_directory();
     let launcher = launcher_at(place.path());
     let said = place.path().join("said");

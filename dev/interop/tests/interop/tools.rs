@@ -86,7 +86,7 @@ fn a_tool_that_dies_takes_its_name_and_its_data_with_it() {
 }
 
 #[test]
-fn whoever_starts_a_launcher_is_told_its_address_where_it_waits() {
+fn launcher_tells_its_address_to_its_starter() {
     for variable in ["PMIX_LAUNCHER_RNDZ_FILE", "PMIX_LAUNCHER_RENDEZVOUS_FILE"] {
         let place = new_directory();
         let file = place.path().join("here");

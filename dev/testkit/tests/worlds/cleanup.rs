@@ -81,7 +81,7 @@ fn answers<S: RankServer>(world: &World<S>, end: &JobEnd, rank: u32) -> Vec<Stat
 }
 
 #[test]
-fn files_go_with_their_process_and_directories_with_the_last_one_here() {
+fn files_go_with_the_process_directories_with_the_last() {
     let mut world = wired(2, 2);
     world.script(|proc| {
         let rank = proc.rank.0;

@@ -208,7 +208,7 @@ fn check(world: &World<ScriptedServer>, seed: u64, readings: &[Reading]) {
 }
 
 #[test]
-fn what_was_written_before_is_kept_within_bounds_and_what_is_missing_is_counted() {
+fn earlier_output_is_kept_within_bounds_and_gaps_are_counted() {
     let cases: [(&str, bool, usize); 2] =
         [(keys::IOF_DROP_NEWEST, false, 0), (keys::IOF_DROP_OLDEST, true, 34_000)];
     for (policy, _, first) in cases {
@@ -298,7 +298,7 @@ fn a_pull_brings_only_the_streams_that_are_forwarded() {
 }
 
 #[test]
-fn what_a_job_wrote_that_is_over_is_its_spawners_until_that_has_read_it() {
+fn output_of_a_finished_job_is_kept_for_its_spawner() {
     let mut world = world(4, 2, Limits::default());
     let stdout = IofChannel::STDOUT;
     world.script(move |proc| match proc.nspace.as_str() {
@@ -331,7 +331,7 @@ fn what_a_job_wrote_that_is_over_is_its_spawners_until_that_has_read_it() {
 }
 
 #[test]
-fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
+fn idle_reader_stops_only_its_rank_until_the_kill() {
     let mut world = world(5, 3, Limits::default());
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => Script::new(vec![
@@ -369,7 +369,7 @@ fn a_reader_that_never_reads_stops_its_rank_alone_until_the_job_is_killed() {
 }
 
 #[test]
-fn a_reader_that_never_reads_does_not_keep_a_job_that_is_to_end() {
+fn idle_reader_does_not_keep_an_ending_job() {
     let limits = Limits::default();
     let (mut world, grace) = (world(7, 2, limits.clone()), limits.kill_grace);
     let stdout = IofChannel::STDOUT;
@@ -400,7 +400,7 @@ fn a_reader_that_never_reads_does_not_keep_a_job_that_is_to_end() {
 }
 
 #[test]
-fn what_a_reader_has_not_got_of_a_killed_job_the_user_gets_and_an_event_says_so() {
+fn user_gets_the_killed_jobs_output_that_a_reader_missed() {
     let mut world = world(5, 2, Limits::default());
     let stdout = IofChannel::STDOUT;
     world.script(move |proc| match proc.nspace.as_str() {
@@ -445,7 +445,7 @@ fn what_a_reader_has_not_got_of_a_killed_job_the_user_gets_and_an_event_says_so(
 }
 
 #[test]
-fn the_end_of_a_stream_and_its_loss_are_events_for_those_who_ask() {
+fn end_and_loss_of_streams_are_events_for_registrants() {
     let mut world = world(3, 3, Limits::default());
     world.script(|proc| match proc.rank.0 {
         0 => {
@@ -492,7 +492,7 @@ fn the_end_of_a_stream_and_its_loss_are_events_for_those_who_ask() {
 }
 
 #[test]
-fn what_a_spawn_says_of_output_reaches_the_user_and_those_who_pull() {
+fn output_form_of_a_spawn_reaches_user_and_readers() {
     for by_tool in [false, true] {
         let mut world = world(11, 2, Limits::default());
         world.script(move |proc| {
@@ -663,7 +663,7 @@ fn a_push_without_room_is_refused_with_all_behind_it() {
 }
 
 #[test]
-fn what_a_cache_has_dropped_is_counted_to_the_byte() {
+fn bytes_dropped_by_a_cache_are_counted() {
     let mut pulled = 0;
     for seed in 0..60 {
         let mut random = Random::new(seed);
@@ -717,7 +717,7 @@ fn what_a_cache_has_dropped_is_counted_to_the_byte() {
 }
 
 #[test]
-fn what_survivors_write_arrives_whole_when_daemons_die() {
+fn output_of_survivors_arrives_whole_when_daemons_die() {
     for seed in 0..40 {
         let mut random = Random::new(seed);
         let nodes = random.between(3, 9) as u32;

@@ -78,7 +78,7 @@ fn processes_meet_and_end() {
 }
 
 #[test]
-fn what_a_dead_rank_has_put_is_found_from_other_nodes() {
+fn values_of_a_dead_rank_are_found_from_other_nodes() {
     let mut world = world(7, 2, 1);
     let put = |key: &str| Step::Ask(Op::Commit { key: key.to_owned(), value: b"1".to_vec() });
     world.script(move |proc| match proc.rank.0 {
@@ -304,7 +304,7 @@ fn events_reach_those_in_range_who_listen() {
 }
 
 #[test]
-fn a_signal_that_is_faster_than_the_start_of_processes_waits_for_them() {
+fn early_signal_waits_for_the_processes() {
     for nodes in [1, 5] {
         let mut world = world(13, nodes, 2);
         world.script(|_| Script::new(vec![Step::Hang]));

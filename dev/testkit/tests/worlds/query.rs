@@ -155,7 +155,7 @@ fn namespaces_are_told_with_their_sizes_and_ranks() {
 }
 
 #[test]
-fn what_processes_and_nodes_use_is_told_by_their_nodes() {
+fn usage_is_reported_by_the_nodes_themselves() {
     let mut world = world(5);
     world.script(|proc| match proc.rank.0 {
         0 => Script::new(vec![
@@ -265,7 +265,7 @@ fn a_query_does_not_wait_for_a_node_that_is_lost() {
 }
 
 #[test]
-fn what_spawns_can_do_for_debuggers_is_named() {
+fn debug_support_of_spawns_is_listed() {
     let mut world = world(1);
     world.script(|proc| {
         let supported = [keys::QUERY_SPAWN_SUPPORT, keys::QUERY_DEBUG_SUPPORT];

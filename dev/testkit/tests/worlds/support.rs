@@ -128,7 +128,7 @@ fn is_refused(reply: &HostReply) -> bool {
 }
 
 #[test]
-fn what_is_advertised_is_accepted_when_it_is_required() {
+fn advertised_attributes_are_accepted_when_required() {
     let all: Vec<(String, String)> = advertised()
         .into_iter()
         .flat_map(|(f, keys)| keys.into_iter().map(move |k| (f.clone(), k)))
@@ -148,7 +148,7 @@ fn what_is_advertised_is_accepted_when_it_is_required() {
 }
 
 #[test]
-fn what_is_not_advertised_is_refused_when_it_is_required_and_ignored_otherwise() {
+fn unadvertised_attributes_are_refused_only_if_required() {
     let table = advertised();
     let functions: Vec<String> = table.keys().cloned().collect();
     // One that nobody honours, and for each function one that another honours.
@@ -210,7 +210,7 @@ fn functions_are_refused_exactly_if_they_are_not_advertised() {
 }
 
 #[test]
-fn a_directive_that_one_member_requires_fails_the_collective_for_all() {
+fn required_directive_of_one_member_fails_all() {
     let answers = ask(|proc| {
         let info = if proc.rank == Rank(0) { vec![required("site.any")] } else { Vec::new() };
         vec![HostOp::Fence { procs: vec![ProcId::all(&proc.nspace)], info, data: Blob::default() }]

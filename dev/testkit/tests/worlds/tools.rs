@@ -88,7 +88,7 @@ fn names_of_tools_are_unique_in_the_whole_dvm() {
 }
 
 #[test]
-fn jobs_end_with_the_tool_that_started_them_unless_they_are_to_stay() {
+fn jobs_end_with_their_tool_unless_nohup() {
     let me = tool("debugger");
     let steps = {
         let me = me.clone();

@@ -79,7 +79,7 @@ fn brings(brought: &[ProcId]) -> Vec<Info> {
 }
 
 #[test]
-fn the_members_of_a_group_are_told_in_the_order_that_one_of_them_has_given() {
+fn group_members_come_in_the_order_that_was_given() {
     let mut world = world(4);
     let all: Vec<ProcId> = (0..4).map(|number| rank("world@1", number)).collect();
     let members = all.clone();
@@ -150,7 +150,7 @@ fn a_group_grows_until_all_are_there_whom_its_leaders_bring() {
 }
 
 #[test]
-fn a_group_whose_leaders_know_each_other_waits_for_those_whom_they_add() {
+fn group_waits_for_members_added_by_leaders() {
     grow(5, [0, 1, 3, 4], |proc| {
         let adds = |number| {
             let brought = brings(&[rank("world@1", number)]).into_iter();
@@ -170,7 +170,7 @@ fn a_group_whose_leaders_know_each_other_waits_for_those_whom_they_add() {
 }
 
 #[test]
-fn a_group_whose_leaders_do_not_agree_or_do_not_come_is_given_up() {
+fn group_without_agreeing_leaders_is_given_up() {
     let mut world = world(4);
     world.script(|proc| {
         let count = |leaders: u64| vec![Info::new(keys::GROUP_BOOTSTRAP, Value::Size(leaders))];
@@ -258,7 +258,7 @@ fn a_group_that_grows_is_given_up_when_one_of_it_ends_well() {
 }
 
 #[test]
-fn who_spawns_a_job_for_a_debugger_is_told_once_when_all_who_stop_have_stopped() {
+fn spawner_is_told_once_when_all_ranks_have_stopped() {
     let mut world = world(4);
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => {
@@ -295,7 +295,7 @@ fn who_spawns_a_job_for_a_debugger_is_told_once_when_all_who_stop_have_stopped()
 }
 
 #[test]
-fn who_dies_before_its_stop_is_not_waited_for() {
+fn ranks_that_die_before_their_stop_are_not_awaited() {
     let mut world = world(4);
     world.script(|proc| match (proc.nspace.as_str(), proc.rank.0) {
         ("world@1", _) => {

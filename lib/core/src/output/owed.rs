@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn senders_wait_for_a_line_and_only_as_long_as_their_own_bytes_are_held() {
+    fn senders_wait_for_a_line_while_their_bytes_are_held() {
         let mut owed = Owed::default();
         owed.arrived(stream(), 300, 'a');
         owed.arrived(stream(), 300, 'b');

@@ -72,7 +72,7 @@ fn a_process_knows_itself_before_it_is_told_anything() {
 }
 
 #[test]
-fn who_has_no_node_in_a_job_is_told_of_that_of_its_process() {
+fn tool_without_a_node_is_told_its_processs_node() {
     let store = Store::new(ProcId::new(&nspace("tool"), Rank(0)));
     store.load_job(JobData {
         nspace: nspace("job"),

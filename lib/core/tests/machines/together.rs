@@ -184,7 +184,7 @@ fn a_get_that_nobody_answers_ends_in_time() {
 }
 
 #[test]
-fn what_is_published_is_found_until_it_is_taken_back() {
+fn published_values_are_found_until_withdrawn() {
     for seed in 0..SEEDS {
         let publish = || ClientCall::Publish { info: vec![Info::new("service", "tcp:5")] };
         let lookup = || Step::Call(ClientCall::Lookup { keys: vec![Key::of("service")], info: Vec::new() });
@@ -237,7 +237,7 @@ fn an_event_reaches_whom_it_should_and_once() {
 }
 
 #[test]
-fn whoever_waits_for_a_process_that_dies_is_told() {
+fn waiters_are_told_of_a_process_that_dies() {
     for seed in 0..SEEDS {
         let here = || ClientCall::Fence { procs: vec![proc(0), proc(1)], info: Vec::new() };
         let mut world = World::new(seed, |rank| match rank {

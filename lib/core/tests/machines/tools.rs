@@ -274,7 +274,7 @@ fn of_servers_that_are_asked_side_by_side_one_is_taken() {
 }
 
 #[test]
-fn who_has_let_a_tool_in_and_died_is_not_taken() {
+fn server_that_dies_after_welcome_is_not_used() {
     let mut world = World::new(None, [1, 2]);
     let asked = world.ask(1);
     assert_eq!(world.asked(asked), Some(Ok(())));
@@ -302,7 +302,7 @@ fn the_primary_server_comes_first_and_is_whom_calls_go_to() {
 }
 
 #[test]
-fn without_its_primary_server_a_tool_reaches_nobody_until_it_names_another() {
+fn tool_without_primary_server_must_name_another() {
     let mut world = World::new(None, [1, 2]);
     world.attach(1, false).unwrap();
     world.attach(2, false).unwrap();
@@ -329,7 +329,7 @@ fn without_its_primary_server_a_tool_reaches_nobody_until_it_names_another() {
 }
 
 #[test]
-fn a_tool_that_has_lost_all_servers_takes_the_next_one_for_its_primary() {
+fn tool_without_servers_makes_the_next_one_primary() {
     let mut world = World::new(None, [1, 2]);
     world.attach(1, false).unwrap();
     world.kill(1);
@@ -338,7 +338,7 @@ fn a_tool_that_has_lost_all_servers_takes_the_next_one_for_its_primary() {
 }
 
 #[test]
-fn handlers_hear_of_every_server_those_included_that_come_later() {
+fn handlers_serve_all_servers_of_a_tool() {
     let mut world = World::new(None, [1, 2]);
     world.attach(1, false).unwrap();
     assert_eq!(world.done(register(5, Status(-3001))), Status::SUCCESS);
@@ -391,7 +391,7 @@ fn a_server_that_is_on_its_way_can_be_waited_for() {
 }
 
 #[test]
-fn who_is_not_let_in_is_told_why_and_goes_on() {
+fn refused_tools_learn_why_and_go_on() {
     let mut world = World::new(None, [1]);
     assert_eq!(world.attach(9, false), Err(InitError::Unreachable));
     world.attach(1, false).unwrap();

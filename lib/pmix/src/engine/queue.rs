@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_room_is_roused() {
+    fn sender_waiting_for_room_is_woken() {
         let queue = Arc::new(Queue::new().unwrap());
         (0..CAPACITY).for_each(|n| queue.push(n, || false).unwrap());
         let gives_up = Arc::new(AtomicBool::new(false));

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_may_be_roused_and_still_gets_its_answer() {
+    fn woken_sleeper_still_gets_its_answer() {
         let (reply, wait) = slot();
         let gives_up = Arc::new(AtomicBool::new(false));
         let caller = {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_forgotten_is_told() {
+    fn a_waiter_whose_answer_is_dropped_is_told() {
         let (reply, wait) = slot::<u32>();
         let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
         drop(reply);

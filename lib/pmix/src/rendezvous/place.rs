@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_is_all_that_counts() {
+    fn a_given_directory_is_the_only_one_searched() {
         let variable = |name: &str| Some(format!("/{name}"));
         assert_eq!(server_directories(Some("/a".into()), variable), [PathBuf::from("/a")]);
         let all: Vec<PathBuf> =

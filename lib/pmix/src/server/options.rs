@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_for_those_whose_tools_may_connect_and_secrets_for_their_owner() {
+    fn rendezvous_files_are_readable_only_as_allowed() {
         let on = |key| Info::new(key, true);
         let (tools, all) = (on(keys::SERVER_TOOL_SUPPORT), on(keys::SERVER_ALLOW_FOREIGN_TOOLS));
         let remote = on(keys::SERVER_REMOTE_CONNECTIONS);

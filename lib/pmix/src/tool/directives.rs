@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn impossible_options_are_refused_by_name() {
         let both = [Info::new(keys::SERVER_URI, "a"), Info::new(keys::TCP_URI, "b")];
         let error = Directives::read(&both).unwrap_err().to_string();
         assert!(error.contains(keys::TCP_URI) && error.contains(keys::SERVER_URI), "{error}");

@@ -61,7 +61,7 @@ fn requests_survive_every_dialect() {
 }
 
 #[test]
-fn what_newer_releases_append_is_ignored() {
+fn fields_appended_by_newer_releases_are_ignored() {
     for dialect in dialects() {
         let request = Request::Fence(fence::Fence { procs: vec![proc(0)], info: info() });
         let mut bytes = request.encode(dialect);

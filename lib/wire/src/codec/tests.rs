@@ -63,7 +63,7 @@ fn numbers_beyond_their_type_are_refused() {
 }
 
 #[test]
-fn an_array_of_nothing_is_read_in_both_forms_and_written_in_neither() {
+fn empty_array_is_read_in_both_forms() {
     let key = hex("02 04 78 00 27");
     let next = hex("02 04 79 00 01 01");
     for nothing in [&[0, 0][..], &[0]] {

@@ -51,7 +51,7 @@ fn the_stray_zero_of_4_2_is_ignored() {
 }
 
 #[test]
-fn what_comes_behind_is_kept() {
+fn bytes_behind_the_hello_are_kept() {
     let mut reader = HelloReader::new();
     let mut bytes = hello(Flavor::Client, vec![]).encode();
     bytes.extend_from_slice(b"next");

@@ -56,7 +56,7 @@ fn expansions_are_bounded() {
 }
 
 #[test]
-fn what_is_no_map_is_refused() {
+fn malformed_maps_are_refused() {
     for map in [
         &b""[..],
         b"pmix",

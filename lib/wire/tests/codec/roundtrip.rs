@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_generation_lacks_becomes_undefined_and_its_neighbours_survive() {
+fn types_a_generation_lacks_become_undefined() {
     let device = Value::Device(Box::new(Device { uuid: None, os_name: None, device_type: 1 }));
     let key = |name| Key::new(name).unwrap();
     let array = DataArray { of: device.data_type(), items: vec![device.clone()] };

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_is_read_later_and_what_was_there_can_be_passed_over() {
+    fn later_output_is_read_later_and_earlier_can_be_skipped() {
         let files = Files::new();
         let mut first = files.reader(&[1]);
         assert_eq!(read(&mut first), "");

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_reason() {
+    fn impossible_requests_are_refused_with_the_reason() {
         for (words, says) in [
             ("tga", "nearest word is 'tag'"),
             ("tag,rank", "contradict"),

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_infos_are_objects_and_lists_of_alike_infos_are_arrays() {
+    fn info_arrays_are_objects_and_alike_lists_are_arrays() {
         let job = |name: &str| {
             let about = [Info::new(keys::NSPACE, name), Info::new(keys::JOB_SIZE, 4_u32)];
             Info::new(keys::JOB_INFO_ARRAY, DataArray::of_infos(about))

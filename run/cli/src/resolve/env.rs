@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_is_remarked() {
+    fn unset_variables_are_remarked() {
         assert_eq!(
             set(&["NOPE", "NO*"]).1,
             ["-x NOPE: the variable is not set", "-x 'NO*': no variable matches"]
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn who_px_is_in_another_job_is_not_handed_on() {
+    fn pxs_identity_in_an_outer_job_is_not_inherited() {
         let own =
             [("PMIX_RANK", "3"), ("PMIX_SERVER_URI41", "x"), ("PMIX_MCA_gds", "hash"), ("PMI_RANK", "3")]
                 .map(|(n, v)| (n.into(), v.into()))

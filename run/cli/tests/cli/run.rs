@@ -230,7 +230,7 @@ fn the_first_failure_is_told_with_place_and_manner() {
 }
 
 #[test]
-fn who_may_fail_without_ending_the_job() {
+fn failure_policy_decides_what_ends_a_job() {
     let bench = Bench::new();
     let meet = "echo $PHALANX_RANK >> ends; test $PHALANX_RANK = 0 && exit 3; while ! grep -q 0 ends; do sleep 0.01; done; echo on";
     bench.run("-q -n 2 --kill-on-bad-exit none", meet).expect(3, "on\n").says(&["rank 0 exited with code 3"]);
@@ -287,7 +287,7 @@ fn reports_are_json() {
 }
 
 #[test]
-fn what_is_displayed_does_not_disturb_output() {
+fn displays_do_not_disturb_output() {
     let ended = Bench::new().run("-n 1 --display map,allocation", "echo out").expect(0, "out\n");
     ended.says(&["RANK", "1 rank on 1 node", "SLOTS"]);
     let ended = Bench::new().run("-n 1 --json --display map", "echo out").expect(0, "out\n");

@@ -70,7 +70,7 @@ fn paths_that_may_lead_anywhere_are_refused() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictions_are_refused() {
     let requests: &[&[Info]] = &[
         &[file("/a/b"), ignore("/a/b")],
         &[ignore("/a//b/"), file("/a/b")],
@@ -93,7 +93,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn what_contradicts_others_is_refused_as_a_whole() {
+fn contradicting_cleanup_orders_are_refused_whole() {
     let mut table = Cleanups::default();
     enter(&mut table, &[file("/a/file"), dir("/a/dir"), ignore("/a/dir/keep,core")], &[0]).unwrap();
     let bad: &[&[Info]] = &[
@@ -160,7 +160,7 @@ fn a_job_leaves_so_much_and_no_more() {
 }
 
 #[test]
-fn what_is_not_known_is_no_order() {
+fn unknown_attributes_are_no_cleanup_orders() {
     let read = |directives: &[Info]| crate::msg::Orders::read(directives).map(drop);
     assert_eq!(read(&[file("/a/b"), flag("pmix.clnup.shred")]), Ok(()));
     assert_eq!(read(&[flag("pmix.clnup.shred")]), Err(Status::ERR_NOT_SUPPORTED));

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_kept_and_no_more() {
+    fn bytes_that_a_reader_holds_are_retained_and_no_more() {
         let mut all = Retained::default();
         all.left(&piece(0, b"one\ntw", Some(1)), 2);
         all.left(&piece(1, b"whole\n", Some(2)), 0);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_had_and_what_is_gone_is_not() {
+    fn bytes_already_delivered_are_not_retained() {
         let mut all = Retained::default();
         all.left(&piece(0, b"of the past", None), 11);
         all.left(&piece(0, b"new", Some(1)), 14);

@@ -85,7 +85,7 @@ fn few_ranks_get_a_core_each() {
 }
 
 #[test]
-fn more_ranks_take_turns_on_packages_and_are_numbered_within_them() {
+fn ranks_alternate_on_packages_and_are_numbered_there() {
     let nodes = alike(1, small());
     assert_eq!(places(&nodes, procs(4), ""), "a:0-3 a:0-3 a:4-7 a:4-7");
     let map = mapped(&nodes, procs(4), "");
@@ -205,7 +205,7 @@ fn unstated_slots_give_way_with_one_line() {
 }
 
 #[test]
-fn what_was_forbidden_is_refused_with_the_numbers() {
+fn forbidden_placement_is_refused_with_numbers() {
     let nodes = alike(1, Topology::synthetic(1, 1, 1, 2, 1));
     assert_eq!(
         refused(&nodes, procs(4), "map :nooversubscribe"),

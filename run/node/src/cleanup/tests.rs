@@ -93,7 +93,7 @@ fn a_path_that_has_become_a_link_leads_nowhere() {
 }
 
 #[test]
-fn what_is_not_what_was_registered_stays() {
+fn paths_that_have_been_replaced_stay() {
     let place = tempfile::tempdir().unwrap();
     let (top, outside) = lay(place.path());
     assert_eq!(go(&top, Cleanup::File, &[]).unwrap_err().kind(), io::ErrorKind::IsADirectory);
@@ -107,7 +107,7 @@ fn what_is_not_what_was_registered_stays() {
 }
 
 #[test]
-fn what_belongs_to_others_stays() {
+fn files_of_other_users_stay() {
     let place = tempfile::tempdir().unwrap();
     let (top, _) = lay(place.path());
     let theirs = top.join("full/keep");
@@ -158,7 +158,7 @@ fn dir(session: &Path) -> PrivateDir {
 }
 
 #[test]
-fn what_is_due_goes_and_the_rest_goes_with_the_job() {
+fn due_paths_are_removed_now_the_rest_with_the_job() {
     let (session, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (top, _) = lay(place.path());
     let [first, second] = ["a", "b"].map(|name| place.path().join(name));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_goes_with_everything_in_it() {
+    fn created_directories_are_removed_with_their_content() {
         let top = tempfile::tempdir().unwrap();
         let parent = parent(top.path());
         let dir = PrivateDir::make(&parent, top.path(), name()).unwrap();

@@ -60,7 +60,7 @@ fn replies_may_come_in_any_order() {
 }
 
 #[test]
-fn time_runs_out_for_the_caller_and_the_late_reply_does_no_harm() {
+fn late_reply_after_a_timeout_does_no_harm() {
     let mut scene = Scene::ready();
     let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![timeout(3)] });
     let forever = scene.call(ClientCall::Fence { procs: vec![], info: vec![timeout(0)] });
@@ -125,7 +125,7 @@ fn query_log_and_job_control() {
 }
 
 #[test]
-fn who_aborts_is_not_kept_waiting_for_ever() {
+fn abort_does_not_wait_for_ever() {
     let mut scene = Scene::ready();
     let abort =
         scene.call(ClientCall::Abort { status: Status(7), message: Some("so".into()), procs: vec![] });

@@ -79,7 +79,7 @@ fn a_client_that_reads_no_files_looks_at_the_status_alone() {
 }
 
 #[test]
-fn who_may_know_that_others_have_gone_on_asks() {
+fn clients_that_may_be_behind_ask_the_server() {
     type Happening = fn(&mut Scene);
     let happenings: [Happening; 2] = [
         |scene| {

@@ -93,7 +93,7 @@ fn a_registration_that_the_server_refuses_is_none() {
 }
 
 #[test]
-fn whom_it_is_about_is_told_to_the_server() {
+fn affected_processes_are_told_to_the_server() {
     let mut scene = Scene::ready();
     let about = Info::new(keys::EVENT_AFFECTED_PROC, proc(3));
     registered(&mut scene, 1, &[A], vec![]);
@@ -103,7 +103,7 @@ fn whom_it_is_about_is_told_to_the_server() {
 }
 
 #[test]
-fn who_raises_an_event_handles_it_too() {
+fn event_reaches_its_own_sender() {
     let mut scene = Scene::ready();
     registered(&mut scene, 1, &[A], vec![]);
     let mut raise = |range, info: Vec<Info>| {

@@ -49,7 +49,7 @@ fn the_answer_holds_all_of_a_rank_and_is_kept() {
 }
 
 #[test]
-fn what_the_server_does_not_have_is_not_found() {
+fn values_the_server_lacks_are_not_found() {
     let mut scene = Scene::ready();
     let id = get(&mut scene, Rank(0), "a", vec![]);
     scene.reply(&success(vec![values(proc(0), &[("b", 2_u32.into())])]));
@@ -124,7 +124,7 @@ fn a_server_of_ours_serves_each_waiter_at_once() {
 }
 
 #[test]
-fn the_server_is_told_not_to_wait_for_what_the_host_had_to_provide() {
+fn server_does_not_wait_for_host_provided_keys() {
     let mut scene = Scene::ready();
     get(&mut scene, Rank::WILDCARD, "pmix.hwlocxml2", vec![]);
     assert_eq!(asked(&scene).info, [Info::new(keys::IMMEDIATE, true)]);

@@ -125,7 +125,7 @@ fn every_way_of_not_being_let_in_has_its_error() {
 }
 
 #[test]
-fn what_waits_ends_when_the_connection_does() {
+fn pending_calls_end_with_the_connection() {
     let mut scene = Scene::ready();
     let watch = scene.call(ClientCall::RegisterEvents {
         handler: HandlerId(5),

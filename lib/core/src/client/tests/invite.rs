@@ -88,7 +88,7 @@ fn a_group_forms_when_all_have_accepted_and_they_hear_of_it() {
 }
 
 #[test]
-fn who_declines_ends_it_and_who_accepts_later_is_told() {
+fn declining_ends_an_invitation_and_late_acceptors_know() {
     let mut scene = Scene::ready();
     let id = invite(&mut scene, &[proc(0), proc(2), proc(3)], vec![]);
     report(&mut scene, 0, Status::GROUP_INVITE_ACCEPTED, vec![group()]);
@@ -260,7 +260,7 @@ fn a_leader_hands_on_what_the_members_give() {
 }
 
 #[test]
-fn who_joins_gives_and_keeps_what_the_others_give() {
+fn joiners_exchange_values_with_the_others() {
     let mut scene = Scene::ready();
     scene.client.store().put(Scope::REMOTE, Kval { key: Key::new("card").unwrap(), value: 11_u32.into() });
     let join = |scene: &mut Scene, accept, info| {

@@ -123,7 +123,7 @@ fn output_is_delivered_from_the_pull_to_its_end() {
 }
 
 #[test]
-fn the_server_hears_what_the_program_has_taken_when_it_wants_to() {
+fn server_hears_what_the_program_has_taken() {
     let mut scene = Scene::ready();
     let handler = HandlerId(3);
     let (sources, channels) = (vec![proc(0)], IofChannel::STDOUT);

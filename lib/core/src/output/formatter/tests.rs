@@ -53,7 +53,7 @@ fn tags_stand_before_whole_lines() {
 }
 
 #[test]
-fn the_end_of_a_stream_lets_its_last_words_go_whoever_else_is_speaking() {
+fn end_of_a_stream_releases_its_last_words() {
     let mut formatter = tagged();
     formatter.data(at(0.0), &out(0), b"prompt", &[]);
     assert_eq!(shown(formatter.tick(at(1.0))).len(), 1);
@@ -117,7 +117,7 @@ fn bytes_are_collected_up_to_a_size_or_a_time() {
 }
 
 #[test]
-fn what_is_collected_is_bounded() {
+fn collected_bytes_are_bounded() {
     let mut formatter =
         OutputFormatter::for_reader(Style { buffer: usize::MAX, ..Style::default() }).unwrap();
     let mut left = 0;
@@ -134,7 +134,7 @@ fn what_is_collected_is_bounded() {
 }
 
 #[test]
-fn what_was_lost_is_said_where_it_is_missing() {
+fn losses_are_told_where_the_bytes_are_missing() {
     let mut formatter = tagged();
     formatter.data(at(0.0), &out(0), b"torn", &[]);
     let ready = formatter.data(at(0.0), &out(0), b"off\n", &[Info::new(DROPPED, 7u64)]);

@@ -124,7 +124,7 @@ fn a_terminal_shows_a_prompt() {
 }
 
 #[test]
-fn who_meets_an_open_line_waits_and_then_breaks_it_off() {
+fn writers_wait_for_an_open_line_then_break_it() {
     let mut sink = Sink::terminal();
     sink.says(0, "Name: ").waits(60 * MS).shows("^0Name: ");
     sink.says(1, "one\n").says(2, "two\n").shows("");
@@ -195,7 +195,7 @@ fn a_sink_that_takes_nothing_breaks_no_line() {
 }
 
 #[test]
-fn what_waits_is_bounded() {
+fn waiting_requests_are_bounded() {
     let long = "x".repeat(LONGEST_HELD + 1);
     let mut sink = Sink::pipe();
     sink.says(0, &long).shows(&format!("^0{long}"));

@@ -42,7 +42,7 @@ fn the_user_is_the_kernels_word_and_never_the_messages() {
 }
 
 #[test]
-fn whom_the_kernel_does_not_know_must_show_the_secret_and_be_a_tool() {
+fn remote_peers_must_be_tools_that_show_the_secret() {
     let mut world = World::new();
     let (address, secret) = ("tcp4://10.0.0.1:7".to_owned(), "open sesame".to_owned());
     world.server.config.remote = Some(Remote { address, secret });
@@ -73,7 +73,7 @@ fn whom_the_kernel_does_not_know_must_show_the_secret_and_be_a_tool() {
 }
 
 #[test]
-fn every_kind_of_credential_that_proves_nothing_is_taken_and_others_are_not() {
+fn only_credentials_that_prove_nothing_are_accepted() {
     let kinds = [
         (Credential::None, true),
         (Credential::Munge(b"MUNGE:token".to_vec()), true),
@@ -205,7 +205,7 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
 }
 
 #[test]
-fn a_tool_that_left_before_it_was_let_in_is_given_up_by_the_host() {
+fn host_gives_up_a_tool_that_left_early() {
     let mut world = World::with_job(1, 1);
     world.obliging = false;
     let mut tool = hello(&proc("job", 0));
@@ -282,7 +282,7 @@ fn a_connection_that_closes_while_it_shakes_hands_is_forgotten() {
 }
 
 #[test]
-fn a_host_that_does_not_decide_costs_the_client_its_connection_alone() {
+fn undecided_host_costs_only_that_connection() {
     let mut world = World::with_job(1, 2);
     world.obliging = false;
     let conn = world.open_as(UID);

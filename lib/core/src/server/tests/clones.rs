@@ -69,7 +69,7 @@ fn a_connection_that_breaks_while_another_goes_on_is_no_loss() {
 }
 
 #[test]
-fn a_connection_that_breaks_when_another_has_finalized_ends_the_rank_in_order() {
+fn broken_connection_after_a_clones_finalize_is_no_loss() {
     let mut world = World::with_job(1, 1);
     let (parent, child) = (world.connect(0), world.connect(0));
     world.ask_status(parent, &Request::Finalize);
@@ -121,7 +121,7 @@ fn each_connection_proves_its_user() {
 }
 
 #[test]
-fn connections_of_one_rank_are_bounded_and_others_are_not_concerned() {
+fn connections_per_rank_are_bounded() {
     let mut world = World::with_job(1, 2);
     let first = world.connect(0);
     for n in 1..MAX_CLONES {
@@ -136,7 +136,7 @@ fn connections_of_one_rank_are_bounded_and_others_are_not_concerned() {
 }
 
 #[test]
-fn what_waits_to_be_read_is_bounded_for_all_together() {
+fn unread_bytes_are_bounded_for_all_together() {
     let mut world = World::with_job(1, 2);
     let (one, two, other) = (world.connect(0), world.connect(0), world.connect(1));
     for conn in [one, two, other] {
@@ -160,7 +160,7 @@ fn what_waits_to_be_read_is_bounded_for_all_together() {
 }
 
 #[test]
-fn what_has_not_arrived_whole_is_bounded_for_all_together() {
+fn incomplete_messages_are_bounded_for_all_together() {
     let mut world = World::with_job(1, 1);
     let conns: Vec<ConnId> = (0..3).map(|_| world.connect(0)).collect();
     let beginning = encode_frame(0, 101, &vec![0; 50 << 20]);
@@ -171,7 +171,7 @@ fn what_has_not_arrived_whole_is_bounded_for_all_together() {
 }
 
 #[test]
-fn what_lasts_is_bounded_for_all_together() {
+fn pulls_and_monitors_are_bounded_per_rank() {
     let monitor = Monitor {
         what: Info::new(keys::MONITOR_HEARTBEAT, true),
         error: Status::SUCCESS,
@@ -314,7 +314,7 @@ fn all_clones_participate_where_a_call_says_so() {
 }
 
 #[test]
-fn who_dies_in_a_fence_has_not_fenced_in_anothers_stead() {
+fn death_in_a_fence_does_not_count_for_a_sibling() {
     let mut world = World::with_job(1, 2);
     let (parent, child, other) = (world.connect(0), world.connect(0), world.connect(1));
     world.send(child, &fence(all(), Vec::new()));
@@ -327,7 +327,7 @@ fn who_dies_in_a_fence_has_not_fenced_in_anothers_stead() {
 }
 
 #[test]
-fn who_waits_behind_a_dead_one_goes_ahead_with_all_that_it_said() {
+fn queued_clone_inherits_a_dead_peers_turn() {
     let mut world = World::with_job(1, 2);
     let (first, second, third) = (world.connect(0), world.connect(0), world.connect(0));
     let other = world.connect(1);

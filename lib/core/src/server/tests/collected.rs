@@ -202,7 +202,7 @@ fn a_long_file_is_followed_by_another() {
 }
 
 #[test]
-fn what_is_too_much_is_not_written() {
+fn oversized_collections_are_not_written() {
     let mut world = world(1, 2);
     let ranks = readers(&mut world, 2);
     let large = Blob::from(vec![1; 40 << 20]);

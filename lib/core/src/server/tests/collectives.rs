@@ -28,7 +28,7 @@ fn formed_group(world: &mut World, n: u32, members: Vec<ProcId>) -> Vec<ConnId> 
 }
 
 #[test]
-fn a_fence_on_one_node_ends_when_the_last_comes_and_needs_no_host() {
+fn local_fence_needs_no_host() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
     let tags: Vec<u32> = ranks[..2].iter().map(|conn| world.send(*conn, &fence(all(), collect()))).collect();
@@ -81,7 +81,7 @@ fn only_participants_may_enter() {
 }
 
 #[test]
-fn a_fence_across_nodes_carries_what_was_committed_and_brings_what_others_did() {
+fn fence_across_nodes_exchanges_commits() {
     let mut world = World::with_job(2, 2);
     let ranks = everybody(&mut world, 2);
     world.ask_status(ranks[1], &Request::Commit(global("x", "1")));
@@ -117,7 +117,7 @@ fn a_fence_across_nodes_carries_what_was_committed_and_brings_what_others_did() 
 }
 
 #[test]
-fn a_fence_without_data_carries_none_and_a_refused_one_is_refused_to_all() {
+fn refused_fence_is_refused_to_all() {
     let mut world = World::with_job(2, 1);
     let a = world.connect(0);
     world.ask_status(a, &Request::Commit(global("x", "1")));
@@ -147,7 +147,7 @@ fn gets_that_wait_are_served_by_a_fence() {
 }
 
 #[test]
-fn a_participant_that_dies_fails_the_fence_for_all_also_for_the_late() {
+fn death_of_a_participant_fails_the_fence_for_all() {
     let mut world = World::with_job(2, 4);
     let ranks = everybody(&mut world, 4);
     let early = world.send(ranks[0], &fence(all(), collect()));
@@ -225,7 +225,7 @@ fn the_hosts_time_may_run_out_here() {
 }
 
 #[test]
-fn a_directive_that_only_the_host_may_know_takes_a_local_fence_to_it() {
+fn unknown_directive_takes_a_local_fence_to_the_host() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let tag = world.send(a, &fence(all(), vec![Info::new("host.only", true).required()]));
@@ -261,7 +261,7 @@ fn the_host_is_asked_for_one_meeting_of_a_set_at_a_time() {
 }
 
 #[test]
-fn what_waits_for_its_turn_is_told_before_a_later_failure() {
+fn queued_answers_come_before_a_later_failure() {
     let mut world = World::with_job(2, 1);
     let a = world.connect(0);
     let timeout = vec![Info::new(keys::TIMEOUT, 5u32)];
@@ -380,7 +380,7 @@ fn one_who_leaves_a_group_is_announced_to_the_rest() {
 }
 
 #[test]
-fn one_of_a_whole_job_that_leaves_its_group_leaves_the_others_in() {
+fn member_that_leaves_a_group_leaves_the_others_in() {
     let mut world = World::with_job(1, 3);
     let ranks = formed_group(&mut world, 3, all());
     let leave = Request::GroupLeave(Leave { id: "g".into(), info: Vec::new() });
@@ -459,7 +459,7 @@ fn groups_are_formed_by_their_members() {
 }
 
 #[test]
-fn whom_members_add_the_host_is_told_in_one_list() {
+fn added_members_reach_the_host_in_one_list() {
     let mut world = World::with_job(1, 4);
     let ranks = everybody(&mut world, 4);
     let list = |items: &[u32]| {
@@ -476,7 +476,7 @@ fn whom_members_add_the_host_is_told_in_one_list() {
 }
 
 #[test]
-fn who_comes_to_a_group_that_grows_is_told_of_one_by_one() {
+fn joiners_of_a_growing_group_are_told_one_by_one() {
     let mut world = World::with_job(1, 3);
     let ranks: Vec<ConnId> =
         (0..3).map(|rank| world.connect_as(&proc("job", rank), dialect(6, 1, 0))).collect();
@@ -515,7 +515,7 @@ fn who_comes_to_a_group_that_grows_is_told_of_one_by_one() {
 }
 
 #[test]
-fn a_group_that_may_lack_members_forms_of_those_who_live_and_they_hear_of_it() {
+fn fault_tolerant_group_forms_of_living_members() {
     let mut world = World::with_job(1, 3);
     let ranks = everybody(&mut world, 3);
     hears_of_failures(&mut world, ranks[1]);

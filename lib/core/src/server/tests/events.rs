@@ -52,7 +52,7 @@ fn those_who_registered_are_told_once_and_the_source_never() {
 }
 
 #[test]
-fn the_range_decides_who_may_see_it_and_whether_it_leaves_the_node() {
+fn range_decides_visibility_and_travel() {
     let cases: [(Range, Vec<Info>, [usize; 3], bool); 8] = [
         (Range::RM, Vec::new(), [0, 0, 0], true),
         (Range::LOCAL, Vec::new(), [0, 1, 1], false),
@@ -98,7 +98,7 @@ fn default_handlers_are_spared_what_asks_for_it() {
 }
 
 #[test]
-fn a_registration_may_be_limited_to_those_whom_an_event_affects() {
+fn registration_may_name_affected_processes() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let other = ProcId::all(&ns("child"));
@@ -151,7 +151,7 @@ fn the_host_knows_which_codes_are_wanted_and_no_more_than_once() {
 }
 
 #[test]
-fn a_registration_is_answered_when_the_host_has_heard_of_it_and_even_if_it_cannot_help() {
+fn registration_is_answered_after_the_hosts_word() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     world.obliging = false;
@@ -185,7 +185,7 @@ fn events_of_the_host_are_told_here_and_not_sent_back() {
 }
 
 #[test]
-fn recent_events_are_told_to_those_who_register_later_behind_their_answer() {
+fn recent_events_follow_the_answer_to_a_registration() {
     let mut world = World::with_job(1, 3);
     let (a, b) = (world.connect(0), world.connect(1));
     world.ask_status(a, &notify(Range::NAMESPACE, vec![Info::new(keys::EVENT_TEXT_MESSAGE, "kept")]));
@@ -221,7 +221,7 @@ fn a_process_that_comes_back_is_told_only_what_it_missed() {
 }
 
 #[test]
-fn what_is_kept_for_later_is_bounded() {
+fn kept_events_are_bounded() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     for _ in 0..MAX_CACHED_EVENTS + 10 {

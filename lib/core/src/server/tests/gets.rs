@@ -88,7 +88,7 @@ fn qualified_values_of_reserved_keys_are_there_or_nowhere() {
 }
 
 #[test]
-fn what_a_peer_has_committed_is_there_at_once() {
+fn values_committed_by_a_peer_are_there_at_once() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     put(&mut world, a, Scope::GLOBAL, "x", "1");
@@ -118,7 +118,7 @@ fn owners(world: &mut World, conn: ConnId, rank: u32) -> Vec<u32> {
 }
 
 #[test]
-fn who_asks_for_one_rank_after_the_other_is_told_ahead() {
+fn sequential_gets_are_answered_ahead() {
     let mut world = World::with_job(1, 20);
     let conns: Vec<ConnId> = (0..20).map(|rank| world.connect(rank)).collect();
     for conn in &conns[..19] {
@@ -272,7 +272,7 @@ fn put_later(world: &mut World) {
 }
 
 #[test]
-fn whoever_waits_for_a_rank_that_ends_is_told() {
+fn waiters_are_told_of_a_rank_that_ends() {
     type End = fn(&mut World, ConnId);
     let ends: [End; 3] = [
         |world, conn| world.close(conn),
@@ -294,7 +294,7 @@ fn whoever_waits_for_a_rank_that_ends_is_told() {
 }
 
 #[test]
-fn what_an_ended_rank_has_put_is_still_found() {
+fn values_of_an_ended_rank_are_still_found() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     put(&mut world, a, Scope::GLOBAL, "x", "1");
@@ -329,7 +329,7 @@ fn a_getter_that_goes_leaves_nothing_behind() {
 }
 
 #[test]
-fn values_of_other_nodes_come_by_the_host_once_for_all_who_wait() {
+fn remote_values_are_fetched_once_for_all_waiters() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
@@ -353,7 +353,7 @@ fn values_of_other_nodes_come_by_the_host_once_for_all_who_wait() {
 }
 
 #[test]
-fn one_who_joined_an_upcall_for_another_key_asks_again_and_only_once() {
+fn waiter_for_another_key_asks_again_once() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
@@ -494,7 +494,7 @@ fn apps_and_sessions_are_asked_for_by_their_directive() {
 }
 
 #[test]
-fn where_a_rank_is_can_be_asked_of_any_rank() {
+fn location_of_any_rank_can_be_asked_for() {
     let mut world = World::with_job(2, 2);
     let a = world.connect(0);
     for (rank, node) in [(1, "node0"), (3, "node1")] {
@@ -537,7 +537,7 @@ fn refresh_gives_everything_a_rank_has_now() {
 }
 
 #[test]
-fn a_required_directive_that_nobody_knows_is_refused_and_an_optional_one_is_not() {
+fn unknown_required_directive_is_refused() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     put(&mut world, a, Scope::GLOBAL, "x", "1");

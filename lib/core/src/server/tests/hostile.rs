@@ -20,7 +20,7 @@ fn payload(build: impl FnOnce(&mut Writer) -> &mut Writer) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_be_understood_is_refused_and_the_connection_lives() {
+fn unreadable_requests_are_refused_and_the_connection_lives() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let unknown = payload(|to| to.put(&Command(99)));
@@ -88,7 +88,7 @@ fn messages_in_pieces_and_in_one_piece_are_the_same() {
 }
 
 #[test]
-fn a_peer_that_does_not_read_is_given_up_and_nobody_else_suffers() {
+fn peer_that_does_not_read_is_given_up_alone() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let code = Status(-3000);

@@ -70,7 +70,7 @@ fn is_done(world: &mut World, id: CallId) -> bool {
 }
 
 #[test]
-fn output_goes_to_those_who_pulled_it_and_to_nobody_after_they_stopped() {
+fn output_goes_only_to_current_pulls() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     assert_eq!(world.call(to_all(b"lost")), NOBODY);
@@ -148,7 +148,7 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
 }
 
 #[test]
-fn the_host_waits_for_the_slowest_reader_and_for_nobody_who_is_gone() {
+fn host_waits_only_for_living_readers() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     accepted(&mut world, a, &pull(1));
@@ -172,7 +172,7 @@ fn the_host_waits_for_the_slowest_reader_and_for_nobody_who_is_gone() {
 }
 
 #[test]
-fn who_may_lose_bytes_keeps_nobody_waiting_and_learns_what_was_lost() {
+fn lossy_readers_delay_nobody_and_learn_their_losses() {
     for oldest in [false, true] {
         let mut world = World::with_job(1, 1);
         let a = world.connect(0);
@@ -214,7 +214,7 @@ fn piece(output: &Output) -> Option<u64> {
 }
 
 #[test]
-fn what_a_reader_of_ours_has_not_taken_reached_nobody_when_it_dies() {
+fn output_that_a_dead_reader_had_not_taken_is_not_lost() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let tells = vec![Info::new(TELLS_TAKEN, true)];
@@ -245,7 +245,7 @@ fn what_a_reader_of_ours_has_not_taken_reached_nobody_when_it_dies() {
 }
 
 #[test]
-fn the_beginning_of_a_line_that_is_held_for_a_reader_of_ours_is_not_taken() {
+fn held_beginning_of_a_line_is_not_counted_as_taken() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let wishes = vec![tag(), Info::new(TELLS_TAKEN, true)];
@@ -308,7 +308,7 @@ fn a_reader_gets_its_output_in_the_form_that_it_asked_for() {
 }
 
 #[test]
-fn output_that_overtakes_the_hosts_answer_has_the_form_that_is_known_by_then() {
+fn early_output_has_the_form_known_by_then() {
     let mut world = World::configured(ServerConfig { output: vec![tag()], ..config() });
     let a = world.connect(0);
     let sent = world.send(a, &pull_of(vec![proc("child", 0)], Vec::new(), 1));
@@ -323,7 +323,7 @@ fn output_that_overtakes_the_hosts_answer_has_the_form_that_is_known_by_then() {
 }
 
 #[test]
-fn what_is_held_for_a_reader_that_does_not_read_is_bounded() {
+fn output_held_for_an_idle_reader_is_bounded() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let wishes = vec![tag(), Info::new(keys::IOF_COPY, true)];
@@ -346,7 +346,7 @@ fn what_is_held_for_a_reader_that_does_not_read_is_bounded() {
 }
 
 #[test]
-fn the_form_of_the_server_is_changed_by_that_of_the_job_and_that_by_the_reader() {
+fn form_of_job_overrides_server_and_reader_overrides_both() {
     let defaults = vec![tag(), Info::new(keys::IOF_BUFFERING_SIZE, 1_000u32)];
     let mut world = World::configured(ServerConfig { output: defaults, ..config() });
     let a = world.connect(0);
@@ -401,7 +401,7 @@ fn the_end_of_a_stream_comes_behind_what_was_held_of_it() {
 }
 
 #[test]
-fn what_the_library_of_a_reader_holds_is_told_the_host() {
+fn host_is_told_what_a_readers_library_holds() {
     let mut world = World::with_job(1, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let wishes = vec![Info::new(DRESSED, true), Info::new(TELLS_TAKEN, true)];
@@ -424,7 +424,7 @@ fn what_the_library_of_a_reader_holds_is_told_the_host() {
 }
 
 #[test]
-fn a_call_of_which_only_a_part_has_left_reached_nobody_when_the_reader_dies() {
+fn half_sent_delivery_counts_as_unread_at_death() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let wishes = vec![tag(), Info::new(TELLS_TAKEN, true)];

@@ -107,7 +107,7 @@ fn every_value_has_the_type_that_its_key_wants() {
 }
 
 #[test]
-fn what_follows_from_the_map_is_right_and_what_the_host_states_wins() {
+fn values_follow_from_the_map_unless_the_host_states_them() {
     let data = told(complete_job());
     assert_eq!(loose(&data, keys::JOB_SIZE), Some(Value::Uint32(4)));
     assert_eq!(loose(&data, keys::JOBID), Some("4711".into()));
@@ -139,7 +139,7 @@ fn what_follows_from_the_map_is_right_and_what_the_host_states_wins() {
 }
 
 #[test]
-fn what_ranks_seldom_want_of_each_other_is_told_when_they_ask() {
+fn rarely_wanted_values_are_told_when_asked_for() {
     let mut world = World::new();
     world.register(complete_job());
     let (a, b) = (world.connect(0), world.connect(1));
@@ -176,7 +176,7 @@ fn spawned_ranks_are_told_their_parent_as_their_own_value() {
 }
 
 #[test]
-fn job_data_is_packed_once_per_encoding_and_anew_when_the_job_changes() {
+fn job_data_is_packed_once_per_encoding() {
     let mut world = World::with_job(1, 3);
     let described = {
         let mut dialect = dialect(5, 0, 3);

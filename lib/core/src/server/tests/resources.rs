@@ -39,7 +39,7 @@ fn value(infos: &[Info], key: &str) -> Option<Value> {
 }
 
 #[test]
-fn every_job_is_told_of_resources_unless_it_says_otherwise_itself() {
+fn jobs_are_told_of_resources_unless_overridden() {
     let mut world = World::with_job(2, 2);
     assert_eq!(value(&told(&mut world, 0).0, keys::CLUSTER_ID), None);
     let memory = Info::new(keys::AVAIL_PHYS_MEMORY, 64_u64);
@@ -66,7 +66,7 @@ fn every_job_is_told_of_resources_unless_it_says_otherwise_itself() {
 
 /// A host may call a node by its name and by its number.
 #[test]
-fn what_is_registered_again_replaces_what_was() {
+fn registering_again_replaces_a_job() {
     let memory = |bytes: u64| Info::new(keys::AVAIL_PHYS_MEMORY, bytes);
     let array = |of: Vec<Info>| Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(of));
     let by_name = |bytes| array(vec![Info::new(keys::HOSTNAME, "node1"), memory(bytes)]);
@@ -103,7 +103,7 @@ fn what_is_registered_again_replaces_what_was() {
 }
 
 #[test]
-fn what_cannot_be_a_resource_is_refused() {
+fn impossible_resources_are_refused() {
     let mut world = World::new();
     let nameless = Info::new(keys::NODE_INFO_ARRAY, DataArray::of_infos([]));
     let of_group = Info::new(keys::GROUP_ENDPT_DATA, DataArray::of_infos([]));

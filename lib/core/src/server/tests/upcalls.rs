@@ -26,7 +26,7 @@ fn datum(name: &str, value: &str) -> Info {
 }
 
 #[test]
-fn publishing_tells_data_from_directives_and_the_user_from_the_claim() {
+fn publish_separates_data_from_directives() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![datum("port", "4711"), Info::new(keys::RANGE, Range::GLOBAL), datum("host", "here")];
@@ -81,7 +81,7 @@ fn a_lookup_brings_what_the_host_found() {
 }
 
 #[test]
-fn whoever_spawns_learns_the_new_job() {
+fn spawner_learns_of_the_new_job() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let app = App { cmd: Some("./child".into()), max_procs: 2, ..App::default() };
@@ -275,7 +275,7 @@ fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
 }
 
 #[test]
-fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
+fn attribute_support_comes_from_the_verbs_own_tables() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let query = |qualifiers| {
@@ -315,7 +315,7 @@ fn which_attributes_are_supported_is_said_by_the_verbs_own_tables() {
 }
 
 #[test]
-fn the_host_learns_which_required_directives_are_honoured_already() {
+fn host_learns_which_directives_are_honoured() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![Info::new(keys::RANGE, Range::LOCAL).required(), Info::new(keys::PREFIX, "x").required()];

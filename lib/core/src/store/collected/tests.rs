@@ -130,7 +130,7 @@ fn a_rank_is_read_when_one_of_its_values_is_wanted() {
 }
 
 #[test]
-fn a_later_file_replaces_what_was_read_and_what_was_told_before() {
+fn later_file_replaces_earlier_values() {
     let scene = Scene::new();
     scene.named("f", &collection("job", &[(0, &[("a", 1), ("b", 1)])]));
     assert_eq!(scene.get(0, "a", &[]), hit(1));
@@ -144,7 +144,7 @@ fn a_later_file_replaces_what_was_read_and_what_was_told_before() {
 }
 
 #[test]
-fn what_the_server_tells_is_newer_than_the_file() {
+fn answers_of_the_server_are_newer_than_the_file() {
     let scene = Scene::new();
     scene.named("f", &collection("job", &[(0, &[("a", 1)])]));
     scene.told(0, "a", 2);
@@ -195,7 +195,7 @@ fn keys_of_the_standard_and_of_a_scope_stay_what_they_were() {
 }
 
 #[test]
-fn what_cannot_be_read_is_asked_for() {
+fn the_server_is_asked_when_a_file_cannot_be_read() {
     let whole = collection("job", &[(0, &[("a", 1)]), (2, &[("a", 1)])]);
     let scene = Scene::new();
     scene.store.set_collected(&[named("job", "absent", 0)]);

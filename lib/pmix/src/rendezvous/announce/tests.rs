@@ -83,7 +83,7 @@ fn all_files_say_the_same_and_go_with_the_server() {
 }
 
 #[test]
-fn a_living_server_keeps_its_name_and_nothing_is_left_of_who_wanted_it() {
+fn living_server_keeps_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let system = dir.path().join("pmix.sys.host");
     fs::write(&system, of_pid(std::process::id(), &deserted())).unwrap();
@@ -109,7 +109,7 @@ fn a_dead_server_is_replaced_unless_somebody_answers_for_it() {
 }
 
 #[test]
-fn who_is_not_to_be_seen_is_replaced_only_if_it_is_certainly_dead() {
+fn unseen_servers_are_replaced_only_if_certainly_dead() {
     let dir = tempfile::tempdir().unwrap();
     let (system, address) = (dir.path().join("pmix.sys.host"), deserted());
     let notice = || notice(dir.path(), "127.0.0.1:7");
@@ -133,7 +133,7 @@ fn who_is_not_to_be_seen_is_replaced_only_if_it_is_certainly_dead() {
 }
 
 #[test]
-fn a_server_that_has_ended_is_dead_even_if_nobody_has_waited_for_it() {
+fn zombie_server_counts_as_dead() {
     let dir = tempfile::tempdir().unwrap();
     let system = dir.path().join("pmix.sys.host");
     let mut unseen = std::process::Command::new("true").stdout(std::process::Stdio::piped()).spawn().unwrap();
@@ -163,7 +163,7 @@ fn links_are_not_followed_and_strangers_files_are_left_alone() {
 }
 
 #[test]
-fn what_has_taken_a_files_place_is_not_removed() {
+fn a_file_that_replaced_ours_is_not_removed() {
     let dir = tempfile::tempdir().unwrap();
     let made = Announcement::make(&notice(dir.path(), "127.0.0.1:7")).unwrap();
     let extra = dir.path().join("extra");
@@ -174,7 +174,7 @@ fn what_has_taken_a_files_place_is_not_removed() {
 }
 
 #[test]
-fn of_servers_that_share_a_directory_the_first_has_the_common_name() {
+fn first_server_in_a_directory_has_the_common_name() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("pmix.host.tool"), of_pid(std::process::id(), "127.0.0.1:9")).unwrap();
     let notice = Notice { system_dir: None, files: Vec::new(), ..notice(dir.path(), "127.0.0.1:7") };

@@ -27,7 +27,7 @@ fn dead() -> (u32, String) {
 }
 
 #[test]
-fn servers_are_found_by_pid_and_namespace_in_whatever_directory() {
+fn servers_are_found_by_pid_and_namespace() {
     let top = tempfile::tempdir().unwrap();
     let me = std::process::id();
     file(&top.path().join("a/b"), "pmix.h.tool.77", "one", "127.0.0.1:1", me);
@@ -82,7 +82,7 @@ fn the_system_server_is_only_at_the_top() {
 }
 
 #[test]
-fn the_dead_are_skipped_and_buried_and_the_unreadable_are_named() {
+fn files_of_dead_servers_go_and_unreadable_are_named() {
     let top = tempfile::tempdir().unwrap();
     let (pid, address) = dead();
     file(top.path(), "pmix.h.tool.1", "dead", &address, pid);
@@ -145,7 +145,7 @@ fn files_that_everybody_can_write_and_links_do_not_count() {
 }
 
 #[test]
-fn who_is_not_to_be_seen_may_live_elsewhere_and_keeps_its_file() {
+fn files_of_unseen_servers_are_kept() {
     let top = tempfile::tempdir().unwrap();
     let (pid, address) = dead();
     let (ours, theirs) = (top.path().join("pmix.h.tool.1"), top.path().join("pmix.h.tool.2"));

@@ -23,7 +23,7 @@ fn argv(app: &AppArgs) -> String {
 }
 
 #[test]
-fn what_follows_the_program_is_the_programs() {
+fn words_after_the_program_belong_to_it() {
     let line = run("-n 2 prog -n 3 --help -x -- --dry-run");
     assert_eq!(line.apps[0].procs, Some(2));
     assert_eq!(argv(&line.apps[0]), "prog -n 3 --help -x -- --dry-run");

@@ -77,7 +77,7 @@ fn hostfiles() {
 }
 
 #[test]
-fn what_is_not_understood_is_refused() {
+fn unknown_words_are_refused() {
     assert!(refused("--bnid-to core a").contains("'--bind-to'"));
     assert!(refused("-np").contains("needs N"));
     assert!(refused("--mca btl").contains("needs VALUE"));

@@ -34,7 +34,7 @@ fn success_needs_no_words() {
 }
 
 #[test]
-fn who_failed_first_where_and_how() {
+fn first_failure_is_told_with_place_and_cause() {
     let first = ended(2, SEGV, false);
     let procs = vec![
         ended(0, TERM, true),

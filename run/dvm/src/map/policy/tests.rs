@@ -91,7 +91,7 @@ fn binding() {
 }
 
 #[test]
-fn what_is_shown_is_what_was_read() {
+fn policies_are_shown_as_they_were_read() {
     for text in ["slot", "node", "package", "l2cache", "hwthread", "ppr:3:numa", "seq"] {
         assert_eq!(map(text).by.unwrap().to_string(), text);
     }
