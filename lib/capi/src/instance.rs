@@ -23,7 +23,7 @@ use crate::client::get::Kept;
 use crate::role::Role;
 use crate::server::serving::Serving;
 
-struct State {
+struct Process {
     pid: u32,
     current: RwLock<Current>,
 }
@@ -112,12 +112,12 @@ impl Instance {
     }
 }
 
-static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
+static STATE: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Set while this process is a server.
 static FORK_SETUP: AtomicPtr<ForkSetup> = AtomicPtr::new(std::ptr::null_mut());
 
-fn state() -> &'static State {
+fn state() -> &'static Process {
     let pid = pmix::process_id();
     let found = STATE.load(Ordering::Acquire);
     // SAFETY: NULL, or a state that was leaked below.
@@ -126,7 +126,7 @@ fn state() -> &'static State {
     {
         return state;
     }
-    let fresh = Box::into_raw(Box::new(State { pid, current: RwLock::default() }));
+    let fresh = Box::into_raw(Box::new(Process { pid, current: RwLock::default() }));
     let now = match STATE.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => fresh,
         Err(other) => {
@@ -333,11 +333,11 @@ pub(crate) fn told(error: Error) -> Status {
     error.status()
 }
 
-fn read(state: &State) -> RwLockReadGuard<'_, Current> {
+fn read(state: &Process) -> RwLockReadGuard<'_, Current> {
     state.current.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write(state: &State) -> RwLockWriteGuard<'_, Current> {
+fn write(state: &Process) -> RwLockWriteGuard<'_, Current> {
     state.current.write().unwrap_or_else(PoisonError::into_inner)
 }
 

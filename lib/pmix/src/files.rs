@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::output::{Channel, Files, Lines, MOST_HELD, Piece, Rules, Source, Stream};
+use phalanx_core::output::{Channel, Files, Lines, MOST_HELD, Rules, Segment, Source, Stream};
 
 /// The files of one run. Each is emptied when it is first written to.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl FileSet {
         &mut self,
         source: &Source<'_>,
         channel: Channel,
-        step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
+        step: impl FnOnce(&mut Lines, &mut dyn FnMut(Segment<'_>)),
     ) {
         let path = PathBuf::from(OsString::from_vec(self.names.path(source, channel)));
         if !self.files.contains_key(&path) {
@@ -138,10 +138,10 @@ impl Target {
     }
 }
 
-fn append(bytes: &mut Vec<u8>, piece: Piece<'_>) {
+fn append(bytes: &mut Vec<u8>, piece: Segment<'_>) {
     match piece {
-        Piece::Text { bytes: text, .. } => bytes.extend_from_slice(text),
-        Piece::Break { .. } => bytes.push(b'\n'),
+        Segment::Text { bytes: text, .. } => bytes.extend_from_slice(text),
+        Segment::Break { .. } => bytes.push(b'\n'),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::DataType;
 use crate::r#gen::attributes::{ATTRIBUTES, BY_KEY};
-use crate::packed::{Filling, Piece};
+use crate::packed::{Filling, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
@@ -68,11 +68,11 @@ pub fn attributes() -> impl ExactSizeIterator<Item = Attribute> {
 /// An attribute without pointers, see `packed.rs`.
 #[derive(Clone, Copy)]
 struct Row {
-    name: Piece,
-    key: Piece,
-    group: Piece,
-    summary: Piece,
-    since: Piece,
+    name: Span,
+    key: Span,
+    group: Span,
+    summary: Span,
+    since: Span,
     data_type: DataType,
     /// Where its further types begin, and how many there are.
     also: (u16, u16),
@@ -81,11 +81,11 @@ struct Row {
 
 impl Row {
     const EMPTY: Row = Row {
-        name: Piece::EMPTY,
-        key: Piece::EMPTY,
-        group: Piece::EMPTY,
-        summary: Piece::EMPTY,
-        since: Piece::EMPTY,
+        name: Span::EMPTY,
+        key: Span::EMPTY,
+        group: Span::EMPTY,
+        summary: Span::EMPTY,
+        since: Span::EMPTY,
         data_type: DataType::UNDEF,
         also: (0, 0),
         status: Standing::Stable,

@@ -3,7 +3,7 @@
 //! `codes!` is for enumerations, `flags!` for sets of bits. Both are called by the generated sources only, with one table
 //! of all names (sorted) and one of all values (sorted, each with the index of the name to be preferred).
 
-use crate::packed::{Filling, Piece};
+use crate::packed::{Filling, Span};
 
 /// Name, value, summary (empty where there is none).
 pub(crate) type Row<T> = (&'static str, T, &'static str);
@@ -11,7 +11,7 @@ pub(crate) type Row<T> = (&'static str, T, &'static str);
 /// All names of one type, without pointers: see `packed.rs`.
 pub(crate) struct Names<T: 'static, const SIZE: usize, const COUNT: usize> {
     texts: [u8; SIZE],
-    rows: [(Piece, T, Piece); COUNT],
+    rows: [(Span, T, Span); COUNT],
 }
 
 pub(crate) const fn size_of_texts<T>(rows: &[Row<T>]) -> usize {
@@ -27,7 +27,7 @@ impl<T: Copy, const SIZE: usize, const COUNT: usize> Names<T, SIZE, COUNT> {
     /// `none` is any value.
     pub(crate) const fn new(from: &[Row<T>], none: T) -> Self {
         let mut texts = Filling::<SIZE>::new();
-        let mut rows = [(Piece::EMPTY, none, Piece::EMPTY); COUNT];
+        let mut rows = [(Span::EMPTY, none, Span::EMPTY); COUNT];
         let mut index = 0;
         while index < COUNT {
             rows[index] = (texts.put(from[index].0), from[index].1, texts.put(from[index].2));

@@ -5,13 +5,13 @@
 
 /// Where a text stands in its block.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece {
+pub(crate) struct Span {
     at: u32,
     length: u16,
 }
 
-impl Piece {
-    pub(crate) const EMPTY: Piece = Piece { at: 0, length: 0 };
+impl Span {
+    pub(crate) const EMPTY: Span = Span { at: 0, length: 0 };
 
     pub(crate) fn of(self, block: &'static [u8]) -> &'static str {
         let at = self.at as usize;
@@ -32,13 +32,13 @@ impl<const SIZE: usize> Filling<SIZE> {
         Filling { block: [0; SIZE], end: 0 }
     }
 
-    pub(crate) const fn put(&mut self, text: &str) -> Piece {
+    pub(crate) const fn put(&mut self, text: &str) -> Span {
         let at = self.end;
         let (_, room) = self.block.split_at_mut(at);
         let (room, _) = room.split_at_mut(text.len());
         room.copy_from_slice(text.as_bytes());
         self.end += text.len();
         assert!(text.len() <= u16::MAX as usize && self.end <= u32::MAX as usize);
-        Piece { at: at as u32, length: text.len() as u16 }
+        Span { at: at as u32, length: text.len() as u16 }
     }
 }

@@ -11,7 +11,7 @@ pub struct Block {
     /// Who has to act on the attributes.
     pub audience: Audience,
     /// What is to be done with them.
-    pub role: Role,
+    pub duty: Duty,
     pub when: When,
     /// For `PMIx_server_register_nspace` only: what the data is about.
     pub realm: Option<Realm>,
@@ -38,7 +38,7 @@ pub enum Audience {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum Duty {
     Support,
     Provide,
     /// The library adds them to what it hands to the host.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
 use phalanx_core::output::{
-    self as format, Channel, Form, Lines, MOST_HELD, Piece, Rules, Source, Stream, Style, Tag,
+    self as format, Channel, Form, Lines, MOST_HELD, Rules, Segment, Source, Stream, Style, Tag,
 };
 use phalanx_node::Sink;
 use phalanx_wire::{Info, Nspace, ProcId};
@@ -67,7 +67,7 @@ struct Spawned {
 #[derive(Debug)]
 struct Lane {
     lines: Lines,
-    /// Where [`Piece`]s go, by channel. None once its reader is gone.
+    /// Where [`Segment`]s go, by channel. None once its reader is gone.
     sinks: [Option<Sink>; 2],
     /// If it is to be known later whose they were.
     noted: [Option<Noted>; 2],
@@ -342,7 +342,7 @@ impl Output {
         &mut self,
         (stream, pid): (&Stream, Option<u32>),
         to_files: impl FnOnce(&Source<'_>, Channel, &mut FileSet),
-        to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>)),
+        to_lines: impl FnOnce(&mut Lines, &mut dyn FnMut(Segment<'_>)),
     ) {
         let style = self.context.style(&stream.proc.nspace);
         let (file_only, merge, detailed) = (style.file_only, style.merge, style.tag == Tag::Detailed);
@@ -367,7 +367,7 @@ impl Output {
         Time::default().after(now.saturating_duration_since(self.began))
     }
 
-    fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
+    fn each_lane(&mut self, mut step: impl FnMut(&mut Lines, &mut dyn FnMut(Segment<'_>))) {
         for lane in &mut self.lanes {
             lane.run(&self.context, &mut step);
         }
@@ -400,12 +400,12 @@ impl Context {
 }
 
 impl Lane {
-    fn run(&mut self, context: &Context, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Piece<'_>))) {
+    fn run(&mut self, context: &Context, step: impl FnOnce(&mut Lines, &mut dyn FnMut(Segment<'_>))) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let Lane { lines, sinks, noted, merged, last } = self;
         step(lines, &mut |piece| {
-            let (Piece::Text { stream, .. } | Piece::Break { stream, .. }) = piece;
-            if let Piece::Text { .. } = piece {
+            let (Segment::Text { stream, .. } | Segment::Break { stream, .. }) = piece;
+            if let Segment::Text { .. } = piece {
                 let on_stdout = *merged || stream.channel == Channel::Stdout;
                 *last = if on_stdout { Channel::Stdout } else { Channel::Stderr };
             }
@@ -415,12 +415,12 @@ impl Lane {
             let before = buffer.len();
             let style = context.style(&stream.proc.nspace);
             match piece {
-                Piece::Text { bytes, starts, .. } => {
+                Segment::Text { bytes, starts, .. } => {
                     format::append(buffer, style, &source, bytes, starts, now);
                 }
                 // What ranks write is theirs: without marks only they end lines.
-                Piece::Break { aside, .. } if aside || style.marks_lines() => buffer.push(b'\n'),
-                Piece::Break { .. } => {}
+                Segment::Break { aside, .. } if aside || style.marks_lines() => buffer.push(b'\n'),
+                Segment::Break { .. } => {}
             }
             if let Some(noted) = &mut noted[*last as usize] {
                 let rank = (source.job == Some(1)).then_some(stream.proc.rank.0);

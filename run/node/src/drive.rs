@@ -1,6 +1,6 @@
 //! The one task that owns a node: it feeds what happened and carries out what is decided.
 //!
-//! News reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. When
+//! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. When
 //! the user does not take reports, the sources of further ones are left alone: connections, streams, standard input.
 //! Effects are carried out in order, but starting processes takes turns with everything else.
 
@@ -26,7 +26,7 @@ use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::handle::{Explanation, NodeChannels, Request};
 use crate::listen::{self, WatchedListener};
-use crate::procs::{News, Piece, Procs};
+use crate::procs::{Happening, Happenings, Procs};
 use crate::session::Session;
 use crate::spawn::Spawner;
 use crate::startup::Inherited;
@@ -76,7 +76,7 @@ pub(crate) struct Owner<D> {
     decide: D,
     began: Instant,
     effects: VecDeque<Effect>,
-    news: News,
+    news: Happenings,
     stopping: bool,
 
     session: Session,
@@ -127,7 +127,7 @@ impl<D: Decide> Owner<D> {
             decide,
             began: Instant::now(),
             effects: VecDeque::new(),
-            news: News::default(),
+            news: Happenings::default(),
             stopping: false,
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
@@ -219,8 +219,8 @@ impl<D: Decide> Owner<D> {
                 self.carry_out(effect);
             } else if let Some(piece) = self.news.pop() {
                 match piece {
-                    Piece::Input(input) => self.input(input),
-                    Piece::Stream(event) => self.told_by_stream(event),
+                    Happening::Input(input) => self.input(input),
+                    Happening::Stream(event) => self.told_by_stream(event),
                 }
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {

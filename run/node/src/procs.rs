@@ -29,20 +29,20 @@ use crate::warden::GroupSlot;
 
 /// What is to be told to the node, in order.
 #[derive(Debug, Default)]
-pub(crate) struct News(VecDeque<Piece>);
+pub(crate) struct Happenings(VecDeque<Happening>);
 
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum Happening {
     Input(Input<'static>),
     Stream(StreamEvent),
 }
 
-impl News {
+impl Happenings {
     pub(crate) fn push(&mut self, input: Input<'static>) {
-        self.0.push_back(Piece::Input(input));
+        self.0.push_back(Happening::Input(input));
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Piece> {
+    pub(crate) fn pop(&mut self) -> Option<Happening> {
         self.0.pop_front()
     }
 }
@@ -126,7 +126,7 @@ impl Procs {
     }
 
     /// Starts as many of those that wait as one turn of the loop may.
-    pub(crate) fn start_some(&mut self, session: &mut Session, news: &mut News) {
+    pub(crate) fn start_some(&mut self, session: &mut Session, news: &mut Happenings) {
         let count = self.waiting.len().min(BATCH);
         let starts: Vec<_> = self.waiting.drain(..count).collect();
         if starts.is_empty() {
@@ -150,7 +150,7 @@ impl Procs {
         resolved: OwnedFd,
         results: Vec<(ProcId, Result<Started, SpawnFailure>)>,
         session: &mut Session,
-        news: &mut News,
+        news: &mut Happenings,
     ) {
         let id = self.next_batch;
         self.next_batch += 1;
@@ -187,7 +187,7 @@ impl Procs {
         started: Started,
         phase: Phase,
         session: &mut Session,
-        news: &mut News,
+        news: &mut Happenings,
     ) -> Proc {
         let mut reader = |channel, pipe| {
             let reader = Reader::start(proc.clone(), channel, pipe, self.pipes.clone(), self.streams.clone());
@@ -205,7 +205,7 @@ impl Procs {
     }
 
     /// One of the effects that name a process.
-    pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut News) {
+    pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
         let proc = match &effect {
             Effect::Signal { proc, .. }
             | Effect::Credit { proc, .. }
@@ -239,24 +239,24 @@ impl Procs {
 
     /// Tells what a stream said, as soon as its process is known to run. Of failed starts and forgotten jobs nothing is
     /// told.
-    pub(crate) fn stream_event(&mut self, event: StreamEvent, news: &mut News) {
+    pub(crate) fn stream_event(&mut self, event: StreamEvent, news: &mut Happenings) {
         let (StreamEvent::Output { proc, .. } | StreamEvent::OutputClosed { proc, .. }) = &event;
         match self.table.get_mut(proc) {
             Some(Proc { phase: Phase::Starting { .. }, early, .. }) => early.push(event),
-            Some(_) => news.0.push_back(Piece::Stream(event)),
+            Some(_) => news.0.push_back(Happening::Stream(event)),
             None => {}
         }
     }
 
     /// There may be room in a process's standard input.
-    pub(crate) fn stdin_writable(&mut self, proc: &ProcId, news: &mut News) {
+    pub(crate) fn stdin_writable(&mut self, proc: &ProcId, news: &mut Happenings) {
         if let Some(writer) = self.table.get_mut(proc).and_then(|entry| entry.stdin.as_mut()) {
             writer.waited();
             self.write_stdin(proc, news);
         }
     }
 
-    fn write_stdin(&mut self, proc: &ProcId, news: &mut News) {
+    fn write_stdin(&mut self, proc: &ProcId, news: &mut Happenings) {
         let Some(entry) = self.table.get_mut(proc) else { return };
         let Some(writer) = &mut entry.stdin else { return };
         let Written { bytes, then } = writer.flush();
@@ -281,7 +281,7 @@ impl Procs {
     }
 
     /// All children of a batch have either become their program or given up.
-    pub(crate) fn batch_resolved(&mut self, id: u64, session: &mut Session, news: &mut News) {
+    pub(crate) fn batch_resolved(&mut self, id: u64, session: &mut Session, news: &mut Happenings) {
         let Some(InFlight { mut batch, members }) = self.batches.remove(&id) else { return };
         batch.resolve();
         for proc in members {
@@ -291,7 +291,14 @@ impl Procs {
     }
 
     /// Tells how the start of a process went, unless that was told before.
-    fn settle(&mut self, proc: &ProcId, id: u64, batch: &Batch, session: &mut Session, news: &mut News) {
+    fn settle(
+        &mut self,
+        proc: &ProcId,
+        id: u64,
+        batch: &Batch,
+        session: &mut Session,
+        news: &mut Happenings,
+    ) {
         let Some(entry) = self.table.get_mut(proc) else { return };
         let Phase::Starting { batch: of, at } = entry.phase else { return };
         if of != id {
@@ -302,7 +309,7 @@ impl Procs {
                 entry.phase = Phase::Running;
                 let pid = entry.pid.as_raw_pid().cast_unsigned();
                 news.push(Input::Spawned { proc: proc.clone(), pid });
-                news.0.extend(entry.early.drain(..).map(Piece::Stream));
+                news.0.extend(entry.early.drain(..).map(Happening::Stream));
             }
             Some(failure) => {
                 if let Some(known) = self.by_pid.get_mut(&entry.pid) {
@@ -317,13 +324,13 @@ impl Procs {
         }
     }
 
-    fn fail(&mut self, proc: ProcId, failure: SpawnFailure, news: &mut News) {
+    fn fail(&mut self, proc: ProcId, failure: SpawnFailure, news: &mut Happenings) {
         self.held.remove(&proc);
         news.push(Input::SpawnFailed { proc, failure });
     }
 
     /// Collects every child that has ended.
-    pub(crate) fn reap(&mut self, session: &mut Session, news: &mut News) {
+    pub(crate) fn reap(&mut self, session: &mut Session, news: &mut Happenings) {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => self.ended(pid, status, session, news),
@@ -333,7 +340,7 @@ impl Procs {
         }
     }
 
-    fn ended(&mut self, pid: Pid, status: WaitStatus, session: &mut Session, news: &mut News) {
+    fn ended(&mut self, pid: Pid, status: WaitStatus, session: &mut Session, news: &mut Happenings) {
         let proc = match self.by_pid.remove(&pid) {
             Some(Some(proc)) => proc,
             // It never became its program, or its job was forgotten.

@@ -212,7 +212,7 @@ fn type_and_tables(out: &mut String, rust_type: &str, repr: &str, flags: bool, r
 
 fn required(spec: &Spec) -> Result<String> {
     let mut out = String::from(HEAD);
-    out += "use crate::keys;\nuse crate::required::{Audience, Block, Kind, Realm, Role, When};\n\n";
+    out += "use crate::keys;\nuse crate::required::{Audience, Block, Kind, Duty, Realm, When};\n\n";
     out += "/// Sorted by name.\npub(crate) static APIS: &[(&str, &[Block])] = &[\n";
     for api in &spec.apis {
         let _ = writeln!(out, "    ({:?}, &[", api.name);
@@ -229,7 +229,7 @@ fn required(spec: &Spec) -> Result<String> {
             };
             let _ = writeln!(
                 out,
-                "        Block {{ kind: Kind::{}, audience: Audience::{}, role: Role::{}, when: When::{}, \
+                "        Block {{ kind: Kind::{}, audience: Audience::{}, duty: Duty::{}, when: When::{}, \
                  realm: {realm}, pass_through: {}, keys: &[{keys}] }},",
                 camel(&block.kind),
                 camel(&block.audience),

@@ -10,7 +10,7 @@ use phalanx_spec::keys;
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use super::{Channel, Form, Held, Lines, MOST_HELD, Piece, Rules, Source, Stream, Style, append};
+use super::{Channel, Form, Held, Lines, MOST_HELD, Rules, Segment, Source, Stream, Style, append};
 use crate::machine::Time;
 
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl OutputFormatter {
             Some(lines) => lines.data(now.time, stream, data, &mut |piece| formatted.take(now, style, piece)),
             None => {
                 let starts = !formatted.open.contains(stream);
-                formatted.take(now, style, Piece::Text { stream, bytes: data, starts });
+                formatted.take(now, style, Segment::Text { stream, bytes: data, starts });
                 match data.last() {
                     Some(b'\n') => formatted.open.remove(stream),
                     _ => formatted.open.insert(stream.clone()),
@@ -157,7 +157,7 @@ impl OutputFormatter {
     fn release(&mut self, now: Moment, stream: &Stream) {
         let (style, formatted) = (&self.style, &mut self.formatted);
         if let Some(lines) = &mut self.lines {
-            let emit = &mut |piece: Piece<'_>| formatted.take(now, style, piece);
+            let emit = &mut |piece: Segment<'_>| formatted.take(now, style, piece);
             if lines.held(stream) > 0 {
                 lines.yield_line(emit);
             }
@@ -184,13 +184,13 @@ impl Formatted {
         self.lost.remove(stream);
     }
 
-    fn take(&mut self, now: Moment, style: &Style, piece: Piece<'_>) {
+    fn take(&mut self, now: Moment, style: &Style, piece: Segment<'_>) {
         let (stream, bytes, starts) = match piece {
-            Piece::Text { stream, bytes, starts } => (stream, bytes, starts),
-            Piece::Break { stream, .. } if style.marks_lines() => {
+            Segment::Text { stream, bytes, starts } => (stream, bytes, starts),
+            Segment::Break { stream, .. } if style.marks_lines() => {
                 return self.collect(now, style, stream, 0, b"\n".to_vec());
             }
-            Piece::Break { .. } => return,
+            Segment::Break { .. } => return,
         };
         let mut data = Vec::with_capacity(bytes.len());
         let place = self.places.get(&stream.proc);

@@ -28,7 +28,7 @@ pub struct Rules {
 
 /// What is to be written next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum Segment<'a> {
     /// Lines and pieces of lines of one stream. `starts`: the first byte begins a line.
     Text { stream: &'a Stream, bytes: &'a [u8], starts: bool },
     /// What follows does not belong to the line of this stream that is open, although its rank has not ended it. `aside`:
@@ -91,7 +91,7 @@ impl Lines {
         self.held.get(stream).map_or(0, |held| held.bytes.len())
     }
 
-    pub fn data(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn data(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         if bytes.is_empty() {
             return;
         }
@@ -121,7 +121,7 @@ impl Lines {
     }
 
     /// Nothing more of `stream` comes.
-    pub fn end(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn end(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
         if self.open.as_ref() == Some(stream) {
             self.open_ended = true;
         } else if let Some(held) = self.held.get_mut(stream) {
@@ -138,7 +138,7 @@ impl Lines {
     }
 
     /// Time has passed.
-    pub fn tick(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn tick(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(quiet) = self.rules.prompt_after
             && self.next_prompt.is_some_and(|at| at <= now)
         {
@@ -173,23 +173,23 @@ impl Lines {
     }
 
     /// Something that no rank has written comes next: ends an open line.
-    pub fn interrupt(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn interrupt(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(true, emit);
     }
 
     /// Nobody waits any longer for the open line.
-    pub(super) fn yield_line(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub(super) fn yield_line(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(false, emit);
     }
 
     /// Whole lines beside what the streams write: an open line is ended for them.
-    pub fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn aside(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         self.break_off(true, emit);
-        emit(Piece::Text { stream, bytes, starts: true });
+        emit(Segment::Text { stream, bytes, starts: true });
     }
 
     /// Nothing more comes of any stream.
-    pub fn finish(&mut self, emit: &mut dyn FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, emit: &mut dyn FnMut(Segment<'_>)) {
         while let Some(stream) = self.held.keys().next().cloned() {
             if self.open.as_ref() != Some(&stream) {
                 self.break_off(false, emit);
@@ -199,7 +199,7 @@ impl Lines {
     }
 
     /// Breaks an open line off when others have waited enough.
-    fn after(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn after(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
         while self.open.is_some() && !self.waiting.is_empty() {
             let patient = self.waiting_since.is_some_and(|since| now < since.after(self.rules.patience));
             if patient && !self.open_ended && self.held_bytes <= self.rules.most_held {
@@ -220,15 +220,15 @@ impl Lines {
         }
     }
 
-    fn break_off(&mut self, aside: bool, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn break_off(&mut self, aside: bool, emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(stream) = self.open.take() {
-            emit(Piece::Break { stream: &stream, aside });
+            emit(Segment::Break { stream: &stream, aside });
         }
         self.open_ended = false;
     }
 
     /// Lets those who wait write, until one of them leaves its line open.
-    fn drain(&mut self, now: Time, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn drain(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
         while self.open.is_none() {
             let Some(stream) = self.waiting.pop_front() else { break };
             let quiet = self
@@ -245,7 +245,7 @@ impl Lines {
     }
 
     /// Writes the whole lines among what is held of `stream`, and the rest if it cannot be held.
-    fn release(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn release(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
             self.pass_lines(now, stream, &held.bytes, emit);
@@ -257,7 +257,7 @@ impl Lines {
     }
 
     /// Writes whole lines; of the last, unfinished one whatever may not be held.
-    fn pass_lines(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    fn pass_lines(&mut self, now: Time, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
         if !lines.is_empty() {
@@ -271,16 +271,16 @@ impl Lines {
     }
 
     /// Writes all that is held of `stream`.
-    fn show(&mut self, stream: &Stream, emit: &mut dyn FnMut(Piece<'_>)) {
+    fn show(&mut self, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
             self.pass(stream, &held.bytes, emit);
         }
     }
 
-    fn pass(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Piece<'_>)) {
+    fn pass(&mut self, stream: &Stream, bytes: &[u8], emit: &mut dyn FnMut(Segment<'_>)) {
         if let Some(last) = bytes.last() {
-            emit(Piece::Text { stream, bytes, starts: self.open.is_none() });
+            emit(Segment::Text { stream, bytes, starts: self.open.is_none() });
             self.open = (self.rules.opens && *last != b'\n').then(|| stream.clone());
             self.open_ended = false;
         }

@@ -12,7 +12,7 @@ mod style;
 
 pub use format::{append, closing, opening};
 pub use formatter::{Moment, OutputFormatter, Ready};
-pub use lines::{Lines, MOST_HELD, Piece, Rules};
+pub use lines::{Lines, MOST_HELD, Rules, Segment};
 pub use names::{BadPattern, Files};
 pub use owed::{Held, Owed};
 pub use style::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Form, STYLE_ATTRIBUTES, Style, Tag};

@@ -35,13 +35,13 @@ pub(super) struct Shelf {
 struct Shelved {
     /// The number of the last collection that was named.
     last: u32,
-    state: State,
+    state: Place,
     /// The last file that was opened: the next collection may stand behind the one before.
     file: Option<(Text, Arc<dyn ReadAt>)>,
 }
 
 #[derive(Clone, Debug, Default)]
-enum State {
+enum Place {
     #[default]
     Nothing,
     Named(Text, u64),
@@ -59,20 +59,20 @@ impl Shelf {
         let mut shelved = write(&self.shelved);
         let named = named.filter(|_| shelved.last < LAST);
         shelved.last += u32::from(named.is_some());
-        shelved.state = named.map_or(State::Nothing, |named| State::Named(named.file.clone(), named.at));
+        shelved.state = named.map_or(Place::Nothing, |named| Place::Named(named.file.clone(), named.at));
         self.good.store(if named.is_some() { shelved.last } else { 0 }, Ordering::Release);
     }
 
     /// What became of opening the collection of this number.
     fn opened(&self, number: u32, collection: Option<&Arc<Opened>>) {
         let mut shelved = write(&self.shelved);
-        if shelved.last != number || !matches!(shelved.state, State::Named(..)) {
+        if shelved.last != number || !matches!(shelved.state, Place::Named(..)) {
             return;
         }
         match collection {
-            Some(collection) => shelved.state = State::Open(collection.clone()),
+            Some(collection) => shelved.state = Place::Open(collection.clone()),
             None => {
-                shelved.state = State::Nothing;
+                shelved.state = Place::Nothing;
                 self.good.store(0, Ordering::Release);
             }
         }
@@ -145,9 +145,9 @@ impl Store {
     fn open_collection(&self, space: &Space, nspace: &str, good: u32) -> Option<Arc<Opened>> {
         let (file, at, known) = match &*read(&space.shelf.shelved) {
             Shelved { last, .. } if *last != good => return None,
-            Shelved { state: State::Open(collection), .. } => return Some(collection.clone()),
-            Shelved { state: State::Named(file, at), file: known, .. } => (file.clone(), *at, known.clone()),
-            Shelved { state: State::Nothing, .. } => return None,
+            Shelved { state: Place::Open(collection), .. } => return Some(collection.clone()),
+            Shelved { state: Place::Named(file, at), file: known, .. } => (file.clone(), *at, known.clone()),
+            Shelved { state: Place::Nothing, .. } => return None,
         };
         let pages = match known {
             Some((name, pages)) if name == file => Some(pages),

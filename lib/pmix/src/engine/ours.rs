@@ -19,14 +19,14 @@ pub(super) struct OurThread<M: Role> {
     queue: Arc<Queue<Order<M>>>,
     /// What it runs, which owns us.
     progress: Weak<Shared<M>>,
-    state: Mutex<State>,
+    state: Mutex<ThreadState>,
     /// It is to leave.
     leaves: AtomicBool,
     /// It has left.
     handed_over: AtomicBool,
 }
 
-enum State {
+enum ThreadState {
     Unwanted,
     Running(JoinHandle<()>),
     /// The program makes progress. What has called for that from inside of a callback could not wait for its end.
@@ -39,7 +39,7 @@ pub const PROGRESS_THREAD: &str = "pmix-progress";
 
 impl<M: Role> OurThread<M> {
     pub(super) fn new(queue: Arc<Queue<Order<M>>>, progress: Weak<Shared<M>>) -> OurThread<M> {
-        let state = Mutex::new(State::Unwanted);
+        let state = Mutex::new(ThreadState::Unwanted);
         OurThread {
             queue,
             progress,
@@ -52,10 +52,11 @@ impl<M: Role> OurThread<M> {
     /// From here on it runs, unless it is over.
     pub(super) fn start(&self) -> io::Result<()> {
         let mut state = self.lock();
-        if let (State::Unwanted, Some(progress)) = (&*state, self.progress.upgrade()) {
+        if let (ThreadState::Unwanted, Some(progress)) = (&*state, self.progress.upgrade()) {
             let identity = self.queue.identity();
-            *state =
-                State::Running(thread::spawn(PROGRESS_THREAD, move || Progress::run(&progress, identity))?);
+            *state = ThreadState::Running(thread::spawn(PROGRESS_THREAD, move || {
+                Progress::run(&progress, identity)
+            })?);
         }
         Ok(())
     }
@@ -77,7 +78,7 @@ impl<M: Role> OurThread<M> {
     }
 
     pub(super) fn is_running(&self) -> bool {
-        matches!(*self.lock(), State::Running(_))
+        matches!(*self.lock(), ThreadState::Running(_))
     }
 
     /// Whether it is to hand over what it runs.
@@ -99,19 +100,19 @@ impl<M: Role> OurThread<M> {
     /// begun, and never will.
     pub(super) fn dismiss(&self, is_inside: bool) -> bool {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::HandedOver(None)) {
-            State::Running(thread) | State::HandedOver(Some(thread)) if is_inside => {
+        match std::mem::replace(&mut *state, ThreadState::HandedOver(None)) {
+            ThreadState::Running(thread) | ThreadState::HandedOver(Some(thread)) if is_inside => {
                 self.leaves.store(true, Ordering::Release);
-                *state = State::HandedOver(Some(thread));
+                *state = ThreadState::HandedOver(Some(thread));
             }
-            State::Running(thread) | State::HandedOver(Some(thread)) => {
+            ThreadState::Running(thread) | ThreadState::HandedOver(Some(thread)) => {
                 drop(state);
                 self.leaves.store(true, Ordering::Release);
                 self.queue.ring();
                 // Panics of the thread have been caught and reported inside.
                 let _ = thread.join();
             }
-            State::Unwanted => return false,
+            ThreadState::Unwanted => return false,
             before => *state = before,
         }
         true
@@ -119,20 +120,20 @@ impl<M: Role> OurThread<M> {
 
     /// Waits for its end, and has it never begin again. False: it never has begun.
     pub(super) fn end(&self) -> bool {
-        let before = std::mem::replace(&mut *self.lock(), State::Over);
+        let before = std::mem::replace(&mut *self.lock(), ThreadState::Over);
         match before {
-            State::Running(thread) | State::HandedOver(Some(thread)) => {
+            ThreadState::Running(thread) | ThreadState::HandedOver(Some(thread)) => {
                 self.queue.ring();
                 // As above.
                 let _ = thread.join();
                 true
             }
-            State::HandedOver(None) | State::Over => true,
-            State::Unwanted => false,
+            ThreadState::HandedOver(None) | ThreadState::Over => true,
+            ThreadState::Unwanted => false,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ThreadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

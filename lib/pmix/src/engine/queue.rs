@@ -8,13 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use super::bell::Bell;
 
 pub(super) struct Queue<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Contents<T>>,
     not_full: Condvar,
     /// Rings while something may be in the queue.
     bell: Arc<Bell>,
 }
 
-struct State<T> {
+struct Contents<T> {
     items: VecDeque<T>,
     closed: bool,
 }
@@ -22,7 +22,7 @@ struct State<T> {
 impl<T> Queue<T> {
     pub(super) fn new() -> std::io::Result<Queue<T>> {
         Ok(Queue {
-            state: Mutex::new(State { items: VecDeque::new(), closed: false }),
+            state: Mutex::new(Contents { items: VecDeque::new(), closed: false }),
             not_full: Condvar::new(),
             bell: Arc::new(Bell::new()?),
         })
@@ -42,7 +42,7 @@ impl<T> Queue<T> {
         self.push_into(self.lock(), item)
     }
 
-    fn push_into(&self, mut state: MutexGuard<'_, State<T>>, item: T) -> Result<(), T> {
+    fn push_into(&self, mut state: MutexGuard<'_, Contents<T>>, item: T) -> Result<(), T> {
         if state.closed {
             return Err(item);
         }
@@ -108,7 +108,7 @@ impl<T> Queue<T> {
         drop(items);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, Contents<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use super::epoll::Poller;
 
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
-    let slot = Arc::new(Slot { state: Mutex::new(State::Waiting(Caller::Awake)), changed: Condvar::new() });
+    let slot = Arc::new(Slot { state: Mutex::new(Answer::Waiting(Caller::Awake)), changed: Condvar::new() });
     (Reply { to: Some(Answered::Waiting(slot.clone())) }, Wait { slot })
 }
 
@@ -20,11 +20,11 @@ pub(super) fn callback<T>(run: impl FnOnce(Option<T>) + Send + 'static) -> Reply
 }
 
 struct Slot<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Answer<T>>,
     changed: Condvar,
 }
 
-enum State<T> {
+enum Answer<T> {
     Waiting(Caller),
     Answered(T),
     Abandoned,
@@ -79,14 +79,14 @@ impl<T> Reply<T> {
     fn end(&mut self, answer: Option<T>) {
         match self.to.take() {
             Some(Answered::Waiting(slot)) => {
-                let answer = answer.map_or(State::Abandoned, State::Answered);
+                let answer = answer.map_or(Answer::Abandoned, Answer::Answered);
                 let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
                 let before = std::mem::replace(&mut *state, answer);
                 drop(state);
                 match before {
-                    State::Waiting(Caller::Asleep) => slot.changed.notify_one(),
-                    State::Waiting(Caller::Receiving(poller)) => poller.interrupt(),
-                    State::Waiting(Caller::Awake) | State::Answered(_) | State::Abandoned => {}
+                    Answer::Waiting(Caller::Asleep) => slot.changed.notify_one(),
+                    Answer::Waiting(Caller::Receiving(poller)) => poller.interrupt(),
+                    Answer::Waiting(Caller::Awake) | Answer::Answered(_) | Answer::Abandoned => {}
                 }
             }
             Some(Answered::Callback(run)) => run(answer),
@@ -105,10 +105,10 @@ impl<T> Wait<T> {
     /// The answer, if it has come (or never will: None); otherwise the end that waits for it.
     pub(super) fn try_take(self) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = match std::mem::replace(&mut *state, State::Waiting(Caller::Awake)) {
-            State::Answered(answer) => Some(Some(answer)),
-            State::Abandoned => Some(None),
-            State::Waiting(_) => None,
+        let taken = match std::mem::replace(&mut *state, Answer::Waiting(Caller::Awake)) {
+            Answer::Answered(answer) => Some(Some(answer)),
+            Answer::Abandoned => Some(None),
+            Answer::Waiting(_) => None,
         };
         drop(state);
         taken.ok_or(self)
@@ -117,16 +117,16 @@ impl<T> Wait<T> {
     /// From here on, until `is_awake`, an answer interrupts this poller. False: there is an answer already.
     pub(super) fn interrupts(&self, poller: &Arc<Poller>) -> bool {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = matches!(*state, State::Waiting(_));
+        let waits = matches!(*state, Answer::Waiting(_));
         if waits {
-            *state = State::Waiting(Caller::Receiving(poller.clone()));
+            *state = Answer::Waiting(Caller::Receiving(poller.clone()));
         }
         waits
     }
 
     pub(super) fn is_awake(&self) {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Waiting(caller) = &mut *state {
+        if let Answer::Waiting(caller) = &mut *state {
             *caller = Caller::Awake;
         }
     }
@@ -134,10 +134,10 @@ impl<T> Wait<T> {
     /// Waits until the answer is here, at most so long.
     pub(super) fn pause(&self, longest: Duration) {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Waiting(caller) = &mut *state {
+        if let Answer::Waiting(caller) = &mut *state {
             *caller = Caller::Asleep;
         }
-        let waits = |state: &mut State<T>| matches!(state, State::Waiting(_));
+        let waits = |state: &mut Answer<T>| matches!(state, Answer::Waiting(_));
         // A poisoned lock means that the caller will find out more.
         let _ = self.slot.changed.wait_timeout_while(state, longest, waits);
     }
@@ -147,15 +147,15 @@ impl<T> Wait<T> {
     pub(super) fn wait(self, gives_up: impl Fn() -> bool) -> Result<Option<T>, Wait<T>> {
         let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match std::mem::replace(&mut *state, State::Waiting(Caller::Asleep)) {
-                State::Answered(answer) => return Ok(Some(answer)),
-                State::Abandoned => return Ok(None),
-                State::Waiting(_) if gives_up() => {
-                    *state = State::Waiting(Caller::Awake);
+            match std::mem::replace(&mut *state, Answer::Waiting(Caller::Asleep)) {
+                Answer::Answered(answer) => return Ok(Some(answer)),
+                Answer::Abandoned => return Ok(None),
+                Answer::Waiting(_) if gives_up() => {
+                    *state = Answer::Waiting(Caller::Awake);
                     drop(state);
                     return Err(self);
                 }
-                State::Waiting(_) => {}
+                Answer::Waiting(_) => {}
             }
             state = self.slot.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

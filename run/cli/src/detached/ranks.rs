@@ -14,14 +14,14 @@ use phalanx_dvm::Ranges;
 pub(crate) struct Noted {
     file: File,
     /// Of what is not in the file yet; places are those of the buffer in which it waits.
-    waiting: Vec<Piece>,
+    waiting: Vec<Extent>,
     /// Whose the last bytes were.
     last: u32,
 }
 
 /// Bytes of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct Extent {
     at: u64,
     length: u32,
     rank: u32,
@@ -45,7 +45,7 @@ impl Noted {
         match self.waiting.last_mut() {
             Some(last) if last.rank == rank && last.end() == at => last.length += length,
             _ if length == 0 => {}
-            _ => self.waiting.push(Piece { at, length, rank }),
+            _ => self.waiting.push(Extent { at, length, rank }),
         }
     }
 
@@ -57,7 +57,7 @@ impl Noted {
         let first = first()?;
         let mut records = Vec::with_capacity(self.waiting.len() * RECORD);
         for piece in self.waiting.drain(..) {
-            records.extend_from_slice(&Piece { at: first + piece.at, ..piece }.to_bytes());
+            records.extend_from_slice(&Extent { at: first + piece.at, ..piece }.to_bytes());
         }
         self.file.write_all(&records)
     }
@@ -134,7 +134,7 @@ impl Reader {
     }
 }
 
-impl Piece {
+impl Extent {
     fn end(&self) -> u64 {
         self.at.saturating_add(u64::from(self.length))
     }
@@ -144,17 +144,17 @@ impl Piece {
         packed.to_le_bytes()
     }
 
-    fn of_bytes(bytes: [u8; RECORD]) -> Piece {
+    fn of_bytes(bytes: [u8; RECORD]) -> Extent {
         let packed = u128::from_le_bytes(bytes);
-        Piece { at: packed as u64, length: (packed >> 64) as u32, rank: (packed >> 96) as u32 }
+        Extent { at: packed as u64, length: (packed >> 64) as u32, rank: (packed >> 96) as u32 }
     }
 }
 
 /// `None`: it is not there yet, or not whole.
-fn record(file: &File, number: u64) -> io::Result<Option<Piece>> {
+fn record(file: &File, number: u64) -> io::Result<Option<Extent>> {
     let mut bytes = [0; RECORD];
     match file.read_exact_at(&mut bytes, number.saturating_mul(RECORD as u64)) {
-        Ok(()) => Ok(Some(Piece::of_bytes(bytes))),
+        Ok(()) => Ok(Some(Extent::of_bytes(bytes))),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(e) => Err(e),
     }

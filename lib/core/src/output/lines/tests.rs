@@ -71,15 +71,15 @@ fn stream(rank: u32) -> Stream {
 }
 
 /// `^3` in front of what begins a line of rank 3.
-fn show(seen: &mut String, piece: Piece<'_>) {
+fn show(seen: &mut String, piece: Segment<'_>) {
     match piece {
-        Piece::Text { stream, bytes, starts } => {
+        Segment::Text { stream, bytes, starts } => {
             if starts {
                 seen.push_str(&format!("^{}", stream.proc.rank.0));
             }
             seen.push_str(std::str::from_utf8(bytes).expect("text"));
         }
-        Piece::Break { .. } => seen.push('\n'),
+        Segment::Break { .. } => seen.push('\n'),
     }
 }
 

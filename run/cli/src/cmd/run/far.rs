@@ -38,7 +38,7 @@ pub(crate) struct Far {
 /// Between the threads of the library, of calls, and of the user.
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Received>,
     /// Room in the queue, or the end of the job.
     changed: Condvar,
     news: Notify,
@@ -47,7 +47,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct Received {
     reports: VecDeque<Report>,
     bytes: usize,
     /// How many reports were taken.
@@ -212,13 +212,13 @@ impl Far {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Received> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for room, unless something must get through to the server that this thread serves as well.
     fn push(&self, report: Report) {
-        let full = |state: &mut State| state.bytes >= MOST_WAITING && state.urgent == 0 && !state.over;
+        let full = |state: &mut Received| state.bytes >= MOST_WAITING && state.urgent == 0 && !state.over;
         let mut state = self.changed.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
         state.bytes += size(&report);
         state.reports.push_back(report);
@@ -257,7 +257,8 @@ impl Shared {
 
     /// None: nobody can tell any more.
     fn wait_for_end(&self, nspace: &Nspace) -> Option<Vec<Info>> {
-        let waits = |state: &mut State| !state.over && !state.ends.iter().any(|(ended, _)| ended == nspace);
+        let waits =
+            |state: &mut Received| !state.over && !state.ends.iter().any(|(ended, _)| ended == nspace);
         let state = self.changed.wait_while(self.state(), waits).unwrap_or_else(PoisonError::into_inner);
         state.ends.iter().find(|(ended, _)| ended == nspace).map(|(_, told)| told.clone())
     }
@@ -266,7 +267,7 @@ impl Shared {
     fn wait_for_another_end(&self, longest: Duration) -> bool {
         let state = self.state();
         let before = state.ends.len();
-        let waits = |state: &mut State| !state.over && state.ends.len() == before;
+        let waits = |state: &mut Received| !state.over && state.ends.len() == before;
         let waited = self.changed.wait_timeout_while(state, longest, waits);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         !state.over

@@ -27,7 +27,7 @@ impl Shared {
     fn fullness(&self) -> Option<bool> {
         let state = self.state();
         let taken = state.taken;
-        let open = |state: &mut super::State| !state.over;
+        let open = |state: &mut super::Received| !state.over;
         let waited = self.changed.wait_timeout_while(state, AWHILE, open);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!state.over).then_some(state.bytes >= MOST_WAITING && state.taken == taken)
