@@ -19,13 +19,25 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("phalanx-topo", &[]),
     ("phalanx-wire", &["phalanx-spec"]),
     ("phalanx-core", &["phalanx-spec", "phalanx-topo", "phalanx-wire"]),
-    ("pmix", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire"]),
-    ("phalanx-capi", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire", "pmix"]),
+    ("phalanx-shell", &["phalanx-core", "phalanx-spec", "phalanx-wire"]),
+    ("pmix", &["phalanx-core", "phalanx-shell", "phalanx-spec", "phalanx-topo", "phalanx-wire"]),
+    (
+        "phalanx-capi",
+        &["phalanx-core", "phalanx-shell", "phalanx-spec", "phalanx-topo", "phalanx-wire", "pmix"],
+    ),
     ("phalanx-libpmix", &["phalanx-capi"]),
     ("phalanx-dvm", &["phalanx-core", "phalanx-spec", "phalanx-topo", "phalanx-wire"]),
     (
         "phalanx-node",
-        &["phalanx-core", "phalanx-dvm", "phalanx-spec", "phalanx-topo", "phalanx-wire", "pmix"],
+        &[
+            "phalanx-core",
+            "phalanx-dvm",
+            "phalanx-shell",
+            "phalanx-spec",
+            "phalanx-topo",
+            "phalanx-wire",
+            "pmix",
+        ],
     ),
     (
         "phalanx-cli",
@@ -33,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "phalanx-core",
             "phalanx-dvm",
             "phalanx-node",
+            "phalanx-shell",
             "phalanx-spec",
             "phalanx-topo",
             "phalanx-wire",
@@ -45,8 +58,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["phalanx-spec", "phalanx-wire", "phalanx-core", "phalanx-dvm", "phalanx-topo"];
 
 /// What gives access to the operating system.
-const SHELLS: &[&str] =
-    &["rustix", "libc", "nix", "mio", "tokio", "pmix", "phalanx-capi", "phalanx-node", "phalanx-cli"];
+const SHELLS: &[&str] = &[
+    "rustix",
+    "libc",
+    "nix",
+    "mio",
+    "tokio",
+    "phalanx-shell",
+    "pmix",
+    "phalanx-capi",
+    "phalanx-node",
+    "phalanx-cli",
+];
 
 /// What must not be linked into other people's processes; proc macros neither.
 const NOT_IN_LIB: &[&str] = &["tokio", "serde", "serde_core", "async-std", "smol"];

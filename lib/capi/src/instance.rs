@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
+use phalanx_shell::stdin::Collection;
 use phalanx_spec::{Status, keys};
 use pmix::server::ForkSetup;
-use pmix::stdin::Collection;
 use pmix::{ClientCall, Error, HandlerId, Info, Screen};
 
 use crate::client::calls::ended;

@@ -14,8 +14,8 @@ use phalanx_wire::credential::{self, Credential};
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::collected::Files;
 use crate::error::Error;
+use phalanx_shell::collected::Files;
 
 /// Facts about this process that are not in its environment.
 pub(crate) struct Identity {

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 
 use phalanx_core::InitError;
+use phalanx_shell::rendezvous::AnnounceError;
+use phalanx_shell::{NotAUser, TRUST_USER};
 use phalanx_spec::Status;
 use phalanx_wire::NameError;
 
@@ -24,7 +25,7 @@ pub enum Error {
     /// No server lets this tool in. `tried`: what was looked for, where, and why each candidate was passed over.
     NoServer { tried: Vec<String>, status: Status },
     /// A rendezvous file cannot be written.
-    Announce { file: PathBuf, problem: String },
+    Announce(AnnounceError),
     /// The text cannot be a key.
     Key { key: String, reason: NameError },
     /// Keys that begin with `pmix` are the standard's; nobody but the host puts them.
@@ -55,7 +56,7 @@ impl Error {
             Error::Attribute { .. } => Status::ERR_BAD_PARAM,
             Error::Required { .. } => Status::ERR_NOT_SUPPORTED,
             Error::NoServer { status, .. } => *status,
-            Error::Announce { .. } => Status::ERR_FILE_WRITE_FAILURE,
+            Error::Announce(_) => Status::ERR_FILE_WRITE_FAILURE,
             Error::Init { reason, .. } => reason.status(),
             Error::Forked | Error::Ended => Status::ERR_INIT,
             Error::OnProgressThread => Status::ERR_WOULD_BLOCK,
@@ -89,9 +90,7 @@ impl fmt::Display for Error {
                 write!(f, "no PMIx server lets this tool in ({status})")?;
                 tried.iter().try_for_each(|line| write!(f, "\n{line}"))
             }
-            Error::Announce { file, problem } => {
-                write!(f, "cannot write the rendezvous file {}: {problem}", file.display())
-            }
+            Error::Announce(error) => error.fmt(f),
             Error::Key { key, reason } => write!(f, "`{}` is no key: {reason}", key.escape_debug()),
             Error::ReservedKey { key } => {
                 write!(f, "key {key} cannot be put: names with `pmix` in front are reserved")
@@ -121,4 +120,16 @@ impl std::error::Error for Error {
 pub(crate) fn unexpected(operation: &str, got: &impl fmt::Debug) -> Error {
     tracing::error!(operation, ?got, "an answer of another kind");
     Error::Failed { operation: operation.into(), status: Status::ERROR }
+}
+
+impl From<AnnounceError> for Error {
+    fn from(error: AnnounceError) -> Error {
+        Error::Announce(error)
+    }
+}
+
+impl From<NotAUser> for Error {
+    fn from(_: NotAUser) -> Error {
+        Error::Attribute { key: TRUST_USER, problem: "its value is not the number of a user".to_owned() }
+    }
 }

@@ -33,27 +33,18 @@
 //! the client of its parent ([`Error::Forked`]), but may have one of its own.
 
 mod client;
-pub mod collected;
 mod data;
 mod engine;
 mod environ;
 mod error;
-pub mod files;
 mod forked;
-mod identity;
-pub mod listen;
-mod local;
 mod maps;
-pub mod reach;
-pub mod rendezvous;
 pub mod screen;
 pub mod server;
 mod shown;
-pub mod stdin;
 mod support;
 pub mod tool;
 mod topology;
-mod trust;
 
 pub use client::Client;
 pub use data::{pack, unpack};
@@ -66,7 +57,7 @@ pub use server::{Done, Host, Server, ServerOptions};
 pub use shown::Showing;
 pub use tool::Tool;
 
-pub use trust::{TRUST_USER, Trust};
+pub use phalanx_shell::{TRUST_USER, Trust};
 
 pub use topology::{cpuset_string, device_distances, locality_string, process_cpus, thread_cpus, topology};
 

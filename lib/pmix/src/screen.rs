@@ -14,15 +14,16 @@ use phalanx_core::output::{
     BUFFER_ATTRIBUTES, Channel, FILE_ATTRIBUTES, FORM_ATTRIBUTES, Held, Moment, OutputFormatter, Owed, Ready,
     Source, Stream, Style, closing, opening,
 };
+use phalanx_shell::thread;
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::iof::DRESSED;
 use phalanx_wire::{Info, InfoFlags, InfoList, ProcId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use crate::engine::{OutputDone, spawn_thread};
+use crate::engine::OutputDone;
 use crate::error::Error;
-use crate::files::FileSet;
+use phalanx_shell::files::FileSet;
 
 /// What directives of a pull say when this process shows the output itself.
 pub const ATTRIBUTES: &[&[&str]] =
@@ -98,7 +99,7 @@ impl Screen {
         }
         directives.push(Info::new(DRESSED, true));
         let (to, words) = sync_channel(MOST_WAITING);
-        let thread = spawn_thread("pmix-screen", move || run(own, &words))
+        let thread = thread::spawn("pmix-screen", move || run(own, &words))
             .map_err(|source| Error::System { doing: "starting the thread that shows output", source })?;
         Ok(Screen { to, thread: Some(thread) })
     }

@@ -20,7 +20,7 @@ use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::detached::Noted;
 use crate::failure::Failure;
-use pmix::files::{FileSet, FileTrouble};
+use phalanx_shell::files::{FileSet, FileTrouble};
 
 /// The output of one run.
 #[derive(Debug)]

@@ -18,11 +18,11 @@ use phalanx_core::output::Style;
 use phalanx_dvm::map::Policy;
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, StdinTarget};
 use phalanx_node::StdinSource;
+use phalanx_shell::reach::Reach;
 use phalanx_spec::Rank;
 use phalanx_topo::CpuSet;
 use phalanx_wire::Text;
 use pmix::Info;
-use pmix::reach::Reach;
 
 use crate::args::serve::ServeArgs;
 use crate::args::split::RunLine;

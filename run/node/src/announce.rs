@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use phalanx_dvm::Cleanup;
+use phalanx_shell::rendezvous::{Announcement, Notice};
 use phalanx_wire::Text;
-use pmix::rendezvous::{Announcement, Notice};
 use tokio::time::Instant;
 
 use crate::cleanup::Cleanups;

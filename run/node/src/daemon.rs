@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use phalanx_core::server::Remote;
-use pmix::listen::Listener;
-use pmix::reach::Door;
-use pmix::rendezvous::Notice;
+use phalanx_shell::listen::Listener;
+use phalanx_shell::reach::Door;
+use phalanx_shell::rendezvous::Notice;
 use tokio::task::{JoinHandle, LocalSet};
 
 use crate::announce::Announcer;

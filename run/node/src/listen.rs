@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use phalanx_core::PeerCred;
-use pmix::listen::Listener;
+use phalanx_shell::listen::Listener;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};

@@ -12,11 +12,11 @@ use phalanx_core::server::{Server, ServerConfig};
 use phalanx_core::{ConnId, Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
+use phalanx_shell::reach::Reach;
+use phalanx_shell::rendezvous::{Mode, Notice};
 use phalanx_spec::Rank;
 use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Nspace, ProcId, Text};
-use pmix::reach::Reach;
-use pmix::rendezvous::{Mode, Notice};
 use rustix::process::{getegid, geteuid};
 
 use crate::daemon::{Running, Site};
@@ -97,7 +97,7 @@ impl Running {
                 server_tmpdir,
                 system_tmpdir,
                 remote: site.remote.clone(),
-                collections: pmix::collected::beginning(site.dir),
+                collections: phalanx_shell::collected::beginning(site.dir),
                 topology: Some(machine.topology.clone()),
                 clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
                 ..ServerConfig::new(identity.clone(), hostname, address, owner, seed)

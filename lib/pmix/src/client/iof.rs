@@ -8,7 +8,7 @@ use super::{Client, unexpected};
 use crate::engine::{Callback, OutputDone};
 use crate::error::Error;
 use crate::screen::{Part, Screen};
-use crate::stdin::Collection;
+use phalanx_shell::stdin::Collection;
 
 impl Client {
     /// Calls `handler` on the progress thread with what these processes write (`PMIx_IOF_pull`): who, on which channel,

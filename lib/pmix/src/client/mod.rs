@@ -40,7 +40,7 @@ use crate::forked::process_id;
 use crate::screen::Screen;
 use crate::shown::Shown;
 use crate::support::{AROUND, check_required};
-use crate::trust::Trust;
+use phalanx_shell::Trust;
 use way::Way;
 
 /// The directives that init honours.

@@ -14,9 +14,9 @@ use phalanx_wire::uri;
 
 use super::bell::Bell;
 use super::epoll::{BELL, Interest, Poller, Ready};
-use super::net::Link;
-use crate::listen::Listener;
-use crate::trust::Trust;
+use phalanx_shell::Trust;
+use phalanx_shell::listen::Listener;
+use phalanx_shell::net::Link;
 
 pub(super) struct Links {
     poller: Arc<Poller>,

@@ -9,7 +9,6 @@
 mod bell;
 mod epoll;
 mod links;
-mod net;
 mod ours;
 mod progress;
 mod queue;
@@ -31,16 +30,14 @@ use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
 
 use crate::error::Error;
-use crate::listen::Listener;
-use crate::trust::Trust;
 use ours::OurThread;
 pub use ours::PROGRESS_THREAD;
+use phalanx_shell::Trust;
+use phalanx_shell::listen::Listener;
 use progress::{Progress, Shared, lock};
 use queue::Queue;
 use receiver::Made;
 use slot::{Reply, Wait, callback, slot};
-
-pub(crate) use thread::spawn as spawn_thread;
 
 /// A machine that an engine can run.
 pub(crate) trait Role:

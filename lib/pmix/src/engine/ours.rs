@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use super::progress::{Progress, Shared};
 use super::queue::Queue;
-use super::{Order, Role, thread};
+use super::{Order, Role};
 
 pub(super) struct OurThread<M: Role> {
     queue: Arc<Queue<Order<M>>>,
@@ -54,7 +54,7 @@ impl<M: Role> OurThread<M> {
         let mut state = self.lock();
         if let (ThreadState::Unwanted, Some(progress)) = (&*state, self.progress.upgrade()) {
             let identity = self.queue.identity();
-            *state = ThreadState::Running(thread::spawn(PROGRESS_THREAD, move || {
+            *state = ThreadState::Running(phalanx_shell::thread::spawn(PROGRESS_THREAD, move || {
                 Progress::run(&progress, identity)
             })?);
         }

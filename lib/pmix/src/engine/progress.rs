@@ -29,8 +29,8 @@ use super::thread;
 use super::{
     Answer as HostAnswer, Callback, EventDone, Explanation, Order, OutputDone, Role, Setup, Upcalls,
 };
-use crate::collected::Written;
-use crate::trust::Trust;
+use phalanx_shell::Trust;
+use phalanx_shell::collected::Written;
 
 /// Where it is when nobody is at work; nothing when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;

@@ -32,14 +32,14 @@ use phalanx_wire::{Nspace, ProcId};
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::collected;
 use crate::engine::{Engine, Explanation, Role, Setup};
 use crate::error::{Error, unexpected};
 use crate::forked::process_id;
-use crate::listen::Listener;
-use crate::rendezvous::{Announcement, Mode, Notice};
 use crate::support::AROUND;
-use crate::trust::Trust;
+use phalanx_shell::Trust;
+use phalanx_shell::collected;
+use phalanx_shell::listen::Listener;
+use phalanx_shell::rendezvous::{Announcement, Mode, Notice};
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
@@ -237,7 +237,7 @@ fn announce(
         // A host may name a directory that is still to be made. If it cannot be, writing says so.
         let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
     }
-    Announcement::make(&notice).map(Some)
+    Ok(Some(Announcement::make(&notice)?))
 }
 
 impl Role for ServerProcess {

@@ -8,8 +8,8 @@ use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Value};
 
 use crate::engine::Drive;
 use crate::error::Error;
-use crate::reach::Reach;
-use crate::rendezvous::Mode;
+use phalanx_shell::reach::Reach;
+use phalanx_shell::rendezvous::Mode;
 
 /// What a server can be told when it starts. Everything has a default.
 #[derive(Clone, Debug, Default, PartialEq)]

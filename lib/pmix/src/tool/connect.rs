@@ -17,7 +17,7 @@ use super::directives::{Directives, Target};
 use super::race::{self, Entrant, Refusal};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::rendezvous::{self, Search, Wanted, server_directories, system_directories};
+use phalanx_shell::rendezvous::{self, Search, Wanted, server_directories, system_directories};
 
 /// A server that may let us in.
 struct Candidate {

@@ -7,7 +7,7 @@ use phalanx_spec::keys;
 use phalanx_wire::{Info, InfoList, Value};
 
 use crate::error::Error;
-use crate::trust::{TRUST_USER, Trust};
+use phalanx_shell::{TRUST_USER, Trust};
 
 /// The attributes that `Tool::init` honours, beside those of a connection.
 pub const INIT_ATTRIBUTES: &[&str] = &[
@@ -90,8 +90,9 @@ impl Directives {
     }
 
     pub(super) fn read(info: &[Info]) -> Result<Directives, Error> {
-        let path = |key| Ok(text(info, key)?.map(PathBuf::from));
-        let seconds = |key| Ok(number(info, key)?.map(|n: u32| Duration::from_secs(n.into())));
+        let path = |key| -> Result<_, Error> { Ok(text(info, key)?.map(PathBuf::from)) };
+        let seconds =
+            |key| -> Result<_, Error> { Ok(number(info, key)?.map(|n: u32| Duration::from_secs(n.into()))) };
         let (server, tcp) = (text(info, keys::SERVER_URI)?, text(info, keys::TCP_URI)?);
         if server.is_some() && tcp.is_some() {
             let problem =

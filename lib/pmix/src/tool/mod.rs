@@ -21,9 +21,9 @@ use crate::engine::{Drive, Engine, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
 use crate::support::{AROUND, check_required};
-use crate::trust::Trust;
 use connect::{Pursuit, variable};
 use directives::{Directives, OWN_ATTRIBUTES, Target, number, text};
+use phalanx_shell::Trust;
 
 pub use directives::{CONNECTION_ATTRIBUTES, INIT_ATTRIBUTES};
 pub use query::{ANSWERED_HERE, answer_here};

@@ -7,8 +7,8 @@ use phalanx_wire::{DataArray, Info, InfoList, Query, Text, Value};
 use super::connect::variable;
 use super::{Tool, hostname};
 use crate::error::Error;
-use crate::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
-use crate::trust::Trust;
+use phalanx_shell::Trust;
+use phalanx_shell::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
 
 impl Tool {
     /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,

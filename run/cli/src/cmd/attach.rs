@@ -8,9 +8,9 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Weak, mpsc};
 
 use phalanx_dvm::Ranges;
+use phalanx_shell::stdin::Collection;
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::iof::DROPPED;
-use pmix::stdin::Collection;
 use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
 
 use crate::args::tools::{AttachArgs, ServerArgs};

@@ -12,7 +12,7 @@ use phalanx_dvm::{Limits, Report};
 use phalanx_node::{
     Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
 };
-use pmix::rendezvous::system_directories;
+use phalanx_shell::rendezvous::system_directories;
 use pmix::{Info, keys};
 use serde_json::json;
 

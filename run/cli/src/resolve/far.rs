@@ -1,6 +1,7 @@
 //! A job in somebody else's DVM: what of the command line goes there as directives, and what cannot.
 
-use pmix::{Info, Trust, keys, rendezvous};
+use phalanx_shell::rendezvous;
+use pmix::{Info, Trust, keys};
 
 use super::{Here, rendezvous_file};
 use crate::args::tools::ServerArgs;

@@ -273,7 +273,7 @@ pub(crate) fn with_node_in<T>(
         let mut running = Running::start(
             inherited,
             session,
-            &pmix::reach::Reach::Node.door().expect("loopback"),
+            &phalanx_shell::reach::Reach::Node.door().expect("loopback"),
             |_| None,
             decide,
         )

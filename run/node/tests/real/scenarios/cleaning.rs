@@ -325,7 +325,7 @@ fn a_node_that_fails_leaves_nothing() {
         let mut node = phalanx_node::Running::start(
             inherited,
             session,
-            &pmix::reach::Reach::Node.door().expect("loopback"),
+            &phalanx_shell::reach::Reach::Node.door().expect("loopback"),
             |_| None,
             |_| script,
         )

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use phalanx_dvm::StdinTarget;
 use phalanx_node::StdinSource;
+use phalanx_shell::stdin::Collection;
 use phalanx_spec::Rank;
 use phalanx_wire::{Nspace, ProcId};
 use pmix::Tool;
-use pmix::stdin::Collection;
 
 use crate::resolve::Run;
 

@@ -9,8 +9,6 @@ use std::io;
 use phalanx_wire::{Info, Value};
 use rustix::process::geteuid;
 
-use crate::error::Error;
-
 /// The users whose servers count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
@@ -18,6 +16,10 @@ pub struct Trust {
     /// A launcher has given this process its server's address in the environment.
     of_launcher: bool,
 }
+
+/// The value of [`TRUST_USER`] is something else than the number of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAUser;
 
 impl Default for Trust {
     fn default() -> Trust {
@@ -34,30 +36,27 @@ impl Trust {
     }
 
     #[cfg(test)]
-    pub(crate) fn nobody() -> Trust {
+    pub fn nobody() -> Trust {
         Trust { users: Vec::new(), of_launcher: false }
     }
 
     /// Of a process that was started with the address of its server. In a user namespace of its own it cannot tell root from
     /// other users outside of it, and root's daemons start processes in such containers.
-    pub(crate) fn of_started_process() -> Trust {
+    pub fn of_started_process() -> Trust {
         Trust { of_launcher: true, ..Trust::default() }
     }
 
     /// What the attribute [`TRUST_USER`] says, which may be there several times.
-    pub(crate) fn read(info: &[Info]) -> Result<Trust, Error> {
+    pub fn read(info: &[Info]) -> Result<Trust, NotAUser> {
         let named = info.iter().filter(|info| info.key == *TRUST_USER);
         let users = named.map(|info| match &info.value {
             Value::Uint32(uid) => Ok(*uid),
-            value => value.as_i64().and_then(|uid| u32::try_from(uid).ok()).ok_or(Error::Attribute {
-                key: TRUST_USER,
-                problem: "its value is not the number of a user".to_owned(),
-            }),
+            value => value.as_i64().and_then(|uid| u32::try_from(uid).ok()).ok_or(NotAUser),
         });
-        Ok(Trust::of_users(users.collect::<Result<Vec<u32>, Error>>()?))
+        Ok(Trust::of_users(users.collect::<Result<Vec<u32>, NotAUser>>()?))
     }
 
-    pub(crate) fn add(&mut self, other: &Trust) {
+    pub fn add(&mut self, other: &Trust) {
         for user in &other.users {
             if !self.users.contains(user) {
                 self.users.push(*user);
@@ -70,7 +69,7 @@ impl Trust {
     }
 
     /// The reason why a server's file or its end of a connection does not count.
-    pub(crate) fn check(&self, user: u32) -> io::Result<()> {
+    pub fn check(&self, user: u32) -> io::Result<()> {
         match self.includes(user) {
             true => Ok(()),
             false => Err(io::Error::new(

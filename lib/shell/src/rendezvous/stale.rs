@@ -24,14 +24,14 @@ pub(super) fn lock(file: &File) -> bool {
 
 /// The file of a dead server, which nobody else removes or replaces as long as this is there.
 #[derive(Debug)]
-pub(super) struct Grave {
+pub(super) struct Stale {
     spot: Spot,
     _lock: File,
 }
 
-impl Grave {
+impl Stale {
     /// `None`: the file has changed meanwhile. Else the reason why it must stay.
-    pub(super) fn open(spot: &Spot) -> Result<Option<Grave>, String> {
+    pub(super) fn open(spot: &Spot) -> Result<Option<Stale>, String> {
         // On NFS only who may write can have a lock for himself.
         let mut file = match spot.open(OFlags::RDWR) {
             Ok(file) => file,
@@ -57,7 +57,7 @@ impl Grave {
             ));
         }
         match is_free(&file) {
-            Ok(true) => Ok(spot.is_of(&file).then(|| Grave { spot: spot.clone(), _lock: file })),
+            Ok(true) => Ok(spot.is_of(&file).then(|| Stale { spot: spot.clone(), _lock: file })),
             Ok(false) => Err(format!(
                 "{server} is alive, though not to be seen from here: it is in another container, and holds the file's lock"
             )),

@@ -1,16 +1,16 @@
 //! Rendezvous files: how a server lets itself be found, and how tools find it.
 //!
-//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `grave.rs` says whose server is
+//! `announce.rs` writes a server's files and removes them; `search.rs` looks for the files of others; `stale.rs` says whose server is
 //! dead; `place.rs` knows the directories, `spot.rs` how to work in one; `seen.rs` asks whether servers are there. What stands in a file is `phalanx_wire::rendezvous`'s business.
 
 mod announce;
-mod grave;
 mod place;
 mod search;
 mod seen;
 mod spot;
+mod stale;
 
-pub use announce::{Announcement, Mode, Notice};
+pub use announce::{AnnounceError, Announcement, Mode, Notice};
 pub use place::{server_directories, system_directories};
 pub use search::{Found, Passed, Search, Wanted};
 
@@ -25,7 +25,7 @@ use rustix::fs::{Mode as Bits, OFlags, open};
 use crate::trust::Trust;
 
 /// What stands in a file that somebody has named. One that is just being written gets a moment.
-pub(crate) fn read_file(path: &Path, trust: &Trust) -> Result<Rendezvous, String> {
+pub fn read_file(path: &Path, trust: &Trust) -> Result<Rendezvous, String> {
     let mut text = read(path, trust);
     for _ in 0..3 {
         if text != Err(EMPTY.to_owned()) {

@@ -12,7 +12,7 @@ use phalanx_spec::Status;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::engine::spawn_thread;
+use crate::thread;
 
 /// One collection of standard input, which another thread can end.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Collection {
         self: Arc<Collection>,
         push: impl FnMut(&[u8]) -> Result<(), Status> + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
-        spawn_thread("pmix-stdin", move || {
+        thread::spawn("pmix-stdin", move || {
             if let Err(status) = self.run(push) {
                 tracing::warn!(%status, "standard input is handed on no longer");
             }

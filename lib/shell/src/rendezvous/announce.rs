@@ -2,8 +2,9 @@
 //!
 //! A file is there with all its text or not at all: it is written under a name of its own, and then linked to the names that
 //! tools look for: to make a file takes much longer than to link one. Links of others are never followed. A file that is in the
-//! way is replaced only when its server is dead (`grave.rs`).
+//! way is replaced only when its server is dead (`stale.rs`).
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -16,9 +17,8 @@ use rustix::fs::{Gid, Mode as Bits, fchmod, fchown};
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::grave::{Grave, lock};
 use super::spot::Spot;
-use crate::error::Error;
+use super::stale::{Stale, lock};
 
 /// Who may read the files: by default nobody but their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,21 @@ pub struct Notice {
     pub files: Vec<PathBuf>,
 }
 
+/// A rendezvous file cannot be written.
+#[derive(Debug)]
+pub struct AnnounceError {
+    pub file: PathBuf,
+    pub problem: String,
+}
+
+impl fmt::Display for AnnounceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write the rendezvous file {}: {}", self.file.display(), self.problem)
+    }
+}
+
+impl std::error::Error for AnnounceError {}
+
 /// The files of a server. They go when this is dropped by the process that has made it.
 #[derive(Debug)]
 pub struct Announcement {
@@ -66,7 +81,7 @@ pub struct Announcement {
 
 impl Announcement {
     /// Writes all files, or none.
-    pub fn make(notice: &Notice) -> Result<Announcement, Error> {
+    pub fn make(notice: &Notice) -> Result<Announcement, AnnounceError> {
         let pid = std::process::id();
         let says = rendezvous(notice, pid);
         let mut made = Announcement { files: Vec::new(), says, held: Vec::new(), pid };
@@ -97,14 +112,14 @@ impl Announcement {
         self.files.iter().map(Spot::path)
     }
 
-    fn add(&mut self, path: &Path, mode: Mode) -> Result<(), Error> {
+    fn add(&mut self, path: &Path, mode: Mode) -> Result<(), AnnounceError> {
         self.add_from(&mut Draft::default(), path, mode)
     }
 
-    fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), Error> {
+    fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), AnnounceError> {
         let spot = Spot::of(path).map_err(|error| error.to_string());
         let put = spot.and_then(|spot| draft.put(&spot, &self.says, mode, &mut self.held).map(|()| spot));
-        let spot = put.map_err(|problem| Error::Announce { file: path.to_owned(), problem })?;
+        let spot = put.map_err(|problem| AnnounceError { file: path.to_owned(), problem })?;
         self.files.push(spot);
         Ok(())
     }
@@ -202,8 +217,8 @@ fn place(draft: &Spot, to: &Spot) -> Result<bool, String> {
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
         }
-        if let Some(grave) = Grave::open(to)? {
-            return grave.give_to(draft).map(|()| false).map_err(|e| e.to_string());
+        if let Some(stale) = Stale::open(to)? {
+            return stale.give_to(draft).map(|()| false).map_err(|e| e.to_string());
         }
     }
     Err("others put files there again and again".to_owned())

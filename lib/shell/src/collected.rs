@@ -129,7 +129,7 @@ fn go_on(dir: &OwnedFd, path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
 
 /// Opens what a server has written.
 #[derive(Debug)]
-pub(crate) struct Files;
+pub struct Files;
 
 #[derive(Debug)]
 struct Pages {

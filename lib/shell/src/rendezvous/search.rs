@@ -2,7 +2,7 @@
 //!
 //! Only what trusted users have made is entered or read (`trust.rs`): others may put what they like into `/tmp`, and it costs
 //! a look at its owner. What was found and what was passed over, with the reason, stays in the [`Search`], so that a tool that
-//! finds nothing can say where it looked. Files of servers that are dead (`grave.rs`) are removed on the way if they are ours
+//! finds nothing can say where it looked. Files of servers that are dead (`stale.rs`) are removed on the way if they are ours
 //! to remove.
 
 use std::collections::BTreeMap;
@@ -19,10 +19,10 @@ use phalanx_wire::rendezvous::{self, Rendezvous};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::process::geteuid;
 
-use super::grave::Grave;
 use super::parse;
 use super::seen::{all_seen, is_no_process};
 use super::spot::{self, Spot};
+use super::stale::Stale;
 use crate::trust::Trust;
 
 /// Which server is looked for.
@@ -300,7 +300,7 @@ fn bury(candidate: &Candidate) -> String {
     if candidate.owner != geteuid().as_raw() {
         return format!("its server, process {pid}, is not to be seen from here");
     }
-    match Grave::open(&candidate.spot).map(|grave| grave.map(Grave::remove)) {
+    match Stale::open(&candidate.spot).map(|stale| stale.map(Stale::remove)) {
         Ok(Some(Ok(()))) => format!("its server, process {pid}, has ended; removed"),
         Ok(Some(Err(error))) => {
             format!("its server, process {pid}, has ended; it cannot be removed: {error}")

@@ -15,7 +15,7 @@ use crate::identity::Identity;
 use crate::local;
 use crate::trust::Trust;
 
-pub(super) struct Link {
+pub struct Link {
     socket: OwnedFd,
     connecting: bool,
     frames: VecDeque<Vec<u8>>,
@@ -31,7 +31,7 @@ pub(super) struct Link {
 
 impl Link {
     /// Begins to connect. The link becomes writable when that has succeeded or failed.
-    pub(super) fn connect(address: SocketAddr, trust: &Trust) -> io::Result<Link> {
+    pub fn connect(address: SocketAddr, trust: &Trust) -> io::Result<Link> {
         if let Some(socket) = local::enter(address, trust) {
             return Ok(Link { connecting: true, ..Link::accepted(socket) });
         }
@@ -47,13 +47,13 @@ impl Link {
     }
 
     /// A connection that somebody else has made.
-    pub(super) fn accepted(socket: OwnedFd) -> Link {
+    pub fn accepted(socket: OwnedFd) -> Link {
         let frames = VecDeque::new();
         Link { socket, connecting: false, frames, sent: 0, queued: 0, ended: false, server: None }
     }
 
     /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
-    pub(super) fn finish_connecting(&mut self) -> io::Result<bool> {
+    pub fn finish_connecting(&mut self) -> io::Result<bool> {
         if !std::mem::replace(&mut self.connecting, false) {
             return Ok(false);
         }
@@ -63,28 +63,28 @@ impl Link {
 
     /// Whose server is at the other end of a connection that has just been made. None: the kernel has told before, or the server
     /// is on another node.
-    pub(super) fn server_owner(&mut self) -> io::Result<Option<u32>> {
+    pub fn server_owner(&mut self) -> io::Result<Option<u32>> {
         let Some(server) = self.server.take() else { return Ok(None) };
         let ours = SocketAddr::try_from(rustix::net::getsockname(&self.socket)?)?;
         Identity::default().of_server(server, ours)
     }
 
-    pub(super) fn push(&mut self, frame: Vec<u8>) {
+    pub fn push(&mut self, frame: Vec<u8>) {
         self.queued += frame.len();
         self.frames.push_back(frame);
     }
 
     /// How many bytes have not left yet.
-    pub(super) fn queued(&self) -> usize {
+    pub fn queued(&self) -> usize {
         self.queued
     }
 
-    pub(super) fn wants_to_write(&self) -> bool {
+    pub fn wants_to_write(&self) -> bool {
         self.connecting || !self.frames.is_empty()
     }
 
     /// Sends what there is room for.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<()> {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT | SendFlags::EOR;
         while let Some(frame) = self.frames.front() {
             if self.connecting {
@@ -109,7 +109,7 @@ impl Link {
     }
 
     /// Tells the peer, behind all that was sent, that nothing more comes.
-    pub(super) fn end_writing(&mut self) -> io::Result<()> {
+    pub fn end_writing(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.ended, true) {
             rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Write)?;
         }
@@ -117,7 +117,7 @@ impl Link {
     }
 
     /// Reads once. `None`: nothing is there at the moment; zero bytes: the peer has closed.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if self.connecting {
             return Ok(None);
         }

@@ -152,7 +152,7 @@ fn files_of_unseen_servers_are_kept() {
     file(top.path(), "pmix.h.tool.1", "ours", &address, pid);
     fs::write(&theirs, format!("theirs.0;tcp4://{address}\n5.0.11\n{pid}\n0:0\nnow\n\n")).unwrap();
     let held = fs::File::options().append(true).open(&ours).unwrap();
-    assert!(crate::rendezvous::grave::lock(&held));
+    assert!(crate::rendezvous::stale::lock(&held));
     let run = || search(Wanted::Any, top.path());
     let search = run();
     assert_eq!(names(&search), [""; 0]);

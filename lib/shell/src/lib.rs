@@ -1,0 +1,19 @@
+//! Between the machines of `phalanx-core` and the operating system: what the native library, the C library and `px` share.
+//!
+//! Sockets and who is at their other end (`net`, `listen`, `local`, `identity`, `trust`), how servers are found (`rendezvous`,
+//! `reach`), and files and streams of a process (`collected`, `files`, `stdin`). It decides nothing that a machine decides, and
+//! makes no calls of PMIx.
+
+pub mod collected;
+pub mod files;
+mod identity;
+pub mod listen;
+mod local;
+pub mod net;
+pub mod reach;
+pub mod rendezvous;
+pub mod stdin;
+pub mod thread;
+mod trust;
+
+pub use trust::{NotAUser, TRUST_USER, Trust};
