@@ -41,6 +41,13 @@ const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "mis
 const ROOMS: &[(&str, &[&str])] = &[
     ("run/dvm/src/msg", &["column", "hosts", "id", "ranges", "signals"]),
     ("run/dvm/src/overlay", &["id", "ranges", "timers"]),
+    (
+        "run/dvm/src/root",
+        &[
+            "column", "config", "hosts", "id", "job", "map", "models", "msg", "ranges", "report", "signals",
+            "timers",
+        ],
+    ),
 ];
 
 /// Where each kind of tests is one binary: a folder with a `main.rs`.

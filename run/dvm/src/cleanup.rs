@@ -9,16 +9,13 @@
 //! then nothing of the request is entered.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use phalanx_core::HostReply;
 use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Nspace, ProcId, Text};
+use phalanx_wire::{ProcId, Text};
 
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
-use crate::id::NodeId;
-use crate::msg::{Cleanup, CleanupRequest, Collective, Down, Kind, Members, OpId, Outcome, Part};
+use crate::msg::{Cleanup, CleanupRequest, Collective, Members, OpId, Part};
 use crate::ranges::Ranges;
 
 /// The registered paths of one job on this node.
@@ -190,85 +187,6 @@ impl Daemon {
     }
 }
 
-/// Root only: requests for processes of other nodes than the requestor's.
-#[derive(Debug, Default)]
-pub(crate) struct Spreads {
-    last: u64,
-    open: BTreeMap<Collective, Spread>,
-    /// What all daemons have entered: every process of a large job may ask for the same.
-    done: BTreeSet<(Arc<[Members]>, Arc<CleanupRequest>)>,
-}
-
-#[derive(Debug)]
-struct Spread {
-    request: Arc<CleanupRequest>,
-    /// Daemons and their requests.
-    waiting: Vec<(NodeId, u64)>,
-}
-
-impl Spreads {
-    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
-        self.done.iter().any(|(members, _)| members.iter().any(|one| one.nspace == *nspace))
-    }
-
-    pub(crate) fn forget(&mut self, nspace: &Nspace) {
-        self.done.retain(|(members, _)| members.iter().all(|m| m.nspace != *nspace));
-    }
-}
-
-impl Daemon {
-    /// Root only: sends a request to the daemons of its targets; `from` is answered when all of them have.
-    pub(crate) fn spread_cleanup(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: (NodeId, u64),
-        members: Vec<Members>,
-        request: CleanupRequest,
-    ) {
-        let members: Arc<[Members]> = members.into_iter().map(|m| self.without_dead(m)).collect();
-        let mut to = Ranges::new();
-        for Members { nspace, ranks } in members.iter() {
-            to.add(&self.jobs.get(nspace).map(|job| job.desc.nodes_of(ranks)).unwrap_or_default());
-        }
-        let Some(spreads) = self.root.as_mut().map(|root| &mut root.spreads) else { return };
-        let wish = (members.clone(), Arc::new(request));
-        if to.is_empty() || spreads.done.contains(&wish) {
-            return self.answer(cx, from.0, from.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
-        }
-        let same =
-            |(op, spread): &(&Collective, &mut Spread)| op.members == wish.0 && spread.request == wish.1;
-        if let Some((_, spread)) = spreads.open.iter_mut().find(same) {
-            return spread.waiting.push(from);
-        }
-        spreads.last += 1;
-        let op = Collective { kind: Kind::Cleanup, members, id: None, round: spreads.last };
-        let spread = Spread { request: wish.1.clone(), waiting: vec![from] };
-        spreads.open.insert(op.clone(), spread);
-        self.cast(cx, to, Down::Cleanup { op, request: wish.1 });
-    }
-
-    fn without_dead(&self, mut members: Members) -> Members {
-        if let Some(job) = self.jobs.get(&members.nspace) {
-            let dead = job.dead.and(&members.ranks);
-            dead.iter().for_each(|rank| members.ranks.remove(rank));
-        }
-        members
-    }
-
-    /// All daemons have answered, or some of them never will.
-    pub(crate) fn on_cleanup_spread(&mut self, cx: &mut Cx<'_>, op: &Collective, outcome: &Outcome) {
-        let Some(spreads) = self.root.as_mut().map(|root| &mut root.spreads) else { return };
-        let Some(spread) = spreads.open.remove(op) else { return };
-        if outcome.is_ok() && spreads.done.len() < MOST_DONE {
-            spreads.done.insert((op.members.clone(), spread.request));
-        }
-        let status = outcome.as_ref().err().copied().unwrap_or(Status::SUCCESS);
-        for (node, request) in spread.waiting {
-            self.answer(cx, node, request, HostReply::Infos(status, Vec::new()));
-        }
-    }
-}
-
 /// Whether one of these paths and names means this path.
 fn stays(ignored: &BTreeSet<Text>, path: &Text) -> bool {
     ignored.contains(path) || ignored.contains(&Text::from_bytes(last_name(path)))
@@ -286,9 +204,6 @@ fn last_name(path: &Text) -> &[u8] {
 fn cost(path: &Text) -> usize {
     path.as_bytes().len() + 64
 }
-
-/// Requests that the root remembers to be known everywhere.
-const MOST_DONE: usize = 1024;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,6 @@ use phalanx_wire::Text;
 
 use crate::hosts::Slots;
 use crate::id::NodeId;
-use crate::overlay::Setup;
 
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -77,23 +76,6 @@ pub struct Limits {
     pub published: usize,
     /// Bytes of paths that one job may leave to one daemon to remove.
     pub cleanup: usize,
-}
-
-impl NodeConfig {
-    /// What the overlay is told.
-    pub(crate) fn overlay(&self) -> Setup {
-        Setup {
-            me: self.id,
-            size: self.size,
-            radix: self.radix,
-            address: self.address.clone(),
-            lineage: self.lineage.clone(),
-            heartbeat: self.limits.heartbeat,
-            silence: self.limits.silence,
-            reconnect: self.limits.reconnect,
-            window: self.limits.output_link,
-        }
-    }
 }
 
 impl Default for Limits {

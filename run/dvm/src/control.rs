@@ -1,17 +1,18 @@
 //! Doing something to processes: signals, the polite end with its deadline, stop and continue.
 
+use std::collections::BTreeMap;
+
+use phalanx_core::{HostCallId, HostOp, HostReply};
+use phalanx_spec::Rank;
+use phalanx_wire::{Info, Nspace, ProcId};
+
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
-use crate::id::NodeId;
-use crate::msg::{Control, Down, ExitStatus, Members, Orders, SpawnFailure, Up};
+use crate::msg::{Control, ExitStatus, Members, Orders, SpawnFailure, Up};
 use crate::procs::{Killed, Phase, Proc};
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use crate::timers::Timer;
-use phalanx_core::{HostCallId, HostOp, HostReply};
-use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Info, Nspace, ProcId};
-use std::collections::BTreeMap;
 
 impl Daemon {
     /// `ranks`: `None` for all.
@@ -86,7 +87,8 @@ impl Daemon {
             Err(status) => cx.reply(id, HostReply::Done(status)),
             Ok(Orders { actions, cleanup: Some(cleanup) })
                 if actions.is_empty()
-                    && let Ok(members) = self.targets(&from, &targets)
+                    && let Ok(members) =
+                        Members::targets(&from, &targets, |nspace| Some(&*self.jobs.get(nspace)?.desc))
                     && members.iter().all(|m| self.are_here(m)) =>
             {
                 let status = self.register_cleanup(cx, &members, &cleanup);
@@ -94,62 +96,6 @@ impl Daemon {
             }
             Ok(_) => self.ask_root(cx, id, HostOp::JobControl { from, targets, directives }),
         }
-    }
-
-    /// Root only: the same, for a daemon's request, which is answered here or later.
-    pub(crate) fn job_control(
-        &mut self,
-        cx: &mut Cx<'_>,
-        request: (NodeId, u64),
-        from: &ProcId,
-        targets: &[ProcId],
-        directives: &[Info],
-    ) {
-        let read = Orders::read(directives);
-        // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
-        let ends =
-            |orders: &Orders| orders.actions.iter().any(|action| matches!(action, Control::Terminate { .. }));
-        if targets.is_empty() && self.is_tool(from) && read.as_ref().is_ok_and(ends) {
-            self.answer(cx, request.0, request.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
-            return self.on_shutdown(cx);
-        }
-        let read = read.and_then(|orders| Ok((orders, self.targets(from, targets)?)));
-        let (orders, members) = match read {
-            Ok(read) => read,
-            Err(status) => return self.refuse(cx, request.0, request.1, status),
-        };
-        for Members { nspace, ranks } in &members {
-            let Some(job) = self.jobs.get(nspace) else { continue };
-            let to = job.desc.nodes_of(ranks);
-            for action in &orders.actions {
-                if let Some(signal) = action.deadly() {
-                    self.note_killed(nspace, ranks, from, signal);
-                }
-                let control =
-                    Down::Control { nspace: nspace.clone(), ranks: Some(ranks.clone()), action: *action };
-                self.cast(cx, to.clone(), control);
-            }
-        }
-        match orders.cleanup {
-            Some(cleanup) => self.spread_cleanup(cx, request, members, cleanup),
-            None => self.answer(cx, request.0, request.1, HostReply::Infos(Status::SUCCESS, Vec::new())),
-        }
-    }
-
-    /// The targets of a request, by job; none named means the whole job of who asks.
-    fn targets(&self, from: &ProcId, targets: &[ProcId]) -> Result<Vec<Members>, Status> {
-        let whole = ProcId::all(&from.nspace);
-        let mut chosen: BTreeMap<Nspace, Ranges> = BTreeMap::new();
-        for target in if targets.is_empty() { std::slice::from_ref(&whole) } else { targets } {
-            let job = self.jobs.get(&target.nspace).ok_or(Status::ERR_NOT_FOUND)?;
-            let ranks = chosen.entry(target.nspace.clone()).or_default();
-            match target.rank {
-                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
-                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
-                _ => return Err(Status::ERR_NOT_FOUND),
-            }
-        }
-        Ok(chosen.into_iter().map(|(nspace, ranks)| Members { nspace, ranks }).collect())
     }
 
     /// Whether all of them are processes of this node.

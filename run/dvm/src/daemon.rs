@@ -8,22 +8,23 @@ use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
-use phalanx_spec::Status;
 use phalanx_wire::{Key, Nspace, ProcId};
 
 use crate::boot::Boot;
 use crate::cargo::Load;
 use crate::config::NodeConfig;
 use crate::dmodex::Modexes;
-use crate::effect::{Effect, Input, Report};
+use crate::effect::{Effect, Input};
 use crate::fence::Rounds;
+use crate::host::FUNCTIONS;
 use crate::id::NodeId;
-use crate::iof::Iof;
-use crate::msg::{Down, NodeTable, Part, Survey, TapName, Up};
-use crate::overlay::{Arrived, Out, Overlay};
+use crate::iof::Delivering;
+use crate::msg::{Down, NodeTable, Survey, TapName, Up};
+use crate::overlay::{Arrived, Out, Overlay, Setup};
 use crate::procs::Job;
-use crate::ranges::Ranges;
-use crate::root::Root;
+use crate::report::Report;
+use crate::root::{FromRoot, Root, ToRoot};
+use crate::signals::SIGKILL;
 use crate::timers::{Timer, Timers};
 
 #[derive(Debug)]
@@ -32,7 +33,8 @@ pub(crate) struct Daemon {
     pub(crate) me: NodeId,
     pub(crate) overlay: Overlay<Load>,
     pub(crate) rounds: Rounds,
-    pub(crate) iof: Iof,
+    /// Output for those who pulled it here, with our server.
+    pub(crate) delivering: Delivering,
     pub(crate) modexes: Modexes,
     pub(crate) boot: Boot,
     pub(crate) table: Arc<NodeTable>,
@@ -40,7 +42,7 @@ pub(crate) struct Daemon {
     pub(crate) timers: Timers<Timer>,
     pub(crate) inbox: VecDeque<Local>,
     /// Ours is node 0.
-    pub(crate) root: Option<Box<Root>>,
+    root: Option<Box<Root>>,
     /// The DVM is over for this daemon.
     pub(crate) over: bool,
     calls: BTreeMap<CallId, Call>,
@@ -48,15 +50,13 @@ pub(crate) struct Daemon {
     /// Upcalls that wait for the root.
     requests: BTreeMap<u64, HostCallId>,
     last_request: u64,
-    /// Directives that the user was told of: of which function, and whether it was refused for that.
-    pub(crate) unknown: BTreeSet<(&'static str, Key, bool)>,
+    /// Directives that the user was told of, because a function was refused for them.
+    pub(crate) unknown: BTreeSet<(&'static str, Key)>,
 }
 
 /// What a daemon tells itself; handled before the turn ends.
 #[derive(Debug)]
 pub(crate) enum Local {
-    /// Root only: every daemon's part of a job's end is here. What they said before comes first.
-    Ended { nspace: Nspace, part: Part },
     /// A process that ended must not be waited for any longer.
     Over(ProcId),
 }
@@ -119,9 +119,9 @@ impl Daemon {
     pub(crate) fn new(config: NodeConfig) -> Daemon {
         let me = config.id;
         Daemon {
-            overlay: Overlay::new(config.overlay()),
-            iof: Iof::default(),
-            root: (me == NodeId::ROOT).then(|| Box::new(Root::new(config.first_job))),
+            overlay: Overlay::new(setup(&config)),
+            delivering: Delivering::default(),
+            root: (me == NodeId::ROOT).then(|| Box::new(Root::new(config.clone(), FUNCTIONS))),
             config,
             me,
             rounds: Rounds::default(),
@@ -144,7 +144,8 @@ impl Daemon {
         if self.over {
             return None;
         }
-        [self.timers.next(), self.overlay.deadline()].into_iter().flatten().min()
+        let root = self.root.as_ref().and_then(|root| root.deadline());
+        [self.timers.next(), self.overlay.deadline(), root].into_iter().flatten().min()
     }
 
     pub(crate) fn handle(&mut self, now: Time, happening: Happening<'_>, out: &mut VecDeque<Act>) {
@@ -162,6 +163,30 @@ impl Daemon {
             self.on_timer(cx, timer);
             self.drain(cx);
         }
+        while self.root.as_ref().and_then(|root| root.deadline()).is_some_and(|due| due <= now) {
+            self.tell_root(cx, ToRoot::Tick);
+            self.drain(cx);
+        }
+    }
+
+    /// Has the root decide, if it is here, and does what it wants done.
+    pub(crate) fn tell_root(&mut self, cx: &mut Cx<'_>, what: ToRoot) {
+        let Some(root) = &mut self.root else { return };
+        let mut out = VecDeque::new();
+        root.handle(cx.now, what, &mut out);
+        out.into_iter().for_each(|wish| self.on_from_root(cx, wish));
+    }
+
+    fn on_from_root(&mut self, cx: &mut Cx<'_>, wish: FromRoot) {
+        match wish {
+            FromRoot::Cast(to, body) => self.overlay.cast(cx.now, to, body),
+            FromRoot::Await(op, among) => self.overlay.reconsider(cx.now, op, &among),
+            FromRoot::Taken(landing) => self.overlay.taken(cx.now, landing),
+            FromRoot::Lend(landing) => self.overlay.lend(cx.now, landing),
+            FromRoot::TellTaken { at_once } => self.overlay.tell_taken(cx.now, at_once),
+            FromRoot::Report(report) => cx.report(report),
+            FromRoot::StdinCredit { nspace, bytes } => cx.effect(Effect::StdinCredit { nspace, bytes }),
+        }
     }
 
     fn on_input(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
@@ -169,17 +194,21 @@ impl Daemon {
             Input::LinkUp { peer } => self.overlay.on_link_up(cx.now, peer),
             Input::LinkMsg { peer, msg } => self.overlay.on_link_msg(cx.now, peer, msg),
             Input::LinkDown { peer } => self.overlay.on_link_down(cx.now, peer),
-            Input::Submit { request, job } => self.on_submit(cx, request, job),
-            Input::Control { nspace, action } => self.on_control(cx, &nspace, action),
-            Input::Shutdown => self.on_shutdown(cx),
+            Input::Submit { request, .. } if self.root.is_none() => {
+                let error = "jobs are accepted by the root daemon".to_owned();
+                cx.report(Report::Refused { request, error });
+            }
+            Input::Submit { request, job } => self.tell_root(cx, ToRoot::Submit { request, job }),
+            Input::Control { nspace, action } => self.tell_root(cx, ToRoot::Control { nspace, action }),
+            Input::Shutdown => self.tell_root(cx, ToRoot::Shutdown),
             Input::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
             Input::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
             Input::Exited { proc, status } => self.on_exited(cx, &proc, status),
             Input::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),
             Input::OutputClosed { proc, channel } => self.on_output_closed(cx, &proc, channel),
-            Input::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
-            Input::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
-            Input::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
+            Input::OutputTaken { bytes } => self.tell_root(cx, ToRoot::OutputTaken { bytes }),
+            Input::Stdin { nspace, data } => self.tell_root(cx, ToRoot::Stdin { nspace, data }),
+            Input::StdinEnd { nspace } => self.tell_root(cx, ToRoot::StdinEnd { nspace }),
             Input::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
             Input::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
             Input::Measured { survey, measured } => self.on_measured(cx, survey, *measured),
@@ -196,11 +225,14 @@ impl Daemon {
                 self.on_overlay(cx, out);
             } else if let Some(local) = self.inbox.pop_front() {
                 match local {
-                    Local::Ended { nspace, part } => self.job_ended(cx, &nspace, part),
                     Local::Over(proc) => self.give_up(cx, &proc),
                 }
             } else {
-                return;
+                let mut out = VecDeque::new();
+                if !self.root.as_mut().is_some_and(|root| root.go_on(cx.now, &mut out)) {
+                    return;
+                }
+                out.into_iter().for_each(|wish| self.on_from_root(cx, wish));
             }
         }
     }
@@ -218,52 +250,35 @@ impl Daemon {
 
     fn on_arrived(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
         match arrived {
-            Arrived::Cards(reports) => self.on_reports(cx, reports),
+            Arrived::Cards(reports) => self.tell_root(cx, ToRoot::Reports(reports)),
             Arrived::Cast { addressed, body } => self.on_down(cx, addressed, &body),
-            Arrived::Post { origin, body } => self.on_up(cx, origin, &body),
+            Arrived::Post { origin, body } => self.tell_root(cx, ToRoot::Post { origin, up: body }),
             Arrived::Part(gather) => {
                 if let Some(among) = self.participants(&gather.op) {
                     self.overlay.take_part(cx.now, gather, &among);
                 }
             }
-            Arrived::Advanced(op) => self.gather_advanced(cx, &op),
+            Arrived::Advanced(op) => {
+                if let Some(arrived) = self.overlay.arrived_parts(&op) {
+                    self.tell_root(cx, ToRoot::Advanced { op, arrived });
+                }
+            }
             Arrived::Gathered { op, among, missing, part } => {
-                self.finish_gather(cx, op, among, missing, part);
+                self.tell_root(cx, ToRoot::Gathered { op, among, missing, part });
             }
             Arrived::Side { from, body } => self.on_side(cx, from, body),
-            Arrived::Bulk { landing, body } => self.show(cx, landing, body),
+            Arrived::Bulk { landing, body } => self.tell_root(cx, ToRoot::Output { landing, piece: body }),
             Arrived::Taken(chunks) => self.on_taken(cx, chunks),
-            Arrived::Without(node) => self.go_on_without(cx, node),
-            Arrived::Lost { node, why } => self.on_node_lost(cx, node, &why),
+            Arrived::Without(node) => {
+                self.tell_root(cx, ToRoot::Without(node));
+                self.modex_without(cx, node);
+            }
+            Arrived::Lost { node, why } => self.tell_root(cx, ToRoot::Lost { node, why }),
             Arrived::Alone { why } => {
                 tracing::error!(why, "giving up");
                 self.stop(cx);
             }
         }
-    }
-
-    /// The tree is without this daemon from now on.
-    fn go_on_without(&mut self, cx: &mut Cx<'_>, node: NodeId) {
-        self.boot_without(cx, node);
-        self.try_survivals(cx);
-        self.modex_without(cx, node);
-    }
-
-    /// Root only: everybody is being told that the node is lost.
-    fn on_node_lost(&mut self, cx: &mut Cx<'_>, node: NodeId, why: &str) {
-        self.forget_readers_on(cx, node);
-        self.on_tools_lost(cx, node);
-        self.lose_processes(cx, node, why);
-    }
-
-    /// Root only: tells the daemons in `to`.
-    pub(crate) fn cast(&mut self, cx: &mut Cx<'_>, to: Ranges, body: Down) {
-        self.overlay.cast(cx.now, to, body);
-    }
-
-    /// Root only.
-    pub(crate) fn cast_all(&mut self, cx: &mut Cx<'_>, body: Down) {
-        self.cast(cx, Ranges::first(self.overlay.size()), body);
     }
 
     /// Tells the root.
@@ -284,7 +299,10 @@ impl Daemon {
             Down::Survey(survey) => self.on_survey(cx, survey),
             Down::Dead { nspace, ranks } => self.on_dead(cx, nspace, ranks),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
-            Down::Forget { nspace } => self.on_forget(cx, nspace),
+            Down::Forget { nspace } => {
+                self.on_forget(cx, nspace);
+                self.tell_root(cx, ToRoot::Forgotten(nspace.clone()));
+            }
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
             Down::Say { to, text } => self.say_to_tool(cx, to, text),
             Down::Output(output) => self.give_output(cx, output),
@@ -296,37 +314,8 @@ impl Daemon {
         }
     }
 
-    /// Root only: what a daemon says.
-    fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
-        match body {
-            Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
-            Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
-            Up::Failed(end) => self.on_proc_failed(cx, end),
-            Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
-            Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
-            Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
-            Up::Share(share) => self.on_share(cx, origin, share),
-            Up::Over { nspace, ranks } => {
-                self.assemblies_without(cx, nspace, ranks);
-                self.survivals_without(cx, nspace, ranks);
-            }
-            Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
-            Up::ToolLeft { proc } => {
-                self.on_tool_left(cx, proc);
-                self.end_pushes_of(cx, proc);
-            }
-            Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
-            Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
-            Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
-            Up::Note { nspace, text } => {
-                cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
-            }
-        }
-    }
-
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
-            Timer::Boot => self.on_boot_over(cx),
             Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
             Timer::Settle(nspace) => self.settle_all(cx, &nspace),
             Timer::Over(proc) => self.give_up(cx, &proc),
@@ -334,12 +323,7 @@ impl Daemon {
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
-            Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
-            Timer::Limit(nspace) => self.on_limit(cx, &nspace),
-            Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),
             Timer::Retry => self.ask_again(cx),
-            Timer::Lookup(id) => self.on_lookup_over(cx, id),
-            Timer::Assembly(number) => self.on_assembly_over(cx, number),
         }
     }
 
@@ -396,23 +380,28 @@ impl Daemon {
         }
     }
 
-    /// Root only: the answer to a daemon's request.
-    pub(crate) fn answer(&mut self, cx: &mut Cx<'_>, to: NodeId, request: u64, reply: HostReply) {
-        self.cast(cx, Ranges::single(to.0), Down::Reply { request, reply });
-    }
-
-    pub(crate) fn refuse(&mut self, cx: &mut Cx<'_>, to: NodeId, request: u64, status: Status) {
-        self.answer(cx, to, request, HostReply::Done(status));
+    /// This daemon is done: what it started must not outlive it.
+    pub(crate) fn stop(&mut self, cx: &mut Cx<'_>) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        self.overlay.stop();
+        for (nspace, job) in std::mem::take(&mut self.jobs) {
+            for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
+                cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
+            }
+            if !job.procs.is_empty() {
+                cx.effect(Effect::Forget { nspace, scratch: job.desc.scratch.clone() });
+            }
+        }
+        cx.effect(Effect::Stop);
     }
 
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting = self.explain_gathers();
         waiting.extend(self.explain_modexes());
-        waiting.extend(self.explain_lookups());
-        waiting.extend(self.explain_assemblies());
-        waiting.extend(self.explain_survivals());
-        waiting.extend(self.explain_stops());
-        waiting.extend(self.explain_surveys());
+        waiting.extend(self.root.iter().flat_map(|root| root.explain()));
         waiting.extend(self.explain_boot());
         waiting
     }
@@ -420,3 +409,18 @@ impl Daemon {
 
 /// How many processes an explanation names: as many as people read.
 pub(crate) const ENOUGH: usize = 100;
+
+/// What the overlay is told of itself.
+fn setup(config: &NodeConfig) -> Setup {
+    Setup {
+        me: config.id,
+        size: config.size,
+        radix: config.radix,
+        address: config.address.clone(),
+        lineage: config.lineage.clone(),
+        heartbeat: config.limits.heartbeat,
+        silence: config.limits.silence,
+        reconnect: config.limits.reconnect,
+        window: config.limits.output_link,
+    }
+}

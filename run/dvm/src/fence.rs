@@ -8,16 +8,12 @@ use std::sync::Arc;
 
 use phalanx_core::host::LOST_MEMBERS;
 use phalanx_core::{HostCallId, HostReply};
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::daemon::{Cx, Daemon};
-use crate::gather::Meeting;
-use crate::group::each;
+use crate::msg;
 use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, Up};
-use crate::publish::procs as procs_in;
-use crate::ranges::Ranges;
-use crate::survivors::may_lack_members;
 
 /// Which data are collected and how long is waited, the servers see to.
 pub(crate) const ATTRIBUTES: &[&str] = &[];
@@ -61,7 +57,7 @@ impl Daemon {
             Some(Value::Status(status)) if !status.is_success() => Part::Failed(*status),
             _ => part,
         };
-        let members = match self.members(procs) {
+        let members = match Members::of(procs, |nspace| Some(&*self.jobs.get(nspace)?.desc)) {
             Ok(members) => members,
             Err(status) => return cx.reply(id, HostReply::Done(status)),
         };
@@ -69,70 +65,18 @@ impl Daemon {
             return cx.reply(id, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
         };
         let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
-        let survives = may_lack_members(kind, info);
+        let survives = kind.may_lack_members(info);
         if !survives && members.iter().any(dead) {
             return cx.reply(id, HostReply::Done(Status::ERR_PROC_ABORTED));
         }
         let op = Collective { kind, members, id: name, round };
         self.rounds.waiting.entry(op.clone()).or_default().push(id);
         if survives {
-            let lost = procs_in(info.find(LOST_MEMBERS)).collect();
+            let lost = msg::procs(info.find(LOST_MEMBERS)).collect();
             self.post(cx, Up::Share(Box::new(Share { op, part, lost })));
         } else {
             self.contribute(cx, OpId::Collective(op), part);
         }
-    }
-
-    /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
-    pub(crate) fn members(&self, procs: &[ProcId]) -> Result<Arc<[Members]>, Status> {
-        let mut by_nspace: BTreeMap<&Nspace, Ranges> = BTreeMap::new();
-        for proc in procs {
-            let job = self.jobs.get(&proc.nspace).ok_or(Status::ERR_NOT_FOUND)?;
-            let ranks = by_nspace.entry(&proc.nspace).or_default();
-            match proc.rank {
-                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
-                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
-                _ => return Err(Status::ERR_BAD_PARAM),
-            }
-        }
-        let members = by_nspace.into_iter().map(|(nspace, ranks)| Members { nspace: nspace.clone(), ranks });
-        match members.collect::<Arc<[Members]>>() {
-            none if none.is_empty() => Err(Status::ERR_BAD_PARAM),
-            members => Ok(members),
-        }
-    }
-
-    /// Root only: the result, from everybody's parts. `None`: it comes later.
-    pub(crate) fn outcome_of(
-        &mut self,
-        cx: &mut Cx<'_>,
-        meeting: Meeting,
-        collective: &Collective,
-        part: Part,
-    ) -> Option<Outcome> {
-        Some(match (collective.kind, part) {
-            (Kind::GroupConstruct, Part::Failed(status)) => {
-                self.give_up_group(cx, collective, status);
-                Err(status)
-            }
-            (_, Part::Failed(status)) => Err(status),
-            (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
-            (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
-            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup), _) => {
-                if let Some(root) = &mut self.root {
-                    match kind {
-                        Kind::Connect => root.relations.connect(&collective.members),
-                        Kind::Disconnect => root.relations.disconnect(&collective.members),
-                        _ => {}
-                    }
-                }
-                Ok(Settled::Nothing)
-            }
-            (Kind::GroupConstruct, part) => {
-                let members = each(&collective.members).collect();
-                return self.form_group(cx, meeting, collective, members, part);
-            }
-        })
     }
 
     /// The result of an operation came by.
@@ -143,9 +87,6 @@ impl Daemon {
 
     pub(crate) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
-        if collective.kind == Kind::Cleanup {
-            return self.on_cleanup_spread(cx, collective, outcome);
-        }
         let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
@@ -181,12 +122,6 @@ impl Rounds {
     pub(crate) fn forget(&mut self, nspace: &Nspace) {
         self.counts.retain(|(_, members, _), _| members.iter().all(|m| m.nspace != *nspace));
     }
-}
-
-fn join(blobs: &[Blob]) -> Blob {
-    let mut all = Vec::with_capacity(blobs.iter().map(Blob::len).sum());
-    blobs.iter().for_each(|blob| all.extend_from_slice(blob.as_bytes()));
-    Blob::from(all)
 }
 
 /// Different sets of processes that the living jobs may use in collectives.

@@ -1,35 +1,19 @@
 //! Operations to which many daemons contribute, as this DVM has them: who takes part in which, and what becomes of
 //! the parts. What each operation *does* is in the file of its name.
 
-use std::sync::Arc;
-
 use phalanx_core::Waiting;
-use phalanx_spec::{Rank, Status};
+use phalanx_spec::Rank;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon, ENOUGH, Local};
-use crate::msg::{Down, OpId, Part, Settled, Subject};
+use crate::daemon::{Cx, Daemon, ENOUGH};
+use crate::msg::{OpId, Part, Subject};
 use crate::ranges::Ranges;
-
-/// An operation to which all have contributed, and who is told how it ends.
-#[derive(Clone, Debug)]
-pub(crate) struct Meeting {
-    pub(crate) op: Arc<OpId>,
-    pub(crate) to: Ranges,
-}
 
 impl Daemon {
     /// This daemon's own part.
     pub(crate) fn contribute(&mut self, cx: &mut Cx<'_>, op: OpId, part: Part) {
         if let Some(among) = self.participants(&op) {
             self.overlay.join(cx.now, op, &among, part);
-        }
-    }
-
-    /// Root only: somebody that was waited for is lost, and maybe nobody else will ever bring the operation up again.
-    pub(crate) fn reconsider_gather(&mut self, cx: &mut Cx<'_>, op: OpId) {
-        if let Some(among) = self.participants(&op) {
-            self.overlay.reconsider(cx.now, op, &among);
         }
     }
 
@@ -54,44 +38,6 @@ impl Daemon {
                     nodes.add(&job.desc.nodes_of(&members.ranks));
                 }
                 Some(nodes)
-            }
-        }
-    }
-
-    /// Root only: everybody's part is here.
-    pub(crate) fn finish_gather(
-        &mut self,
-        cx: &mut Cx<'_>,
-        op: Arc<OpId>,
-        among: Ranges,
-        missing: Ranges,
-        part: Part,
-    ) {
-        match (&*op, part) {
-            (OpId::Started(nspace), part) => {
-                let nspace = nspace.clone();
-                self.cast(cx, among, Down::Done { op, outcome: Ok(Settled::Nothing) });
-                self.job_started(cx, &nspace, part);
-            }
-            (OpId::Ended(nspace), part) => {
-                let nspace = nspace.clone();
-                self.cast(cx, among, Down::Done { op, outcome: Ok(Settled::Nothing) });
-                self.inbox.push_back(Local::Ended { nspace, part });
-            }
-            (OpId::Survey(survey), part) => {
-                let survey = survey.clone();
-                self.cast(cx, among, Down::Done { op, outcome: Ok(Settled::Nothing) });
-                self.surveyed(cx, &survey, part);
-            }
-            (OpId::Collective(collective), part) => {
-                let meeting = Meeting { op: op.clone(), to: among };
-                let outcome = match missing.is_empty() {
-                    true => self.outcome_of(cx, meeting.clone(), collective, part),
-                    false => Some(Err(Status::ERR_LOST_CONNECTION)),
-                };
-                if let Some(outcome) = outcome {
-                    self.cast(cx, meeting.to, Down::Done { op: meeting.op, outcome });
-                }
             }
         }
     }

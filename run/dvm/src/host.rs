@@ -11,10 +11,10 @@ use phalanx_spec::{Status, attribute, keys};
 use phalanx_wire::{Info, Key};
 
 use crate::daemon::{Cx, Daemon};
-use crate::id::NodeId;
+use crate::fence;
 use crate::msg::{Kind, Part, Up, cleanup, control, environment};
 use crate::procs::Pmix;
-use crate::{debug, event, fence, group, iof, log, publish, query, spawn, stdin};
+use crate::root::{debug, event, group, iof, log, publish, query, spawn, stdin};
 
 /// What each function honours.
 pub(crate) const FUNCTIONS: &[Honoured] = &[
@@ -136,77 +136,13 @@ impl Daemon {
     /// The caller is told a status only; the user is told what it was about, once.
     fn tell_unknown(&mut self, cx: &mut Cx<'_>, op: &HostOp, directive: &Key) {
         let function = op.function().unwrap_or_default();
-        if !self.is_first_unknown(function, directive, true) {
+        if self.unknown.len() >= MOST_UNKNOWN || !self.unknown.insert((function, directive.clone())) {
             return;
         }
         let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
         let text =
             format!("{function} was refused: it requires {name} ({directive}), which is not supported");
         self.post(cx, Up::Note { nspace: None, text });
-    }
-
-    /// Whether nobody was told yet that the function does not honour the directive. So many are told, and no more.
-    pub(crate) fn is_first_unknown(
-        &mut self,
-        function: &'static str,
-        directive: &Key,
-        is_refused: bool,
-    ) -> bool {
-        self.unknown.len() < MOST_UNKNOWN && self.unknown.insert((function, directive.clone(), is_refused))
-    }
-
-    /// Root only: an upcall that only the root can answer.
-    pub(crate) fn on_root_call(&mut self, cx: &mut Cx<'_>, origin: NodeId, request: u64, op: &HostOp) {
-        match op {
-            HostOp::Publish { from, uid, data, range, persistence, info } => {
-                let status = self.publish(cx, from, *uid, data, *range, *persistence, info);
-                self.refuse(cx, origin, request, status);
-            }
-            HostOp::Lookup { from, uid, keys, range, info } => {
-                self.lookup(cx, origin, request, from, *uid, keys, *range, info);
-            }
-            HostOp::Unpublish { from, uid, keys, range, info: _ } => {
-                let status = self.unpublish(from, *uid, keys, *range);
-                self.refuse(cx, origin, request, status);
-            }
-            HostOp::Spawn { from, job, apps } => self.spawn(cx, origin, request, from, job, apps),
-            HostOp::RegisterEvents { codes, info: _ } => {
-                self.register_events(origin, codes);
-                self.refuse(cx, origin, request, Status::SUCCESS);
-            }
-            HostOp::DeregisterEvents { codes } => {
-                self.deregister_events(origin, codes);
-                self.refuse(cx, origin, request, Status::SUCCESS);
-            }
-            HostOp::Notify { event } => {
-                self.notify(cx, origin, event);
-                self.refuse(cx, origin, request, Status::SUCCESS);
-            }
-            HostOp::GroupAssemble { from, id, procs, info } => {
-                self.assemble(cx, (origin, request), from, id, procs, info);
-            }
-            HostOp::Query { from, queries } => {
-                self.query(cx, origin, request, from, queries);
-            }
-            HostOp::ToolConnected { claims, .. } => self.admit_tool(cx, origin, request, claims.as_ref()),
-            HostOp::Log { from, data, directives } => {
-                let status = self.log(cx, from, data, directives);
-                self.refuse(cx, origin, request, status);
-            }
-            HostOp::IofPull { from, sources, channels, directives, handle } => {
-                self.pull_output(cx, (origin, request), from, (sources, *channels), (directives, *handle));
-            }
-            HostOp::PushStdin { from, targets, directives, data } => {
-                self.push_stdin(cx, (origin, request), from, targets, (directives, data));
-            }
-            HostOp::IofStop { from: _, handle, directives: _, died } => {
-                self.stop_output(cx, origin, request, (*handle, *died));
-            }
-            HostOp::JobControl { from, targets, directives } => {
-                self.job_control(cx, (origin, request), from, targets, directives);
-            }
-            _ => self.refuse(cx, origin, request, Status::ERR_NOT_SUPPORTED),
-        }
     }
 }
 

@@ -1,38 +1,21 @@
 //! Output of processes on its way to those who read it: nothing lost, nothing reordered, never more held than stated.
 //!
 //! A stream may be read only as far as it has credit; credit comes back when all who read it have taken what was read. So a
-//! slow terminal stops the process, not the daemons between. The overlay carries what was read to the root, where `readers.rs` decides who gets it: the user, and whoever has pulled the stream (`pull.rs`).
+//! slow terminal stops the process, not the daemons between. The overlay carries what was read to the root, which
+//! decides who gets it: the user, and whoever has pulled the stream (`pull.rs`).
 
-mod cache;
-mod past;
 mod pull;
-mod readers;
-mod retained;
 
 use std::sync::Arc;
 
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
-pub(crate) use cache::{Cache, CachePlan};
-
-use pull::Delivering;
-
-pub(crate) use pull::{OUTPUTS, PULL_ATTRIBUTES};
-
-use readers::Readers;
-
 use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
 use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
-#[derive(Debug, Default)]
-pub(crate) struct Iof {
-    /// Output for those who pulled it here, with our server.
-    delivering: Delivering,
-    /// Root only.
-    readers: Readers,
-}
+pub(crate) use pull::Delivering;
 
 impl Daemon {
     /// What one stream may have read ahead of its readers when `procs` processes share the node.

@@ -7,7 +7,8 @@ use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::hosts::HostEntry;
 use crate::map::Policy;
-use crate::msg::{EnvChange, FailurePolicy, ProcEnd, StdinTarget};
+use crate::msg::{EnvChange, ExitStatus, FailurePolicy, ProcEnd, StdinTarget};
+use crate::signals::SIGTERM;
 
 /// One job: one or more app contexts, started together.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -102,4 +103,79 @@ pub struct JobEnd {
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,
+}
+
+impl JobVerdict {
+    /// As a query for the job's status is answered.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            JobVerdict::Success => Status::SUCCESS,
+            JobVerdict::Aborted { .. } => Status::ERR_JOB_ABORTED,
+            JobVerdict::NotStarted { .. } => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. } | JobVerdict::ParentEnded { .. } => {
+                Status::ERR_JOB_CANCELED
+            }
+            JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
+            JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
+            JobVerdict::Failed { first } => match first.status {
+                Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
+                _ => Status::ERR_JOB_NON_ZERO_TERM,
+            },
+        }
+    }
+
+    /// Whose fault it is.
+    pub(crate) fn culprit(&self) -> Option<&ProcId> {
+        match self {
+            JobVerdict::Failed { first } => Some(&first.proc),
+            JobVerdict::Aborted { by, .. } | JobVerdict::Killed { by, .. } => Some(by),
+            _ => None,
+        }
+    }
+
+    /// What is to be said beside the word.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match self {
+            JobVerdict::Aborted { message, .. } => Some(message),
+            JobVerdict::NotStarted { error } => Some(error),
+            JobVerdict::NodeLost { node } => Some(node),
+            JobVerdict::ParentEnded { parent } => Some(parent.as_str()),
+            _ => None,
+        }
+    }
+
+    /// In one word, for tables.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            JobVerdict::Success => "success",
+            JobVerdict::Failed { .. } => "failed",
+            JobVerdict::Aborted { .. } => "aborted",
+            JobVerdict::NotStarted { .. } => "not started",
+            JobVerdict::TimedOut { .. } => "timed out",
+            JobVerdict::Cancelled { .. } => "cancelled",
+            JobVerdict::Killed { .. } => "killed",
+            JobVerdict::ParentEnded { .. } => "parent ended",
+            JobVerdict::NodeLost { .. } => "node lost",
+        }
+    }
+
+    /// What the launcher exits with.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            JobVerdict::Success => 0,
+            JobVerdict::Failed { first } => match first.status {
+                Some(ExitStatus::Code(0)) | None => 1,
+                Some(status) => status.shell_code(),
+            },
+            JobVerdict::Aborted { status, .. } => match status.0 & 0xff {
+                0 => 1,
+                code => code,
+            },
+            JobVerdict::NotStarted { .. } => 126,
+            JobVerdict::TimedOut { .. } => 124,
+            JobVerdict::Cancelled { signal } | JobVerdict::Killed { signal, .. } => 128 + signal,
+            JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
+            JobVerdict::NodeLost { .. } => 1,
+        }
+    }
 }

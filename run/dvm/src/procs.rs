@@ -15,7 +15,6 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::cleanup::Cleanups;
 use crate::daemon::{Cx, Daemon, Local};
 use crate::effect::Effect;
-use crate::id::NodeId;
 use crate::launch::reads_stdin;
 use crate::msg::{EndGroup, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, SpawnFailure, Up};
 use crate::ranges::Ranges;
@@ -419,18 +418,6 @@ impl Daemon {
         if !job.procs.is_empty() {
             cx.effect(Effect::Forget { nspace: nspace.clone(), scratch: job.desc.scratch.clone() });
         }
-        if self.me == NodeId::ROOT {
-            self.try_assemblies(cx);
-            self.try_survivals(cx);
-            self.tell_end(cx, nspace);
-            self.end_surveys_of(cx, nspace);
-            // What came after the last process had ended, or has just been given up.
-            self.withdraw_published(cx, nspace);
-            if let Some(root) = &mut self.root {
-                root.spreads.forget(nspace);
-                root.survivals.forget(nspace);
-            }
-        }
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 
@@ -443,9 +430,6 @@ impl Daemon {
             OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
         };
         self.overlay.give_up(concerned).iter().for_each(|op| self.fail_collective(cx, op));
-        self.try_assemblies(cx);
-        self.try_survivals(cx);
-        self.stop_without(cx, nspace, ranks);
     }
 
     fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {

@@ -1,91 +1,18 @@
-//! Surveys: what only the daemons know of a job's processes, or of what is waited for, brought to the root through the
-//! tree.
-//!
-//! A query that needs it waits at the root until all surveys that it has started are in. A job that ends meanwhile is
-//! waited for no longer: its end tells the same.
+//! What the root asks of this daemon: its processes, what they use, what is waited for here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use phalanx_core::Waiting;
 use phalanx_core::server::ServerCall;
-use phalanx_core::{HostReply, Time, Waiting};
-use phalanx_spec::{ProcState, Status};
-use phalanx_wire::{Nspace, ProcId, Query};
+use phalanx_spec::ProcState;
+use phalanx_wire::Nspace;
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::Effect;
-use crate::id::NodeId;
-use crate::msg::{Down, Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
+use crate::msg::{Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
 use crate::procs::{Phase, Pmix, Proc};
-use crate::query;
-use crate::ranges::Ranges;
-
-/// Root only: the queries that wait.
-#[derive(Debug, Default)]
-pub(crate) struct Surveys {
-    last: u64,
-    questions: BTreeMap<u64, Question>,
-}
-
-#[derive(Debug)]
-struct Question {
-    origin: NodeId,
-    request: u64,
-    from: ProcId,
-    queries: Vec<Query>,
-    awaited: BTreeSet<Survey>,
-    found: BTreeMap<Subject, Found>,
-    since: Time,
-}
 
 impl Daemon {
-    /// Root only: answers the query at once, or when the daemons have told what it is about.
-    pub(crate) fn ask_daemons(
-        &mut self,
-        cx: &mut Cx<'_>,
-        (origin, request): (NodeId, u64),
-        from: &ProcId,
-        queries: &[Query],
-        subjects: BTreeSet<Subject>,
-    ) {
-        let size = self.overlay.size();
-        let Some(root) = &mut self.root else { return };
-        if root.surveys.questions.len() >= MOST_QUESTIONS {
-            return self.refuse(cx, origin, request, Status::ERR_OUT_OF_RESOURCE);
-        }
-        let mut surveys = Vec::new();
-        for of in subjects {
-            let to = match &of {
-                Subject::Waits | Subject::Nodes => Ranges::first(size),
-                Subject::Procs { nspace, .. } => match root.jobs.get(nspace) {
-                    Some(job) => job.desc.nodes.clone(),
-                    None => continue,
-                },
-            };
-            root.surveys.last += 1;
-            surveys.push((Survey { number: root.surveys.last, of }, to));
-        }
-        let question = Question {
-            origin,
-            request,
-            from: from.clone(),
-            queries: queries.to_vec(),
-            awaited: surveys.iter().map(|(survey, _)| survey.clone()).collect(),
-            found: BTreeMap::new(),
-            since: cx.now,
-        };
-        if surveys.is_empty() {
-            return self.answer_question(cx, question);
-        }
-        root.surveys.last += 1;
-        let number = root.surveys.last;
-        root.surveys.questions.insert(number, question);
-        for (survey, to) in surveys {
-            self.cast(cx, to, Down::Survey(survey.clone()));
-            // Those that are asked may be lost before anybody has answered.
-            self.reconsider_gather(cx, OpId::Survey(survey));
-        }
-    }
-
     /// The root wants to know.
     pub(crate) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
         match &survey.of {
@@ -140,56 +67,6 @@ impl Daemon {
         };
         procs.map(found).collect()
     }
-
-    /// Root only: every daemon's part is here.
-    pub(crate) fn surveyed(&mut self, cx: &mut Cx<'_>, survey: &Survey, part: Part) {
-        let found = match part {
-            Part::Found(found) => *found,
-            _ => Found::default(),
-        };
-        self.end_surveys(cx, |other| other == survey, Some(found));
-    }
-
-    /// Root only: the job is over, and nobody will tell more of it.
-    pub(crate) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.end_surveys(cx, |survey| survey.of.concerns(nspace), None);
-    }
-
-    fn end_surveys(&mut self, cx: &mut Cx<'_>, ended: impl Fn(&Survey) -> bool, found: Option<Found>) {
-        let Some(root) = &mut self.root else { return };
-        for question in root.surveys.questions.values_mut() {
-            for survey in question.awaited.extract_if(.., |survey| ended(survey)) {
-                if let Some(found) = &found {
-                    question.found.insert(survey.of, found.clone());
-                }
-            }
-        }
-        let all = |question: &mut Question| question.awaited.is_empty();
-        let answered: Vec<Question> =
-            root.surveys.questions.extract_if(.., |_, question| all(question)).map(|(_, q)| q).collect();
-        answered.into_iter().for_each(|question| self.answer_question(cx, question));
-    }
-
-    fn answer_question(&mut self, cx: &mut Cx<'_>, question: Question) {
-        let Question { origin, request, from, queries, found, .. } = question;
-        let asked = query::Asked { now: cx.now, from: &from, found: &found };
-        let reply: HostReply = self.answer_queries(&asked, &queries);
-        self.answer(cx, origin, request, reply);
-    }
-
-    pub(crate) fn explain_surveys(&self) -> Vec<Waiting> {
-        let questions = self.root.iter().flat_map(|root| root.surveys.questions.values());
-        let waiting = |question: &Question| Waiting {
-            operation: "query",
-            subject: question.queries.iter().flat_map(|q| &q.keys).map(|k| k.to_string_lossy()).collect(),
-            asked_by: vec![question.from.clone()],
-            missing: Vec::new(),
-            since: question.since,
-            deadline: None,
-            unblocked_by: "the daemons telling what they know, or being declared lost",
-        };
-        questions.map(waiting).collect()
-    }
 }
 
 impl Proc {
@@ -204,7 +81,5 @@ impl Proc {
     }
 }
 
-/// Queries that wait at one time.
-const MOST_QUESTIONS: usize = 1024;
 /// Waits that one daemon tells of.
 const MOST_WAITS: usize = 256;

@@ -7,8 +7,6 @@ use phalanx_wire::{Nspace, ProcId};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// Boot has taken too long.
-    Boot,
     /// How many processes have called init is told a moment later.
     Connected(Nspace),
     /// An exited process's connection should be gone by now.
@@ -23,18 +21,8 @@ pub(crate) enum Timer {
     Exited(Nspace),
     /// Output of a job without living processes is waited for no longer.
     Drain(Nspace),
-    /// Readers of a job that is being ended are waited for no longer if they take nothing.
-    Readers(Nspace),
-    /// The job's own limit.
-    Limit(Nspace),
-    /// The limit of a spawn: the job should run by now.
-    StartLimit(Nspace),
     /// Ask again for remote data.
     Retry,
-    /// A lookup that waits.
-    Lookup(u64),
-    /// A group that has grown for long enough.
-    Assembly(u64),
 }
 
 #[derive(Debug)]
@@ -84,10 +72,7 @@ impl Timer {
             | Timer::Kill(job)
             | Timer::Reap(job)
             | Timer::Exited(job)
-            | Timer::Drain(job)
-            | Timer::Readers(job)
-            | Timer::Limit(job)
-            | Timer::StartLimit(job) => job == nspace,
+            | Timer::Drain(job) => job == nspace,
             Timer::Over(proc) => proc.nspace == *nspace,
             _ => false,
         }

@@ -1,7 +1,8 @@
-use super::*;
-use crate::msg::DirectoryRules;
 use phalanx_spec::keys;
 use phalanx_wire::Info;
+
+use super::*;
+use crate::msg::DirectoryRules;
 
 fn request(directives: &[Info]) -> CleanupRequest {
     CleanupRequest::read(directives).unwrap().unwrap()

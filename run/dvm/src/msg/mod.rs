@@ -34,7 +34,7 @@ pub use failure::{SpawnFailure, SpawnStep};
 pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
 pub(crate) use node::{NodeReport, NodeTable};
-pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share};
+pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, each, procs};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Subject, Wait};
 pub use usage::{Measured, NodeUsage, Usage};

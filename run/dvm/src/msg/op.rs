@@ -7,7 +7,13 @@ use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
 use super::{EndGroup, Found, Subject, Survey};
+use crate::msg::JobDesc;
 use crate::ranges::Ranges;
+use phalanx_spec::Rank;
+use phalanx_spec::keys;
+use phalanx_wire::InfoList;
+use phalanx_wire::Value;
+use std::collections::BTreeMap;
 
 /// Names one operation; equal on all daemons that take part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,6 +80,48 @@ pub enum Settled {
     Nothing,
     Modex(Blob),
     Group(GroupFormed),
+}
+
+impl Kind {
+    /// Whether the operation goes on without members that end.
+    pub(crate) fn may_lack_members(self, info: &[Info]) -> bool {
+        matches!(self, Kind::GroupConstruct | Kind::GroupDestruct) && info.is_set(keys::GROUP_FT_COLLECTIVE)
+    }
+}
+
+impl Members {
+    /// The processes by namespace, wildcards resolved: two ways to say the same are the same.
+    pub(crate) fn of<'a>(
+        procs: &[ProcId],
+        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
+    ) -> Result<Arc<[Members]>, Status> {
+        let mut by_nspace: BTreeMap<&Nspace, Ranges> = BTreeMap::new();
+        for proc in procs {
+            let desc = desc_of(&proc.nspace).ok_or(Status::ERR_NOT_FOUND)?;
+            let ranks = by_nspace.entry(&proc.nspace).or_default();
+            match proc.rank {
+                Rank::WILDCARD => ranks.add(&desc.ranks()),
+                rank if rank.0 < desc.size => ranks.insert(rank.0),
+                _ => return Err(Status::ERR_BAD_PARAM),
+            }
+        }
+        let members = by_nspace.into_iter().map(|(nspace, ranks)| Members { nspace: nspace.clone(), ranks });
+        match members.collect::<Arc<[Members]>>() {
+            none if none.is_empty() => Err(Status::ERR_BAD_PARAM),
+            members => Ok(members),
+        }
+    }
+
+    /// The targets of a request; none named means the whole job of who asks.
+    pub(crate) fn targets<'a>(
+        from: &ProcId,
+        targets: &[ProcId],
+        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
+    ) -> Result<Arc<[Members]>, Status> {
+        let whole = ProcId::all(&from.nspace);
+        let targets = if targets.is_empty() { std::slice::from_ref(&whole) } else { targets };
+        Members::of(targets, desc_of).map_err(|_| Status::ERR_NOT_FOUND)
+    }
 }
 
 impl Part {
@@ -149,4 +197,15 @@ pub struct Share {
     pub part: Part,
     /// Those of them who have ended without having come.
     pub lost: Vec<ProcId>,
+}
+
+/// The processes that a value names: one, or an array.
+pub(crate) fn procs(value: Option<&Value>) -> impl Iterator<Item = ProcId> {
+    let one = value.and_then(Value::as_proc).cloned();
+    let many = value.and_then(Value::as_array).into_iter().flat_map(|array| &array.items);
+    one.into_iter().chain(many.filter_map(Value::as_proc).cloned())
+}
+
+pub(crate) fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
+    members.iter().flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank))))
 }

@@ -208,11 +208,6 @@ impl<C: Cargo> Overlay<C> {
         self.tree.is_lost(node)
     }
 
-    /// How many daemons live.
-    pub(crate) fn living(&self) -> u32 {
-        self.tree.size() - self.tree.lost().count() as u32
-    }
-
     /// The next thing that the owner is to do or to know.
     pub(crate) fn pop(&mut self) -> Option<Out<C>> {
         self.out.pop_front()

@@ -3,17 +3,16 @@
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
-use crate::effect::Report;
-use crate::event::as_text;
+use crate::report::Report;
+use crate::root::event::as_text;
+use crate::root::{Cx, Root};
 
 /// The channels that there are, and the directives that are carried out.
 pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::LOG_STDERR, keys::LOG_STDOUT, keys::LOG_ONCE, keys::LOG_AGG, keys::LOG_KEY, keys::LOG_VAL];
 
-impl Daemon {
-    /// Root only.
-    pub(crate) fn log(
+impl Root {
+    pub(super) fn log(
         &mut self,
         cx: &mut Cx<'_>,
         from: &ProcId,
@@ -54,7 +53,7 @@ impl Daemon {
         let part = |key| directives.find(key).and_then(Value::as_str).unwrap_or_default();
         let kind = format!("{} {}", part(keys::LOG_KEY), part(keys::LOG_VAL));
         let wanted = directives.is_set(keys::LOG_AGG) && kind.len() > 1;
-        let Some(job) = self.root_job(&from.nspace).filter(|_| wanted) else { return false };
+        let Some(job) = self.jobs.get_mut(&from.nspace).filter(|_| wanted) else { return false };
         if job.logged.len() >= MOST_KINDS && !job.logged.contains(&kind) {
             return false;
         }

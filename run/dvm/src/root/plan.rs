@@ -7,20 +7,20 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{InfoList, Kval, Nspace, Text};
 
-use crate::daemon::Daemon;
-use crate::effect::Placed;
 use crate::hosts::Slots;
 use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
+use crate::models;
 use crate::msg::{AppDesc, Binding, JobDesc, NodeReport, Places};
-use crate::query::names;
 use crate::ranges::Ranges;
-use crate::{debug, models};
+use crate::report::Placed;
+use crate::root::query::names;
+use crate::root::{Root, debug};
 
-impl Daemon {
-    /// Root only: the description of a job, and where its processes go. The error is for the user.
-    pub(crate) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Placed), String> {
+impl Root {
+    /// The description of a job, and where its processes go. The error is for the user.
+    pub(super) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Placed), String> {
         if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
             return Err("the job names no program".to_owned());
         }
@@ -62,9 +62,9 @@ impl Daemon {
     }
 
     /// What the nodes offer, with what other jobs have taken, and their numbers.
-    pub(crate) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
+    pub(super) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
         let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
-        let jobs = self.root.iter().flat_map(|root| root.jobs.values());
+        let jobs = self.jobs.values();
         for desc in jobs.map(|job| &job.desc) {
             let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
             let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
@@ -88,7 +88,7 @@ impl Daemon {
             };
             (number, node)
         };
-        self.booted_nodes().map(resources).unzip()
+        self.nodes.living().map(resources).unzip()
     }
 
     /// What does not follow from where the processes are.

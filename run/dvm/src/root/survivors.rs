@@ -10,18 +10,16 @@ use std::sync::Arc;
 
 use phalanx_core::{Event, Time, Waiting};
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
-use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
+use phalanx_wire::{DataArray, Info, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon, ENOUGH};
-use crate::gather::Meeting;
-use crate::group::each;
 use crate::id::NodeId;
-use crate::msg::{Collective, Down, Kind, OpId, Outcome, Part, Settled, Share};
+use crate::msg::{Collective, Down, Kind, OpId, Outcome, Part, Settled, Share, each};
 use crate::ranges::Ranges;
+use crate::root::collective::Meeting;
+use crate::root::{Cx, ENOUGH, Root};
 
-/// Root only.
 #[derive(Debug, Default)]
-pub(crate) struct Survivals {
+pub(super) struct Survivals {
     open: BTreeMap<Collective, Survival>,
     /// The last that has ended, of its kind, members and name.
     ended: BTreeMap<Collective, u64>,
@@ -39,12 +37,12 @@ struct Survival {
 }
 
 impl Survivals {
-    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
         let is_of = |op: &Collective| op.members.iter().all(|members| members.nspace == *nspace);
         self.open.keys().any(is_of) || self.ended.keys().any(is_of)
     }
 
-    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+    pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.ended.retain(|op, _| op.members.iter().all(|members| members.nspace != *nspace));
     }
 
@@ -58,17 +56,11 @@ impl Survivals {
     }
 }
 
-/// Whether the operation is of this kind.
-pub(crate) fn may_lack_members(kind: Kind, info: &[Info]) -> bool {
-    matches!(kind, Kind::GroupConstruct | Kind::GroupDestruct) && info.is_set(keys::GROUP_FT_COLLECTIVE)
-}
-
-impl Daemon {
-    /// Root only.
-    pub(crate) fn on_share(&mut self, cx: &mut Cx<'_>, from: NodeId, share: &Share) {
+impl Root {
+    pub(super) fn on_share(&mut self, cx: &mut Cx<'_>, from: NodeId, share: &Share) {
         let Share { op, part, lost } = share;
         let daemons = self.hosts_of(op);
-        let Some(survivals) = self.survivals() else { return };
+        let survivals = &mut self.survivals;
         let is_new = !survivals.open.contains_key(op);
         let refused = match is_new {
             // Its members had been taken for gone.
@@ -78,7 +70,7 @@ impl Daemon {
         };
         if let Some(status) = refused {
             let op = Arc::new(OpId::Collective(op.clone()));
-            return self.cast(cx, Ranges::single(from.0), Down::Done { op, outcome: Err(status) });
+            return cx.cast(Ranges::single(from.0), Down::Done { op, outcome: Err(status) });
         }
         let survival = survivals.open.entry(op.clone()).or_insert_with(|| Survival::new(cx.now, daemons));
         if survival.came.contains(from.0) {
@@ -100,14 +92,14 @@ impl Daemon {
             job.desc.ranks_on(from).iter().for_each(|rank| ranks.remove(rank));
             let (to, nspace) = (job.desc.nodes_of(&ranks), members.nspace.clone());
             if !ranks.is_empty() {
-                self.cast(cx, to, Down::Watch { nspace, ranks });
+                cx.cast(to, Down::Watch { nspace, ranks });
             }
         }
     }
 
-    /// Root only: these have ended.
-    pub(crate) fn survivals_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        let Some(survivals) = self.survivals() else { return };
+    /// These have ended.
+    pub(super) fn survivals_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let survivals = &mut self.survivals;
         for (op, survival) in &mut survivals.open {
             let ours = op.members.iter().filter(|members| members.nspace == *nspace);
             let gone = ours.flat_map(|members| members.ranks.and(ranks).iter().collect::<Vec<_>>());
@@ -116,21 +108,20 @@ impl Daemon {
         self.try_survivals(cx);
     }
 
-    /// Root only: somebody is waited for no longer.
-    pub(crate) fn try_survivals(&mut self, cx: &mut Cx<'_>) {
-        let open: Vec<Collective> =
-            self.root.iter().flat_map(|root| root.survivals.open.keys()).cloned().collect();
+    /// Somebody is waited for no longer.
+    pub(super) fn try_survivals(&mut self, cx: &mut Cx<'_>) {
+        let open: Vec<Collective> = self.survivals.open.keys().cloned().collect();
         open.iter().for_each(|op| self.try_survival(cx, op));
     }
 
     fn try_survival(&mut self, cx: &mut Cx<'_>, op: &Collective) {
-        let Some(survival) = self.root.as_ref().and_then(|root| root.survivals.open.get(op)) else { return };
+        let Some(survival) = self.survivals.open.get(op) else { return };
         let waits = |daemon: u32| self.left_on(op, survival, NodeId(daemon)).next().is_some();
         let is_failed = matches!(survival.part, Part::Failed(_));
         if !is_failed && survival.absent().any(waits) {
             return;
         }
-        let Some(survivals) = self.survivals() else { return };
+        let survivals = &mut self.survivals;
         let Some(survival) = survivals.open.remove(op) else { return };
         survivals.ended.insert(series(op), op.round);
         let (came, silent) = each(&op.members).partition(|proc| self.is_on(proc, &survival.came));
@@ -141,7 +132,7 @@ impl Daemon {
         }
         let meeting = Meeting { op: Arc::new(OpId::Collective(op.clone())), to: survival.daemons };
         if let Some(outcome) = self.outcome_without(cx, meeting.clone(), op, survivors, survival.part) {
-            self.cast(cx, meeting.to, Down::Done { op: meeting.op, outcome });
+            cx.cast(meeting.to, Down::Done { op: meeting.op, outcome });
         }
     }
 
@@ -175,7 +166,7 @@ impl Daemon {
         let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
         let event = Arc::new(Event { code, source: proc.clone(), range, info });
         let to = self.nodes_of_procs(survivors.iter().cloned());
-        self.cast(cx, to, Down::Event { event, except: None });
+        cx.cast(to, Down::Event { event, except: None });
     }
 
     fn hosts_of(&self, op: &Collective) -> Ranges {
@@ -195,7 +186,7 @@ impl Daemon {
         survival: &'a Survival,
         daemon: NodeId,
     ) -> impl Iterator<Item = ProcId> + 'a {
-        let is_lost = self.overlay.is_lost(daemon);
+        let is_lost = self.nodes.is_lost(daemon);
         let jobs = op.members.iter().filter(move |_| !is_lost);
         jobs.flat_map(move |members| {
             let job = self.jobs.get(&members.nspace);
@@ -212,12 +203,8 @@ impl Daemon {
         job.and_then(|job| job.desc.node_of(proc.rank)).is_some_and(|node| daemons.contains(node.0))
     }
 
-    fn survivals(&mut self) -> Option<&mut Survivals> {
-        self.root.as_mut().map(|root| &mut root.survivals)
-    }
-
-    pub(crate) fn explain_survivals(&self) -> Vec<Waiting> {
-        let open = self.root.iter().flat_map(|root| &root.survivals.open);
+    pub(super) fn explain_survivals(&self) -> Vec<Waiting> {
+        let open = self.survivals.open.iter();
         let waiting = open.map(|(op, survival)| Waiting {
             operation: match op.kind {
                 Kind::GroupDestruct => "group destruct",

@@ -11,16 +11,16 @@ use phalanx_core::{Event, Waiting};
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon, ENOUGH};
 use crate::msg::Down;
 use crate::ranges::Ranges;
+use crate::root::{Cx, ENOUGH, Root};
 
 /// The stops, in the order in which a process comes to them.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_STOP_IN_APP];
 
 /// The stops to come.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(VecDeque<Stop>);
+pub(super) struct Stops(VecDeque<Stop>);
 
 #[derive(Debug)]
 struct Stop {
@@ -32,7 +32,7 @@ struct Stop {
 }
 
 impl Stops {
-    pub(crate) fn new(job: &[Info], size: u32) -> Stops {
+    pub(super) fn new(job: &[Info], size: u32) -> Stops {
         let ranks = ATTRIBUTES.iter().filter_map(|key| job.find(key).map(|value| stopped(value, size)));
         let stop = |missing| Stop { missing, is_reached: false, at: None };
         Stops(ranks.filter(|ranks| !ranks.is_empty()).map(stop).collect())
@@ -45,12 +45,12 @@ impl Stops {
 }
 
 /// What the processes find among their job's data.
-pub(crate) fn job_values(job: &[Info]) -> impl Iterator<Item = Kval> {
+pub(super) fn job_values(job: &[Info]) -> impl Iterator<Item = Kval> {
     ATTRIBUTES.iter().filter_map(|key| Some(Kval::new(key, job.find(key)?.clone())))
 }
 
 /// The stop that is wanted and that nothing here can make.
-pub(crate) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
+pub(super) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
     let is_wanted = |info: &&Info, key: &str| info.key == key && !stopped(&info.value, u32::MAX).is_empty();
     if job
         .iter()
@@ -79,11 +79,11 @@ fn stopped(value: &Value, size: u32) -> Ranges {
     }
 }
 
-impl Daemon {
-    /// Root only: a process says that a debugger may come.
-    pub(crate) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
+impl Root {
+    /// A process says that a debugger may come.
+    pub(super) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
         let ProcId { nspace, rank } = &ready.source;
-        let Some(job) = self.root_job(nspace) else { return };
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
         let Some(stop) = job.stops.0.front_mut() else { return };
         stop.missing.remove(rank.0);
         stop.is_reached = true;
@@ -91,9 +91,9 @@ impl Daemon {
         self.tell_of_stops(cx, nspace);
     }
 
-    /// Root only: these have died, and come to no stop any more.
-    pub(crate) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
-        let Some(job) = self.root_job(nspace) else { return };
+    /// These have died, and come to no stop any more.
+    pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
         for stop in &mut job.stops.0 {
             dead.iter().for_each(|rank| stop.missing.remove(rank));
         }
@@ -102,7 +102,7 @@ impl Daemon {
 
     /// Tells whoever has spawned the job when all who are to stop have. What nobody has come to is no stop.
     fn tell_of_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        while let Some(job) = self.root_job(nspace)
+        while let Some(job) = self.jobs.get_mut(nspace)
             && let Some(stop) = job.stops.pop()
         {
             let Some(parent) = job.desc.parent.clone().filter(|_| stop.is_reached) else { continue };
@@ -115,12 +115,12 @@ impl Daemon {
             let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
             let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
             let to = self.nodes_of_procs(std::iter::once(parent));
-            self.cast(cx, to, Down::Event { event, except: None });
+            cx.cast(to, Down::Event { event, except: None });
         }
     }
 
-    pub(crate) fn explain_stops(&self) -> Vec<Waiting> {
-        let jobs = self.root.iter().flat_map(|root| root.jobs.values());
+    pub(super) fn explain_stops(&self) -> Vec<Waiting> {
+        let jobs = self.jobs.values();
         let waiting = jobs.filter_map(|job| {
             let missing = &job.stops.0.front()?.missing;
             Some(Waiting {

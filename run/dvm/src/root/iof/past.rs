@@ -1,4 +1,4 @@
-//! Root only: what jobs that are over have written, for those who have spawned them and have not read it yet.
+//! What jobs that are over have written, for those who have spawned them and have not read it yet.
 //!
 //! A short job may end before its spawner knows its name. What its cache holds stays until the spawner has pulled it, or is gone
 //! itself, or too much is kept.
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank};
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::daemon::Daemon;
-use crate::iof::cache::{Backlog, Cache};
 use crate::msg::JobDesc;
-use crate::root::RootJob;
+use crate::root::Root;
+use crate::root::iof::cache::{Backlog, Cache};
+use crate::root::jobs::RootJob;
 
 /// The oldest first.
 #[derive(Debug, Default)]
@@ -63,24 +63,24 @@ impl Unread {
     }
 }
 
-impl Daemon {
+impl Root {
     /// The job is over: what only running jobs have readers for goes, unless its spawner may still ask for it.
-    pub(crate) fn keep_unread(&mut self, job: &mut RootJob) {
+    pub(in crate::root) fn keep_unread(&mut self, job: &mut RootJob) {
         let cache = std::mem::take(&mut job.cache);
         let is_there = |parent: &ProcId| !cache.is_empty() && self.node_of(parent).is_some();
         let Some(parent) = job.desc.parent.clone().filter(is_there) else {
-            return self.iof.readers.cached -= cache.cost();
+            return self.readers.cached -= cache.cost();
         };
         let (desc, style, pids) = (job.desc.clone(), job.style.clone(), job.pids.clone());
-        self.iof.readers.unread.jobs.push_back(Remains { desc, parent, style, pids, cache });
+        self.readers.unread.jobs.push_back(Remains { desc, parent, style, pids, cache });
         loop {
-            let jobs = &self.iof.readers.unread.jobs;
+            let jobs = &self.readers.unread.jobs;
             let bytes: usize = jobs.iter().map(|job| job.cache.cost()).sum();
             if jobs.len() <= MOST_JOBS && (bytes <= MOST_BYTES || jobs.len() == 1) {
                 return;
             }
-            let oldest = self.iof.readers.unread.jobs.pop_front();
-            self.iof.readers.cached -= oldest.map_or(0, |job| job.cache.cost());
+            let oldest = self.readers.unread.jobs.pop_front();
+            self.readers.cached -= oldest.map_or(0, |job| job.cache.cost());
         }
     }
 
@@ -98,12 +98,12 @@ impl Daemon {
     }
 
     /// Nobody may ask any more for what this process has spawned; with a wildcard, what its whole job has.
-    pub(crate) fn forget_unread_of(&mut self, spawner: &ProcId) {
+    pub(in crate::root) fn forget_unread_of(&mut self, spawner: &ProcId) {
         self.forget_unread(|job| spawner.covers(&job.parent));
     }
 
     fn forget_unread(&mut self, is_done: impl Fn(&mut Remains) -> bool) {
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         let cost = |unread: &Unread| -> usize { unread.jobs.iter().map(|job| job.cache.cost()).sum() };
         let before = cost(&readers.unread);
         readers.unread.jobs.retain_mut(|job| !is_done(job));

@@ -16,11 +16,9 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
-use crate::daemon::{Cx, Daemon};
-use crate::host::FUNCTIONS;
 use crate::id::NodeId;
 use crate::msg::{Found, Subject, environment};
-use crate::{debug, spawn};
+use crate::root::{Cx, Root, debug, spawn};
 
 /// What is answered.
 pub(crate) const KEYS: &[&str] = &[
@@ -105,15 +103,14 @@ pub(crate) const QUALIFIERS: &[&str] = &[
 ];
 
 /// Who asks, when, and what the daemons have told for it.
-pub(crate) struct Asked<'a> {
-    pub(crate) now: Time,
-    pub(crate) from: &'a ProcId,
-    pub(crate) found: &'a BTreeMap<Subject, Found>,
+pub(in crate::root) struct Asked<'a> {
+    pub(in crate::root) now: Time,
+    pub(in crate::root) from: &'a ProcId,
+    pub(in crate::root) found: &'a BTreeMap<Subject, Found>,
 }
 
-impl Daemon {
-    /// Root only.
-    pub(crate) fn query(
+impl Root {
+    pub(in crate::root) fn query(
         &mut self,
         cx: &mut Cx<'_>,
         origin: NodeId,
@@ -129,8 +126,8 @@ impl Daemon {
         self.ask_daemons(cx, (origin, request), from, queries, subjects);
     }
 
-    /// Root only: the answer, when all is known that can be.
-    pub(crate) fn answer_queries(&self, asked: &Asked<'_>, queries: &[Query]) -> HostReply {
+    /// The answer, when all is known that can be.
+    pub(in crate::root) fn answer_queries(&self, asked: &Asked<'_>, queries: &[Query]) -> HostReply {
         let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
         for query in queries {
             for name in &query.keys {
@@ -152,16 +149,15 @@ impl Daemon {
     }
 
     fn answer_query(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
-        let root = self.root.as_ref()?;
         Some(match key {
             keys::QUERY_ATTRIBUTE_SUPPORT => {
-                DataArray::of_infos(Layer::Host.answer(&[FUNCTIONS], qualifiers)).into()
+                DataArray::of_infos(Layer::Host.answer(&[self.functions], qualifiers)).into()
             }
-            keys::HOST_FUNCTIONS => support::names(&[FUNCTIONS]).into(),
+            keys::HOST_FUNCTIONS => support::names(&[self.functions]).into(),
             keys::QUERY_SUPPORTED_KEYS => KEYS.join(",").into(),
             keys::QUERY_SUPPORTED_QUALIFIERS | keys::QUERY_QUALIFIERS => QUALIFIERS.join(",").into(),
             keys::QUERY_NAMESPACES => {
-                root.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
+                self.jobs.keys().map(Nspace::as_str).collect::<Vec<_>>().join(",").into()
             }
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
             keys::QUERY_SPAWN_SUPPORT => {

@@ -8,10 +8,10 @@ use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 use super::Asked;
 use super::job::View;
 use super::procs::megabytes;
-use crate::daemon::Daemon;
 use crate::msg::{NodeUsage, Subject, Usage};
+use crate::root::Root;
 
-impl Daemon {
+impl Root {
     /// Of the living processes of a job that are meant.
     pub(super) fn proc_usage(
         &self,
@@ -24,7 +24,7 @@ impl Daemon {
         let wanted = self.wanted_procs(asked, view, rank, qualifiers)?;
         Some(DataArray::of_infos(wanted.filter_map(|proc| {
             let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
-            about.push(Info::new(keys::HOSTNAME, &*self.node_name(proc.node)));
+            about.push(Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)));
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
             about.extend(of_proc(proc.usage.as_ref()?));
             Some(Info::new(keys::PROC_RESOURCE_USAGE, DataArray::of_infos(about)))
@@ -38,7 +38,7 @@ impl Daemon {
         let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));
         Some(DataArray::of_infos(wanted.map(|(node, usage)| {
             let mut about =
-                vec![Info::new(keys::HOSTNAME, &*self.node_name(*node)), Info::new(keys::NODEID, node.0)];
+                vec![Info::new(keys::HOSTNAME, &*self.nodes.name(*node)), Info::new(keys::NODEID, node.0)];
             about.extend(of_node(usage));
             Info::new(keys::NODE_RESOURCE_USAGE, DataArray::of_infos(about))
         })))

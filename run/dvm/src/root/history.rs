@@ -9,25 +9,25 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::job::JobEnd;
 use crate::msg::JobDesc;
 
-/// Root only: the last jobs, the oldest first.
+/// The last jobs, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct History {
+pub(super) struct History {
     jobs: VecDeque<Past>,
     ranks: usize,
 }
 
 #[derive(Debug)]
-pub(crate) struct Past {
-    pub(crate) desc: Arc<JobDesc>,
+pub(super) struct Past {
+    pub(super) desc: Arc<JobDesc>,
     /// The tool that ran it.
-    pub(crate) run_by: Option<ProcId>,
-    pub(crate) end: JobEnd,
-    pub(crate) since: Time,
-    pub(crate) ended: Time,
+    pub(super) run_by: Option<ProcId>,
+    pub(super) end: JobEnd,
+    pub(super) since: Time,
+    pub(super) ended: Time,
 }
 
 impl History {
-    pub(crate) fn add(&mut self, past: Past) {
+    pub(super) fn add(&mut self, past: Past) {
         self.ranks += past.end.procs.len();
         self.jobs.push_back(past);
         while self.jobs.len() > MOST_JOBS || self.ranks > MOST_RANKS {
@@ -36,11 +36,11 @@ impl History {
         }
     }
 
-    pub(crate) fn get(&self, nspace: &Nspace) -> Option<&Past> {
+    pub(super) fn get(&self, nspace: &Nspace) -> Option<&Past> {
         self.jobs.iter().rev().find(|past| past.desc.nspace == *nspace)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Past> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Past> {
         self.jobs.iter()
     }
 }

@@ -9,19 +9,19 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::daemon::Daemon;
-use crate::iof::readers::Piece;
-use crate::root::RootJob;
+use crate::root::Root;
+use crate::root::iof::readers::Piece;
+use crate::root::jobs::RootJob;
 
 /// How much is kept of each channel, and which part of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CachePlan {
+pub(in crate::root) struct CachePlan {
     size: usize,
     oldest_goes: bool,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
+pub(in crate::root) struct Cache {
     plan: CachePlan,
     channels: BTreeMap<IofChannel, Kept>,
 }
@@ -45,29 +45,29 @@ pub(super) struct Backlog {
 
 impl CachePlan {
     /// As the directives of a spawn say, or as the server does by default.
-    pub(crate) fn new(directives: &[Info], default: usize) -> CachePlan {
+    pub(in crate::root) fn new(directives: &[Info], default: usize) -> CachePlan {
         let size = directives.find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
         let size = size.map_or(default, |size| usize::try_from(size).unwrap_or(usize::MAX));
         CachePlan { size: size.min(MOST_PER_CHANNEL), oldest_goes: directives.is_set(keys::IOF_DROP_OLDEST) }
     }
 }
 
-impl Daemon {
-    /// Root only: a chunk that is being shown.
+impl Root {
+    /// A chunk that is being shown.
     pub(super) fn cache_output(&mut self, proc: &ProcId, channel: IofChannel, data: &Arc<[u8]>) {
-        let spare = MOST.saturating_sub(self.iof.readers.cached);
+        let spare = MOST.saturating_sub(self.readers.cached);
         let forwarded = |job: &&mut RootJob| job.desc.forward.intersects(channel);
-        if let Some(job) = self.root_job(&proc.nspace).filter(forwarded) {
+        if let Some(job) = self.jobs.get_mut(&proc.nspace).filter(forwarded) {
             let before = job.cache.cost();
             job.cache.add(proc, channel, data, spare);
             let after = job.cache.cost();
-            self.iof.readers.cached = self.iof.readers.cached + after - before;
+            self.readers.cached = self.readers.cached + after - before;
         }
     }
 }
 
 impl Cache {
-    pub(crate) fn new(plan: CachePlan) -> Cache {
+    pub(in crate::root) fn new(plan: CachePlan) -> Cache {
         Cache { plan, channels: BTreeMap::new() }
     }
 

@@ -8,10 +8,10 @@ use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
 
 use super::job::View;
 use super::{Asked, names};
-use crate::daemon::Daemon;
 use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state};
+use crate::root::Root;
 
 /// A process as far as it is known.
 pub(super) struct ProcView {
@@ -26,14 +26,14 @@ pub(super) struct ProcView {
     after: Option<Duration>,
 }
 
-impl Daemon {
+impl Root {
     /// A process table as debuggers read it.
     pub(super) fn proc_table(&self, view: View<'_>, wanted: impl Fn(NodeId) -> bool) -> DataArray {
         let desc = view.desc();
         let line = |proc: ProcView| {
             Value::ProcInfo(Box::new(ProcInfo {
                 proc: ProcId::new(&desc.nspace, proc.rank),
-                hostname: Some(Text::from(&*self.node_name(proc.node))),
+                hostname: Some(Text::from(&*self.nodes.name(proc.node))),
                 executable: desc.app(proc.rank).and_then(|app| app.argv.first().cloned()),
                 pid: proc.pid.unwrap_or(0),
                 state: proc.state,
@@ -48,7 +48,7 @@ impl Daemon {
         DataArray::of_infos(procs(view).map(|proc| {
             let mut about = vec![
                 Info::new(keys::RANK, proc.rank),
-                Info::new(keys::HOSTNAME, &*self.node_name(proc.node)),
+                Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)),
                 Info::new(keys::PROC_STATE_STATUS, proc.state),
             ];
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
@@ -67,7 +67,7 @@ impl Daemon {
         let node = desc.node_of(rank)?;
         let of = |column: &crate::column::Column| column.get(rank.0);
         Some(match key {
-            keys::HOSTNAME => (*self.node_name(node)).into(),
+            keys::HOSTNAME => (*self.nodes.name(node)).into(),
             keys::NODEID => node.0.into(),
             keys::LOCAL_RANK => (of(&desc.places.local_rank) as u16).into(),
             keys::NODE_RANK => (of(&desc.places.node_rank) as u16).into(),
@@ -85,10 +85,10 @@ impl Daemon {
     /// The node that the qualifiers name, or that of whoever asks.
     pub(super) fn named_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<NodeId> {
         if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
-            return Some(self.booted_nodes().find(|(_, report, _)| *report.hostname == *name)?.0);
+            return Some(self.nodes.living().find(|(_, report, _)| *report.hostname == *name)?.0);
         }
         match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
-            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.overlay.size()),
+            Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.nodes.size()),
             None => self.node_of(asked.from),
         }
     }
@@ -136,7 +136,7 @@ impl Daemon {
         }
         Some(DataArray::of_infos(by_node.into_iter().map(|(node, procs)| {
             let mut about =
-                vec![Info::new(keys::HOSTNAME, &*self.node_name(node)), Info::new(keys::NODEID, node.0)];
+                vec![Info::new(keys::HOSTNAME, &*self.nodes.name(node)), Info::new(keys::NODEID, node.0)];
             let daemon = found.daemons.iter().find(|(id, _)| *id == node);
             about.extend(daemon.map(|(_, bytes)| megabytes(keys::DAEMON_MEMORY, *bytes as f64)));
             let bytes = || procs.iter().map(|(_, bytes)| *bytes);

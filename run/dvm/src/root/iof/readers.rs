@@ -1,4 +1,4 @@
-//! Root only: who reads which output, and what each of them has not taken yet.
+//! Who reads which output, and what each of them has not taken yet.
 //!
 //! A chunk is held until its last reader has taken it: the user, unless somebody has the stream redirected, and every tap.
 //! When a tap is gone, what only it was to read goes to the user after all; so does what had left for it and was held by its reader
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
-use crate::effect::Report;
 use crate::id::{Landing, NodeId};
-use crate::iof::past::Unread;
-use crate::iof::pull::OUTPUTS;
-use crate::iof::retained::Retained;
 use crate::msg::{Down, Forward, JobDesc, OutputPiece, TapName, charge};
 use crate::ranges::Ranges;
-use crate::timers::Timer;
+use crate::report::Report;
+use crate::root::iof::past::Unread;
+use crate::root::iof::pull::OUTPUTS;
+use crate::root::iof::retained::Retained;
+use crate::root::timer::Timer;
+use crate::root::{Cx, FromRoot, Root};
 
 #[derive(Debug, Default)]
-pub(crate) struct Readers {
+pub(in crate::root) struct Readers {
     held: BTreeMap<u64, Held>,
     number: u64,
     /// Shown to the user and not taken: number and bytes.
@@ -144,18 +144,18 @@ impl Tap {
     }
 }
 
-impl Daemon {
+impl Root {
     /// Hands a chunk to everybody who reads it, once.
-    pub(crate) fn show(&mut self, cx: &mut Cx<'_>, landing: Landing, piece: OutputPiece) {
+    pub(in crate::root) fn show(&mut self, cx: &mut Cx<'_>, landing: Landing, piece: OutputPiece) {
         let OutputPiece { proc, pid, channel, data } = piece;
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         readers.number += 1;
         let number = readers.number;
         let (mut served, mut instead) = (Vec::new(), 0);
         let abandoned = readers.abandoned.contains_key(&proc.nspace);
         let mut missed = false;
         // Nobody can pull what was not to be forwarded when the job was spawned; who runs its parent sees it all the same.
-        let job = self.root.as_ref().and_then(|root| root.jobs.get(&proc.nspace));
+        let job = self.jobs.get(&proc.nspace);
         let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
         let wants = |name: &TapName, tap: &Tap| {
             (forwarded || matches!(name, TapName::Parent(..))) && tap.wants(&proc, channel)
@@ -173,7 +173,7 @@ impl Daemon {
         if missed {
             self.tell_missed(cx, &proc, channel);
         }
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         let to_user = instead == 0;
         let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
         let waited_for = if abandoned { 0 } else { served.len() };
@@ -185,7 +185,7 @@ impl Daemon {
             self.on_stream_over(cx, &proc, channel);
         }
         if to_user {
-            self.iof.readers.user.push_back((number, bytes));
+            self.readers.user.push_back((number, bytes));
             report(cx, proc, pid, channel, data);
         }
         for name in served {
@@ -195,7 +195,7 @@ impl Daemon {
     }
 
     fn on_stream_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        if let Some(job) = self.root_job(&proc.nspace) {
+        if let Some(job) = self.jobs.get_mut(&proc.nspace) {
             let over = job.streams_over.entry(proc.rank).or_default();
             *over |= channel.0;
         }
@@ -203,10 +203,10 @@ impl Daemon {
     }
 
     /// What these processes have written and was not shown went with their node.
-    pub(crate) fn lose_streams(&mut self, cx: &mut Cx<'_>, desc: &JobDesc, ranks: &Ranges) {
+    pub(in crate::root) fn lose_streams(&mut self, cx: &mut Cx<'_>, desc: &JobDesc, ranks: &Ranges) {
         let all = if desc.diag { OUTPUTS.0 } else { OUTPUTS.0 & !IofChannel::STDDIAG.0 };
         for rank in ranks.iter().map(Rank) {
-            let job = self.root_job(&desc.nspace);
+            let job = self.jobs.get_mut(&desc.nspace);
             let over = job.and_then(|job| job.streams_over.get(&rank).copied()).unwrap_or_default();
             if all & !over != 0 {
                 let proc = ProcId::new(&desc.nspace, rank);
@@ -216,27 +216,27 @@ impl Daemon {
     }
 
     /// The user has taken so many more bytes.
-    pub(crate) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
-        self.iof.readers.taken += bytes;
+    pub(in crate::root) fn on_output_taken(&mut self, cx: &mut Cx<'_>, bytes: usize) {
+        self.readers.taken += bytes;
         while let Some((number, bytes)) =
-            self.iof.readers.user.pop_front_if(|(_, bytes)| *bytes <= self.iof.readers.taken)
+            self.readers.user.pop_front_if(|(_, bytes)| *bytes <= self.readers.taken)
         {
-            self.iof.readers.taken -= bytes;
+            self.readers.taken -= bytes;
             self.taken_by_one(cx, number);
             // If only taps still want it, its link may be used for others.
-            if let Some(held) = self.iof.readers.held.get(&number) {
-                self.overlay.lend(cx.now, held.landing);
+            if let Some(held) = self.readers.held.get(&number) {
+                cx.out.push_back(FromRoot::Lend(held.landing));
             }
         }
-        if self.iof.readers.user.is_empty() {
-            self.iof.readers.taken = 0;
+        if self.readers.user.is_empty() {
+            self.readers.taken = 0;
         }
         self.tell_taken(cx);
     }
 
     /// One of its readers has taken the chunk.
     fn taken_by_one(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         let Some(held) = readers.held.get_mut(&number) else { return };
         held.readers = held.readers.saturating_sub(1);
         if held.readers > 0 {
@@ -246,18 +246,18 @@ impl Daemon {
         if let Some((proc, channel)) = held.end {
             cx.report(Report::OutputEnd { proc, channel });
         }
-        self.overlay.taken(cx.now, held.landing);
+        cx.out.push_back(FromRoot::Taken(held.landing));
     }
 
     /// Tells the daemons what was taken, at once when the user has taken everything.
     fn tell_taken(&mut self, cx: &mut Cx<'_>) {
-        self.overlay.tell_taken(cx.now, self.iof.readers.user.is_empty());
+        cx.out.push_back(FromRoot::TellTaken { at_once: self.readers.user.is_empty() });
     }
 
     /// Sends a tap as much as its server and all others leave room for.
     pub(super) fn pump_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         loop {
-            let readers = &mut self.iof.readers;
+            let readers = &mut self.readers;
             let Some(tap) = readers.taps.get_mut(name).filter(|tap| tap.ready) else { return };
             let Some(cost) = tap.queue.front().map(|piece| charge(piece.data.len())) else { return };
             if tap.flying_cost > 0 {
@@ -284,12 +284,12 @@ impl Daemon {
                 lost: piece.lost,
             };
             tap.flying.insert(tap.last, piece);
-            self.cast(cx, Ranges::single(name.0.0), Down::Output(forward));
+            cx.cast(Ranges::single(name.0.0), Down::Output(forward));
         }
     }
 
     /// A daemon says what has left its server, and whether anybody was there to take it.
-    pub(crate) fn on_output_left(
+    pub(in crate::root) fn on_output_left(
         &mut self,
         cx: &mut Cx<'_>,
         origin: NodeId,
@@ -299,7 +299,7 @@ impl Daemon {
     ) {
         let name = (origin, to.clone());
         let mut taken = Vec::new();
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         if let Some(tap) = readers.taps.get_mut(&name) {
             for (piece, held) in pieces {
                 let Some(piece) = tap.flying.remove(piece) else { continue };
@@ -311,7 +311,7 @@ impl Daemon {
             }
         }
         for (number, instead) in taken {
-            if let Some(held) = self.iof.readers.held.get_mut(&number) {
+            if let Some(held) = self.readers.held.get_mut(&number) {
                 held.replaced |= instead;
             }
             self.taken_by_one(cx, number);
@@ -328,10 +328,10 @@ impl Daemon {
 
     /// A tap is no more: what only it was to read, the user reads.
     pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
-        let Some(tap) = self.iof.readers.taps.remove(name) else { return };
-        self.iof.readers.flying -= tap.flying_cost;
+        let Some(tap) = self.readers.taps.remove(name) else { return };
+        self.readers.flying -= tap.flying_cost;
         for Piece { proc, pid, channel, data, .. } in tap.held.into_pieces() {
-            let readers = &mut self.iof.readers;
+            let readers = &mut self.readers;
             // Its writer does not wait for it.
             readers.number += 1;
             readers.user.push_back((readers.number, data.len()));
@@ -341,7 +341,7 @@ impl Daemon {
             self.not_taken(cx, piece);
         }
         if let Some(request) = tap.stopping {
-            self.refuse(cx, name.0, request, Status::SUCCESS);
+            cx.refuse(name.0, request, Status::SUCCESS);
         }
         self.feed_starved(cx);
         // The end of a stream needs no taking.
@@ -349,35 +349,35 @@ impl Daemon {
     }
 
     fn feed_starved(&mut self, cx: &mut Cx<'_>) {
-        if std::mem::take(&mut self.iof.readers.starved) {
-            let names: Vec<_> = self.iof.readers.taps.keys().cloned().collect();
+        if std::mem::take(&mut self.readers.starved) {
+            let names: Vec<_> = self.readers.taps.keys().cloned().collect();
             names.iter().for_each(|name| self.pump_tap(cx, name));
         }
     }
 
     /// The job is being ended: whoever pulls its output has as long as its processes, and anew whenever he takes something.
-    pub(crate) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let awaited = self.iof.readers.awaited_of(nspace);
-        self.iof.readers.watched.insert(nspace.clone(), awaited);
+    pub(in crate::root) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let awaited = self.readers.awaited_of(nspace);
+        self.readers.watched.insert(nspace.clone(), awaited);
         self.timers.set_once(cx.now.after(self.config.limits.kill_grace), Timer::Readers(nspace.clone()));
     }
 
-    pub(crate) fn on_readers_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let readers = &self.iof.readers;
+    pub(in crate::root) fn on_readers_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let readers = &self.readers;
         let Some(before) = readers.watched.get(nspace) else { return };
         let now = readers.awaited_of(nspace);
         let takes_nothing = |(name, number): (&(NodeId, TapName), &u64)| before.get(name) == Some(number);
         if now.is_empty() || !now.iter().all(takes_nothing) {
             return self.watch_readers(cx, nspace);
         }
-        self.iof.readers.watched.remove(nspace);
+        self.readers.watched.remove(nspace);
         self.abandon_taps_of(cx, nspace);
     }
 
     /// Nobody is to wait for readers of this job's output any longer: it was killed. What they have not been sent the user gets,
     /// if he has not had it, and an event says where they miss something.
-    pub(crate) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let readers = &mut self.iof.readers;
+    pub(in crate::root) fn abandon_taps_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let readers = &mut self.readers;
         readers.abandoned.entry(nspace.clone()).or_default();
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
         for tap in readers.taps.values_mut() {
@@ -399,7 +399,7 @@ impl Daemon {
 
     /// A reader of a killed job does not get everything. Said once of each stream.
     fn tell_missed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        let Some(told) = self.iof.readers.abandoned.get_mut(&proc.nspace) else { return };
+        let Some(told) = self.readers.abandoned.get_mut(&proc.nspace) else { return };
         if told.insert((proc.clone(), channel)) {
             self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, proc.clone(), channel);
         }
@@ -407,7 +407,7 @@ impl Daemon {
 
     /// A reader does not get this, for whatever reason: if nobody else has it, the user does.
     fn not_taken(&mut self, cx: &mut Cx<'_>, piece: Piece) {
-        let readers = &mut self.iof.readers;
+        let readers = &mut self.readers;
         let Some(number) = piece.number else { return };
         let Some(held) = readers.held.get_mut(&number) else { return };
         held.instead -= usize::from(piece.instead);
@@ -422,15 +422,15 @@ impl Daemon {
     }
 
     /// The job is over.
-    pub(crate) fn forget_readers_of(&mut self, nspace: &Nspace) {
-        self.iof.readers.abandoned.remove(nspace);
-        self.iof.readers.watched.remove(nspace);
-        self.iof.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
+    pub(in crate::root) fn forget_readers_of(&mut self, nspace: &Nspace) {
+        self.readers.abandoned.remove(nspace);
+        self.readers.watched.remove(nspace);
+        self.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
     }
 
     /// The node is lost, and with it those who read there.
-    pub(crate) fn forget_readers_on(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        let there: Vec<_> = self.iof.readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
+    pub(in crate::root) fn forget_readers_on(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+        let there: Vec<_> = self.readers.taps.keys().filter(|(node, _)| *node == lost).cloned().collect();
         there.iter().for_each(|name| self.remove_tap(cx, name));
     }
 }

@@ -10,9 +10,10 @@ use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
 use crate::id::NodeId;
-use crate::timers::Timer;
+use crate::msg::procs;
+use crate::root::timer::Timer;
+use crate::root::{Cx, Root};
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
     &[keys::RANGE, keys::PERSISTENCE, keys::EVENT_CUSTOM_RANGE, keys::ACCESS_USERIDS];
@@ -20,7 +21,7 @@ pub(crate) const LOOKUP_ATTRIBUTES: &[&str] = &[keys::RANGE, keys::WAIT, keys::T
 pub(crate) const UNPUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE];
 
 #[derive(Debug, Default)]
-pub(crate) struct Store {
+pub(super) struct Store {
     entries: BTreeMap<u64, Entry>,
     by_key: BTreeMap<Key, BTreeSet<u64>>,
     last_entry: u64,
@@ -61,9 +62,9 @@ struct Lookup {
     until: Option<Time>,
 }
 
-impl Daemon {
+impl Root {
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(crate) fn publish(
+    pub(super) fn publish(
         &mut self,
         cx: &mut Cx<'_>,
         from: &ProcId,
@@ -75,8 +76,7 @@ impl Daemon {
     ) -> Status {
         let Some(node) = self.node_of(from) else { return Status::ERR_NOT_FOUND };
         let limit = self.config.limits.published;
-        let Some(root) = &mut self.root else { return Status::ERR_NOT_SUPPORTED };
-        let store = &mut root.store;
+        let store = &mut self.store;
         let range = if range == Range::UNDEF { Range::SESSION } else { range };
         let bytes: usize = data.iter().map(weight).sum();
         if store.bytes.saturating_add(bytes) > limit {
@@ -110,7 +110,7 @@ impl Daemon {
     }
 
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(crate) fn lookup(
+    pub(super) fn lookup(
         &mut self,
         cx: &mut Cx<'_>,
         origin: NodeId,
@@ -140,17 +140,16 @@ impl Daemon {
             until: seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))),
         };
         if self.node_of(from).is_none() {
-            return self.refuse(cx, origin, request, Status::ERR_NOT_FOUND);
+            return cx.refuse(origin, request, Status::ERR_NOT_FOUND);
         }
         let Some(lookup) = self.try_lookup(cx, lookup) else { return };
-        let Some(root) = &mut self.root else { return };
-        if root.store.waiting.len() >= MOST_WAITING {
-            return self.refuse(cx, origin, request, Status::ERR_OUT_OF_RESOURCE);
+        if self.store.waiting.len() >= MOST_WAITING {
+            return cx.refuse(origin, request, Status::ERR_OUT_OF_RESOURCE);
         }
-        root.store.last_lookup += 1;
-        let id = root.store.last_lookup;
+        self.store.last_lookup += 1;
+        let id = self.store.last_lookup;
         let until = lookup.until;
-        root.store.put_waiting(id, lookup);
+        self.store.put_waiting(id, lookup);
         if let Some(until) = until {
             self.timers.set(until, Timer::Lookup(id));
         }
@@ -159,64 +158,59 @@ impl Daemon {
     /// Answers a lookup unless it has to wait; then it comes back.
     fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
         let node = self.node_of(&lookup.from)?;
-        let root = self.root.as_mut()?;
         let found: Vec<u64> =
-            lookup.keys.iter().filter_map(|key| root.store.find(key, &lookup, node)).collect();
+            lookup.keys.iter().filter_map(|key| self.store.find(key, &lookup, node)).collect();
         if found.len() < lookup.wanted {
             return Some(lookup);
         }
         let data: Vec<Pdata> =
-            found.iter().filter_map(|id| Some(root.store.entries.get(id)?.to_pdata())).collect();
+            found.iter().filter_map(|id| Some(self.store.entries.get(id)?.to_pdata())).collect();
         let is_read = |entry: &Entry| entry.persistence == Persistence::FIRST_READ;
         for id in found {
-            if root.store.entries.get(&id).is_some_and(is_read) {
-                root.store.take(id);
+            if self.store.entries.get(&id).is_some_and(is_read) {
+                self.store.take(id);
             }
         }
         let result = match data.len() {
             0 => Err(Status::ERR_NOT_FOUND),
             _ => Ok(data),
         };
-        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(result));
+        cx.answer(lookup.origin, lookup.request, HostReply::Lookup(result));
         None
     }
 
     /// Something that it waits for was published.
     fn serve_lookup(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.take_waiting(id)) else { return };
-        if let Some(waits) = self.try_lookup(cx, lookup)
-            && let Some(root) = &mut self.root
-        {
-            root.store.put_waiting(id, waits);
+        let Some(lookup) = self.store.take_waiting(id) else { return };
+        if let Some(waits) = self.try_lookup(cx, lookup) {
+            self.store.put_waiting(id, waits);
         }
     }
 
-    pub(crate) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(lookup) = self.root.as_mut().and_then(|root| root.store.take_waiting(id)) else { return };
+    pub(super) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(lookup) = self.store.take_waiting(id) else { return };
         self.end_lookup(cx, &lookup, Status::ERR_TIMEOUT);
     }
 
     fn end_lookup(&mut self, cx: &mut Cx<'_>, lookup: &Lookup, status: Status) {
-        self.answer(cx, lookup.origin, lookup.request, HostReply::Lookup(Err(status)));
+        cx.answer(lookup.origin, lookup.request, HostReply::Lookup(Err(status)));
     }
 
     /// Nobody is left to be told: the servers that have asked must not wait for it.
     fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
-        let Some(root) = &mut self.root else { return };
-        let ids = root.store.waiting.iter().filter(|(_, lookup)| gone(&lookup.from)).map(|(id, _)| *id);
+        let ids = self.store.waiting.iter().filter(|(_, lookup)| gone(&lookup.from)).map(|(id, _)| *id);
         let ids: BTreeSet<u64> = ids.collect();
         if ids.is_empty() {
             return;
         }
-        let ended: Vec<Lookup> = ids.iter().filter_map(|id| root.store.take_waiting(*id)).collect();
+        let ended: Vec<Lookup> = ids.iter().filter_map(|id| self.store.take_waiting(*id)).collect();
         self.timers.cancel(|timer| matches!(timer, Timer::Lookup(id) if ids.contains(id)));
         ended.iter().for_each(|lookup| self.end_lookup(cx, lookup, Status::ERR_NOT_FOUND));
     }
 
-    pub(crate) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
-        let Some(root) = &mut self.root else { return Status::ERR_NOT_SUPPORTED };
+    pub(super) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
         let anywhere = range == Range::UNDEF;
-        root.store.remove(|entry| {
+        self.store.remove(|entry| {
             let own = entry.from == *from && entry.uid == uid;
             own && (anywhere || entry.range == range) && (keys.is_empty() || keys.contains(&entry.key))
         });
@@ -224,21 +218,19 @@ impl Daemon {
     }
 
     /// The job is over: what was to live no longer goes, and nobody of it waits.
-    pub(crate) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(root) = &mut self.root else { return };
+    pub(super) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let outlives = |p| p == Persistence::INDEF || p == Persistence::SESSION;
-        root.store.remove(|entry| entry.from.nspace == *nspace && !outlives(entry.persistence));
+        self.store.remove(|entry| entry.from.nspace == *nspace && !outlives(entry.persistence));
         self.end_lookups(cx, |from| from.nspace == *nspace);
     }
 
     /// A process has ended.
-    pub(crate) fn withdraw_published_by(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        let Some(root) = &mut self.root else { return };
-        root.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
+    pub(super) fn withdraw_published_by(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        self.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
         self.end_lookups(cx, |from| from == proc);
     }
 
-    pub(crate) fn explain_lookups(&self) -> Vec<Waiting> {
+    pub(super) fn explain_lookups(&self) -> Vec<Waiting> {
         let waiting = |lookup: &Lookup| Waiting {
             operation: "lookup",
             subject: lookup.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" "),
@@ -248,7 +240,7 @@ impl Daemon {
             deadline: lookup.until,
             unblocked_by: "somebody publishing the keys",
         };
-        self.root.iter().flat_map(|root| root.store.waiting.values().map(waiting)).collect()
+        self.store.waiting.values().map(waiting).collect()
     }
 }
 
@@ -300,7 +292,7 @@ impl Store {
     }
 
     /// Whether anything waits on behalf of a job that is over.
-    pub(crate) fn waits_for_any_of(&self, nspace: &Nspace) -> bool {
+    pub(super) fn waits_for_any_of(&self, nspace: &Nspace) -> bool {
         self.waiting.values().any(|lookup| lookup.from.nspace == *nspace)
     }
 }
@@ -383,13 +375,6 @@ fn value_weight(value: &Value) -> usize {
         Value::DataArray(array) => array.items.iter().map(|item| OVERHEAD + value_weight(item)).sum(),
         _ => OVERHEAD,
     }
-}
-
-/// The processes that a value names: one, or an array.
-pub(crate) fn procs(value: Option<&Value>) -> impl Iterator<Item = ProcId> {
-    let one = value.and_then(Value::as_proc).cloned();
-    let many = value.and_then(Value::as_array).into_iter().flat_map(|array| &array.items);
-    one.into_iter().chain(many.filter_map(Value::as_proc).cloned())
 }
 
 fn numbers(value: Option<&Value>) -> impl Iterator<Item = u64> {

@@ -4,17 +4,17 @@ use phalanx_spec::{DataType, keys};
 use phalanx_wire::{DataArray, Info, ProcId, Value};
 
 use super::names;
-use crate::daemon::Daemon;
 use crate::msg::{Found, Wait};
+use crate::root::Root;
 
-impl Daemon {
+impl Root {
     pub(super) fn all_waits(&self, found: &Found) -> DataArray {
         DataArray::of_infos(found.waits.iter().map(|wait| {
             let Wait { node, age, waiting } = wait;
             let about = [
                 Info::new(names::OPERATION, waiting.operation),
                 Info::new(names::SUBJECT, waiting.subject.as_str()),
-                Info::new(keys::HOSTNAME, &*self.node_name(*node)),
+                Info::new(keys::HOSTNAME, &*self.nodes.name(*node)),
                 Info::new(names::AGE, age.as_millis() as u64),
                 Info::new(names::ASKED_BY, procs(&waiting.asked_by)),
                 Info::new(names::MISSING, procs(&waiting.missing)),

@@ -5,12 +5,12 @@ use phalanx_spec::{JobState, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use super::{Asked, names, nspace};
-use crate::daemon::Daemon;
-use crate::history::Past;
 use crate::hosts::Slots;
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Found, JobDesc, Subject};
-use crate::root::RootJob;
+use crate::root::Root;
+use crate::root::history::Past;
+use crate::root::jobs::RootJob;
 
 /// A job of now, or one of the past.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
 
     fn run_by(&self) -> Option<&'a ProcId> {
         match self {
-            View::Live(job, _) => job.run_by.as_ref().map(|by| &by.tool),
+            View::Live(job, _) => job.descent.run_by.as_ref().map(|by| &by.tool),
             View::Over(past) => past.run_by.as_ref(),
         }
     }
@@ -63,7 +63,7 @@ impl<'a> View<'a> {
     }
 }
 
-impl Daemon {
+impl Root {
     /// A key that is about one job, or about one of its processes.
     pub(super) fn answer_of_job(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
         let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
@@ -121,17 +121,16 @@ impl Daemon {
     }
 
     fn view<'a>(&'a self, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
-        let root = self.root.as_ref()?;
-        let live = root.jobs.get(nspace).map(|job| View::Live(job, found));
-        live.or_else(|| root.history.get(nspace).map(View::Over))
+        let live = self.jobs.get(nspace).map(|job| View::Live(job, found));
+        live.or_else(|| self.history.get(nspace).map(View::Over))
     }
 
     /// The namespaces that run: their command lines, their sizes, where their ranks are. PRRTE gives its elements these
     /// names and these keys, and its tools read them.
     pub(super) fn namespace_info(&self, qualifiers: &[Info]) -> DataArray {
         let wanted = nspace(qualifiers);
-        let jobs = self.root.iter().flat_map(|root| &root.jobs);
-        let jobs = jobs.filter(|(nspace, _)| wanted.as_ref().is_none_or(|wanted| wanted == *nspace));
+        let jobs =
+            self.jobs.iter().filter(|(nspace, _)| wanted.as_ref().is_none_or(|wanted| wanted == *nspace));
         DataArray::of_infos(jobs.map(|(nspace, job)| {
             let about = [
                 Info::new(keys::NSPACE, nspace.as_str()),
@@ -147,7 +146,7 @@ impl Daemon {
         let node = crate::id::NodeId(desc.places.node.get(rank.0));
         let about = [
             Info::new(keys::RANK, rank),
-            Info::new(keys::HOSTNAME, &*self.node_name(node)),
+            Info::new(keys::HOSTNAME, &*self.nodes.name(node)),
             Info::new(keys::LOCAL_RANK, desc.places.local_rank.get(rank.0) as u16),
         ];
         Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(about))
@@ -155,9 +154,8 @@ impl Daemon {
 
     /// Every job that is known.
     pub(super) fn all_jobs(&self, now: Time) -> DataArray {
-        let Some(root) = &self.root else { return DataArray::of_infos([]) };
-        let past = root.history.iter().map(View::Over);
-        let jobs = past.chain(root.jobs.values().map(|job| View::Live(job, None)));
+        let past = self.history.iter().map(View::Over);
+        let jobs = past.chain(self.jobs.values().map(|job| View::Live(job, None)));
         DataArray::of_infos(jobs.map(|view| Info::new(keys::JOB_INFO_ARRAY, self.about_job(view, now))))
     }
 
@@ -194,7 +192,7 @@ impl Daemon {
     }
 
     fn node_names(&self, desc: &JobDesc) -> String {
-        let names = desc.nodes.iter().map(|node| self.node_name(crate::id::NodeId(node)).to_string());
+        let names = desc.nodes.iter().map(|node| self.nodes.name(crate::id::NodeId(node)).to_string());
         names.collect::<Vec<_>>().join(",")
     }
 

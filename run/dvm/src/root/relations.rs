@@ -1,4 +1,4 @@
-//! Root only: which jobs concern each other, because one descends from the other or they are connected.
+//! Which jobs concern each other, because one descends from the other or they are connected.
 //!
 //! What happens to a job is told to ranks of these jobs if they want to know. All other jobs are strangers.
 
@@ -7,23 +7,23 @@ use std::sync::Arc;
 
 use phalanx_wire::Nspace;
 
-use crate::daemon::Daemon;
-use crate::msg::{JobDesc, Members};
+use crate::msg::Members;
+use crate::root::Root;
 
 #[derive(Debug, Default)]
-pub(crate) struct Relations {
+pub(super) struct Relations {
     /// How often these processes of several jobs have connected without disconnecting. The rounds of collectives bound it.
     connected: BTreeMap<Arc<[Members]>, u32>,
 }
 
 impl Relations {
-    pub(crate) fn connect(&mut self, members: &Arc<[Members]>) {
+    pub(super) fn connect(&mut self, members: &Arc<[Members]>) {
         if members.len() > 1 {
             *self.connected.entry(members.clone()).or_default() += 1;
         }
     }
 
-    pub(crate) fn disconnect(&mut self, members: &Arc<[Members]>) {
+    pub(super) fn disconnect(&mut self, members: &Arc<[Members]>) {
         if let Some(times) = self.connected.get_mut(members) {
             *times -= 1;
             if *times == 0 {
@@ -32,24 +32,17 @@ impl Relations {
         }
     }
 
-    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+    pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.connected.retain(|members, _| !includes(members, nspace));
     }
 }
 
-impl Daemon {
-    /// The first ancestor of a new job.
-    pub(crate) fn origin_of(&self, desc: &JobDesc) -> Nspace {
-        let root = self.root.as_ref();
-        let parent = desc.parent.as_ref().and_then(|parent| root?.jobs.get(&parent.nspace));
-        parent.map_or_else(|| desc.nspace.clone(), |parent| parent.origin.clone())
-    }
-
+impl Root {
     /// The jobs whose ranks may hear what happens to this one.
-    pub(crate) fn concerned_by(&self, nspace: &Nspace, origin: &Nspace) -> Vec<Nspace> {
-        let Some(root) = &self.root else { return Vec::new() };
-        let family = root.jobs.iter().filter(|(_, job)| job.origin == *origin).map(|(nspace, _)| nspace);
-        let connections = root.relations.connected.keys().filter(|members| includes(members, nspace));
+    pub(super) fn concerned_by(&self, nspace: &Nspace, first: &Nspace) -> Vec<Nspace> {
+        let family =
+            self.jobs.iter().filter(|(_, job)| job.descent.first == *first).map(|(nspace, _)| nspace);
+        let connections = self.relations.connected.keys().filter(|members| includes(members, nspace));
         let connected = connections.flat_map(|members| members.iter().map(|members| &members.nspace));
         let mut all: Vec<Nspace> = std::iter::once(nspace).chain(family).chain(connected).cloned().collect();
         all.sort_unstable();

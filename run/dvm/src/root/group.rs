@@ -9,16 +9,15 @@ use std::time::Duration;
 
 use phalanx_core::host::GroupFormed;
 use phalanx_core::{HostReply, Time, Waiting};
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
-use crate::gather::Meeting;
 use crate::id::NodeId;
-use crate::msg::{Collective, Down, Members, Outcome, Part, Settled};
-use crate::publish::procs as procs_in;
+use crate::msg::{Collective, Down, Members, Outcome, Part, Settled, each, procs as procs_in};
 use crate::ranges::Ranges;
-use crate::timers::Timer;
+use crate::root::collective::Meeting;
+use crate::root::timer::Timer;
+use crate::root::{Cx, Root};
 
 pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_ADD_MEMBERS,
@@ -29,13 +28,12 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::GROUP_INFO,
     keys::GROUP_INFO_ARRAY,
 ];
-
 /// What a destruct honours.
 pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
 /// Groups that grow, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Assemblies {
+pub(super) struct Assemblies {
     open: BTreeMap<String, Assembly>,
     last: u64,
 }
@@ -70,9 +68,9 @@ struct Came {
     leads: bool,
 }
 
-impl Daemon {
-    /// Root only. `None`: those whom the members add are waited for.
-    pub(crate) fn form_group(
+impl Root {
+    /// `None`: those whom the members add are waited for.
+    pub(super) fn form_group(
         &mut self,
         cx: &mut Cx<'_>,
         meeting: Meeting,
@@ -90,7 +88,7 @@ impl Daemon {
             return Some(self.describe(procs.into_iter().collect(), infos).map(Settled::Group));
         }
         let name = collective.id.as_deref().unwrap_or_default();
-        let entered = self.members(&added).and_then(|added| {
+        let entered = Members::of(&added, |nspace| self.desc(nspace)).and_then(|added| {
             let assembly = self.open_assembly(cx.now, name)?;
             match &assembly.met {
                 // It was sent once more, by another way.
@@ -111,18 +109,17 @@ impl Daemon {
         None
     }
 
-    /// Root only: those who know each other have failed. Whom they would have added waits in vain.
-    pub(crate) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
+    /// Those who know each other have failed. Whom they would have added waits in vain.
+    pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
         let name = collective.id.as_deref().unwrap_or_default();
         self.end_assembly(cx, name, &Err(status));
     }
 
     /// What all members are told of their group.
     fn describe(&mut self, members: Vec<ProcId>, infos: Vec<Info>) -> Result<GroupFormed, Status> {
-        let Some(root) = &mut self.root else { return Err(Status::ERR_NOT_SUPPORTED) };
         let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
-            root.last_context += 1;
-            root.last_context
+            self.last_context += 1;
+            self.last_context
         });
         let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
         let members = in_order(members, infos.find(keys::GROUP_FINAL_MEMBERSHIP_ORDER));
@@ -130,8 +127,8 @@ impl Daemon {
         Ok(GroupFormed { members, context_id, info })
     }
 
-    /// Root only: a leader or a follower has come.
-    pub(crate) fn assemble(
+    /// A leader or a follower has come.
+    pub(super) fn assemble(
         &mut self,
         cx: &mut Cx<'_>,
         (node, request): (NodeId, u64),
@@ -147,7 +144,7 @@ impl Daemon {
         });
         match entered {
             Ok(()) => self.end_assembly_by(cx, name, info),
-            Err(status) => return self.refuse(cx, node, request, status),
+            Err(status) => return cx.refuse(node, request, status),
         }
         self.try_assembly(cx, name);
     }
@@ -162,7 +159,7 @@ impl Daemon {
         let Some(leaders) = info.find(keys::GROUP_BOOTSTRAP) else { return Ok((None, BTreeSet::new())) };
         let leaders = leaders.as_u64().filter(|count| *count > 0).ok_or(Status::ERR_BAD_PARAM)?;
         let named: Vec<ProcId> = procs.iter().cloned().chain([from.clone()]).chain(added_by(info)).collect();
-        Ok((Some(leaders), each(&self.members(&named)?).collect()))
+        Ok((Some(leaders), each(&Members::of(&named, |nspace| self.desc(nspace))?).collect()))
     }
 
     fn enter_assembly(
@@ -187,7 +184,7 @@ impl Daemon {
     }
 
     fn open_assembly(&mut self, now: Time, name: &str) -> Result<&mut Assembly, Status> {
-        let assemblies = &mut self.root.as_mut().ok_or(Status::ERR_NOT_SUPPORTED)?.assemblies;
+        let assemblies = &mut self.assemblies;
         if !assemblies.open.contains_key(name) {
             if assemblies.open.len() >= MOST_ASSEMBLIES {
                 return Err(Status::ERR_OUT_OF_RESOURCE);
@@ -211,8 +208,8 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn on_assembly_over(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let open = self.root.iter().flat_map(|root| &root.assemblies.open);
+    pub(super) fn on_assembly_over(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let open = self.assemblies.open.iter();
         let name =
             open.into_iter().find(|(_, assembly)| assembly.number == number).map(|(name, _)| name.clone());
         if let Some(name) = name {
@@ -220,14 +217,14 @@ impl Daemon {
         }
     }
 
-    /// Root only: processes have failed, or a job is over.
-    pub(crate) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
-        let open = self.root.iter().flat_map(|root| root.assemblies.open.keys());
+    /// Processes have failed, or a job is over.
+    pub(super) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
+        let open = self.assemblies.open.keys();
         open.cloned().collect::<Vec<_>>().iter().for_each(|name| self.try_assembly(cx, name));
     }
 
     fn try_assembly(&mut self, cx: &mut Cx<'_>, name: &str) {
-        let Some(assembly) = self.root.as_ref().and_then(|root| root.assemblies.open.get(name)) else {
+        let Some(assembly) = self.assemblies.open.get(name) else {
             return;
         };
         let is_gone =
@@ -249,16 +246,17 @@ impl Daemon {
         let unwatched: Vec<ProcId> =
             assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
         assembly.watched.extend(unwatched.iter().cloned());
-        for Members { nspace, ranks } in self.members(&unwatched).iter().flat_map(|all| all.iter().cloned()) {
+        let unwatched = Members::of(&unwatched, |nspace| self.desc(nspace));
+        for Members { nspace, ranks } in unwatched.iter().flat_map(|all| all.iter().cloned()) {
             let Some(to) = self.jobs.get(&nspace).map(|job| job.desc.nodes_of(&ranks)) else { continue };
-            self.cast(cx, to, Down::Watch { nspace, ranks });
+            cx.cast(to, Down::Watch { nspace, ranks });
         }
     }
 
-    /// Root only: these processes have ended. Where they are waited for, that is in vain, as in collectives.
-    pub(crate) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+    /// These processes have ended. Where they are waited for, that is in vain, as in collectives.
+    pub(super) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
-        let open = self.root.iter().flat_map(|root| &root.assemblies.open);
+        let open = self.assemblies.open.iter();
         let in_vain = open.filter(|(_, assembly)| assembly.missing().any(is_one));
         for name in in_vain.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.end_assembly(cx, &name, &Err(Status::GROUP_CONSTRUCT_ABORT));
@@ -267,27 +265,26 @@ impl Daemon {
 
     /// Everybody who has come is answered. Who was named by nobody is no member.
     fn end_assembly(&mut self, cx: &mut Cx<'_>, name: &str, outcome: &Result<GroupFormed, Status>) {
-        let Some(root) = &mut self.root else { return };
-        let Some(assembly) = root.assemblies.open.remove(name) else { return };
+        let Some(assembly) = self.assemblies.open.remove(name) else { return };
         self.timers.cancel(|timer| *timer == Timer::Assembly(assembly.number));
         if let Some(Met { meeting: Meeting { op, to }, .. }) = assembly.met {
             let outcome = outcome.clone().map(Settled::Group);
-            self.cast(cx, to, Down::Done { op, outcome });
+            cx.cast(to, Down::Done { op, outcome });
         }
         for (proc, came) in &assembly.came {
             let reply = match outcome {
                 Ok(_) if !assembly.members.contains(proc) => Err(Status::ERR_NOT_A_MEMBER),
                 outcome => outcome.clone(),
             };
-            self.answer(cx, came.node, came.request, HostReply::Group(reply));
+            cx.answer(came.node, came.request, HostReply::Group(reply));
         }
     }
 
     fn assembly_mut(&mut self, name: &str) -> Option<&mut Assembly> {
-        self.root.as_mut()?.assemblies.open.get_mut(name)
+        self.assemblies.open.get_mut(name)
     }
 
-    pub(crate) fn explain_assemblies(&self) -> Vec<Waiting> {
+    pub(super) fn explain_assemblies(&self) -> Vec<Waiting> {
         let waiting = |(name, assembly): (&String, &Assembly)| Waiting {
             operation: "group construct",
             subject: name.clone(),
@@ -300,7 +297,7 @@ impl Daemon {
                 false => "the arrival of all leaders of the group, and of those whom they bring",
             },
         };
-        self.root.iter().flat_map(|root| &root.assemblies.open).map(waiting).collect()
+        self.assemblies.open.iter().map(waiting).collect()
     }
 }
 
@@ -354,10 +351,6 @@ fn in_order(mut members: Vec<ProcId>, order: Option<&Value>) -> Vec<ProcId> {
 fn added_by(info: &[Info]) -> impl Iterator<Item = ProcId> {
     let lists = info.iter().filter(|one| one.key == keys::GROUP_ADD_MEMBERS);
     lists.flat_map(|list| procs_in(Some(&list.value)))
-}
-
-pub(crate) fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
-    members.iter().flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank))))
 }
 
 /// Groups that may grow at once.

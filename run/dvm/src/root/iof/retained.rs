@@ -1,4 +1,4 @@
-//! Root only: the last bytes of streams that one reader has and holds: the beginning of a line, or what it collects.
+//! The last bytes of streams that one reader has and holds: the beginning of a line, or what it collects.
 //!
 //! Nobody waits for them, so that a process may write a line that is longer than what it may have on the way. They are kept
 //! until the reader says of what follows that it has left, for the case that it dies before.
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::iof::readers::Piece;
+use crate::root::iof::readers::Piece;
 
 #[derive(Debug, Default)]
 pub(super) struct Retained {

@@ -1,0 +1,79 @@
+//! What the user is told.
+
+use std::sync::Arc;
+
+use phalanx_spec::IofChannel;
+use phalanx_wire::{Info, Nspace, ProcId};
+
+use crate::job::JobEnd;
+use crate::map::{JobMap, NodeResources};
+
+/// Where a job's processes go, and the nodes that this was decided from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed {
+    pub nodes: Vec<NodeResources>,
+    pub map: JobMap,
+}
+
+/// What the user is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Report {
+    /// The request could not even begin; the text says what, why and a hint.
+    Refused {
+        request: u64,
+        error: String,
+    },
+    /// The job has a name and a map.
+    Accepted {
+        request: u64,
+        nspace: Nspace,
+        placed: Arc<Placed>,
+    },
+    /// How far something has come that takes long: `starting`, 12 of 16.
+    Progress {
+        nspace: Nspace,
+        phase: &'static str,
+        done: u32,
+        of: u32,
+    },
+    /// A process has started a job.
+    Spawned {
+        nspace: Nspace,
+        placed: Arc<Placed>,
+        /// The job, or the namespace of the tool, that has started it.
+        parent: Option<Nspace>,
+        /// The directives of the request.
+        info: Vec<Info>,
+        /// A tool that runs it shows its output.
+        elsewhere: bool,
+    },
+    Output {
+        proc: ProcId,
+        pid: Option<u32>,
+        channel: IofChannel,
+        data: Arc<[u8]>,
+    },
+    /// A stream has ended: nothing more of it comes.
+    OutputEnd {
+        proc: ProcId,
+        channel: IofChannel,
+    },
+    /// What a process wants to be read where its output is read: whole lines, by request instead of by writing.
+    Logged {
+        proc: ProcId,
+        channel: IofChannel,
+        text: Vec<u8>,
+    },
+    /// A line for the user, about the job or the DVM.
+    Note {
+        nspace: Option<Nspace>,
+        text: String,
+    },
+    /// The job is being ended, or its processes have ended by themselves; what follows is the rest of its output. Shells tell
+    /// this past what waits for the user.
+    Ending {
+        nspace: Nspace,
+    },
+    /// After the last byte of output.
+    Ended(Box<JobEnd>),
+}

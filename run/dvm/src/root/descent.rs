@@ -1,0 +1,79 @@
+//! Jobs that jobs have started: from which they descend, which tool runs all of them, and what becomes of them when their parent
+//! ends.
+//!
+//! A job that a rank starts belongs to whoever runs the rank's job: he sees its output, and waits for its end.
+
+use phalanx_spec::{IofChannel, keys};
+use phalanx_wire::{InfoList, Nspace, ProcId, Value};
+
+use crate::id::NodeId;
+use crate::job::{JobEnd, JobRequest, JobVerdict};
+use crate::root::{Cx, Root};
+
+/// Where a job comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Descent {
+    /// The job from which its spawner, and that one's spawner, descend; its own namespace if no job has spawned it.
+    pub(super) first: Nspace,
+    /// The tool that has started it, or the first. `None`: the user has.
+    pub(super) run_by: Option<RunBy>,
+}
+
+/// A tool that runs a job and all that descend from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunBy {
+    pub(super) tool: ProcId,
+    pub(super) node: NodeId,
+    /// What it wants to see.
+    pub(super) channels: IofChannel,
+    /// The job is not to outlive it (`PMIX_NOHUP` was not said).
+    pub(super) ends_with_it: bool,
+}
+
+impl Root {
+    /// The descent of a job that is about to start.
+    pub(super) fn descent_of(&self, nspace: &Nspace, job: &JobRequest) -> Descent {
+        let family =
+            job.parent.as_ref().and_then(|parent| self.jobs.get(&parent.nspace)).map(|job| &job.descent);
+        let first = family.map_or(nspace, |family| &family.first).clone();
+        let run_by = match (&job.parent, family) {
+            (None, _) => None,
+            (Some(_), Some(family)) if !job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
+                family.run_by.clone().filter(|by| self.is_tool(&by.tool))
+            }
+            (Some(tool), _) => self.node_of(tool).map(|node| RunBy {
+                tool: tool.clone(),
+                node,
+                channels: job.forward.unwrap_or(IofChannel::ALL),
+                ends_with_it: !job.info.is_set(keys::NOHUP),
+            }),
+        };
+        Descent { first, run_by }
+    }
+
+    /// A job has ended. The jobs that it has started go on only if it has ended well, and those only that need not end with
+    /// it (`PMIX_SPAWN_CHILD_SEP`, which is so unless it is said to be false).
+    pub(super) fn end_children(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
+        let well = end.verdict == JobVerdict::Success;
+        let children = self.jobs.iter().filter(|(_, job)| !(well && job.is_separate));
+        let children =
+            children.filter(|(_, job)| job.desc.parent.as_ref().is_some_and(|p| p.nspace == end.nspace));
+        let children: Vec<Nspace> = children.map(|(nspace, _)| nspace.clone()).collect();
+        for child in children {
+            self.end_job(cx, &child, JobVerdict::ParentEnded { parent: end.nspace.clone() });
+        }
+    }
+
+    /// The jobs that end with a tool.
+    pub(super) fn jobs_ending_with(&self, tool: &ProcId) -> Vec<Nspace> {
+        let with = self.jobs.iter().filter(|(_, job)| {
+            job.descent.run_by.as_ref().is_some_and(|by| by.ends_with_it && by.tool == *tool)
+        });
+        with.map(|(nspace, _)| nspace.clone()).collect()
+    }
+}
+
+/// Whether the job may go on when its parent has ended well.
+pub(super) fn is_separate(job: &JobRequest) -> bool {
+    job.info.find(keys::SPAWN_CHILD_SEP).is_none_or(Value::is_true)
+}

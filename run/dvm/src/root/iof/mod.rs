@@ -1,0 +1,12 @@
+//! Output at the root: who reads it, and what is kept for those who come later.
+
+mod cache;
+mod past;
+mod pull;
+mod readers;
+mod retained;
+
+pub(in crate::root) use cache::{Cache, CachePlan};
+pub(in crate::root) use pull::OUTPUTS;
+pub(crate) use pull::PULL_ATTRIBUTES;
+pub(in crate::root) use readers::Readers;

@@ -1,0 +1,161 @@
+//! Pulls: which streams the server of some daemon wants for its clients and tools.
+//!
+//! The root enters a tap for each and sends it what it covers (`readers.rs`); the daemon of the tap hands that to its server
+//! and says when it has left. A stop lets everything arrive that was written before it.
+
+use phalanx_core::HostReply;
+use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+
+use crate::id::NodeId;
+use crate::msg::TapName;
+use crate::root::iof::cache::Backlog;
+use crate::root::iof::readers::Tap;
+use crate::root::{Cx, Root};
+
+/// What is honoured of a pull, here or by our server.
+pub(crate) const PULL_ATTRIBUTES: &[&str] =
+    &[keys::IOF_COPY, keys::IOF_REDIRECT, keys::IOF_CACHE_SIZE, keys::IOF_DROP_OLDEST, keys::IOF_DROP_NEWEST];
+
+impl Root {
+    /// A server wants streams.
+    pub(in crate::root) fn pull_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (origin, request): (NodeId, u64),
+        by: &ProcId,
+        (sources, channels): (&[ProcId], IofChannel),
+        (directives, handle): (&[Info], u64),
+    ) {
+        let wanted = IofChannel(channels.0 & OUTPUTS.0);
+        if let Err(status) = self.may_pull(by, sources, wanted) {
+            return cx.refuse(origin, request, status);
+        }
+        // Redirection is the standard's default.
+        let copy = directives.is_set(keys::IOF_COPY) && !directives.is_set(keys::IOF_REDIRECT);
+        let mut tap = Tap::new(sources.to_vec(), wanted, copy);
+        let backlog = self.backlog(by, sources, wanted, directives);
+        backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
+        tap.lost = backlog.lost;
+        let name = (origin, TapName::Pull(handle));
+        // Of several jobs the first one's.
+        let style = sources.first().map(|source| self.style_of(by, &source.nspace)).unwrap_or_default();
+        self.forget_read(by, sources, wanted);
+        tap.names_places = names_places(&style) || names_places(directives);
+        self.readers.taps.insert(name.clone(), tap);
+        cx.answer(origin, request, HostReply::Infos(Status::SUCCESS, style));
+        self.pump_tap(cx, &name);
+    }
+
+    fn style_of(&self, by: &ProcId, nspace: &Nspace) -> Vec<Info> {
+        let running = self.jobs.get(nspace);
+        let over = || self.readers.unread.style(nspace, by).unwrap_or_default().to_vec();
+        running.map_or_else(over, |job| job.style.clone())
+    }
+
+    fn may_pull(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel) -> Result<(), Status> {
+        if channels.is_empty() {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        for source in sources {
+            let job = self.jobs.get(&source.nspace);
+            let over = || self.readers.unread.desc(&source.nspace, by);
+            let desc = job.map(|job| &*job.desc).or_else(over).ok_or(Status::ERR_NOT_FOUND)?;
+            if source.rank != Rank::WILDCARD && source.rank.0 >= desc.size {
+                return Err(Status::ERR_NOT_FOUND);
+            }
+            // What was not asked for when the job was spawned cannot be had later.
+            if !desc.forward.intersects(channels) {
+                return Err(Status::ERR_NOT_AVAILABLE);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was written before and this reader is to get: its own children's output, and what it asks for.
+    fn backlog(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel, directives: &[Info]) -> Backlog {
+        let size = directives.find(keys::IOF_CACHE_SIZE).and_then(|value| value.as_u64());
+        let mut backlog = Backlog::default();
+        if size != Some(0) {
+            self.readers.unread.replay(by, sources, channels, &mut backlog);
+        }
+        for (nspace, job) in &self.jobs {
+            let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
+            if size.unwrap_or_else(|| u64::from(job.desc.parent.as_ref() == Some(by))) > 0 {
+                let pid = |proc: &ProcId| job.pid(proc.rank);
+                job.cache.replay(nspace, channels, wanted, pid, &mut backlog);
+            }
+        }
+        backlog
+    }
+
+    /// Whoever spawned `child` gets its output from the first byte, behind the answer to the spawn.
+    pub(in crate::root) fn pull_for_parent(
+        &mut self,
+        origin: NodeId,
+        parent: &ProcId,
+        child: &Nspace,
+        channels: IofChannel,
+        copy: bool,
+    ) {
+        let mut tap = Tap::new(vec![ProcId::all(child)], channels, copy);
+        tap.ready = false;
+        self.readers.taps.insert((origin, TapName::Parent(parent.clone(), child.clone())), tap);
+    }
+
+    /// The spawn was answered.
+    pub(in crate::root) fn begin_for_parent(&mut self, cx: &mut Cx<'_>, child: &Nspace) {
+        let of_child = |name: &(NodeId, TapName)| matches!(&name.1, TapName::Parent(_, job) if job == child);
+        let Some(name) = self.readers.taps.keys().find(|name| of_child(name)).cloned() else { return };
+        if let Some(tap) = self.readers.taps.get_mut(&name) {
+            tap.ready = true;
+        }
+        self.pump_tap(cx, &name);
+    }
+
+    /// The job is over, and with it its parent's interest.
+    pub(in crate::root) fn end_for_parent(&mut self, cx: &mut Cx<'_>, child: &Nspace) {
+        let of_child = |name: &&(NodeId, TapName)| matches!(&name.1, TapName::Parent(_, job) if job == child);
+        let name = self.readers.taps.keys().find(of_child).cloned();
+        name.iter().for_each(|name| self.remove_tap(cx, name));
+    }
+
+    /// A server wants no more of a pull than was written by now. Unless its reader has died, that gets what is held
+    /// for it.
+    pub(in crate::root) fn stop_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        (handle, died): (u64, bool),
+    ) {
+        let name = (origin, TapName::Pull(handle));
+        match self.readers.taps.get_mut(&name) {
+            Some(tap) => {
+                tap.stopping = Some(request);
+                tap.ends_well = !died;
+                self.try_stopped(cx, &name);
+            }
+            None => cx.refuse(origin, request, Status::SUCCESS),
+        }
+    }
+
+    pub(super) fn try_stopped(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
+        let over = |tap: &&mut Tap| tap.stopping.is_some() && tap.is_drained();
+        if let Some(tap) = self.readers.taps.get_mut(name).filter(over) {
+            if tap.ends_well {
+                tap.held.clear();
+            }
+            self.remove_tap(cx, name);
+        }
+    }
+}
+
+/// Whether output is to say where its process is.
+fn names_places(style: &[Info]) -> bool {
+    style.is_set(keys::IOF_TAG_DETAILED_OUTPUT) || style.is_set(keys::IOF_XML_OUTPUT)
+}
+
+/// What can be pulled.
+pub(in crate::root) const OUTPUTS: IofChannel =
+    IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0 | IofChannel::STDDIAG.0);

@@ -1,0 +1,338 @@
+//! What is decided once for the whole DVM: jobs and where they run, who is told what, who reads whose output, what is
+//! published, which groups there are.
+//!
+//! A [`Root`] exists at node 0 only. It knows daemons by their numbers and processes by their names; trees, links and
+//! descriptors it does not know. All that happens comes in as [`ToRoot`], all that is to be done goes out as [`FromRoot`].
+
+mod cleanup;
+mod collective;
+mod control;
+pub(crate) mod debug;
+mod descent;
+mod end;
+pub(crate) mod event;
+pub(crate) mod group;
+mod history;
+mod host;
+pub(crate) mod iof;
+mod jobs;
+pub(crate) mod log;
+mod nodes;
+mod plan;
+pub(crate) mod publish;
+pub(crate) mod query;
+mod relations;
+pub(crate) mod spawn;
+pub(crate) mod stdin;
+mod survey;
+mod survivors;
+mod timer;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use phalanx_core::support::Honoured;
+use phalanx_core::{HostReply, Time, Waiting};
+use phalanx_spec::Status;
+use phalanx_wire::{Key, Nspace};
+
+use crate::config::NodeConfig;
+use crate::id::{Landing, NodeId};
+use crate::job::JobRequest;
+use crate::msg::{Control, Down, NodeReport, OpId, OutputPiece, Part, Up};
+use crate::ranges::Ranges;
+use crate::report::Report;
+use crate::timers::Timers;
+
+use cleanup::Spreads;
+use event::Interests;
+use group::Assemblies;
+use history::History;
+use iof::Readers;
+use jobs::RootJob;
+use nodes::Nodes;
+use publish::Store;
+use relations::Relations;
+use survey::Surveys;
+use survivors::Survivals;
+use timer::Timer;
+use tool::Tools;
+
+#[derive(Debug)]
+pub(crate) struct Root {
+    config: NodeConfig,
+    /// What is honoured of which function, in the whole runtime.
+    functions: &'static [Honoured],
+    nodes: Nodes,
+    jobs: BTreeMap<Nspace, RootJob>,
+    next_job: u32,
+    store: Store,
+    interests: Interests,
+    relations: Relations,
+    last_context: u64,
+    assemblies: Assemblies,
+    survivals: Survivals,
+    spreads: Spreads,
+    tools: Tools,
+    surveys: Surveys,
+    readers: Readers,
+    history: History,
+    timers: Timers<Timer>,
+    /// Directives that the user was told of, because nobody honours them.
+    unknown: BTreeSet<(&'static str, Key)>,
+    /// Jobs that have ended everywhere. What was said before comes first.
+    ended: VecDeque<(Nspace, Part)>,
+    shutting_down: bool,
+}
+
+/// What has happened, or is wanted.
+#[derive(Debug)]
+pub(crate) enum ToRoot {
+    /// The first that it is told.
+    Begin,
+    /// These daemons have come up.
+    Reports(Vec<(NodeId, NodeReport)>),
+    Submit {
+        request: u64,
+        job: Box<JobRequest>,
+    },
+    Control {
+        nspace: Nspace,
+        action: Control,
+    },
+    Shutdown,
+    /// The user has taken so much more output.
+    OutputTaken {
+        bytes: usize,
+    },
+    Stdin {
+        nspace: Nspace,
+        data: Arc<[u8]>,
+    },
+    StdinEnd {
+        nspace: Nspace,
+    },
+    /// What a daemon says.
+    Post {
+        origin: NodeId,
+        up: Arc<Up>,
+    },
+    /// Another part of an operation has arrived, but not all: those of these daemons.
+    Advanced {
+        op: Arc<OpId>,
+        arrived: Ranges,
+    },
+    /// Everybody's part is here, but for the daemons that were lost before they had sent theirs.
+    Gathered {
+        op: Arc<OpId>,
+        among: Ranges,
+        missing: Ranges,
+        part: Part,
+    },
+    /// Something that a process has written. Answered by [`FromRoot::Taken`] when it is done with.
+    Output {
+        landing: Landing,
+        piece: OutputPiece,
+    },
+    /// The tree goes on without this daemon.
+    Without(NodeId),
+    /// Everybody is being told that the daemon is lost.
+    Lost {
+        node: NodeId,
+        why: String,
+    },
+    /// Nothing of the job is left at this node.
+    Forgotten(Nspace),
+    Tick,
+}
+
+/// What is to be done, in order.
+#[derive(Debug)]
+pub(crate) enum FromRoot {
+    Cast(Ranges, Down),
+    /// Wait for the parts of these daemons, even if nobody is left to bring the operation up.
+    Await(OpId, Ranges),
+    Taken(Landing),
+    /// This will be held for long: others may use its link meanwhile.
+    Lend(Landing),
+    /// The daemons are to hear what was taken, soon or at once.
+    TellTaken {
+        at_once: bool,
+    },
+    Report(Report),
+    StdinCredit {
+        nspace: Nspace,
+        bytes: usize,
+    },
+}
+
+/// One turn: when it is, and what is to be done.
+struct Cx<'a> {
+    now: Time,
+    out: &'a mut VecDeque<FromRoot>,
+}
+
+impl Cx<'_> {
+    /// Tells the daemons in `to`.
+    fn cast(&mut self, to: Ranges, body: Down) {
+        self.out.push_back(FromRoot::Cast(to, body));
+    }
+
+    /// Asks the overlay to bring an operation to its end when the parts of all living `among` are here.
+    fn wait_for(&mut self, op: OpId, among: Ranges) {
+        self.out.push_back(FromRoot::Await(op, among));
+    }
+
+    fn report(&mut self, report: Report) {
+        self.out.push_back(FromRoot::Report(report));
+    }
+
+    /// The answer to a daemon's request.
+    fn answer(&mut self, to: NodeId, request: u64, reply: HostReply) {
+        self.cast(Ranges::single(to.0), Down::Reply { request, reply });
+    }
+
+    fn refuse(&mut self, to: NodeId, request: u64, status: Status) {
+        self.answer(to, request, HostReply::Done(status));
+    }
+}
+
+impl Root {
+    pub(crate) fn new(config: NodeConfig, functions: &'static [Honoured]) -> Root {
+        Root {
+            nodes: Nodes::new(config.size, &config.topology),
+            next_job: config.first_job,
+            config,
+            functions,
+            jobs: BTreeMap::new(),
+            store: Store::default(),
+            interests: Interests::default(),
+            relations: Relations::default(),
+            last_context: 0,
+            assemblies: Assemblies::default(),
+            survivals: Survivals::default(),
+            spreads: Spreads::default(),
+            tools: Tools::default(),
+            surveys: Surveys::default(),
+            readers: Readers::default(),
+            history: History::default(),
+            timers: Timers::default(),
+            unknown: BTreeSet::new(),
+            ended: VecDeque::new(),
+            shutting_down: false,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn handle(&mut self, now: Time, input: ToRoot, out: &mut VecDeque<FromRoot>) {
+        let cx = &mut Cx { now, out };
+        match input {
+            ToRoot::Begin => self.begin(cx),
+            ToRoot::Reports(reports) => self.on_reports(cx, reports),
+            ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
+            ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
+            ToRoot::Shutdown => self.on_shutdown(cx),
+            ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
+            ToRoot::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
+            ToRoot::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
+            ToRoot::Post { origin, up } => self.on_up(cx, origin, &up),
+            ToRoot::Advanced { op, arrived } => self.gather_advanced(cx, &op, &arrived),
+            ToRoot::Gathered { op, among, missing, part } => self.gathered(cx, op, among, missing, part),
+            ToRoot::Output { landing, piece } => self.show(cx, landing, piece),
+            ToRoot::Without(node) => {
+                self.boot_without(cx, node);
+                self.try_survivals(cx);
+            }
+            ToRoot::Lost { node, why } => {
+                self.forget_readers_on(cx, node);
+                self.on_tools_lost(cx, node);
+                self.lose_processes(cx, node, &why);
+            }
+            ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
+            ToRoot::Tick => {
+                // One at a time: what each leads to comes before the next.
+                if let Some(timer) = self.timers.pop_due(now) {
+                    self.on_timer(cx, timer);
+                }
+            }
+        }
+    }
+
+    /// Does one thing that was put off until everything else has arrived. `false`: there is none.
+    pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromRoot>) -> bool {
+        let Some((nspace, part)) = self.ended.pop_front() else { return false };
+        self.job_ended(&mut Cx { now, out }, &nspace, part);
+        true
+    }
+
+    /// What a daemon says.
+    fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
+        match body {
+            Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
+            Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
+            Up::Failed(end) => self.on_proc_failed(cx, end),
+            Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
+            Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
+            Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
+            Up::Share(share) => self.on_share(cx, origin, share),
+            Up::Over { nspace, ranks } => {
+                self.assemblies_without(cx, nspace, ranks);
+                self.survivals_without(cx, nspace, ranks);
+            }
+            Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
+            Up::ToolLeft { proc } => {
+                self.on_tool_left(cx, proc);
+                self.end_pushes_of(cx, proc);
+            }
+            Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
+            Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
+            Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
+            Up::Note { nspace, text } => {
+                cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
+            }
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Boot => self.on_boot_over(cx),
+            Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
+            Timer::Limit(nspace) => self.on_limit(cx, &nspace),
+            Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),
+            Timer::Lookup(id) => self.on_lookup_over(cx, id),
+            Timer::Assembly(number) => self.on_assembly_over(cx, number),
+        }
+    }
+
+    /// What is waited for here.
+    pub(crate) fn explain(&self) -> Vec<Waiting> {
+        let mut waiting = self.explain_lookups();
+        waiting.extend(self.explain_assemblies());
+        waiting.extend(self.explain_survivals());
+        waiting.extend(self.explain_stops());
+        waiting.extend(self.explain_surveys());
+        waiting
+    }
+
+    /// The tables that hold something of this job, which is nothing once it is over.
+    ///
+    /// Not counted is the history, which is bounded, and what others have: publications that outlive their job, pulls of its
+    /// output.
+    fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
+        let tables = [
+            ("jobs", self.jobs.contains_key(nspace)),
+            ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
+            ("lookups", self.store.waits_for_any_of(nspace)),
+            ("groups with survivors", self.survivals.know(nspace)),
+            ("cleanups", self.spreads.know(nspace)),
+        ];
+        tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
+    }
+}
+
+/// How many processes an explanation names: as many as people read.
+const ENOUGH: usize = 100;

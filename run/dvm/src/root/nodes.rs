@@ -1,0 +1,172 @@
+//! The nodes of this DVM, and how they come up: every daemon reports who it is, and what its node looks like if nobody has
+//! sent the like.
+//!
+//! Jobs are accepted when all daemons are there and each kind of topology has been sent once; then everybody learns the
+//! table of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use phalanx_topo::Topology;
+
+use super::timer::Timer;
+use super::{Cx, Root};
+use crate::id::NodeId;
+use crate::job::JobRequest;
+use crate::msg::{Down, NodeReport, NodeTable};
+use crate::ranges::Ranges;
+use crate::report::Report;
+
+#[derive(Debug)]
+pub(super) struct Nodes {
+    size: u32,
+    are_up: bool,
+    reports: BTreeMap<NodeId, NodeReport>,
+    topologies: BTreeMap<Arc<str>, Arc<Topology>>,
+    /// Who was asked for which kind of topology.
+    asked: BTreeMap<Arc<str>, NodeId>,
+    lost: BTreeSet<NodeId>,
+    /// Jobs that wait for the DVM.
+    waiting: Vec<(u64, Box<JobRequest>)>,
+}
+
+impl Nodes {
+    /// `here`: what this node looks like.
+    pub(super) fn new(size: u32, here: &Arc<Topology>) -> Nodes {
+        Nodes {
+            size,
+            are_up: false,
+            reports: BTreeMap::new(),
+            topologies: BTreeMap::from([(here.signature().into(), here.clone())]),
+            asked: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// How many there were at the beginning.
+    pub(super) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// All of them, those that were lost included.
+    pub(super) fn all(&self) -> Ranges {
+        Ranges::first(self.size)
+    }
+
+    pub(super) fn is_lost(&self, node: NodeId) -> bool {
+        self.lost.contains(&node)
+    }
+
+    /// The name of a node; empty if it has never come up.
+    pub(super) fn name(&self, node: NodeId) -> Arc<str> {
+        self.reports.get(&node).map(|report| report.hostname.clone()).unwrap_or_default()
+    }
+
+    /// The living nodes with what they look like.
+    pub(super) fn living(&self) -> impl Iterator<Item = (NodeId, &NodeReport, &Arc<Topology>)> {
+        let living = self.reports.iter().filter(|(node, _)| !self.is_lost(**node));
+        living.filter_map(|(node, report)| Some((*node, report, self.topologies.get(&report.signature)?)))
+    }
+
+    /// Those of whom nothing was heard yet.
+    fn absent(&self) -> Ranges {
+        let is_absent = |node: &NodeId| !self.reports.contains_key(node) && !self.is_lost(*node);
+        (0..self.size).map(NodeId).filter(is_absent).map(|node| node.0).collect()
+    }
+
+    /// One node of each kind that nobody has described and nobody was asked for.
+    fn next_to_ask(&mut self) -> Ranges {
+        let mut ask = Ranges::new();
+        for (node, report) in &self.reports {
+            if !self.topologies.contains_key(&report.signature) && !self.asked.contains_key(&report.signature)
+            {
+                self.asked.insert(report.signature.clone(), *node);
+                ask.insert(node.0);
+            }
+        }
+        ask
+    }
+
+    /// Whether all is known of all that live.
+    fn are_known(&self) -> bool {
+        let has_topology = |report: &NodeReport| self.topologies.contains_key(&report.signature);
+        self.reports.len() + self.lost.len() >= self.size as usize && self.reports.values().all(has_topology)
+    }
+}
+
+impl Root {
+    /// At the very first turn.
+    pub(super) fn begin(&mut self, cx: &mut Cx<'_>) {
+        self.timers.set(cx.now.after(self.config.limits.boot), Timer::Boot);
+    }
+
+    pub(super) fn on_reports(&mut self, cx: &mut Cx<'_>, reports: Vec<(NodeId, NodeReport)>) {
+        self.nodes.reports.extend(reports);
+        self.try_boot(cx);
+    }
+
+    pub(super) fn on_topology(&mut self, cx: &mut Cx<'_>, from: NodeId, signature: &str, encoded: &[u8]) {
+        match Topology::decode(encoded) {
+            Ok(topology) => {
+                self.nodes.topologies.insert(signature.into(), Arc::new(topology));
+            }
+            Err(error) => {
+                let text = format!("reading the topology that node {} sent: {error}", self.nodes.name(from));
+                cx.report(Report::Note { nspace: None, text });
+            }
+        }
+        self.try_boot(cx);
+    }
+
+    /// The DVM is without this node from now on.
+    pub(super) fn boot_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+        self.nodes.lost.insert(lost);
+        if !self.nodes.are_up {
+            self.nodes.reports.remove(&lost);
+            self.nodes.asked.retain(|_, node| *node != lost);
+            self.try_boot(cx);
+        }
+    }
+
+    fn try_boot(&mut self, cx: &mut Cx<'_>) {
+        if self.nodes.are_up {
+            return;
+        }
+        let ask = self.nodes.next_to_ask();
+        if !ask.is_empty() {
+            cx.cast(ask, Down::SendTopology);
+        }
+        if !self.nodes.are_known() {
+            return;
+        }
+        self.nodes.are_up = true;
+        self.timers.cancel(|timer| *timer == Timer::Boot);
+        let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node))).collect();
+        cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
+        for (request, job) in std::mem::take(&mut self.nodes.waiting) {
+            self.launch_submitted(cx, request, job);
+        }
+    }
+
+    pub(super) fn on_submit(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
+        if self.nodes.are_up {
+            self.launch_submitted(cx, request, job);
+        } else {
+            self.nodes.waiting.push((request, job));
+        }
+    }
+
+    pub(super) fn on_boot_over(&mut self, cx: &mut Cx<'_>) {
+        let absent = self.nodes.absent();
+        let error = format!(
+            "starting the daemons: {} of {} have not reported within {} s: {absent}",
+            absent.count(),
+            self.nodes.size,
+            self.config.limits.boot.as_secs(),
+        );
+        for (request, _) in std::mem::take(&mut self.nodes.waiting) {
+            cx.report(Report::Refused { request, error: error.clone() });
+        }
+    }
+}

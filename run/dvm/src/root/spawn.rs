@@ -1,0 +1,349 @@
+//! A process asks for a new job: the same path as the user's, with the process as the parent.
+
+use std::time::Duration;
+
+use phalanx_core::HostReply;
+use phalanx_core::output::Style;
+use phalanx_core::support::{self, Honoured};
+use phalanx_spec::{IofChannel, Rank, Status, attribute, keys};
+use phalanx_topo::CpuSet;
+use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
+
+use crate::hosts::{merge_hosts, parse_hosts};
+use crate::id::NodeId;
+use crate::job::{AppSpec, JobRequest, JobVerdict};
+use crate::map::Policy;
+use crate::msg::{Down, EnvChange, FailurePolicy, StdinTarget, environment};
+use crate::ranges::Ranges;
+use crate::report::Report;
+use crate::root::iof::OUTPUTS;
+use crate::root::jobs::{AskedBy, RootJob};
+use crate::root::query::names;
+use crate::root::{Cx, Root, debug};
+
+/// The directives that are carried out, for the job or for one of its apps; `environment.rs` has more.
+pub(crate) const APP_ATTRIBUTES: &[&str] =
+    &[keys::WDIR, keys::PREFIX, keys::HOST, keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
+/// The directives that are carried out for the whole job only.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::TIMEOUT,
+    keys::SPAWN_TIMEOUT,
+    keys::JOB_TIMEOUT,
+    keys::FWD_STDIN,
+    keys::STDIN_TGT,
+    keys::FWD_STDOUT,
+    keys::FWD_STDERR,
+    keys::FWD_STDDIAG,
+    keys::IOF_CACHE_SIZE,
+    keys::IOF_DROP_OLDEST,
+    keys::IOF_DROP_NEWEST,
+    keys::JOB_CONTINUOUS,
+    keys::NOHUP,
+    keys::SPAWN_CHILD_SEP,
+    keys::NOTIFY_COMPLETION,
+];
+
+/// What servers and libraries say of whoever spawns, and of the programs. Nothing is asked for by it.
+const FACTS: &[&str] = &[
+    keys::SPAWNED,
+    keys::PARENT_ID,
+    keys::REQUESTOR_IS_TOOL,
+    keys::REQUESTOR_IS_CLIENT,
+    keys::USERID,
+    keys::GRPID,
+    keys::PERSONALITY,
+    keys::ENVARS_HARVESTED,
+    keys::PROGRAMMING_MODEL,
+    keys::MODEL_LIBRARY_NAME,
+    keys::MODEL_LIBRARY_VERSION,
+];
+
+/// A spawn that cannot even begin, and why.
+struct Unfit {
+    status: Status,
+    why: String,
+}
+
+impl Root {
+    pub(super) fn spawn(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        from: &ProcId,
+        job: &[Info],
+        apps: &[App],
+    ) {
+        let job = match self.to_request(from, job, apps) {
+            Ok(job) => job,
+            Err(Unfit { status, why }) => {
+                self.tell_parent(cx, from, &why);
+                return cx.refuse(origin, request, status);
+            }
+        };
+        if let Err(bad) = Style::default().overlaid(&job.info) {
+            self.tell_parent(cx, from, &bad.to_string());
+            return cx.refuse(origin, request, Status::ERR_BAD_PARAM);
+        }
+        self.tell_ignored(cx, from, &job.info);
+        let asked_by = AskedBy::Process { node: origin, request };
+        match self.launch(cx, asked_by, &job) {
+            Ok(child) => {
+                let run_by = self.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
+                let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
+                if let Some(by) = run_by.filter(|_| !(files && only)) {
+                    // The user's side writes the files, wherever else the output goes.
+                    let channels = IofChannel(by.channels.0 & OUTPUTS.0);
+                    self.pull_for_parent(by.node, &by.tool, &child, channels, files);
+                }
+            }
+            Err(error) => {
+                self.tell_parent(cx, from, &error);
+                cx.answer(origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+            }
+        }
+    }
+
+    /// All processes of the job run, or never will: whoever asked for it is told, once.
+    pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let status = job.start_status();
+        let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
+        if let AskedBy::Process { node, request } = asked_by {
+            let why = match &job.verdict {
+                Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
+                // It may have failed already; it ran.
+                _ => None,
+            };
+            if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
+                self.tell_parent(cx, &parent, &error);
+            }
+            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
+            cx.answer(node, request, HostReply::Spawned(result));
+        }
+        self.begin_for_parent(cx, nspace);
+    }
+
+    /// The job has ended; if nobody could say before that it ran, it did not.
+    pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &RootJob) {
+        if let AskedBy::Process { node, request } = job.asked_by {
+            let status = match job.start_status() {
+                Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
+                status => status,
+            };
+            cx.answer(node, request, HostReply::Spawned(Err(status)));
+        }
+    }
+
+    /// Directives that need not be honoured, and are not.
+    fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
+        let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
+        for key in ignored.split(',') {
+            // A tool is told each time; the user of a job that spawns again and again, once.
+            let Ok(key) = Key::new(key) else { continue };
+            if self.is_tool(parent) || self.is_first_unknown("PMIx_Spawn", &key) {
+                let name = attribute(key.as_str()).map_or("an attribute", |attribute| attribute.name);
+                self.tell_parent(cx, parent, &format!("{name} ({key}) is not supported, and was ignored"));
+            }
+        }
+    }
+
+    /// Whether nobody was told yet that the function does not honour the directive. So many are told, and no more.
+    fn is_first_unknown(&mut self, function: &'static str, directive: &Key) -> bool {
+        self.unknown.len() < MOST_UNKNOWN && self.unknown.insert((function, directive.clone()))
+    }
+
+    /// What a status has no room for. A tool, and the tool that runs the parent's job, gets it as what the server prints, which it
+    /// reads without asking; otherwise it goes to the user.
+    fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
+        let prefix = match self.is_tool(parent) {
+            true => String::new(),
+            false => format!("spawning a job for {parent}: "),
+        };
+        let run_by = self.jobs.get_mut(&parent.nspace).and_then(|job| job.descent.run_by.clone());
+        let tool = run_by.map_or_else(|| parent.clone(), |by| by.tool);
+        match self.node_of(&tool).filter(|_| self.is_tool(&tool)) {
+            Some(node) => {
+                let (to, text) = (tool, format!("{prefix}{text}\n"));
+                cx.cast(Ranges::single(node.0), Down::Say { to, text });
+            }
+            None => {
+                let nspace = Some(parent.nspace.clone());
+                let text = format!("{prefix}{text}");
+                cx.report(Report::Note { nspace, text });
+            }
+        }
+    }
+
+    fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
+        let env = match self.jobs.get(&from.nspace) {
+            Some(job) => job.desc.env.clone(),
+            None if self.is_tool(from) => self.config.env.clone(),
+            None => {
+                let why = "the server does not know who asks".to_owned();
+                return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
+            }
+        };
+        if let Some(why) = debug::impossible(job, apps) {
+            return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
+        }
+        let limit = |key| {
+            let seconds = job.find(key).and_then(Value::as_u64);
+            seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)
+        };
+        let mut info = job.to_vec();
+        info.retain(|info| info.key != *names::IGNORED);
+        let ignored = ignored(self.functions, job, apps);
+        if !ignored.is_empty() {
+            info.push(Info::new(names::IGNORED, ignored.join(",")));
+        }
+        Ok(JobRequest {
+            apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
+            env,
+            stdin: stdin_target(job),
+            forward: Some(forwarded(job)),
+            diag: job.is_set(keys::FWD_STDDIAG),
+            on_failure: match job.is_set(keys::JOB_CONTINUOUS) {
+                true => FailurePolicy::Continue,
+                false => FailurePolicy::default(),
+            },
+            timeout: limit(keys::JOB_TIMEOUT),
+            start_timeout: limit(keys::SPAWN_TIMEOUT).or_else(|| limit(keys::TIMEOUT)),
+            policy: policy(job)?,
+            info,
+            parent: Some(from.clone()),
+        })
+    }
+}
+
+/// Keys of directives that are not carried out, each once. A flag that is false asks for nothing.
+fn ignored<'a>(functions: &[Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
+    let is_honoured = |info: &Info| {
+        let honoured = support::honoured(functions, "PMIx_Spawn");
+        honoured.is_some_and(|mut keys| keys.any(|key| info.key == *key))
+    };
+    let of_job = job.iter().filter(|info| !is_honoured(info));
+    let of_apps = apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info));
+    let asked = of_job.chain(of_apps).filter(|info| info.value != Value::Bool(false));
+    let mut keys: Vec<&str> = asked.map(|info| info.key.as_str()).collect();
+    keys.retain(|key| !FACTS.contains(key) && *key != names::IGNORED);
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Whether a directive can be carried out for one app alone.
+pub(crate) fn is_of_app(info: &Info) -> bool {
+    [APP_ATTRIBUTES, environment::ATTRIBUTES].iter().any(|keys| keys.contains(&info.key.as_str()))
+}
+
+/// How the ranks are placed, in the words of the launcher's options.
+fn policy(job: &[Info]) -> Result<Policy, Unfit> {
+    let mut policy = Policy::default();
+    let words = |key| job.find(key).and_then(Value::as_str);
+    if let Some(words) = words(keys::MAPBY) {
+        policy.map = words.parse().map_err(|error| unfit(keys::MAPBY, &error))?;
+        if policy.map.file.is_some() {
+            return Err(unfit(
+                keys::MAPBY,
+                "files are read by the launcher that is told of them, not by this server",
+            ));
+        }
+    }
+    if let Some(words) = words(keys::RANKBY) {
+        policy.rank = Some(words.parse().map_err(|error| unfit(keys::RANKBY, &error))?);
+    }
+    if let Some(words) = words(keys::BINDTO) {
+        policy.bind = words.parse().map_err(|error| unfit(keys::BINDTO, &error))?;
+    }
+    if let Some(list) = words(keys::CPU_LIST) {
+        policy.cpu_set = Some(CpuSet::from_list(list).map_err(|error| unfit(keys::CPU_LIST, &error))?);
+    }
+    Ok(policy)
+}
+
+fn unfit(key: &str, problem: &(impl std::fmt::Display + ?Sized)) -> Unfit {
+    Unfit { status: Status::ERR_BAD_PARAM, why: format!("{key}: {problem}") }
+}
+
+/// What of the job can be pulled and pushed later. A tool gets output unless it says that it does not want it.
+fn forwarded(job: &[Info]) -> IofChannel {
+    let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
+    let mut channels = IofChannel::NONE;
+    for (key, channel) in [(keys::FWD_STDOUT, IofChannel::STDOUT), (keys::FWD_STDERR, IofChannel::STDERR)] {
+        if job.find(key).map_or(is_tool, Value::is_true) {
+            channels.0 |= channel.0;
+        }
+    }
+    if job.is_set(keys::FWD_STDDIAG) {
+        channels.0 |= IofChannel::STDDIAG.0;
+    }
+    if stdin_target(job) != StdinTarget::None {
+        channels.0 |= IofChannel::STDIN.0;
+    }
+    channels
+}
+
+/// Whether output goes to files of its own.
+pub(super) fn writes_files(job: &[Info]) -> bool {
+    [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
+}
+
+/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`, which alone means it, too. PRRTE's
+/// `prun` says neither and pushes to rank 0; like every launcher it says whose manners its job has.
+fn stdin_target(job: &[Info]) -> StdinTarget {
+    let of_rank = |rank| if rank == Rank::WILDCARD { StdinTarget::All } else { StdinTarget::Rank(rank) };
+    let is_from_a_launcher = job.is_set(keys::REQUESTOR_IS_TOOL) && job.find(keys::PERSONALITY).is_some();
+    match job.find(keys::FWD_STDIN) {
+        Some(Value::Rank(rank)) => of_rank(*rank),
+        Some(Value::Proc(proc)) => of_rank(proc.rank),
+        Some(value) if !value.is_true() => StdinTarget::None,
+        asked => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
+            None if asked.is_some() || is_from_a_launcher => StdinTarget::FirstRank,
+            None => StdinTarget::None,
+            Some("all") => StdinTarget::All,
+            Some(rank) => rank.parse().map_or(StdinTarget::None, |rank| of_rank(Rank(rank))),
+        },
+    }
+}
+
+fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
+    let mut argv = app.argv.clone();
+    if let Some(cmd) = &app.cmd {
+        match argv.first_mut() {
+            Some(first) => *first = cmd.clone(),
+            None => argv.push(cmd.clone()),
+        }
+    }
+    if argv.is_empty() {
+        return Err(Unfit { status: Status::ERR_BAD_PARAM, why: "it names no program".to_owned() });
+    }
+    let text =
+        |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
+    let mut changes = Vec::new();
+    for info in job.iter().chain(&app.info) {
+        let change = EnvChange::of(info).transpose();
+        changes.extend(change.map_err(|problem| unfit(info.key.as_str(), problem))?);
+    }
+    let places = [keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
+    let is_placed = app.info.iter().any(|info| places.contains(&info.key.as_str()));
+    Ok(AppSpec {
+        argv,
+        procs: u32::try_from(app.max_procs).ok().filter(|procs| *procs > 0),
+        env: app.env.clone(),
+        changes,
+        cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
+        prefix: text(keys::PREFIX),
+        hosts: match text(keys::HOST) {
+            Some(hosts) => {
+                let entries = parse_hosts("PMIX_HOST", &hosts.to_string_lossy());
+                merge_hosts(entries.map_err(|error| unfit(keys::HOST, &error))?)
+            }
+            None => Vec::new(),
+        },
+        policy: if is_placed { Some(policy(&app.info)?) } else { None },
+    })
+}
+
+/// Directives that the user is told of.
+const MOST_UNKNOWN: usize = 64;

@@ -1,0 +1,325 @@
+//! Standard input on its way to the processes that read it: the launcher's own, and what tools push.
+//!
+//! Of the launcher's only as much is read as the slowest reader has room for. A push is cut into pieces; a piece goes when all
+//! its targets have room, and the push is answered when the last one has gone, so whoever waits for answers is slowed down to
+//! the slowest target. Pushes keep their order where they share a target; others pass them. A reader that closes its end or
+//! ends is no longer waited for; end of file follows the last byte, once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
+
+use crate::id::NodeId;
+use crate::msg::{Down, JobDesc, StdinTarget};
+use crate::ranges::Ranges;
+use crate::root::{Cx, FromRoot, Root};
+
+/// What is honoured of a push.
+pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH_STDIN];
+
+/// The root's account of one job's standard input.
+#[derive(Debug, Default)]
+pub(super) struct StdinFlow {
+    readers: BTreeMap<Rank, Reader>,
+    /// Asked of the shell and not received yet, and whether it was ever asked.
+    outstanding: usize,
+    asked: bool,
+    ended: bool,
+    pushes: VecDeque<Push>,
+    pushed_bytes: usize,
+    /// Whose pushes were refused for want of room: what they send now has a gap in front of it.
+    failed: Vec<ProcId>,
+}
+
+/// Bytes that one reader was sent and has taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reader {
+    sent: u64,
+    taken: u64,
+}
+
+#[derive(Debug)]
+struct Push {
+    by: ProcId,
+    ranks: Ranges,
+    data: Blob,
+    gone: usize,
+    /// Behind it comes the end.
+    ends: bool,
+    /// Who waits for it to be gone.
+    asked_by: (NodeId, u64),
+}
+
+impl StdinFlow {
+    pub(super) fn new(desc: &JobDesc) -> StdinFlow {
+        let readers = match desc.stdin {
+            StdinTarget::None => Ranges::new(),
+            StdinTarget::FirstRank => Ranges::first(desc.size.min(1)),
+            StdinTarget::Rank(rank) if rank.0 < desc.size => Ranges::single(rank.0),
+            StdinTarget::Rank(_) => Ranges::new(),
+            StdinTarget::All => desc.ranks(),
+        };
+        let readers = readers.iter().map(|rank| (Rank(rank), Reader::default())).collect();
+        StdinFlow { readers, ..StdinFlow::default() }
+    }
+
+    fn ranks(&self) -> Ranges {
+        self.readers.keys().map(|rank| rank.0).collect()
+    }
+
+    /// What every one of `ranks` has room for; those that read no more are not asked.
+    fn room(&self, ranks: &Ranges, window: usize) -> usize {
+        let chosen = self.readers.iter().filter(|(rank, _)| ranks.contains(rank.0));
+        let under_way = chosen.map(|(_, reader)| reader.sent - reader.taken).max().unwrap_or(0);
+        window.saturating_sub(usize::try_from(under_way).unwrap_or(usize::MAX))
+    }
+
+    fn sent(&mut self, ranks: &Ranges, bytes: usize) {
+        let chosen = self.readers.iter_mut().filter(|(rank, _)| ranks.contains(rank.0));
+        chosen.for_each(|(_, reader)| reader.sent += bytes as u64);
+    }
+
+    /// Those of `ranks` that read.
+    fn reading(&self, ranks: &Ranges) -> Ranges {
+        self.readers.keys().map(|rank| rank.0).filter(|rank| ranks.contains(*rank)).collect()
+    }
+}
+
+impl Root {
+    /// Asks the shell for as much as the slowest reader has room for.
+    pub(super) fn ask_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let window = self.config.limits.stdin_window;
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.running) else { return };
+        let flow = &mut job.stdin;
+        if flow.readers.is_empty() || flow.ended {
+            return;
+        }
+        let room = flow.room(&flow.ranks(), window).saturating_sub(flow.outstanding);
+        if room > 0 && (room >= window / 4 || !flow.asked) {
+            flow.asked = true;
+            flow.outstanding += room;
+            cx.out.push_back(FromRoot::StdinCredit { nspace: nspace.clone(), bytes: room });
+        }
+    }
+
+    pub(super) fn on_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, data: Arc<[u8]>) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.stdin.ended) else { return };
+        job.stdin.outstanding = job.stdin.outstanding.saturating_sub(data.len());
+        let ranks = job.stdin.ranks();
+        if !data.is_empty() {
+            self.send_stdin(cx, nspace, ranks, data);
+        }
+    }
+
+    pub(super) fn on_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.stdin.ended) else { return };
+        job.stdin.ended = true;
+        // A job of a process reads what is pushed, and has no other source.
+        if job.desc.parent.is_none() {
+            let ranks = job.stdin.ranks();
+            self.send_stdin_end(cx, nspace, &ranks);
+            self.move_pushes(cx, nspace);
+        }
+    }
+
+    fn send_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: Ranges, data: Arc<[u8]>) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|_| !ranks.is_empty()) else { return };
+        job.stdin.sent(&ranks, data.len());
+        let to = job.desc.nodes_of(&ranks);
+        cx.cast(to, Down::Stdin { nspace: nspace.clone(), ranks, data });
+    }
+
+    /// The end is told once: whoever has it reads no more.
+    fn send_stdin_end(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let ranks = job.stdin.reading(ranks);
+        job.stdin.readers.retain(|rank, _| !ranks.contains(rank.0));
+        let to = job.desc.nodes_of(&ranks);
+        if ranks.is_empty() {
+            return;
+        }
+        cx.cast(to, Down::StdinEnd { nspace: nspace.clone(), ranks: ranks.clone() });
+        for rank in ranks.iter() {
+            self.tell_stream_event(
+                cx,
+                Status::ERR_IOF_COMPLETE,
+                ProcId::new(nspace, Rank(rank)),
+                IofChannel::STDIN,
+            );
+        }
+    }
+
+    /// A tool or a rank has input for some processes.
+    pub(super) fn push_stdin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asked_by: (NodeId, u64),
+        by: &ProcId,
+        targets: &[ProcId],
+        (directives, data): (&[Info], &Blob),
+    ) {
+        let mut targets = targets.to_vec();
+        // As RFC0025 has it, the directive names a target.
+        targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
+        let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);
+        let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
+            return cx.refuse(asked_by.0, asked_by.1, Status::ERR_BAD_PARAM);
+        };
+        match self.may_push(by, &nspace, &targets, data.len()) {
+            Ok(ranks) => {
+                let Some(job) = self.jobs.get_mut(&nspace) else { return };
+                job.stdin.pushed_bytes += data.len();
+                let data = data.clone();
+                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, asked_by });
+                self.move_pushes(cx, &nspace);
+            }
+            Err(status) => {
+                cx.refuse(asked_by.0, asked_by.1, status);
+                if status == Status::ERR_OUT_OF_RESOURCE {
+                    self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN);
+                }
+            }
+        }
+    }
+
+    /// The readers that a push is for. Where nobody reads, or the job is over, the input ends there: OpenPMIx's library stops
+    /// reading on that answer, and waits for itself for ever on any other failure.
+    fn may_push(
+        &mut self,
+        by: &ProcId,
+        nspace: &Nspace,
+        targets: &[ProcId],
+        bytes: usize,
+    ) -> Result<Ranges, Status> {
+        let is_over = self.history.get(nspace).is_some();
+        let unknown = if is_over { Status::ERR_IOF_COMPLETE } else { Status::ERR_NOT_FOUND };
+        let job = self.jobs.get_mut(nspace).ok_or(unknown)?;
+        if !job.desc.forward.intersects(IofChannel::STDIN) {
+            return Err(Status::ERR_IOF_COMPLETE);
+        }
+        let mut ranks = Ranges::new();
+        for target in targets {
+            match target.rank {
+                _ if target.nspace != *nspace => return Err(Status::ERR_NOT_SUPPORTED),
+                Rank::WILDCARD => ranks.add(&job.desc.ranks()),
+                rank if rank.0 < job.desc.size => ranks.insert(rank.0),
+                _ => return Err(Status::ERR_NOT_FOUND),
+            }
+        }
+        let reading = job.stdin.reading(&ranks);
+        if reading.is_empty() {
+            return Err(Status::ERR_IOF_COMPLETE);
+        }
+        let flow = &mut job.stdin;
+        if flow.failed.contains(by) {
+            return Err(Status::ERR_IOF_FAILURE);
+        }
+        if flow.pushed_bytes + bytes > MOST_PUSHED && !flow.pushes.is_empty() {
+            flow.failed.push(by.clone());
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        Ok(reading)
+    }
+
+    /// Sends what there is room for, in order as far as targets are shared.
+    pub(super) fn move_pushes(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.running) else { return };
+        let mut waiting = std::mem::take(&mut job.stdin.pushes);
+        let mut busy = Ranges::new();
+        let mut left = VecDeque::new();
+        while let Some(mut push) = waiting.pop_front() {
+            if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
+                let (node, request) = push.asked_by;
+                cx.refuse(node, request, Status::SUCCESS);
+            } else {
+                busy.add(&push.ranks);
+                left.push_back(push);
+            }
+        }
+        if let Some(job) = self.jobs.get_mut(nspace) {
+            job.stdin.pushes = left;
+        }
+    }
+
+    /// `true`: all of it has gone.
+    fn move_push(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, push: &mut Push) -> bool {
+        let window = self.config.limits.stdin_window;
+        while let Some(job) = self.jobs.get_mut(nspace) {
+            let rest = push.data.as_bytes().get(push.gone..).unwrap_or_default();
+            let ranks = job.stdin.reading(&push.ranks);
+            // Whoever reads no more is not waited for.
+            let room = if ranks.is_empty() { rest.len() } else { job.stdin.room(&ranks, window) };
+            let piece = rest.get(..room.min(rest.len())).unwrap_or_default();
+            if !rest.is_empty() && (piece.is_empty() || (piece.len() < rest.len() && room < window / 4)) {
+                return false;
+            }
+            push.gone += piece.len();
+            job.stdin.pushed_bytes -= piece.len();
+            let (over, piece) = (piece.len() == rest.len(), piece.into());
+            self.send_stdin(cx, nspace, ranks, piece);
+            if over {
+                break;
+            }
+        }
+        if push.ends {
+            self.send_stdin_end(cx, nspace, &push.ranks);
+        }
+        true
+    }
+
+    /// A tool is gone. The jobs that it fed get no more.
+    pub(super) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, by: &ProcId) {
+        let mut fed = Vec::new();
+        for (nspace, job) in &mut self.jobs {
+            let flow = &mut job.stdin;
+            flow.pushes.retain(|push| push.by != *by || push.gone > 0);
+            flow.pushed_bytes = flow.pushes.iter().map(|push| push.data.len() - push.gone).sum();
+            flow.failed.retain(|failed| failed != by);
+            if job.desc.parent.as_ref() == Some(by) {
+                fed.push((nspace.clone(), flow.ranks()));
+            }
+        }
+        for (nspace, ranks) in fed {
+            self.send_stdin_end(cx, &nspace, &ranks);
+            self.move_pushes(cx, &nspace);
+        }
+    }
+
+    /// The job is over; whoever pushes to it learns that.
+    pub(super) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
+        for push in flow.pushes {
+            let (node, request) = push.asked_by;
+            cx.refuse(node, request, Status::ERR_IOF_COMPLETE);
+        }
+    }
+
+    /// A reader has taken more.
+    pub(super) fn on_stdin_room(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank, bytes: usize) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        if let Some(reader) = job.stdin.readers.get_mut(&rank) {
+            reader.taken = (reader.taken + bytes as u64).min(reader.sent);
+        }
+        self.move_pushes(cx, nspace);
+        self.ask_stdin(cx, nspace);
+    }
+
+    /// A reader reads no more.
+    pub(super) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        if job.stdin.readers.remove(&rank).is_some() {
+            self.tell_stream_event(
+                cx,
+                Status::ERR_IOF_COMPLETE,
+                ProcId::new(nspace, rank),
+                IofChannel::STDIN,
+            );
+        }
+        self.move_pushes(cx, nspace);
+        self.ask_stdin(cx, nspace);
+    }
+}
+
+/// Bytes that may wait for one job's readers, apart from one push: more, and the push is refused.
+const MOST_PUSHED: usize = 16 << 20;

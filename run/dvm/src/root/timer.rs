@@ -1,0 +1,28 @@
+//! What the root waits for by the clock. An entry that has lost its meaning is ignored when it fires.
+
+use phalanx_wire::Nspace;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Timer {
+    /// Boot has taken too long.
+    Boot,
+    /// Readers of a job that is being ended are waited for no longer if they take nothing.
+    Readers(Nspace),
+    /// The job's own limit.
+    Limit(Nspace),
+    /// The limit of a spawn: the job should run by now.
+    StartLimit(Nspace),
+    /// A lookup that waits.
+    Lookup(u64),
+    /// A group that has grown for long enough.
+    Assembly(u64),
+}
+
+impl Timer {
+    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
+        match self {
+            Timer::Readers(job) | Timer::Limit(job) | Timer::StartLimit(job) => job == nspace,
+            Timer::Boot | Timer::Lookup(_) | Timer::Assembly(_) => false,
+        }
+    }
+}

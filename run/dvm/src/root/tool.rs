@@ -1,0 +1,123 @@
+//! Tools: who was let in, through which daemon, and what goes with each of them when it leaves.
+//!
+//! The root knows them all, because a tool's name must be unique in the whole DVM and stay what it is on every server
+//! that the tool connects to. Which users may come at all, the server of the daemon has decided before.
+
+use std::collections::BTreeMap;
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::id::NodeId;
+use crate::job::JobVerdict;
+use crate::root::{Cx, Root};
+
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    connected: BTreeMap<ProcId, NodeId>,
+    named: u64,
+}
+
+impl Tools {
+    /// The daemons that tools are connected to.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.connected.values().copied()
+    }
+}
+
+impl Root {
+    /// A tool has connected to the server of `origin`. Without a name of its own it is given one.
+    pub(super) fn admit_tool(
+        &mut self,
+        cx: &mut Cx<'_>,
+        origin: NodeId,
+        request: u64,
+        claims: Option<&ProcId>,
+    ) {
+        let admitted = match claims {
+            Some(proc) => self.check_claim(proc).map(|()| proc.clone()),
+            None => self.name_tool(),
+        };
+        if let Ok(proc) = &admitted
+            && !self.jobs.contains_key(&proc.nspace)
+        {
+            self.tools.connected.insert(proc.clone(), origin);
+        }
+        cx.answer(origin, request, HostReply::ToolAdmitted(admitted));
+    }
+
+    /// A tool may be a process of a job that we run, or have a namespace that is nobody's.
+    fn check_claim(&self, proc: &ProcId) -> Result<(), Status> {
+        let is_rank = |size: u32| proc.rank.0 < size;
+        let taken = match self.jobs.get(&proc.nspace) {
+            Some(job) => !is_rank(job.desc.size),
+            None => self.tools.connected.contains_key(proc) || *proc.nspace.as_str() == *self.config.dvm,
+        };
+        if taken { Err(Status::ERR_EXISTS) } else { Ok(()) }
+    }
+
+    fn name_tool(&mut self) -> Result<ProcId, Status> {
+        let dvm = self.config.dvm.clone();
+        if self.tools.connected.len() >= MOST_TOOLS {
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        loop {
+            self.tools.named += 1;
+            let name = format!("{dvm}-tool{}", self.tools.named);
+            let proc = ProcId::new(&Nspace::new(&name).map_err(|_| Status::ERR_BAD_PARAM)?, Rank(0));
+            // Somebody may have come with just this name.
+            if !self.tools.connected.contains_key(&proc) {
+                return Ok(proc);
+            }
+        }
+    }
+
+    /// A process that no job holds has finalized or lost its connection. What it published and what it waits
+    /// for goes with it, and the jobs that it has started, unless they were to stay; its registrations end where they are, at
+    /// its server.
+    pub(super) fn on_tool_left(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        if self.tools.connected.remove(proc).is_none() {
+            return;
+        }
+        self.forget_unread_of(proc);
+        let others = self.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
+        self.withdraw_published_by(cx, proc);
+        if !others {
+            self.withdraw_published(cx, &proc.nspace);
+        }
+        for nspace in self.jobs_ending_with(proc) {
+            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGHUP });
+        }
+    }
+
+    /// A daemon is gone, and the tools that were connected to it.
+    pub(super) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
+        let gone = self.tools.connected.iter().filter(|(_, at)| **at == node);
+        let gone: Vec<ProcId> = gone.map(|(proc, _)| proc.clone()).collect();
+        gone.iter().for_each(|proc| self.on_tool_left(cx, proc));
+    }
+
+    /// The daemon whose server a process is connected to. Of tools only the root knows it.
+    pub(super) fn node_of(&self, proc: &ProcId) -> Option<NodeId> {
+        match self.jobs.get(&proc.nspace) {
+            Some(job) => job.desc.node_of(proc.rank),
+            None => self.tools.connected.get(proc).copied(),
+        }
+    }
+
+    /// The daemons to which tools of this namespace are connected.
+    pub(super) fn nodes_of_tools<'a>(&'a self, nspace: &'a Nspace) -> impl Iterator<Item = NodeId> + 'a {
+        let tools = self.tools.connected.iter();
+        tools.filter(|(proc, _)| proc.nspace == *nspace).map(|(_, node)| *node)
+    }
+
+    pub(super) fn is_tool(&self, proc: &ProcId) -> bool {
+        self.tools.connected.contains_key(proc)
+    }
+}
+
+/// As if the terminal of a job were gone.
+const SIGHUP: i32 = 1;
+/// More than any server has connections for.
+const MOST_TOOLS: usize = 65_536;
