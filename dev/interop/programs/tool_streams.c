@@ -7,13 +7,13 @@
  *   pull                 the output of the job, with a callback
  *   show                 the same without one
  *   over                 waits for the end of the job
- *   events               registers for events of streams, each of which is said: "event complete|failure RANK CHANNELS"
+ *   events               registers for events of streams
  *   push COUNT           so many pushes of 1 MiB that nobody waits for
  *   wait COUNT           the same, waiting for each
  *   eof                  ends the job's input
  *   touch FILE
  *   ended COUNT          waits for the end of so many streams that are pulled
- *   complete COUNT       waits for so many events of streams
+ *   complete COUNT       waits for so many events of the job's streams and says each: "event complete|failure RANK CHANNELS"
  *
  * All is said on standard error; in the end "pulled BYTES:" and what the callback got, and of pushes
  * "pushed A, refused B, followed C": answers of success, the one that found no room, and those behind it. */
@@ -27,7 +27,13 @@
 
 #define PIECE (1 << 20)
 
+#define MOST_EVENTS 64
+
 static volatile int over, finished, ends, events;
+/* Streams of other jobs end, too: the launcher's own has standard input. */
+static struct {
+    char job[PMIX_MAX_NSLEN + 1], said[80];
+} heard[MOST_EVENTS];
 static volatile int pushed, refused, followed, others;
 static pmix_proc_t me;
 static char child[PMIX_MAX_NSLEN + 1], ended[PMIX_MAX_NSLEN + 1];
@@ -51,24 +57,39 @@ static void on_end(size_t handler, pmix_status_t status, const pmix_proc_t *sour
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
 
+/* Of the job's streams. */
+static int count_events(int say)
+{
+    int count = 0;
+    for (int at = 0; at < events; at++)
+        if (strcmp(heard[at].job, child) == 0) {
+            count++;
+            if (say)
+                fputs(heard[at].said, stderr);
+        }
+    return count;
+}
+
 static void on_stream(size_t handler, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
                       pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t done, void *data)
 {
     unsigned channels = 0;
     pmix_rank_t rank = PMIX_RANK_UNDEF;
-    int tool = 1;
+    int at = events;
 
+    if (at == MOST_EVENTS)
+        exit(9);
     (void) handler, (void) source, (void) results, (void) nresults;
     for (size_t n = 0; n < ninfo; n++)
         if (strcmp(info[n].key, PMIX_EVENT_AFFECTED_PROC) == 0) {
             rank = info[n].value.data.proc->rank;
-            tool = strcmp(info[n].value.data.proc->nspace, me.nspace) == 0;
+            memcpy(heard[at].job, info[n].value.data.proc->nspace, sizeof heard[at].job);
         } else if (strcmp(info[n].key, "phalanx.iof.channel") == 0) {
             channels = info[n].value.data.uint16;
         }
-    fprintf(stderr, "event %s %s%u %u\n", status == PMIX_ERR_IOF_COMPLETE ? "complete" : "failure", tool ? "tool " : "", rank,
-            channels);
-    events++;
+    snprintf(heard[at].said, sizeof heard[at].said, "event %s %u %u\n",
+             status == PMIX_ERR_IOF_COMPLETE ? "complete" : "failure", rank, channels);
+    events = at + 1;
     if (done)
         done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, data);
 }
@@ -220,8 +241,9 @@ int main(int argc, char **argv)
                 nap();
         } else if (strcmp(word, "complete") == 0) {
             int wanted = atoi(argv[++at]);
-            while (events < wanted)
+            while (count_events(0) < wanted)
                 nap();
+            count_events(1);
         } else {
             return 2;
         }
