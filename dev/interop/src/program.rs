@@ -195,3 +195,17 @@ pub(crate) fn locked(path: &Path) -> File {
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
+
+/// A program of these bytes, written by another process: a child that another test forks meanwhile would hold what this one has open
+/// for writing, and nobody can run such a file ("Text file busy").
+pub fn write_program(path: &Path, bytes: &str) {
+    let write = "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    let status = Command::new("sh").args(["-c", write]).arg(path).arg(bytes).status().expect("running sh");
+    assert!(status.success(), "writing {}", path.display());
+}
+
+/// A copy of a program, made by another process likewise.
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status().expect("running cp");
+    assert!(status.success(), "copying {}", from.display());
+}

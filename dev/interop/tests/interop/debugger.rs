@@ -1,9 +1,6 @@
 //! Debuggers hold what they spawn in init, are told when all of it is ready, and let it go.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-
-use phalanx_interop::{Job, launcher, libpmix, new_directory, pmix, pmix_tool};
+use phalanx_interop::{Job, launcher, libpmix, new_directory, pmix, pmix_tool, write_program};
 
 #[test]
 fn jobs_wait_in_init_for_a_debugger_on_either_library() {
@@ -21,8 +18,7 @@ fn jobs_wait_in_init_for_a_debugger_on_either_library() {
             released.display(),
             too_early.display()
         );
-        fs::write(&program, script).expect("writing a program");
-        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("making it one");
+        write_program(&program, &script);
         let tool = Job::new(pmix_tool("debug")).args([&pid, "3"]).args([&program, &released]).arg(ranks_on);
         let outcome =
             tool.env("LD_LIBRARY_PATH", tool_on).env("TMPDIR", launcher.tmpdir()).run().expect_code(0);

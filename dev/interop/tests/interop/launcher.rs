@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use phalanx_interop::{Job, Outcome, host, new_directory, pmix, px, px_binary};
+use phalanx_interop::{Job, Outcome, host, new_directory, pmix, px, px_binary, write_program};
 
 #[test]
 fn a_missing_program_is_named_with_node_and_reason() {
@@ -18,7 +18,7 @@ fn a_program_that_cannot_be_executed_is_named_with_the_reason() {
     let place = new_directory();
     let file = |name: &str, text: &str, mode: u32| {
         let path = place.path().join(name);
-        fs::write(&path, text).expect("writing a program");
+        write_program(&path, text);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("setting permissions");
         path
     };

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_interop::{
-    Job, Library::Pmix5, Outcome, Running, debian_file, eventually, host, libpmix, new_directory, pmix,
-    pmix_tool, px, px_binary, rust_tool,
+    Job, Library::Pmix5, Outcome, Running, copy_program, debian_file, eventually, host, libpmix,
+    new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ fn public(programs: &[&Path]) -> (TempDir, Vec<PathBuf>) {
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     let copy = |program: &&Path| {
         let to = place.path().join(program.file_name().expect("a name"));
-        fs::copy(program, &to).expect("copying a program");
+        copy_program(program, &to);
         to
     };
     let copies = programs.iter().map(copy).collect();

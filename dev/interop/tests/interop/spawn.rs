@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use phalanx_interop::{
     Job,
     Library::{Pmix4, Pmix5},
-    Outcome, eventually, host, launcher, libpmix, new_directory, pmix, pmix_tool, px,
+    Outcome, eventually, host, launcher, libpmix, new_directory, pmix, pmix_tool, px, write_program,
 };
 use rustix::process::Signal;
 
@@ -70,8 +70,7 @@ fn who_was_spawned_is_told_so() {
 fn a_bare_name_is_looked_for_in_the_working_directory() {
     let place = new_directory();
     let program = place.path().join("only-here");
-    fs::write(&program, "#!/bin/sh\necho found\n").expect("a file");
-    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    write_program(&program, "#!/bin/sh\necho found\n");
     let _ = px(["-n", "1", "only-here"]).dir(place.path()).run().expect_code(0).expect_lines(["found"]);
     for job in spawners(&["cwd", place.path().to_str().expect("text"), "run", "only-here"]) {
         let _ = job.run().expect_code(0).expect_lines(["only-here: 0", "found"]);
