@@ -7,6 +7,7 @@ mod abi;
 mod bench;
 mod cargo;
 mod ci;
+mod circles;
 mod debian;
 mod deps;
 mod dist;

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::circles;
+
 /// Files that talk to the operating system in ways that need `unsafe`. Keep it short.
 const UNSAFE_FILES: &[&str] = &[
     "lib/capi/src/cmem.rs",
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for wing in WINGS {
         visit(Path::new(wing), &mut faults)?;
     }
+    circles::check(&mut faults)?;
     for listed in UNSAFE_FILES {
         let text = fs::read_to_string(crate::root().join(listed)).unwrap_or_default();
         if !text.lines().any(is_unsafe) {

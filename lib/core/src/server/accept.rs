@@ -4,8 +4,10 @@
 //! end. What the handshake claims beyond its name is never believed. `native` adds nothing to the kernel's word, `munge`
 //! nothing either on one machine, and `none` takes nothing away from it, so all three are accepted. A peer whom the kernel
 //! cannot name is refused, unless it is a tool with the secret that only readers of this server's rendezvous files know:
-//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `clones`). Clients are never told why, they only see the connection close; tools get a status if they
+//! then it is the owner's. A rank may have several connections: each proves its user like the first (see `peers`). Clients are never told why, they only see the connection close; tools get a status if they
 //! can read it.
+
+use std::collections::BTreeMap;
 
 use phalanx_spec::Status;
 use phalanx_wire::InfoList;
@@ -17,21 +19,35 @@ use phalanx_wire::hello::{
 };
 use tracing::{debug, warn};
 
+use super::config::ToolsOf;
 use super::host::{Then, as_failure};
 use super::limits::{HELLO_WAIT, MAX_CLONES, MAX_STRANGERS};
-use super::peer::{Conn, Peer, Role};
+use super::peer::{Peer, Role};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
-use super::{Cx, Server, ToolsOf};
+use super::turn::Cx;
 use crate::host::{HostOp, HostReply};
 use crate::machine::{ConnId, Output, PeerCred};
 
-/// A connection without identity.
+/// The connections that are not peers yet.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    all: BTreeMap<ConnId, Shaking>,
+}
+
+/// A connection whose peer has been let in, with what it has sent behind its hello.
 #[derive(Debug)]
-pub(super) struct Shaking {
+pub(super) struct Admitted {
+    pub(super) conn: ConnId,
+    pub(super) role: Role,
+    pub(super) early: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Shaking {
     /// None: the kernel here does not know it, so it may be on another node.
     cred: Option<PeerCred>,
-    pub(super) timer: TimerId,
+    timer: TimerId,
     state: State,
 }
 
@@ -47,7 +63,7 @@ enum State {
 
 impl Shaking {
     /// Whether it has introduced itself as this process, and the host decides.
-    pub(super) fn awaits(&self, proc: &ProcId) -> bool {
+    fn awaits(&self, proc: &ProcId) -> bool {
         matches!(&self.state, State::ExpectAdmission { hello, .. } if hello.proc.as_ref() == Some(proc))
     }
 
@@ -55,7 +71,7 @@ impl Shaking {
         matches!(&self.state, State::ExpectAdmission { hello, .. } if is_welcomed_as_client(hello.flavor))
     }
 
-    pub(super) fn is_stranger(&self) -> bool {
+    fn is_stranger(&self) -> bool {
         matches!(self.state, State::ExpectHello(_))
     }
 }
@@ -67,34 +83,34 @@ struct Refusal {
     why: &'static str,
 }
 
-impl Server {
+impl Strangers {
     pub(super) fn on_opened(&mut self, cx: &mut Cx<'_>, conn: ConnId, cred: Option<PeerCred>) {
-        if cred.is_none() && self.config.remote.is_none() {
+        if cred.is_none() && cx.config.remote.is_none() {
             warn!(conn = conn.0, "connection refused: the kernel does not say who is at its other end");
             return cx.out.push(Output::Close { conn });
         }
-        if self.conns.strangers().count() >= MAX_STRANGERS
-            && let Some((oldest, _)) = self.conns.strangers().min_by_key(|(_, stranger)| stranger.timer)
+        if self.nameless().count() >= MAX_STRANGERS
+            && let Some((oldest, _)) = self.nameless().min_by_key(|(_, stranger)| stranger.timer)
         {
             self.refuse(cx, oldest, "too many connections without identity, and this is the oldest");
         }
-        let timer = self.timers.set(cx.now.after(HELLO_WAIT), Timer::Hello(conn));
+        let timer = cx.timers.set(cx.now.after(HELLO_WAIT), Timer::Hello(conn));
         let state = State::ExpectHello(HelloReader::new());
-        self.conns.insert(conn, Conn::Shaking(Box::new(Shaking { cred, timer, state })));
+        self.all.insert(conn, Shaking { cred, timer, state });
     }
 
     pub(super) fn on_hello_overdue(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        match self.conns.get(conn) {
-            Some(Conn::Shaking(shaking)) if shaking.is_stranger() => {
+        match self.all.get(&conn) {
+            Some(shaking) if shaking.is_stranger() => {
                 self.refuse(cx, conn, "it did not introduce itself in time");
             }
-            Some(Conn::Shaking(_)) => self.refuse(cx, conn, "the host did not decide in time"),
-            _ => {}
+            Some(_) => self.refuse(cx, conn, "the host did not decide in time"),
+            None => {}
         }
     }
 
-    pub(super) fn on_hello_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) {
-        let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) else { return };
+    pub(super) fn on_hello_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) -> Option<Admitted> {
+        let shaking = self.all.get_mut(&conn)?;
         let cred = shaking.cred;
         match &mut shaking.state {
             State::ExpectHello(reader) => match reader.feed(data) {
@@ -102,7 +118,7 @@ impl Server {
                 Err(error) => self.refuse(cx, conn, &error.to_string()),
                 Ok(Some(hello)) => {
                     let early = std::mem::take(reader).into_rest();
-                    self.on_hello(cx, conn, cred, hello, early);
+                    return self.on_hello(cx, conn, cred, hello, early);
                 }
             },
             State::ExpectAdmission { early, .. } if early.len() + data.len() <= MAX_HELLO => {
@@ -111,6 +127,14 @@ impl Server {
             State::ExpectAdmission { .. } => {
                 self.refuse(cx, conn, "it went on for long before it was let in")
             }
+        }
+        None
+    }
+
+    /// A connection has been closed before it was let in.
+    pub(super) fn on_closed(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        if let Some(shaking) = self.all.remove(&conn) {
+            cx.timers.cancel(Some(shaking.timer));
         }
     }
 
@@ -121,43 +145,36 @@ impl Server {
         cred: Option<PeerCred>,
         mut hello: Hello,
         early: Vec<u8>,
-    ) {
-        let cred = cred.or_else(|| self.known_by_secret(&hello));
+    ) -> Option<Admitted> {
+        let cred = cred.or_else(|| known_by_secret(cx, &hello));
         hello.info.retain(|info| info.key != *SECRET);
         debug!(
             conn = conn.0, ?cred, flavor = ?hello.flavor, proc = ?hello.proc,
             version = hello.version, format = ?hello.format, store = hello.store, "hello"
         );
         let verdict = cred.ok_or(denied("a peer on another node without the secret of this server"));
-        let verdict = verdict.and_then(|cred| self.examine(cred, &hello));
-        if let Some(Conn::Shaking(shaking)) = self.conns.get_mut(conn) {
+        let verdict = verdict.and_then(|cred| self.examine(cx, cred, &hello));
+        if let Some(shaking) = self.all.get_mut(&conn) {
             shaking.cred = cred;
             shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
         }
         match verdict {
-            Ok(HostOp::ClientConnected { proc }) => self.ask_for_client(cx, conn, proc),
-            Ok(op) => self.call_host(cx, None, op, Then::AdmitTool(conn)),
+            Ok(HostOp::ClientConnected { proc }) => return self.ask_for_client(cx, conn, proc),
+            Ok(op) => cx.ask(None, op, Then::AdmitTool(conn)),
             Err(refusal) => self.turn_away(cx, conn, refusal),
         }
+        None
     }
 
-    /// Whoever can read our files acts for us. Only tools come from other nodes.
-    fn known_by_secret(&self, hello: &Hello) -> Option<PeerCred> {
-        let wanted = &self.config.remote.as_ref()?.secret;
-        let shown = hello.info.find(SECRET)?.as_str()?;
-        let owner = PeerCred { uid: self.config.owner_uid, gid: hello.gid, pid: None };
-        (!is_welcomed_as_client(hello.flavor) && is_same(shown, wanted)).then_some(owner)
-    }
-
-    fn examine(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+    fn examine(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         match hello.flavor {
-            Flavor::Client | Flavor::Singleton => self.examine_client(cred, hello),
+            Flavor::Client | Flavor::Singleton => self.examine_client(cx, cred, hello),
             Flavor::Tool
             | Flavor::NamedTool
             | Flavor::ClientTool
             | Flavor::Launcher
             | Flavor::NamedLauncher
-            | Flavor::ClientLauncher => self.examine_tool(cred, hello),
+            | Flavor::ClientLauncher => self.examine_tool(cx, cred, hello),
             Flavor::LegacyTool | Flavor::LegacyLauncher => Err(Refusal {
                 status: Status::ERR_NOT_SUPPORTED,
                 why: "tools of releases before 3.0 are not served",
@@ -169,65 +186,49 @@ impl Server {
     }
 
     /// A client must be one that the host has announced and run as the uid that the host said.
-    fn examine_client(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+    fn examine_client(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
         check_credential(hello)?;
         let proc = hello.proc.clone().ok_or(denied("a client without a name"))?;
-        let client = self.client(&proc).ok_or(denied("no such namespace or rank was announced here"))?;
+        let client =
+            cx.peers.jobs.client(&proc).ok_or(denied("no such namespace or rank was announced here"))?;
         if cred.uid != client.uid {
             warn!(%proc, uid = cred.uid, expected = client.uid, "a process of another user claims to be a rank");
             return Err(denied("its user is not the rank's user"));
         }
-        self.check_free(&proc)?;
-        self.check_room(&proc)?;
+        check_free(cx, &proc)?;
+        self.check_room(cx, &proc)?;
         Ok(HostOp::ClientConnected { proc })
     }
 
     /// Unless everybody's are served, a tool must belong to the server's owner or to root. It must not take a name that somebody
     /// has, but may have a rank's.
-    fn examine_tool(&self, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
-        if self.config.tools_of == ToolsOf::Nobody {
+    fn examine_tool(&self, cx: &Cx<'_>, cred: PeerCred, hello: &Hello) -> Result<HostOp, Refusal> {
+        if cx.config.tools_of == ToolsOf::Nobody {
             return Err(Refusal { status: Status::ERR_NOT_SUPPORTED, why: "tools are not served here" });
         }
         check_credential(hello)?;
-        let is_trusted = cred.uid == self.config.owner_uid || cred.uid == 0;
-        if !is_trusted && self.config.tools_of != ToolsOf::Everybody {
+        let is_trusted = cred.uid == cx.config.owner_uid || cred.uid == 0;
+        if !is_trusted && cx.config.tools_of != ToolsOf::Everybody {
             return Err(denied("a tool of another user"));
         }
         if let Some(proc) = &hello.proc {
             if proc.nspace.is_none() {
                 return Err(denied("a tool with an empty namespace"));
             }
-            if self.client(proc).is_some_and(|client| client.uid != cred.uid) {
+            if cx.peers.jobs.client(proc).is_some_and(|client| client.uid != cred.uid) {
                 return Err(denied("its user is not the rank's user"));
             }
-            self.check_free(proc)?;
-            self.check_room(proc)?;
+            check_free(cx, proc)?;
+            self.check_room(cx, proc)?;
         }
         let info = hello.info.clone();
         Ok(HostOp::ToolConnected { uid: cred.uid, gid: cred.gid, claims: hello.proc.clone(), info })
     }
 
-    fn check_free(&self, proc: &ProcId) -> Result<(), Refusal> {
-        match self.client(proc) {
-            Some(client) if client.stage == Stage::Gone => Err(denied("the process has ended")),
-            Some(_) if self.config.refuse_clones && self.live_connections(proc).next().is_some() => {
-                Err(Refusal { status: Status::ERR_EXISTS, why: "the rank is connected already" })
-            }
-            Some(_) => Ok(()),
-            None if self.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) => {
-                Err(Refusal {
-                    status: Status::ERR_EXISTS,
-                    why: "a process of that name is connected already",
-                })
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Connections of one rank are bounded.
-    fn check_room(&self, proc: &ProcId) -> Result<(), Refusal> {
-        let open = self.client(proc).map_or(0, |client| client.conns.len());
-        if open + self.conns.awaiting(proc).count() < MAX_CLONES {
+    fn check_room(&self, cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
+        let open = cx.peers.jobs.client(proc).map_or(0, |client| client.conns.len());
+        if open + self.awaiting(proc).count() < MAX_CLONES {
             return Ok(());
         }
         warn!(%proc, limit = MAX_CLONES, "too many connections of one rank: refused");
@@ -235,96 +236,121 @@ impl Server {
     }
 
     /// The host is asked for a rank once, however many connections wait for its answer or come while one goes on.
-    fn ask_for_client(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId) {
-        if self.stage(&proc) == Some(Stage::Connected) {
+    fn ask_for_client(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId) -> Option<Admitted> {
+        if cx.peers.jobs.stage(&proc) == Some(Stage::Connected) {
             return self.on_client_admitted(cx, conn, &proc, Status::SUCCESS);
         }
-        let is_asked =
-            self.conns.awaiting(&proc).any(|(other, shaking)| other != conn && shaking.is_client());
+        let is_asked = self.awaiting(&proc).any(|(other, shaking)| other != conn && shaking.is_client());
         if !is_asked {
             let op = HostOp::ClientConnected { proc: proc.clone() };
-            self.call_host(cx, None, op, Then::AdmitClients(proc));
+            cx.ask(None, op, Then::AdmitClients(proc));
         }
+        None
     }
 
-    pub(super) fn on_clients_admitted(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: Status) {
-        let awaiting = self.conns.awaiting(proc).filter(|(_, shaking)| shaking.is_client());
-        let all: Vec<ConnId> = awaiting.map(|(conn, _)| conn).collect();
-        for conn in all {
-            self.on_client_admitted(cx, conn, proc, status);
-        }
+    /// The connections of a rank that wait for the host's word.
+    pub(super) fn clients_awaiting(&self, proc: &ProcId) -> Vec<ConnId> {
+        let clients = self.awaiting(proc).filter(|(_, shaking)| shaking.is_client());
+        clients.map(|(conn, _)| conn).collect()
     }
 
-    fn on_client_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId, status: Status) {
-        if !status.is_success() {
-            return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
-        }
+    pub(super) fn on_client_admitted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        proc: &ProcId,
+        status: Status,
+    ) -> Option<Admitted> {
+        let verdict = match status.is_success() {
+            true => check_free(cx, proc),
+            false => Err(Refusal { status, why: "the host refused it" }),
+        };
         // The rank may have ended while the host decided.
-        if let Err(refusal) = self.check_free(proc) {
-            return self.turn_away(cx, conn, refusal);
-        }
-        if self.client(proc).is_none() {
-            return self.turn_away(cx, conn, denied("its job has ended"));
+        let verdict = verdict.and_then(|()| match cx.peers.jobs.client(proc) {
+            Some(_) => Ok(()),
+            None => Err(denied("its job has ended")),
+        });
+        if let Err(refusal) = verdict {
+            self.turn_away(cx, conn, refusal);
+            return None;
         }
         let welcome = Answer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
-        self.admit(cx, conn, proc.clone(), Role::Client, welcome);
+        self.admit(cx, conn, proc.clone(), Role::Client, welcome)
     }
 
-    pub(super) fn on_tool_admitted(&mut self, cx: &mut Cx<'_>, conn: ConnId, reply: HostReply) {
+    pub(super) fn on_tool_admitted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        reply: HostReply,
+    ) -> Option<Admitted> {
         let proc = match reply {
             HostReply::ToolAdmitted(Ok(proc)) => proc,
             reply => {
                 let status = as_failure(reply.status());
-                return self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
+                self.turn_away(cx, conn, Refusal { status, why: "the host refused it" });
+                return None;
             }
         };
         let verdict = match self.expected(conn) {
             // It did not wait for the host's word.
-            None => return self.disown(cx, proc),
+            None => {
+                disown(cx, proc);
+                return None;
+            }
             Some(hello) if hello.proc.as_ref().is_some_and(|claimed| *claimed != proc) => {
                 Err(denied("the host gave another name than the tool has"))
             }
-            Some(hello) => self.check_free(&proc).map(|()| hello.flavor.is_given_name()),
+            Some(hello) => check_free(cx, &proc).map(|()| hello.flavor.is_given_name()),
         };
         let assigned = match verdict {
             Ok(is_given_name) => is_given_name.then(|| proc.clone()),
             Err(refusal) => {
                 self.turn_away(cx, conn, refusal);
-                return self.disown(cx, proc);
+                disown(cx, proc);
+                return None;
             }
         };
-        let server = self.config.identity.clone();
+        let server = cx.config.identity.clone();
         let welcome = Answer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
-        self.admit(cx, conn, proc, Role::Tool, welcome);
+        self.admit(cx, conn, proc, Role::Tool, welcome)
     }
 
-    /// The host has let a tool in that is not here: the host must not keep it.
-    fn disown(&mut self, cx: &mut Cx<'_>, proc: ProcId) {
-        let is_here = self.conns.peers().any(|(_, peer)| peer.proc == proc);
-        if !is_here && self.client(&proc).is_none() {
-            self.call_host(cx, None, HostOp::ClientLost { proc }, Then::Nothing);
-        }
+    /// Those that have introduced themselves as this process.
+    fn awaiting(&self, proc: &ProcId) -> impl Iterator<Item = (ConnId, &Shaking)> {
+        let awaiting = self.all.iter().filter(move |(_, shaking)| shaking.awaits(proc));
+        awaiting.map(|(conn, shaking)| (*conn, shaking))
+    }
+
+    /// Those that have not introduced themselves.
+    fn nameless(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
+        let nameless = self.all.iter().filter(|(_, shaking)| shaking.is_stranger());
+        nameless.map(|(conn, shaking)| (*conn, shaking))
     }
 
     fn expected(&self, conn: ConnId) -> Option<&Hello> {
-        match self.conns.get(conn) {
-            Some(Conn::Shaking(shaking)) => match &shaking.state {
-                State::ExpectAdmission { hello, .. } => Some(hello),
-                State::ExpectHello(_) => None,
-            },
-            _ => None,
+        match &self.all.get(&conn)?.state {
+            State::ExpectAdmission { hello, .. } => Some(hello),
+            State::ExpectHello(_) => None,
         }
     }
 
-    fn admit(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: ProcId, role: Role, welcome: Vec<u8>) {
-        let Some(Conn::Shaking(shaking)) = self.conns.remove(conn) else { return };
-        self.timers.cancel(Some(shaking.timer));
+    fn admit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        proc: ProcId,
+        role: Role,
+        welcome: Vec<u8>,
+    ) -> Option<Admitted> {
+        let shaking = self.all.remove(&conn)?;
+        cx.timers.cancel(Some(shaking.timer));
         let (State::ExpectAdmission { hello, early }, Some(cred)) = (shaking.state, shaking.cred) else {
-            return;
+            return None;
         };
         // The kernel vouches for the user; which of his groups counts, the host has said.
         let mut gid = cred.gid;
-        if let Some(client) = self.client_mut(&proc) {
+        if let Some(client) = cx.peers.jobs.client_mut(&proc) {
             client.conns.insert(conn);
             client.has_finalized &= client.stage == Stage::Connected;
             client.stage = Stage::Connected;
@@ -332,12 +358,9 @@ impl Server {
         }
         let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect(), cx.now);
         peer.reads_files = hello.info.is_set(COLLECTED);
-        self.conns.insert(conn, Conn::Up(Box::new(peer)));
+        cx.peers.conns.insert(conn, peer);
         cx.out.push(Output::Send { conn, frame: welcome });
-        if role == Role::Tool {
-            self.pull_for_tool(conn);
-        }
-        self.on_bytes(cx, conn, &early);
+        Some(Admitted { conn, role, early })
     }
 
     /// Refuses whoever has introduced himself.
@@ -353,10 +376,39 @@ impl Server {
 
     fn refuse(&mut self, cx: &mut Cx<'_>, conn: ConnId, why: &str) {
         warn!(conn = conn.0, why, "connection refused");
-        if let Some(Conn::Shaking(shaking)) = self.conns.remove(conn) {
-            self.timers.cancel(Some(shaking.timer));
-        }
+        self.on_closed(cx, conn);
         cx.out.push(Output::Close { conn });
+    }
+}
+
+/// Whoever can read our files acts for us. Only tools come from other nodes.
+fn known_by_secret(cx: &Cx<'_>, hello: &Hello) -> Option<PeerCred> {
+    let wanted = &cx.config.remote.as_ref()?.secret;
+    let shown = hello.info.find(SECRET)?.as_str()?;
+    let owner = PeerCred { uid: cx.config.owner_uid, gid: hello.gid, pid: None };
+    (!is_welcomed_as_client(hello.flavor) && is_same(shown, wanted)).then_some(owner)
+}
+
+fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
+    let peers = &*cx.peers;
+    match peers.jobs.client(proc) {
+        Some(client) if client.stage == Stage::Gone => Err(denied("the process has ended")),
+        Some(_) if cx.config.refuse_clones && peers.live_connections(proc).next().is_some() => {
+            Err(Refusal { status: Status::ERR_EXISTS, why: "the rank is connected already" })
+        }
+        Some(_) => Ok(()),
+        None if peers.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) => {
+            Err(Refusal { status: Status::ERR_EXISTS, why: "a process of that name is connected already" })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The host has let a tool in that is not here: the host must not keep it.
+fn disown(cx: &mut Cx<'_>, proc: ProcId) {
+    let is_here = cx.peers.conns.peers().any(|(_, peer)| peer.proc == proc);
+    if !is_here && cx.peers.jobs.client(&proc).is_none() {
+        cx.ask(None, HostOp::ClientLost { proc }, Then::Nothing);
     }
 }
 

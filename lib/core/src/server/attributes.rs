@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use phalanx_spec::{Status, attribute, attribute_by_name};
 use phalanx_wire::Info;
 
-use super::Server;
 use crate::support::Layer;
 
 /// Keys by function.
@@ -32,18 +31,16 @@ impl HostAttributes {
     pub(super) fn names(&self) -> String {
         self.0.keys().map(String::as_str).collect::<Vec<_>>().join(",")
     }
-}
 
-impl Server {
     /// Once per function. Attributes are given by name or by key.
-    pub(super) fn register_attributes(&mut self, function: &str, attributes: Vec<String>) -> Status {
+    pub(super) fn register(&mut self, function: &str, attributes: Vec<String>) -> Status {
         if function.is_empty() {
             return Status::ERR_BAD_PARAM;
         }
         let known = ENTRIES.iter().find(|(entry, _)| *entry == function);
         let functions: &[&str] = known.map_or(&[], |(_, functions)| functions);
         let functions = if functions.is_empty() { &[function][..] } else { functions };
-        if functions.iter().any(|function| self.host_attributes.0.contains_key(*function)) {
+        if functions.iter().any(|function| self.0.contains_key(*function)) {
             return Status::ERR_REPEAT_ATTR_REGISTRATION;
         }
         let key = |name: String| match attribute_by_name(&name).or_else(|| attribute(&name)) {
@@ -52,7 +49,7 @@ impl Server {
         };
         let keys: Vec<String> = attributes.into_iter().map(key).collect();
         for function in functions {
-            self.host_attributes.0.insert((*function).to_owned(), keys.clone());
+            self.0.insert((*function).to_owned(), keys.clone());
         }
         Status::SUCCESS
     }

@@ -15,11 +15,12 @@ use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Text};
 use tracing::debug;
 
 use super::collective::Collective;
-use super::commit::{Values, weight};
 use super::limits::{FULL_COLLECTED, MAX_ALL_COLLECTED, MAX_COLLECTED};
+use super::modex::Modex;
 use super::peer::{Asker, Role};
 use super::registry::Job;
-use super::{Cx, Server};
+use super::turn::Cx;
+use super::values::{Values, weight};
 use crate::machine::Output;
 
 #[derive(Debug, Default)]
@@ -51,12 +52,15 @@ impl Collections {
     fn length(&self) -> u64 {
         self.files.values().map(|written| written.end).sum()
     }
-}
 
-impl Server {
     /// What the participants of a fence may read from now on.
-    pub(super) fn collected_by(&mut self, cx: &mut Cx<'_>, fence: &Collective) -> Vec<Collected> {
-        if self.config.collections.is_none() || !fence.latest_first().any(|asker| self.reads_files(asker)) {
+    pub(super) fn collected_by(
+        &mut self,
+        cx: &mut Cx<'_>,
+        modex: &Modex,
+        fence: &Collective,
+    ) -> Vec<Collected> {
+        if cx.config.collections.is_none() || !fence.latest_first().any(|asker| reads_files(cx, asker)) {
             return Vec::new();
         }
         let procs = &fence.signature.procs;
@@ -64,14 +68,14 @@ impl Server {
         // They are sorted.
         for of_job in procs.chunk_by(|a, b| a.nspace == b.nspace) {
             let Some(nspace) = of_job.first().map(|proc| &proc.nspace) else { continue };
-            let Some(job) = self.jobs.get(nspace) else { continue };
+            let Some(job) = cx.peers.jobs.get(nspace) else { continue };
             let is_whole =
                 of_job.iter().any(|proc| proc.rank == Rank::WILDCARD) || of_job.len() >= job.size();
-            let is_good = self.collections.files.get(nspace).is_some_and(|written| !written.is_old);
+            let is_good = self.files.get(nspace).is_some_and(|written| !written.is_old);
             if !is_good && is_whole && fence.info.is_set(keys::COLLECT_DATA) {
-                self.write_collected(cx, nspace);
+                self.write(cx, modex, nspace);
             }
-            let written = self.collections.files.get(nspace).filter(|written| !written.is_old);
+            let written = self.files.get(nspace).filter(|written| !written.is_old);
             named.extend(written.map(|written| Collected {
                 nspace: nspace.clone(),
                 file: Text::from(written.path.as_str()),
@@ -81,26 +85,19 @@ impl Server {
         named
     }
 
-    pub(super) fn reads_files(&self, asker: &Asker) -> bool {
-        let peer = self.conns.peer(asker.conn);
-        peer.is_some_and(|peer| {
-            peer.reads_files && peer.role == Role::Client && peer.uid == self.config.owner_uid
-        })
-    }
-
-    fn write_collected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        if self.collections.files.get(nspace).is_some_and(|written| written.end >= FULL_COLLECTED) {
-            self.remove_collected(cx, nspace);
+    fn write(&mut self, cx: &mut Cx<'_>, modex: &Modex, nspace: &Nspace) {
+        if self.files.get(nspace).is_some_and(|written| written.end >= FULL_COLLECTED) {
+            self.remove(cx, nspace);
         }
-        let Some(job) = self.jobs.get(nspace) else { return };
-        let Some(beginning) = &self.config.collections else { return };
-        let about = self.collected_weight(job);
-        if about > MAX_COLLECTED || self.collections.length() + about > MAX_ALL_COLLECTED {
+        let Some(job) = cx.peers.jobs.get(nspace) else { return };
+        let Some(beginning) = &cx.config.collections else { return };
+        let about = collected_weight(modex, job);
+        if about > MAX_COLLECTED || self.length() + about > MAX_ALL_COLLECTED {
             return debug!(%nspace, about, "too much was collected for a file: clients have to ask");
         }
-        let bytes = self.collected(job);
+        let bytes = collected(modex, job);
         let length = bytes.len() as u64;
-        let Collections { files, last } = &mut self.collections;
+        let Collections { files, last } = self;
         let written = files.entry(nspace.clone()).or_insert_with(|| {
             *last += 1;
             Written { path: format!("{beginning}.{last}"), at: 0, end: 0, is_old: false }
@@ -109,33 +106,38 @@ impl Server {
         cx.out.push(Output::WriteFile { path: written.path.clone(), at: written.at, bytes });
     }
 
-    pub(super) fn is_collected(&self, nspace: &Nspace) -> bool {
-        self.collections.files.contains_key(nspace)
+    pub(super) fn knows(&self, nspace: &Nspace) -> bool {
+        self.files.contains_key(nspace)
     }
 
-    pub(super) fn remove_collected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        if let Some(Written { path, .. }) = self.collections.files.remove(nspace) {
+    pub(super) fn remove(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        if let Some(Written { path, .. }) = self.files.remove(nspace) {
             cx.out.push(Output::RemoveFile { path });
         }
     }
+}
 
-    /// About how many bytes that would be.
-    fn collected_weight(&self, job: &Job) -> u64 {
-        let neighbours = job.clients.values().flat_map(|client| client.committed.local.iter()).map(weight);
-        let others = self.modex.blocks(&job.info.nspace).map(|(_, block)| block.len());
-        neighbours.chain(others).map(|bytes| bytes as u64).sum()
-    }
+pub(super) fn reads_files(cx: &Cx<'_>, asker: &Asker) -> bool {
+    let peer = cx.peers.conns.peer(asker.conn);
+    peer.is_some_and(|peer| peer.reads_files && peer.role == Role::Client && peer.uid == cx.config.owner_uid)
+}
 
-    /// What is known of the ranks of a job, as those of this node see it.
-    fn collected(&self, job: &Job) -> Vec<u8> {
-        let nspace = &job.info.nspace;
-        let of_neighbour =
-            |(rank, values): (Rank, &Values)| (rank, block(&ProcId::new(nspace, rank), values.kvals()));
-        let neighbours = job.clients.iter().map(|(rank, client)| (*rank, &client.committed.local));
-        let mut blocks: BTreeMap<Rank, Blob> =
-            neighbours.filter(|(_, values)| !values.is_empty()).map(of_neighbour).collect();
-        let others = self.modex.blocks(nspace).filter(|(rank, _)| !job.is_local(*rank));
-        blocks.extend(others.map(|(rank, block)| (rank, block.clone())));
-        collection(nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
-    }
+/// About how many bytes that would be.
+fn collected_weight(modex: &Modex, job: &Job) -> u64 {
+    let neighbours = job.clients.values().flat_map(|client| client.committed.local.iter()).map(weight);
+    let others = modex.blocks(&job.info.nspace).map(|(_, block)| block.len());
+    neighbours.chain(others).map(|bytes| bytes as u64).sum()
+}
+
+/// What is known of the ranks of a job, as those of this node see it.
+fn collected(modex: &Modex, job: &Job) -> Vec<u8> {
+    let nspace = &job.info.nspace;
+    let of_neighbour =
+        |(rank, values): (Rank, &Values)| (rank, block(&ProcId::new(nspace, rank), values.kvals()));
+    let neighbours = job.clients.iter().map(|(rank, client)| (*rank, &client.committed.local));
+    let mut blocks: BTreeMap<Rank, Blob> =
+        neighbours.filter(|(_, values)| !values.is_empty()).map(of_neighbour).collect();
+    let others = modex.blocks(nspace).filter(|(rank, _)| !job.is_local(*rank));
+    blocks.extend(others.map(|(rank, block)| (rank, block.clone())));
+    collection(nspace, blocks.iter().map(|(rank, block)| (*rank, block)))
 }

@@ -3,152 +3,84 @@
 //! Local participants meet here; when the last has come, the host is asked once for the whole node, and its answer goes to
 //! all. A meeting is known by its kind, its id and its set of participants, in whatever order they were given. A
 //! participant that comes again before the meeting has ended opens the next one of the same set: meetings of one set
-//! are a queue, and connections of one rank come in its name (see `clones`). If a participant ends before it came, or time runs out, the meeting fails for all, also for those who
-//! come later, and the host is told, since other nodes wait for it too. What completion means is in the file of each verb.
+//! are a queue, and connections of one rank come in its name (see `peers`). The word of a connection that ends while its rank
+//! goes on is taken back, and calls of the others that wait behind it take its place: a child that dies in a fence does not
+//! fence in its parent's stead. If a participant ends before it came, or time runs out, the meeting fails for all, also for
+//! those who come later, and the host is told, since other nodes wait for it too. What completion means is in the file of each
+//! verb: this table says only what is [`Due`].
 
-mod clones;
+mod meeting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use phalanx_spec::{Rank, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 use tracing::{debug, warn};
 
 use super::directive::timeout;
 use super::limits::MAX_COLLECTIVES;
 use super::peer::Asker;
+use super::peers::Peers;
 use super::registry::Stage;
-use super::timers::{Timer, TimerId, Timers};
-use super::{Cx, Server};
+use super::timers::TimerId;
+use super::turn::Cx;
 use crate::explain::Waiting;
-use crate::host::HostReply;
-use crate::machine::Time;
+use crate::machine::ConnId;
+use meeting::Arrival;
+pub(super) use meeting::{Collective, Kind, Signature, State};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    Fence,
-    Connect,
-    Disconnect,
-    GroupConstruct,
-    GroupDestruct,
-}
-
-/// What tells one meeting from another.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Signature {
-    pub(super) kind: Kind,
-    /// The group's id; empty for other kinds.
-    pub(super) id: String,
-    /// Sorted, without doubles.
-    pub(super) procs: Arc<[ProcId]>,
-}
-
+/// What the verb of a meeting has to do. Whoever calls the table does all that is due before he calls it again.
 #[derive(Debug)]
-pub(super) struct Collective {
-    id: u64,
-    pub(super) signature: Signature,
-    /// Local participants.
-    pub(super) expected: BTreeSet<ProcId>,
-    /// Participants that have ended, and without whom it goes on.
-    pub(super) lost: BTreeSet<ProcId>,
-    arrived: BTreeMap<ProcId, Arrival>,
-    /// Who waits for the end, the latest last.
-    askers: Vec<Asker>,
-    /// What the participants gave, each info once.
-    pub(super) info: Vec<Info>,
-    pub(super) state: State,
-    since: Time,
-    timer: Option<TimerId>,
-}
-
-/// How a participant has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Arrival {
-    Whole,
-    /// All its connections must come before it has.
-    ByAllClones,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Gathering,
-    WithHost,
-    /// It has failed; whoever still comes is told so.
-    Failed(Status),
+pub(super) enum Due {
+    /// Everybody has come, and it is this one's turn.
+    Gathered(u64),
+    /// It has failed here: the host is told, since others wait for it elsewhere.
+    Failed { signature: Signature, status: Status },
+    /// A process has ended that was to be in a group which goes on without it; those who form it hear whom it will lack.
+    LeftOut { group: String, proc: ProcId, others: Vec<ProcId> },
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Collectives {
     open: BTreeMap<u64, Collective>,
     queues: BTreeMap<Signature, VecDeque<u64>>,
+    due: VecDeque<Due>,
     last: u64,
 }
 
 impl Collectives {
-    pub(super) fn are_all_of(&self, nspace: &Nspace) -> bool {
-        self.open.values().any(|one| one.expected.iter().all(|proc| proc.nspace == *nspace))
-    }
-}
-
-impl Signature {
-    pub(super) fn new(kind: Kind, id: String, mut procs: Vec<ProcId>) -> Signature {
-        procs.sort();
-        procs.dedup();
-        Signature { kind, id, procs: procs.into() }
-    }
-}
-
-impl Collective {
-    /// Local participants that have not come.
-    fn missing(&self) -> impl Iterator<Item = &ProcId> {
-        self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
-    }
-
-    /// Its deadline is at this time, or earlier.
-    fn end_by(&mut self, timers: &mut Timers, id: u64, at: Time) {
-        if self.timer.is_none_or(|timer| at < timer.at()) {
-            timers.cancel(self.timer);
-            self.timer = Some(timers.set(at, Timer::Collective(id)));
-        }
-    }
-
-    fn add_info(&mut self, info: Vec<Info>) {
-        for one in info {
-            if !self.info.contains(&one) {
-                self.info.push(one);
-            }
-        }
-    }
-
-    /// Those who came, the latest first. What that process did last is still in the caches of its processor; those who
-    /// came first have long been asleep.
-    pub(super) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
-        self.askers.iter().rev()
-    }
-}
-
-impl Server {
     /// A local process comes to a meeting.
     pub(super) fn enter(&mut self, cx: &mut Cx<'_>, from: Asker, signature: Signature, info: Vec<Info>) {
+        self.enter_watched(cx, from, (signature, false), info);
+    }
+
+    /// `is_watched`: the members of the group want to hear when one of them ends.
+    pub(super) fn enter_watched(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: Asker,
+        (signature, is_watched): (Signature, bool),
+        info: Vec<Info>,
+    ) {
         if !signature.procs.iter().any(|proc| proc.covers(&from.proc)) {
             warn!(proc = %from.proc, kind = ?signature.kind, "not a participant of what it wants to take part in: refused");
             let status = match signature.kind {
                 Kind::GroupConstruct => Status::ERR_NOT_A_MEMBER,
                 _ => Status::ERR_BAD_PARAM,
             };
-            return self.answer(cx, &from, status);
+            return cx.answer(&from, status);
         }
         let Some((id, is_new)) = self.find_or_open(cx, &from, signature) else {
-            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
         };
-        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        let Some(collective) = self.open.get_mut(&id) else { return };
         let failed = matches!(collective.state, State::Failed(_));
         let with_clones = info.is_set(keys::ALL_CLONES_PARTICIPATE);
         if let Some(limit) = timeout(&info).filter(|_| !failed) {
-            collective.end_by(&mut self.timers, id, cx.now.after(limit));
+            collective.end_by(cx.timers, id, cx.now.after(limit));
         }
         collective.add_info(info);
+        collective.is_watched |= is_watched;
         let arrival = collective.arrived.entry(from.proc.clone()).or_insert(Arrival::Whole);
         if with_clones {
             *arrival = Arrival::ByAllClones;
@@ -157,22 +89,22 @@ impl Server {
         let state = collective.state;
         match state {
             State::Failed(status) => {
-                self.answer(cx, &from, status);
-                self.close_if_abandoned(id);
+                cx.answer(&from, status);
+                self.close_if_abandoned(cx, id);
             }
             // Nobody expected is left once the host is asked.
             State::WithHost => {}
             // That somebody will never come is noticed when the meeting opens and when it happens, not at each arrival.
-            State::Gathering if is_new || self.is_complete(id) => self.advance(cx, id),
+            State::Gathering if is_new || self.is_complete(cx.peers, id) => self.advance(cx, id),
             State::Gathering => {}
         }
     }
 
     /// The oldest meeting of this set that lacks this participant, or a new one, and whether it is new.
     fn find_or_open(&mut self, cx: &Cx<'_>, from: &Asker, signature: Signature) -> Option<(u64, bool)> {
-        let queue = self.collectives.queues.get(&signature);
+        let queue = self.queues.get(&signature);
         let lacks = |id: &&u64| {
-            let collective = self.collectives.open.get(*id);
+            let collective = self.open.get(*id);
             collective.is_some_and(|c| c.expected.contains(&from.proc) && c.has_place_for(from))
         };
         if let Some(id) = queue.into_iter().flatten().find(lacks) {
@@ -182,11 +114,11 @@ impl Server {
             warn!(proc = %from.proc, limit = MAX_COLLECTIVES, "too many collectives of one set at once: refused");
             return None;
         }
-        let mut expected = self.local_members(&signature.procs);
+        let mut expected = cx.peers.jobs.local_among(&signature.procs);
         expected.insert(from.proc.clone());
-        self.collectives.last += 1;
-        let id = self.collectives.last;
-        self.collectives.queues.entry(signature.clone()).or_default().push_back(id);
+        self.last += 1;
+        let id = self.last;
+        self.queues.entry(signature.clone()).or_default().push_back(id);
         let collective = Collective {
             id,
             signature,
@@ -194,79 +126,30 @@ impl Server {
             lost: BTreeSet::new(),
             arrived: BTreeMap::new(),
             askers: Vec::new(),
+            is_watched: false,
+            is_followed: false,
             info: Vec::new(),
             state: State::Gathering,
             since: cx.now,
             timer: None,
         };
-        self.collectives.open.insert(id, collective);
+        self.open.insert(id, collective);
         Some((id, true))
-    }
-
-    /// The participants, without those of this node that are lost.
-    pub(super) fn survivors(&self, collective: &Collective) -> Vec<ProcId> {
-        let procs = &collective.signature.procs;
-        match collective.lost.is_empty() {
-            true => procs.to_vec(),
-            false => self.each_of(procs).difference(&collective.lost).cloned().collect(),
-        }
-    }
-
-    /// The processes of a set, one by one. Of a job that is not registered here only those that are named.
-    fn each_of(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
-        let mut members = BTreeSet::new();
-        for proc in procs {
-            match self.jobs.get(&proc.nspace).filter(|_| proc.rank == Rank::WILDCARD) {
-                Some(job) => {
-                    let ranks = (0..).take(job.size()).map(Rank);
-                    members.extend(ranks.map(|rank| ProcId::new(&proc.nspace, rank)));
-                }
-                None => {
-                    members.insert(proc.clone());
-                }
-            }
-        }
-        members
-    }
-
-    /// The processes of a set that are on this node. A job that is not registered here has none.
-    fn local_members(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
-        let mut members = BTreeSet::new();
-        for proc in procs {
-            let Some(job) = self.jobs.get(&proc.nspace) else { continue };
-            if proc.rank == Rank::WILDCARD {
-                members.extend(job.local.iter().map(|rank| ProcId::new(&proc.nspace, *rank)));
-            } else if job.is_local(proc.rank) {
-                members.insert(proc.clone());
-            }
-        }
-        members
-    }
-
-    /// Whether nobody outside this node takes part.
-    pub(super) fn is_all_local(&self, procs: &[ProcId]) -> bool {
-        procs.iter().all(|proc| {
-            self.jobs.get(&proc.nspace).is_some_and(|job| {
-                if proc.rank == Rank::WILDCARD {
-                    job.local.len() == job.size()
-                } else {
-                    job.is_local(proc.rank)
-                }
-            })
-        })
     }
 
     /// Goes on if everybody has come, fails if somebody never will.
     fn advance(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(collective) = self.collectives.open.get(&id) else { return };
+        let Some(collective) = self.open.get(&id) else { return };
         if collective.state != State::Gathering {
             return;
         }
         let kind = collective.signature.kind;
-        let over = |proc: &&ProcId| self.stage(proc).is_none_or(Stage::is_over);
+        let over = |proc: &&ProcId| cx.peers.jobs.stage(proc).is_none_or(Stage::is_over);
         let never = collective.missing().find(over).cloned();
-        let complete = self.is_complete(id);
-        if let Some(proc) = never.clone().filter(|_| self.goes_on_without_the_dead(id)) {
+        let complete = self.is_complete(cx.peers, id);
+        if let Some(proc) =
+            never.clone().filter(|_| self.open.get(&id).is_some_and(Collective::goes_on_without_the_dead))
+        {
             self.leave_out(cx, id, &proc);
             return self.advance(cx, id);
         }
@@ -282,35 +165,32 @@ impl Server {
             return;
         }
         if self.earlier(id).all(|earlier| earlier.state != State::WithHost) {
-            self.hand_over(cx, id);
+            self.hand_over(id);
         }
     }
 
     /// Everybody has come, and it is this one's turn: hosts such as Slurm's plugin know one meeting of a set at a time.
-    fn hand_over(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
-        collective.state = State::WithHost;
-        match collective.signature.kind {
-            Kind::Fence => self.on_fence_gathered(cx, id),
-            Kind::Connect | Kind::Disconnect => self.on_connect_gathered(cx, id),
-            Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_gathered(cx, id),
+    fn hand_over(&mut self, id: u64) {
+        if let Some(collective) = self.open.get_mut(&id) {
+            collective.state = State::WithHost;
+            self.due.push_back(Due::Gathered(id));
         }
     }
 
     /// The meetings of the same set that come before this one.
     fn earlier(&self, id: u64) -> impl Iterator<Item = &Collective> {
-        let open = &self.collectives.open;
-        let queue = open.get(&id).and_then(|c| self.collectives.queues.get(&c.signature));
+        let open = &self.open;
+        let queue = open.get(&id).and_then(|c| self.queues.get(&c.signature));
         queue.into_iter().flatten().take_while(move |other| **other != id).filter_map(|other| open.get(other))
     }
 
     /// A meeting of this set has ended: the next one may have waited for that.
-    fn advance_next(&mut self, cx: &mut Cx<'_>, signature: &Signature) {
+    pub(super) fn advance_next(&mut self, cx: &mut Cx<'_>, signature: &Signature) {
         let has_failed = |id: &u64| {
-            let collective = self.collectives.open.get(id);
+            let collective = self.open.get(id);
             collective.is_none_or(|collective| matches!(collective.state, State::Failed(_)))
         };
-        let queue = self.collectives.queues.get(signature);
+        let queue = self.queues.get(signature);
         let next = queue.into_iter().flatten().copied().find(|id| !has_failed(id));
         if let Some(id) = next {
             self.advance(cx, id);
@@ -318,16 +198,19 @@ impl Server {
     }
 
     fn leave_out(&mut self, cx: &mut Cx<'_>, id: u64, proc: &ProcId) {
-        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        let Some(collective) = self.open.get_mut(&id) else { return };
         collective.expected.remove(proc);
         collective.lost.insert(proc.clone());
-        self.on_member_left_out(cx, id, proc);
+        if collective.signature.kind == Kind::GroupConstruct {
+            let (group, others) = (collective.signature.id.clone(), collective.survivors(&cx.peers.jobs));
+            self.due.push_back(Due::LeftOut { group, proc: proc.clone(), others });
+        }
     }
 
     /// Tells everybody who came that the meeting has failed, and the host if somebody elsewhere waits.
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
-        let complete = self.is_complete(id);
-        let Some(collective) = self.collectives.open.get_mut(&id) else { return };
+        let complete = self.is_complete(cx.peers, id);
+        let Some(collective) = self.open.get_mut(&id) else { return };
         if matches!(collective.state, State::Failed(_)) {
             return;
         }
@@ -336,24 +219,18 @@ impl Server {
         let timer = collective.timer.take();
         let waiting = collective.askers.clone();
         let signature = collective.signature.clone();
-        self.timers.cancel(timer);
-        if !with_host && !self.is_all_local(&signature.procs) {
+        cx.timers.cancel(timer);
+        if !with_host && !cx.peers.jobs.are_all_local(&signature.procs) {
             self.hand_over_before(cx, id);
-            match signature.kind {
-                Kind::Fence => self.report_failed_fence(cx, &signature, status),
-                Kind::Connect | Kind::Disconnect => self.report_failed_connect(cx, &signature, status),
-                Kind::GroupConstruct | Kind::GroupDestruct => {
-                    self.report_failed_group(cx, &signature, status)
-                }
-            }
+            self.due.push_back(Due::Failed { signature: signature.clone(), status });
         }
         if complete {
-            self.close(id);
+            self.close(cx, id);
         }
         for asker in waiting {
-            self.answer(cx, &asker, status);
+            cx.answer(&asker, status);
         }
-        self.close_if_abandoned(id);
+        self.close_if_abandoned(cx, id);
         if with_host {
             self.advance_next(cx, &signature);
         }
@@ -363,78 +240,139 @@ impl Server {
     /// one has failed.
     fn hand_over_before(&mut self, cx: &mut Cx<'_>, id: u64) {
         let waiting = self.earlier(id).filter(|earlier| earlier.state == State::Gathering);
-        for id in waiting.map(|earlier| earlier.id).filter(|id| self.is_complete(*id)).collect::<Vec<_>>() {
-            self.hand_over(cx, id);
+        for id in
+            waiting.map(|earlier| earlier.id).filter(|id| self.is_complete(cx.peers, *id)).collect::<Vec<_>>()
+        {
+            self.hand_over(id);
         }
     }
 
-    pub(super) fn on_collective_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
-        let Some(signature) = self.collectives.open.get(&id).map(|c| c.signature.clone()) else { return };
-        match signature.kind {
-            Kind::Fence => self.on_fence_answered(cx, id, reply),
-            Kind::Connect | Kind::Disconnect => self.on_connect_answered(cx, id, &reply),
-            Kind::GroupConstruct | Kind::GroupDestruct => self.on_group_answered(cx, id, reply),
-        }
-        self.advance_next(cx, &signature);
-    }
-
-    pub(super) fn on_collective_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
-        if let Some(collective) = self.collectives.open.get_mut(&id) {
+    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
+        if let Some(collective) = self.open.get_mut(&id) {
             collective.timer = None;
             self.fail(cx, id, Status::ERR_TIMEOUT);
         }
     }
 
     /// A process has ended or lost its connection: meetings that still expect it fail, and none expects it further.
-    pub(super) fn fail_collectives_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+    pub(super) fn fail_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let expects = |c: &Collective| c.expected.contains(proc) && !c.arrived.contains_key(proc);
-        let affected: Vec<u64> =
-            self.collectives.open.iter().filter(|(_, c)| expects(c)).map(|(id, _)| *id).collect();
+        let affected: Vec<u64> = self.open.iter().filter(|(_, c)| expects(c)).map(|(id, _)| *id).collect();
         for id in affected {
             self.advance(cx, id);
-            self.close_if_abandoned(id);
+            self.close_if_abandoned(cx, id);
         }
     }
 
-    pub(super) fn end_collectives_of_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn end_of_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let concerns = |c: &Collective| c.expected.iter().any(|proc| proc.nspace == *nspace);
-        let affected: Vec<u64> =
-            self.collectives.open.iter().filter(|(_, c)| concerns(c)).map(|(id, _)| *id).collect();
+        let affected: Vec<u64> = self.open.iter().filter(|(_, c)| concerns(c)).map(|(id, _)| *id).collect();
         for id in affected {
             self.fail(cx, id, Status::ERR_LOST_CONNECTION);
-            self.close_if_abandoned(id);
+            self.close_if_abandoned(cx, id);
+        }
+    }
+
+    /// Whether every participant has come.
+    fn is_complete(&self, peers: &Peers, id: u64) -> bool {
+        self.open.get(&id).is_some_and(|collective| collective.is_complete(peers))
+    }
+
+    /// A connection ends, and its rank goes on: what it waits for with others goes on without it.
+    pub(super) fn withdraw(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
+        let (mut touched, mut free) = (Vec::new(), Vec::new());
+        for (id, collective) in &mut self.open {
+            if collective.state != State::Gathering || !collective.arrived.contains_key(proc) {
+                continue;
+            }
+            touched.push(*id);
+            let before = collective.askers.len();
+            collective.askers.retain(|asker| asker.conn != conn);
+            let has_left = collective.askers.len() < before;
+            if has_left && !collective.askers.iter().any(|asker| asker.proc == *proc) {
+                collective.arrived.remove(proc);
+                free.push(*id);
+            }
+        }
+        for id in free {
+            self.move_up(cx, id, proc);
+        }
+        // It may have been the last one that was missing of its rank.
+        for id in touched {
+            self.advance_or_close(cx, id);
+        }
+    }
+
+    /// A rank's place in a meeting is free: its calls that wait for later ones of the set each go one ahead.
+    fn move_up(&mut self, cx: &mut Cx<'_>, freed: u64, proc: &ProcId) {
+        let Some(signature) = self.open.get(&freed).map(|c| c.signature.clone()) else { return };
+        let queue = self.queues.get(&signature).cloned().unwrap_or_default();
+        let mut free = freed;
+        for later in queue.into_iter().filter(|id| *id > freed) {
+            let gathering = |c: &&mut Collective| c.state == State::Gathering;
+            let Some(from) = self.open.get_mut(&later).filter(gathering) else { continue };
+            let Some(arrival) = from.arrived.remove(proc) else { continue };
+            let askers: Vec<Asker> = from.askers.extract_if(.., |asker| asker.proc == *proc).collect();
+            let (info, deadline) = (from.info.clone(), from.timer.map(TimerId::at));
+            let Some(to) = self.open.get_mut(&free) else { return };
+            to.arrived.insert(proc.clone(), arrival);
+            to.askers.extend(askers);
+            to.add_info(info);
+            if let Some(at) = deadline {
+                to.end_by(cx.timers, free, at);
+            }
+            free = later;
+        }
+    }
+
+    fn advance_or_close(&mut self, cx: &mut Cx<'_>, id: u64) {
+        match self.open.get(&id) {
+            Some(collective) if collective.arrived.is_empty() => {
+                self.close(cx, id);
+            }
+            Some(_) => self.advance(cx, id),
+            None => {}
         }
     }
 
     /// A failed meeting stays for those who have not come; when nobody is left who could, it is forgotten.
-    fn close_if_abandoned(&mut self, id: u64) {
-        let Some(collective) = self.collectives.open.get(&id) else { return };
+    fn close_if_abandoned(&mut self, cx: &mut Cx<'_>, id: u64) {
+        let Some(collective) = self.open.get(&id) else { return };
         let failed = matches!(collective.state, State::Failed(_));
-        if failed && collective.missing().all(|proc| self.stage(proc).is_none_or(Stage::is_over)) {
-            self.close(id);
+        if failed && collective.missing().all(|proc| cx.peers.jobs.stage(proc).is_none_or(Stage::is_over)) {
+            self.close(cx, id);
         }
     }
 
-    /// The meeting, for the verb's own file.
-    pub(super) fn collective(&self, id: u64) -> Option<&Collective> {
-        self.collectives.open.get(&id)
+    /// What has to be done next.
+    pub(super) fn take_due(&mut self) -> Option<Due> {
+        self.due.pop_front()
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Collective> {
+        self.open.get(&id)
     }
 
     /// Ends a meeting: what it was, with whoever waits.
-    pub(super) fn close(&mut self, id: u64) -> Option<Collective> {
-        let collective = self.collectives.open.remove(&id)?;
-        self.timers.cancel(collective.timer);
-        if let Some(queue) = self.collectives.queues.get_mut(&collective.signature) {
+    pub(super) fn close(&mut self, cx: &mut Cx<'_>, id: u64) -> Option<Collective> {
+        let mut collective = self.open.remove(&id)?;
+        cx.timers.cancel(collective.timer);
+        if let Some(queue) = self.queues.get_mut(&collective.signature) {
             queue.retain(|other| *other != id);
+            collective.is_followed = !queue.is_empty();
             if queue.is_empty() {
-                self.collectives.queues.remove(&collective.signature);
+                self.queues.remove(&collective.signature);
             }
         }
         Some(collective)
     }
 
-    pub(super) fn explain_collectives(&self, waiting: &mut Vec<Waiting>) {
-        for collective in self.collectives.open.values() {
+    pub(super) fn are_all_of(&self, nspace: &Nspace) -> bool {
+        self.open.values().any(|one| one.expected.iter().all(|proc| proc.nspace == *nspace))
+    }
+
+    pub(super) fn explain(&self, peers: &Peers, waiting: &mut Vec<Waiting>) {
+        for collective in self.open.values() {
             if matches!(collective.state, State::Failed(_)) {
                 continue;
             }
@@ -453,11 +391,11 @@ impl Server {
                 },
                 subject: format!("{id}{named}{rest}"),
                 asked_by: collective.arrived.keys().cloned().collect(),
-                missing: collective.missing().chain(self.without_all_clones(collective)).cloned().collect(),
+                missing: collective.missing().chain(collective.without_all_clones(peers)).cloned().collect(),
                 since: collective.since,
                 deadline: collective.timer.map(TimerId::at),
                 unblocked_by: match collective.state {
-                    State::Gathering if self.is_complete(collective.id) => {
+                    State::Gathering if collective.is_complete(peers) => {
                         "the end of an earlier one of the same participants"
                     }
                     State::Gathering => "the arrival of those who are missing",

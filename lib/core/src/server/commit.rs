@@ -1,244 +1,69 @@
-//! What local processes have put and committed, and the verb that hands it over.
-//!
-//! A rank has two sets of values: for processes of this node and for those of others. A value of scope GLOBAL is in both.
-//! Gets read from here; fences and direct modex take the remote set to other nodes through `modex`.
-
-use std::collections::BTreeMap;
+//! Commit: a local process hands over what it has put.
 
 use phalanx_spec::{Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
-use phalanx_wire::{Info, Key, Kval, Value};
+use phalanx_wire::{Info, Kval, Value};
 use tracing::warn;
 
 use super::limits::MAX_COMMITTED;
 use super::peer::Asker;
-use super::{Cx, Server};
-use crate::qualified::{Name, name_of, opened};
+use super::turn::Cx;
 
-/// What a process has committed for one side.
-#[derive(Debug, Default)]
-pub(super) struct Values {
-    by_key: BTreeMap<Key, Held>,
-    /// As they were put.
-    qualified: BTreeMap<Name, Value>,
-    /// How often something was put here, and when each key that is here was last.
-    changes: u64,
-    by_change: BTreeMap<u64, Key>,
-    qualified_changed: u64,
+/// What others may notice of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    None,
+    /// There was a commit, and nothing in it.
+    Commit,
+    Values,
 }
 
-#[derive(Debug)]
-struct Held {
-    value: Value,
-    changed: u64,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Committed {
-    /// Whether there was a commit at all: one without values counts.
-    pub(super) happened: bool,
-    pub(super) local: Values,
-    pub(super) remote: Values,
-    bytes: usize,
-}
-
-impl Committed {
-    /// The set for one side of the network, and the other: neighbours, or (`remote`) processes of other nodes.
-    pub(super) fn sides(&self, remote: bool) -> (&Values, &Values) {
-        if remote { (&self.remote, &self.local) } else { (&self.local, &self.remote) }
-    }
-
-    /// Takes one bucket. Refuses what would exceed the limit, and keeps what it had.
-    pub(super) fn store(&mut self, scope: Scope, values: Vec<Kval>) -> Result<(), Status> {
-        let added: usize = values.iter().map(|kval| kval.key.as_str().len() + weight(&kval.value)).sum();
-        if self.bytes.saturating_add(added) > MAX_COMMITTED {
-            return Err(Status::ERR_OUT_OF_RESOURCE);
-        }
-        for kval in values {
-            match scope {
-                Scope::LOCAL => self.put(kval, true, false),
-                Scope::REMOTE => self.put(kval, false, true),
-                Scope::GLOBAL => self.put(kval, true, true),
-                _ => return Err(Status::ERR_BAD_PARAM),
-            }
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, kval: Kval, local: bool, remote: bool) {
-        let Kval { key, mut value } = kval;
-        // A global value comes twice, once per bucket: both sets then share it.
-        let name = if key == keys::QUALIFIED_VALUE { name_of(&value) } else { None };
-        let known = self.local.get(&key, name.as_ref());
-        if let (false, Some(same)) = (local, known.filter(|other| **other == value)) {
-            value = same.clone();
-        }
-        for (wanted, set) in [(local, &mut self.local), (remote, &mut self.remote)] {
-            if wanted {
-                self.bytes += key.as_str().len() + weight(&value);
-                if let Some(old) = set.insert(key.clone(), name.clone(), value.clone()) {
-                    self.bytes = self.bytes.saturating_sub(key.as_str().len() + weight(&old));
-                }
-            }
-        }
-    }
-}
-
-impl Values {
-    fn get(&self, key: &Key, name: Option<&Name>) -> Option<&Value> {
-        match name {
-            Some(name) => self.qualified.get(name),
-            None => self.by_key.get(key).map(|held| &held.value),
-        }
-    }
-
-    fn insert(&mut self, key: Key, name: Option<Name>, value: Value) -> Option<Value> {
-        self.changes += 1;
-        let changed = self.changes;
-        if let Some(name) = name {
-            self.qualified_changed = changed;
-            return self.qualified.insert(name, value);
-        }
-        self.by_change.insert(changed, key.clone());
-        let old = self.by_key.insert(key, Held { value, changed })?;
-        self.by_change.remove(&old.changed);
-        Some(old.value)
-    }
-
-    /// How new the newest value is.
-    pub(super) fn newest(&self) -> u64 {
-        self.changes
-    }
-
-    /// What is newer than that, and the value of `key`, which the asker may have lost.
-    pub(super) fn since(&self, told: u64, key: &Key) -> Vec<Kval> {
-        let asked = self.by_key.get(key).filter(|held| held.changed <= told);
-        let asked = asked.map(|held| Kval { key: key.clone(), value: held.value.clone() });
-        asked.into_iter().chain(self.newer(told)).collect()
-    }
-
-    pub(super) fn newer(&self, told: u64) -> impl Iterator<Item = Kval> {
-        let kval = |key: &Key| Some(Kval { key: key.clone(), value: self.by_key.get(key)?.value.clone() });
-        let newer = self.by_change.range(told + 1..).filter_map(move |(_, key)| kval(key));
-        let qualified = self.qualified.values().filter(move |_| self.qualified_changed > told);
-        newer.chain(qualified.map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
-    }
-
-    /// Whether there is a value of this key with whichever qualifiers.
-    pub(super) fn has_qualified(&self, key: &Key) -> bool {
-        self.qualified.values().filter_map(opened).any(|(named, ..)| named == *key)
-    }
-
-    /// Whether there is a value of this key, with just these qualifiers.
-    pub(super) fn has(&self, key: &Key, name: Option<&Name>) -> bool {
-        // Another server asks for all that is qualified.
-        self.get(key, name).is_some() || (*key == keys::QUALIFIED_VALUE && !self.qualified.is_empty())
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.by_key.is_empty() && self.qualified.is_empty()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
-        self.by_key.values().map(|held| &held.value).chain(self.qualified.values())
-    }
-
-    /// In the form in which they were committed.
-    pub(super) fn kvals(&self) -> impl Iterator<Item = Kval> {
-        let by_key =
-            self.by_key.iter().map(|(key, held)| Kval { key: key.clone(), value: held.value.clone() });
-        by_key.chain(self.qualified.values().map(|value| Kval::new(keys::QUALIFIED_VALUE, value.clone())))
-    }
-}
-
-impl<const N: usize> From<[(Key, Value); N]> for Values {
-    fn from(values: [(Key, Value); N]) -> Values {
-        let mut all = Values::default();
-        for (key, value) in values {
-            all.insert(key, None, value);
-        }
-        all
-    }
-}
-
-impl Server {
-    pub(super) fn on_commit(&mut self, cx: &mut Cx<'_>, from: &Asker, commit: Commit) {
-        let proc = from.proc.clone();
-        let Some(client) = self.client_mut(&proc) else {
-            // A tool without a job has nobody who could get what it puts.
-            return self.answer(cx, from, Status::ERR_NOT_SUPPORTED);
-        };
-        let (mut status, is_news) = (Status::SUCCESS, !commit.buckets.is_empty());
-        for (scope, values) in commit.buckets {
-            if let Err(refused) = client.committed.store(scope, values) {
-                warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
-                status = refused;
-            }
-        }
-        client.committed.happened = true;
-        if is_news {
-            self.collections.outdate(&proc.nspace);
-        }
-        self.answer(cx, from, status);
-        self.retry_gets_of(cx, &proc);
-    }
-
-    /// Values that came with another request than a commit, as 6.1 clients send them: `pmix.pdata`, an array of who they
-    /// belong to, their scope, and the values.
-    pub(super) fn store_endpoints(&mut self, cx: &mut Cx<'_>, from: &Asker, infos: &[Info]) {
-        for info in infos.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
-            let Some(array) = info.value.as_array() else { continue };
-            let mut scope = Scope::GLOBAL;
-            let mut owner = None;
-            let mut values = Vec::new();
-            for item in array.infos() {
-                match &item.value {
-                    Value::Proc(proc) if item.key == keys::PROCID => owner = Some(proc.clone()),
-                    Value::Scope(s) if item.key == keys::DATA_SCOPE => scope = *s,
-                    value => values.push(Kval { key: item.key.clone(), value: value.clone() }),
-                }
-            }
-            if owner.as_ref() != Some(&from.proc) {
-                warn!(proc = %from.proc, ?owner, "values of another process: ignored");
-                continue;
-            }
-            self.collections.outdate(&from.proc.nspace);
-            if let Some(client) = self.client_mut(&from.proc)
-                && let Err(status) = client.committed.store(scope, values)
-            {
-                warn!(proc = %from.proc, %status, "values refused");
-            }
-        }
-        self.retry_gets_of(cx, &from.proc);
-    }
-}
-
-/// About how many bytes a value keeps.
-pub(super) fn weight(value: &Value) -> usize {
-    let text = |t: &Option<phalanx_wire::Text>| t.as_ref().map_or(0, |t| t.as_bytes().len());
-    let inner = match value {
-        Value::String(t) => t.as_bytes().len(),
-        Value::CompressedString(b)
-        | Value::ByteObject(b)
-        | Value::Regex(b)
-        | Value::CompressedByteObject(b)
-        | Value::DataBuffer(b) => b.len(),
-        Value::Buffer(b) => b.bytes.len(),
-        Value::Value(v) => weight(v),
-        Value::Info(i) => i.key.as_str().len() + weight(&i.value),
-        Value::Kval(k) => k.key.as_str().len() + weight(&k.value),
-        Value::Pdata(p) => p.key.as_str().len() + weight(&p.value),
-        Value::DataArray(a) => a.items.iter().map(weight).sum(),
-        Value::Proc(p) => p.nspace.as_str().len(),
-        Value::ProcNspace(n) => n.as_str().len(),
-        Value::Topology(t) => text(&t.xml) + t.support.len(),
-        Value::Endpoint(e) => text(&e.uuid) + text(&e.os_name) + e.bytes.len(),
-        Value::Query(q) => q.qualifiers.iter().map(|i| weight(&i.value)).sum(),
-        Value::App(a) => {
-            a.argv.iter().chain(&a.env).map(|t| t.as_bytes().len()).sum::<usize>()
-                + a.info.iter().map(|i| weight(&i.value)).sum::<usize>()
-        }
-        _ => 64,
+pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change {
+    let proc = from.proc.clone();
+    let Some(client) = cx.peers.jobs.client_mut(&proc) else {
+        // A tool without a job has nobody who could get what it puts.
+        cx.answer(from, Status::ERR_NOT_SUPPORTED);
+        return Change::None;
     };
-    size_of::<Value>() + inner
+    let change = if commit.buckets.is_empty() { Change::Commit } else { Change::Values };
+    let mut status = Status::SUCCESS;
+    for (scope, values) in commit.buckets {
+        if let Err(refused) = client.committed.store(scope, values) {
+            warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
+            status = refused;
+        }
+    }
+    client.committed.happened = true;
+    cx.answer(from, status);
+    change
+}
+
+/// Values that came with another request than a commit, as 6.1 clients send them: `pmix.pdata`, an array of who they
+/// belong to, their scope, and the values.
+pub(super) fn store_endpoints(cx: &mut Cx<'_>, from: &Asker, infos: &[Info]) -> Change {
+    let mut change = Change::None;
+    for info in infos.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
+        let Some(array) = info.value.as_array() else { continue };
+        let mut scope = Scope::GLOBAL;
+        let mut owner = None;
+        let mut values = Vec::new();
+        for item in array.infos() {
+            match &item.value {
+                Value::Proc(proc) if item.key == keys::PROCID => owner = Some(proc.clone()),
+                Value::Scope(s) if item.key == keys::DATA_SCOPE => scope = *s,
+                value => values.push(Kval { key: item.key.clone(), value: value.clone() }),
+            }
+        }
+        if owner.as_ref() != Some(&from.proc) {
+            warn!(proc = %from.proc, ?owner, "values of another process: ignored");
+            continue;
+        }
+        change = Change::Values;
+        if let Some(client) = cx.peers.jobs.client_mut(&from.proc)
+            && let Err(status) = client.committed.store(scope, values)
+        {
+            warn!(proc = %from.proc, %status, "values refused");
+        }
+    }
+    change
 }

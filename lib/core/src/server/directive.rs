@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_spec::{DataType, Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, ProcId, Value};
 use tracing::warn;
 
 /// Refuses a directive that must be honoured and cannot be.
@@ -44,4 +44,14 @@ pub(super) fn procs_of(value: &Value) -> Vec<ProcId> {
         Value::DataArray(array) => array.items.iter().filter_map(Value::as_proc).cloned().collect(),
         _ => Vec::new(),
     }
+}
+
+/// Processes as the value of an attribute.
+pub(super) fn as_array(procs: &[ProcId]) -> DataArray {
+    DataArray { of: DataType::PROC, items: procs.iter().cloned().map(Value::Proc).collect() }
+}
+
+/// Tells the host that a collective has failed among the local participants.
+pub(super) fn failed(status: Status) -> Info {
+    Info::new(keys::LOCAL_COLLECTIVE_STATUS, status)
 }

@@ -8,6 +8,8 @@
 //! What the host announces about a job is no news for strangers: it goes to tools, to the jobs that the host names, and to
 //! processes that named the job when they registered. Only the last are told of what happened before they connected.
 
+mod kept;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::{Range, Status, keys};
@@ -18,18 +20,17 @@ use phalanx_wire::frame::TAG_EVENT;
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 use tracing::{debug, warn};
 
-use super::commit::weight;
 use super::directive::{procs_of, refuse_unknown};
 use super::host::Then;
 use super::limits::{MAX_EVENT_BYTES, MAX_REGISTRATIONS};
+use super::own::OWN;
 use super::peer::{Asker, Peer, Role};
-use super::{Cx, OWN, Server};
+use super::turn::Cx;
+use super::values::weight_of_infos;
 use crate::host::{Event, HostOp};
 use crate::machine::{ConnId, Time};
 
-use kept::{Cached, Kept};
-
-mod kept;
+use kept::{Audience, Cached, Kept};
 
 /// The first ones order the handlers within a client; they mean nothing here but may be sent along.
 pub(super) const REGISTER_ATTRIBUTES: &[&str] = &[
@@ -80,15 +81,6 @@ struct Registration {
     affected: Vec<ProcId>,
 }
 
-/// Whom an event is for.
-#[derive(Clone, Debug)]
-enum Audience {
-    /// Processes in its range.
-    Range,
-    /// The host's announcement about a job: for tools, processes of these jobs or of all, and those that named what it affects.
-    OfJob { concerned: Option<Vec<Nspace>> },
-}
-
 /// How well a registration fits an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Interest {
@@ -98,25 +90,25 @@ enum Interest {
     InWhatItAffects,
 }
 
-impl Server {
-    pub(super) fn on_register_events(&mut self, cx: &mut Cx<'_>, from: Asker, request: RegisterEvents) {
+impl Events {
+    pub(super) fn on_register(&mut self, cx: &mut Cx<'_>, from: Asker, request: RegisterEvents) {
         if let Err(status) =
             refuse_unknown("event registration", &from.proc, &request.info, REGISTER_ATTRIBUTES)
         {
-            return self.answer(cx, &from, status);
+            return cx.answer(&from, status);
         }
         let codes: Vec<Option<Status>> = match request.codes.as_slice() {
             [] => vec![None],
             codes => codes.iter().copied().map(Some).collect(),
         };
         let affected = affected(&request.info);
-        let registered = |conn| self.events.registrations.get(&conn).map_or(0, Vec::len);
-        let before: usize = self.connections_of(&from).map(registered).sum();
+        let registered = |conn| self.registrations.get(&conn).map_or(0, Vec::len);
+        let before: usize = cx.peers.connections_of(&from).map(registered).sum();
         if before + codes.len() > MAX_REGISTRATIONS {
             warn!(proc = %from.proc, limit = MAX_REGISTRATIONS, "too many event registrations: refused");
-            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
+            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
         }
-        let own = self.events.registrations.entry(from.conn).or_default();
+        let own = self.registrations.entry(from.conn).or_default();
         let mut news = Vec::new();
         let own_process = from.conn == OWN;
         for code in codes {
@@ -129,7 +121,7 @@ impl Server {
             if own_process {
                 continue;
             }
-            let wanted = self.events.wanted.entry(code).or_default();
+            let wanted = self.wanted.entry(code).or_default();
             *wanted += 1;
             if *wanted == 1 {
                 news.push(code);
@@ -141,7 +133,7 @@ impl Server {
         let codes = if news.contains(&None) { Vec::new() } else { news.into_iter().flatten().collect() };
         let proc = from.proc.clone();
         let op = HostOp::RegisterEvents { codes, info: request.info };
-        self.call_host(cx, Some(&proc), op, Then::RegisterEvents(from));
+        cx.ask(Some(&proc), op, Then::RegisterEvents(from));
     }
 
     /// A host that knows no events does not keep local ones from being told.
@@ -149,66 +141,57 @@ impl Server {
         if !status.is_success() {
             debug!(proc = %to.proc, %status, "the host does not serve these events: local ones only");
         }
-        self.answer(cx, to, Status::SUCCESS);
+        cx.answer(to, Status::SUCCESS);
         self.replay(cx, to.conn);
     }
 
-    pub(super) fn on_deregister_events(&mut self, cx: &mut Cx<'_>, conn: ConnId, codes: &[Status]) {
+    pub(super) fn on_deregister(&mut self, cx: &mut Cx<'_>, conn: ConnId, codes: &[Status]) {
         let named = |code: Option<Status>| match code {
             None => codes.is_empty() || codes.contains(&DEFAULT_HANDLER),
             Some(code) => codes.contains(&code),
         };
-        let Some(own) = self.events.registrations.get_mut(&conn) else { return };
+        let Some(own) = self.registrations.get_mut(&conn) else { return };
         let gone: Vec<Registration> = own.extract_if(.., |registration| named(registration.code)).collect();
         if conn != OWN {
             self.unwant(cx, gone);
         }
     }
 
-    pub(super) fn forget_registrations_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
-        let gone = self.events.registrations.remove(&conn).unwrap_or_default();
-        let is_last = !self.goes_on_without(proc, conn);
-        self.events.raised.forget_connection(conn, proc, is_last);
-        self.events.announced.forget_connection(conn, proc, is_last);
+    pub(super) fn forget_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
+        let gone = self.registrations.remove(&conn).unwrap_or_default();
+        let is_last = !cx.peers.goes_on_without(proc, conn);
+        self.raised.forget_connection(conn, proc, is_last);
+        self.announced.forget_connection(conn, proc, is_last);
         self.unwant(cx, gone);
     }
 
     fn unwant(&mut self, cx: &mut Cx<'_>, gone: Vec<Registration>) {
         let mut ended = Vec::new();
         for registration in gone {
-            let Some(wanted) = self.events.wanted.get_mut(&registration.code) else { continue };
+            let Some(wanted) = self.wanted.get_mut(&registration.code) else { continue };
             *wanted -= 1;
             if *wanted == 0 {
-                self.events.wanted.remove(&registration.code);
+                self.wanted.remove(&registration.code);
                 ended.push(registration.code);
             }
         }
         let codes: Vec<Status> = ended.iter().copied().flatten().collect();
         if codes.len() < ended.len() {
-            self.call_host(cx, None, HostOp::DeregisterEvents { codes: Vec::new() }, Then::Nothing);
+            cx.ask(None, HostOp::DeregisterEvents { codes: Vec::new() }, Then::Nothing);
         }
         if !codes.is_empty() {
-            self.call_host(cx, None, HostOp::DeregisterEvents { codes }, Then::Nothing);
+            cx.ask(None, HostOp::DeregisterEvents { codes }, Then::Nothing);
         }
     }
 
-    pub(super) fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, notify: Notify) {
-        if notify.range > Range::PROC_LOCAL {
-            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
-        }
-        let bytes = size_of_infos(&notify.info);
-        if bytes > MAX_EVENT_BYTES {
-            warn!(proc = %from.proc, bytes, limit = MAX_EVENT_BYTES, "event too large: refused");
-            return self.answer(cx, &from, Status::ERR_OUT_OF_RESOURCE);
-        }
-        let event =
-            Event { code: notify.code, source: from.proc.clone(), range: notify.range, info: notify.info };
+    /// A process has raised an event that [`checked`] has found good.
+    pub(super) fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, event: &Event) {
         // The host raises it in this very process: it knows, and tells the other servers itself.
         if from.conn == OWN {
-            self.tell(cx, &event, Some(OWN), Audience::Range);
-            return self.answer(cx, &from, Status::SUCCESS);
+            self.tell(cx, event, Some(OWN), Audience::Range);
+            return cx.answer(&from, Status::SUCCESS);
         }
-        self.raise(cx, &event, Some(from.conn), Then::Answer(from));
+        self.raise(cx, event, Some(from.conn), Then::Answer(from));
     }
 
     /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
@@ -216,16 +199,16 @@ impl Server {
         self.tell(cx, event, raised_by, Audience::Range);
         if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
             if let Then::Answer(to) = then {
-                self.answer(cx, &to, Status::SUCCESS);
+                cx.answer(&to, Status::SUCCESS);
             }
             return;
         }
         let source = event.source.clone();
-        self.call_host(cx, Some(&source), HostOp::Notify { event: event.clone() }, then);
+        cx.ask(Some(&source), HostOp::Notify { event: event.clone() }, then);
     }
 
-    pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: Event) -> Status {
-        self.tell(cx, &event, None, Audience::Range);
+    pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: &Event) -> Status {
+        self.tell(cx, event, None, Audience::Range);
         Status::SUCCESS
     }
 
@@ -242,81 +225,55 @@ impl Server {
 
     /// Tells the local processes that want the event, and keeps it for those who will.
     fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, audience: Audience) {
-        match event.code {
-            Status::GROUP_CONSTRUCT_COMPLETE => self.learn_group(event),
-            Status::GROUP_LEFT => self.learn_who_left(event),
-            _ => {}
-        }
-        let told: BTreeSet<ConnId> = self
-            .conns
-            .peers()
+        let peers = cx.peers.conns.peers();
+        let told: BTreeSet<ConnId> = peers
             .filter(|(conn, peer)| {
                 let is_source = is_source(*conn, peer, event, raised_by);
-                !is_source && self.events.hears(*conn, peer, event, &audience)
+                !is_source && self.hears(*conn, peer, event, &audience)
             })
             .map(|(conn, _)| conn)
             .collect();
         let mut encoded: Vec<(Dialect, Vec<u8>)> = Vec::new();
         for conn in &told {
-            self.send_event(cx, *conn, event, &mut encoded);
+            send_event(cx, *conn, event, &mut encoded);
         }
         if !event.info.is_set(keys::EVENT_DO_NOT_CACHE)
             && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
         {
-            self.events.keep(cx.now, Cached::new(cx.now, event.clone(), raised_by, audience, told));
+            self.keep(cx.now, Cached::new(cx.now, event.clone(), raised_by, audience, told));
         }
     }
 
     /// Tells one peer, if it wants such an event.
     pub(super) fn tell_one(&mut self, cx: &mut Cx<'_>, conn: ConnId, event: &Event) {
-        if self.events.is_wanted(conn, event) {
-            self.send_event(cx, conn, event, &mut Vec::new());
+        if self.is_wanted(conn, event) {
+            send_event(cx, conn, event, &mut Vec::new());
         }
     }
 
     /// Tells a peer the recent events that it has not been told.
     fn replay(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        let mut raised = std::mem::take(&mut self.events.raised);
-        let mut announced = std::mem::take(&mut self.events.announced);
+        let mut raised = std::mem::take(&mut self.raised);
+        let mut announced = std::mem::take(&mut self.announced);
         let mut due = Vec::new();
-        if let Some(peer) = self.conns.peer(conn) {
+        if let Some(peer) = cx.peers.conns.peer(conn) {
             for cached in raised.recent(cx.now).chain(announced.recent(cx.now)) {
-                if self.events.is_due(conn, peer, cached) && cached.told.insert(conn) {
+                if self.is_due(conn, peer, cached) && cached.told.insert(conn) {
                     due.push(cached.event.clone());
                 }
             }
         }
-        (self.events.raised, self.events.announced) = (raised, announced);
+        (self.raised, self.announced) = (raised, announced);
         for event in due {
-            self.send_event(cx, conn, &event, &mut Vec::new());
+            send_event(cx, conn, &event, &mut Vec::new());
         }
     }
 
-    fn send_event(
-        &mut self,
-        cx: &mut Cx<'_>,
-        conn: ConnId,
-        event: &Event,
-        encoded: &mut Vec<(Dialect, Vec<u8>)>,
-    ) {
-        let Some(dialect) = self.conns.peer(conn).map(|peer| peer.dialect) else { return };
-        if !encoded.iter().any(|(other, _)| *other == dialect) {
-            let Event { code, source, range, info } = event.clone();
-            let notification = Notification { code, source, info, range: Some(range) };
-            encoded.push((dialect, notification.encode(dialect)));
-        }
-        if let Some((_, bytes)) = encoded.iter().find(|(other, _)| *other == dialect) {
-            self.send(cx, conn, TAG_EVENT, bytes);
-        }
+    pub(super) fn forget_of(&mut self, nspace: &Nspace) {
+        self.raised.forget_events_of(nspace);
+        self.announced.forget_events_of(nspace);
     }
 
-    pub(super) fn forget_events_of(&mut self, nspace: &Nspace) {
-        self.events.raised.forget_events_of(nspace);
-        self.events.announced.forget_events_of(nspace);
-    }
-}
-
-impl Events {
     pub(super) fn are_from(&self, nspace: &Nspace) -> bool {
         self.raised.knows(nspace) || self.announced.knows(nspace)
     }
@@ -388,6 +345,34 @@ impl Registration {
     }
 }
 
+fn send_event(cx: &mut Cx<'_>, conn: ConnId, event: &Event, encoded: &mut Vec<(Dialect, Vec<u8>)>) {
+    let Some(dialect) = cx.peers.conns.peer(conn).map(|peer| peer.dialect) else { return };
+    if !encoded.iter().any(|(other, _)| *other == dialect) {
+        let Event { code, source, range, info } = event.clone();
+        let notification = Notification { code, source, info, range: Some(range) };
+        encoded.push((dialect, notification.encode(dialect)));
+    }
+    if let Some((_, bytes)) = encoded.iter().find(|(other, _)| *other == dialect) {
+        cx.send(conn, TAG_EVENT, bytes);
+    }
+}
+
+/// The event that a process wants to raise; it is answered here if it may not.
+pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<Event> {
+    if notify.range > Range::PROC_LOCAL {
+        cx.answer(from, Status::ERR_BAD_PARAM);
+        return None;
+    }
+    let bytes = weight_of_infos(&notify.info);
+    if bytes > MAX_EVENT_BYTES {
+        warn!(proc = %from.proc, bytes, limit = MAX_EVENT_BYTES, "event too large: refused");
+        cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
+        return None;
+    }
+    let Notify { code, range, info, .. } = notify;
+    Some(Event { code, source: from.proc.clone(), range, info })
+}
+
 /// Whether a peer has raised the event itself. Others of its rank have not.
 fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Option<ConnId>) -> bool {
     peer.proc == event.source && raised_by.is_none_or(|raised_by| raised_by == conn)
@@ -422,10 +407,6 @@ fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
                 .unwrap_or_default()
                 .iter()
                 .any(|p| p.covers(&peer.proc)))
-}
-
-fn size_of_infos(info: &[Info]) -> usize {
-    info.iter().map(|info| info.key.as_str().len() + weight(&info.value)).sum()
 }
 
 /// The processes that an event is about, or that a registration is limited to.

@@ -1,31 +1,33 @@
 //! How peers leave: by finalize, or by a connection that breaks.
 //!
-//! A rank has gone when the last of its connections has: what that means is in `clones`. Whoever waits for a process that can
+//! A rank has gone when the last of its connections has: what that means is in `peers`. Whoever waits for a process that can
 //! no longer act is told; whatever it had here (registrations, pulls, monitors, gets)
 //! ends with its connection. What it committed stays until its job is deregistered.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::ProcId;
 use tracing::{debug, warn};
 
+use super::Tables;
 use super::host::Then;
+use super::own::{OWN, loss_of};
 use super::peer::{Asker, Peer, Role};
 use super::registry::Stage;
-use super::{Cx, Server};
+use super::turn::Cx;
 use crate::host::HostOp;
-use crate::machine::{CloseReason, ConnId};
+use crate::machine::{CloseReason, ConnId, Output};
 
-impl Server {
+impl Tables {
     /// A second finalize is answered like the first.
     pub(super) fn on_finalize(&mut self, cx: &mut Cx<'_>, from: Asker) {
-        let Some(peer) = self.conns.peer_mut(from.conn) else { return };
+        let Some(peer) = cx.peers.conns.peer_mut(from.conn) else { return };
         if peer.finalized {
-            return self.answer(cx, &from, Status::SUCCESS);
+            return cx.answer(&from, Status::SUCCESS);
         }
         peer.finalized = true;
         let proc = from.proc.clone();
-        let others = self.goes_on_without(&proc, from.conn);
-        if let Some(client) = self.client_mut(&proc) {
+        let others = cx.peers.goes_on_without(&proc, from.conn);
+        if let Some(client) = cx.peers.jobs.client_mut(&proc) {
             client.has_finalized = true;
             if !others {
                 client.stage = Stage::Finalized;
@@ -33,18 +35,27 @@ impl Server {
         }
         self.forget_doings_of(cx, from.conn, &proc);
         let op = HostOp::ClientFinalized { proc: proc.clone(), others };
-        self.call_host(cx, Some(&proc), op, Then::Finalize(from));
+        cx.ask(Some(&proc), op, Then::Finalize(from));
         self.retry_gets_of(cx, &proc);
     }
 
-    pub(super) fn on_finalize_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
-        self.answer(cx, to, status);
+    pub(super) fn on_closed(&mut self, cx: &mut Cx<'_>, conn: ConnId, reason: CloseReason) {
+        match cx.peers.conns.remove(conn) {
+            None => self.strangers.on_closed(cx, conn),
+            Some(peer) => self.on_peer_gone(cx, conn, *peer, reason),
+        }
     }
 
-    pub(super) fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
+    /// Closes a connection from our side, with all that follows for its peer.
+    pub(super) fn drop_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        cx.out.push(Output::Close { conn });
+        self.on_closed(cx, conn, CloseReason::Local);
+    }
+
+    fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
         let proc = peer.proc;
         self.forget_doings_of(cx, conn, &proc);
-        let of_rank = self.client_mut(&proc).map(|client| client.conns.remove(&conn));
+        let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.conns.remove(&conn));
         // The rank or its whole job has ended: this connection is of the past.
         let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role == Role::Client);
         if peer.finalized || is_past {
@@ -56,17 +67,37 @@ impl Server {
         self.report_loss(cx, proc, reason);
     }
 
+    /// A connection of a rank has broken before it finalized.
+    fn on_rank_connection_lost(&mut self, cx: &mut Cx<'_>, proc: ProcId, conn: ConnId, reason: CloseReason) {
+        if cx.peers.goes_on_without(&proc, conn) {
+            return warn!(%proc, ?reason, "connection lost before finalize: another of the rank goes on");
+        }
+        let Some(client) = cx.peers.jobs.client_mut(&proc).filter(|client| client.stage == Stage::Connected)
+        else {
+            return;
+        };
+        if !client.has_finalized {
+            client.stage = Stage::Leaving;
+            return self.report_loss(cx, proc, reason);
+        }
+        client.stage = Stage::Finalized;
+        warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
+        let op = HostOp::ClientFinalized { proc: proc.clone(), others: false };
+        cx.ask(None, op, Then::Nothing);
+        self.retry_gets_of(cx, &proc);
+    }
+
     /// The connection of a tool, or the last one of a rank, has broken.
-    pub(super) fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason) {
+    fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason) {
         warn!(%proc, ?reason, "connection lost before finalize");
-        self.tell_own_process_of_loss(cx, &proc);
-        self.call_host(cx, None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
+        self.events.tell_one(cx, OWN, &loss_of(&proc));
+        cx.ask(None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
     }
 
     /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,
     /// before others are told that they wait in vain.
     pub(super) fn on_loss_acknowledged(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        match self.client_mut(proc) {
+        match cx.peers.jobs.client_mut(proc) {
             Some(client) if client.stage == Stage::Leaving => client.stage = Stage::Lost,
             // It has connected anew, or its end was told already.
             Some(_) => return,
@@ -77,19 +108,39 @@ impl Server {
 
     /// Ends what a connection had under way.
     fn forget_doings_of(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
-        self.forget_gets_by(conn);
-        self.forget_registrations_of(cx, conn, proc);
-        self.forget_pulls_of(cx, conn);
-        self.forget_monitors_of(conn);
-        if self.goes_on_without(proc, conn) {
-            self.withdraw(cx, conn, proc);
+        self.gets.forget_by(cx, conn);
+        self.events.forget_connection(cx, conn, proc);
+        self.streams.forget_of(cx, conn);
+        self.monitors.forget_of(cx, conn);
+        if cx.peers.goes_on_without(proc, conn) {
+            self.collectives.withdraw(cx, conn, proc);
+            self.do_what_is_due(cx);
         }
     }
 
+    pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) -> Status {
+        if proc.rank == Rank::WILDCARD {
+            let Some(job) = cx.peers.jobs.get(&proc.nspace) else { return Status::ERR_NOT_FOUND };
+            let all: Vec<Rank> = job.clients.keys().copied().collect();
+            for rank in all {
+                self.deregister_client(cx, &ProcId::new(&proc.nspace, rank));
+            }
+            return Status::SUCCESS;
+        }
+        let Some(client) = cx.peers.jobs.client_mut(proc) else { return Status::ERR_NOT_FOUND };
+        client.stage = Stage::Gone;
+        for conn in std::mem::take(&mut client.conns) {
+            self.drop_connection(cx, conn);
+        }
+        self.on_proc_over(cx, proc);
+        Status::SUCCESS
+    }
+
     /// Nothing more comes from this process: whoever waits for it is told.
-    pub(super) fn on_proc_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        self.tell_groups_of_end(cx, proc);
-        self.fail_collectives_of(cx, proc);
+    fn on_proc_over(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        self.groups.tell_of_end(cx, &mut self.events, proc);
+        self.collectives.fail_of(cx, proc);
+        self.do_what_is_due(cx);
         self.retry_gets_of(cx, proc);
     }
 }

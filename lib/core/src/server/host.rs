@@ -1,24 +1,23 @@
-//! What the host has been asked, and what is done with its answer.
+//! What the host has been asked, and what its answer is for.
 //!
 //! Every upcall is a row that says who waits for it; a second answer, or one that nobody asked for, finds no row and is
-//! ignored. An asker who has gone meanwhile gets nothing, but the answer is still used (data is stored, registrations end).
+//! ignored. What is done with the answer is in `answers`. An asker who has gone meanwhile gets nothing, but the answer is still used (data is stored, registrations end).
 
 use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status};
-use phalanx_wire::cmd::publish::LookupReply;
-use phalanx_wire::cmd::{Body, credential};
-use phalanx_wire::{Blob, Info, Nspace, ProcId, Text};
-use tracing::debug;
+use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Text};
 
+use super::own::OWN;
 use super::peer::Asker;
-use super::{Cx, OWN, Server};
 use crate::explain::Waiting;
-use crate::host::{HostOp, HostReply};
-use crate::machine::{ConnId, HostCallId, Output, Time};
+use crate::host::HostOp;
+use crate::machine::{ConnId, HostCallId, Time};
+use crate::support::{self, Honoured};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Upcalls {
+    functions: &'static [Honoured],
     open: BTreeMap<HostCallId, Open>,
     last: u64,
 }
@@ -93,6 +92,64 @@ impl Upcalls {
         self.open.retain(|_, open| !open.is_for_any_of(nspace));
     }
 
+    /// `functions`: what this server honours itself; the host is told which required directives need nothing more from it.
+    pub(super) fn new(functions: &'static [Honoured]) -> Upcalls {
+        Upcalls { functions, open: BTreeMap::new(), last: 0 }
+    }
+
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        asked_by: Option<&ProcId>,
+        mut op: HostOp,
+        then: Then,
+    ) -> (HostCallId, HostOp) {
+        self.mark_honoured(&mut op);
+        self.last += 1;
+        let id = HostCallId(self.last);
+        let (operation, subject) = describe(&op);
+        let asked_by = asked_by.cloned();
+        self.open.insert(id, Open { operation, subject, asked_by, since: now, then });
+        (id, op)
+    }
+
+    /// The host answers; `None` if nobody waits for that.
+    pub(super) fn close(&mut self, id: HostCallId) -> Option<Then> {
+        self.open.remove(&id).map(|open| open.then)
+    }
+
+    fn mark_honoured(&self, op: &mut HostOp) {
+        let Some(honoured) = op.function().and_then(|function| support::honoured(self.functions, function))
+        else {
+            return;
+        };
+        let honoured: Vec<&str> = honoured.collect();
+        for directive in op.directives_mut() {
+            if directive.is_required() && honoured.contains(&directive.key.as_str()) {
+                directive.flags |= InfoFlags::REQUIRED_PROCESSED;
+            }
+        }
+    }
+
+    /// What clients wait for at the host; collectives and gets explain themselves.
+    pub(super) fn explain(&self, waiting: &mut Vec<Waiting>) {
+        for open in self.open.values() {
+            if matches!(open.then, Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::DirectModex(_))
+            {
+                continue;
+            }
+            waiting.push(Waiting {
+                operation: open.operation,
+                subject: open.subject.clone(),
+                asked_by: open.asked_by.iter().cloned().collect(),
+                missing: Vec::new(),
+                since: open.since,
+                deadline: None,
+                unblocked_by: "the host's answer",
+            });
+        }
+    }
+
     pub(super) fn wait_for_any_of(&self, nspace: &Nspace) -> bool {
         self.open.values().any(|open| open.is_for_any_of(nspace))
     }
@@ -116,103 +173,6 @@ impl Open {
 impl Upcalls {
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
-    }
-}
-
-impl Server {
-    pub(super) fn call_host(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asked_by: Option<&ProcId>,
-        mut op: HostOp,
-        then: Then,
-    ) {
-        super::query::mark_honoured(&mut op);
-        self.upcalls.last += 1;
-        let id = HostCallId(self.upcalls.last);
-        let (operation, subject) = describe(&op);
-        let asked_by = asked_by.cloned();
-        self.upcalls.open.insert(id, Open { operation, subject, asked_by, since: cx.now, then });
-        cx.out.push(Output::CallHost { id, op });
-    }
-
-    pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, id: HostCallId, reply: HostReply) {
-        let Some(open) = self.upcalls.open.remove(&id) else {
-            return debug!(id = id.0, "nobody waits for this answer of the host, or it came twice: ignored");
-        };
-        let status = reply.status();
-        match open.then {
-            Then::Nothing => {}
-            Then::Answer(to) => self.answer(cx, &to, status),
-            Then::AnswerCancel { to, unless_known } if status == Status::ERR_NOT_SUPPORTED => {
-                self.answer_infos(cx, &to, unless_known, Vec::new());
-            }
-            Then::AnswerInfos(to) | Then::AnswerCancel { to, .. } => match reply {
-                HostReply::Infos(status, info) => self.answer_infos(cx, &to, status, info),
-                _ => self.answer(cx, &to, status),
-            },
-            Then::AnswerCredential(to) => {
-                let reply = match reply {
-                    HostReply::Credential(Ok((credential, info))) => {
-                        credential::Reply { status: Status::SUCCESS, credential, info }
-                    }
-                    _ => credential::Reply {
-                        status: as_failure(status),
-                        credential: Blob::default(),
-                        info: Vec::new(),
-                    },
-                };
-                self.reply(cx, &to, |dialect| reply.encode(dialect));
-            }
-            Then::AnswerLookup(to) => {
-                let reply = match reply {
-                    HostReply::Lookup(Ok(data)) if !data.is_empty() => {
-                        LookupReply { status: Status::SUCCESS, data }
-                    }
-                    HostReply::Lookup(Ok(_)) => {
-                        LookupReply { status: Status::ERR_NOT_FOUND, data: Vec::new() }
-                    }
-                    _ => LookupReply { status: as_failure(status), data: Vec::new() },
-                };
-                self.reply(cx, &to, |dialect| reply.encode(dialect));
-            }
-            Then::AnswerPull { to, handle, wishes } => {
-                self.on_pull_answered(cx, &to, handle, &wishes, reply);
-            }
-            Then::AnswerPush { to, bytes } => self.on_push_answered(cx, &to, bytes, status),
-            Then::AnswerStop { to, handle } => self.on_stop_answered(cx, &to, handle, status),
-            Then::AnswerQuery { to, order, known, spare } => {
-                self.on_query_answered(cx, &to, &order, (known, spare), reply);
-            }
-            Then::AnswerSpawn { to, dressed } => self.on_spawned(cx, &to, dressed, reply),
-            Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
-            Then::AdmitTool(conn) => self.on_tool_admitted(cx, conn, reply),
-            Then::Assembled { to, id, is_watched } => self.on_group_assembled(cx, &to, id, is_watched, reply),
-            Then::Collective(id) => self.on_collective_answered(cx, id, reply),
-            Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
-            Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
-            Then::Finalize(to) => self.on_finalize_answered(cx, &to, status),
-            Then::RegisterEvents(to) => self.on_registration_answered(cx, &to, status),
-        }
-    }
-
-    /// What clients wait for at the host; collectives and gets explain themselves.
-    pub(super) fn explain_upcalls(&self, waiting: &mut Vec<Waiting>) {
-        for open in self.upcalls.open.values() {
-            if matches!(open.then, Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::DirectModex(_))
-            {
-                continue;
-            }
-            waiting.push(Waiting {
-                operation: open.operation,
-                subject: open.subject.clone(),
-                asked_by: open.asked_by.iter().cloned().collect(),
-                missing: Vec::new(),
-                since: open.since,
-                deadline: None,
-                unblocked_by: "the host's answer",
-            });
-        }
     }
 }
 

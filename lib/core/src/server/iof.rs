@@ -2,69 +2,43 @@
 //!
 //! Output of ranks comes from the host, which knows where the ranks are; input goes to it. A pull that lies within an earlier
 //! one is served by what the host sends already; any other becomes a registration of its own with the host. Bytes on their
-//! way to a peer are in `lane.rs`.
+//! way to a peer are in `lanes`.
 
 mod format;
 mod lane;
+mod lanes;
+mod pulls;
 
 use std::collections::BTreeMap;
 
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::iof::{DRESSED, Deregister, Pull, PullReply, Push, TELLS_TAKEN};
-use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+use phalanx_wire::cmd::iof::{DRESSED, DROPPED, Deregister, Pull, PullReply, Push, TELLS_TAKEN, Taken};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId};
 use tracing::warn;
 
+use super::call::{OutputTo, ServerReturn};
+use super::config::ServerConfig;
 use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
-use super::peer::{Asker, Peer, Role};
-use super::{Cx, Server};
+use super::peer::{Asker, Connections, Peer, Role};
+use super::turn::Cx;
 use crate::host::{HostOp, HostReply};
-use crate::machine::ConnId;
+use crate::machine::{CallId, ConnId};
+use crate::output::{Channel, Moment, Stream};
 pub use format::OUTPUT_DEFAULTS;
-use format::{Formatting, honoured};
-use lane::{Drops, Lanes, Left};
+use format::{Formatting, honoured, piece};
+use lane::{Drops, Piece};
+use lanes::{Lanes, Left};
+use pulls::{Pulled, Pulls};
 
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    pulls: BTreeMap<u64, Pulled>,
+    pulls: Pulls,
     last: u64,
     /// What the host sends, by the number of the pull that it was asked for.
     feeds: BTreeMap<u64, Feed>,
     lanes: Lanes,
-}
-
-/// Whose output of a call of the host is meant for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OutputTo {
-    /// Everybody who pulled the stream.
-    All,
-    /// What was asked for under this number.
-    Pull(u64),
-    /// This tool, which gets the output of what it spawned without asking.
-    Parent(ProcId),
-}
-
-#[derive(Debug)]
-struct Pulled {
-    conn: ConnId,
-    by: ProcId,
-    sources: Vec<ProcId>,
-    channels: IofChannel,
-    /// The peer's own number for it; 0 for what it gets without asking.
-    handle: u64,
-    /// The feed that it drinks from. None: the host was not asked.
-    feed: Option<u64>,
-    /// None: nothing may be lost, and the source waits.
-    drops: Option<Drops>,
-    /// It was told to stop; what was sent before still arrives.
-    stopping: bool,
-    /// Others get what it has not taken when it dies.
-    instead: bool,
-    /// It reads instead of others and says what it has taken: until then a piece has not been delivered.
-    tells: bool,
-    /// How it wants to have what it gets, if it does not take it as it comes.
-    format: Option<Box<Formatting>>,
 }
 
 /// A registration with the host.
@@ -81,11 +55,11 @@ struct Feed {
     style: Vec<Info>,
 }
 
-impl Server {
-    pub(super) fn on_iof_pull(&mut self, cx: &mut Cx<'_>, from: Asker, pull: Pull) {
+impl Streams {
+    pub(super) fn on_pull(&mut self, cx: &mut Cx<'_>, from: Asker, pull: Pull) {
         if let Err(status) = self.may_pull(&from, &pull) {
             let reply = PullReply { status, handle: 0, style: Vec::new() };
-            return self.reply(cx, &from, |dialect| reply.encode(dialect));
+            return cx.reply(&from, |dialect| reply.encode(dialect));
         }
         let Pull { sources, mut directives, channels, handle } = pull;
         let copy = directives.is_set(keys::IOF_COPY);
@@ -96,12 +70,12 @@ impl Server {
         let by = from.proc.clone();
         // Who wants what was written before has to ask the host for it.
         let backlog = directives.find(keys::IOF_CACHE_SIZE).is_some();
-        let serving = self.streams.feeds.iter().find(|(_, feed)| {
+        let serving = self.feeds.iter().find(|(_, feed)| {
             !backlog && feed.accepted && feed.copy == copy && feed.covers(&sources, channels)
         });
         let feed = serving.map(|(number, _)| *number);
-        let drops = Drops::from_levels(&[&self.config.output, &directives]);
-        let number = self.streams.enter(Pulled {
+        let drops = Drops::from_levels(&[&cx.config.output, &directives]);
+        let number = self.enter(Pulled {
             conn: from.conn,
             by: by.clone(),
             sources: sources.clone(),
@@ -114,13 +88,13 @@ impl Server {
             tells,
             format: None,
         });
-        if let Some(feed) = feed.and_then(|number| self.streams.feeds.get_mut(&number)) {
+        if let Some(feed) = feed.and_then(|number| self.feeds.get_mut(&number)) {
             feed.users += 1;
             let of_job = feed.style.clone();
-            self.format(number, &of_job, &directives);
-            let style = self.style_to_tell(&of_job, &directives);
+            self.format(&cx.config.output, number, &of_job, &directives);
+            let style = style_to_tell(cx, &of_job, &directives);
             let reply = PullReply { status: Status::SUCCESS, handle: number, style };
-            return self.reply(cx, &from, |dialect| reply.encode(dialect));
+            return cx.reply(&from, |dialect| reply.encode(dialect));
         }
         let feed = Feed {
             by: by.clone(),
@@ -131,24 +105,24 @@ impl Server {
             users: 1,
             style: Vec::new(),
         };
-        self.streams.feeds.insert(number, feed);
-        if let Some(pulled) = self.streams.pulls.get_mut(&number) {
+        self.feeds.insert(number, feed);
+        if let Some(pulled) = self.pulls.get_mut(&number) {
             pulled.feed = Some(number);
         }
         // The host may have output on its way before it says what was said of the job.
-        self.format(number, &[], &directives);
+        self.format(&cx.config.output, number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
         let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
-        self.call_host(cx, Some(&by), op, Then::AnswerPull { to: from, handle: number, wishes });
+        cx.ask(Some(&by), op, Then::AnswerPull { to: from, handle: number, wishes });
     }
 
     fn may_pull(&self, from: &Asker, pull: &Pull) -> Result<(), Status> {
         if pull.sources.is_empty() || pull.channels.is_empty() {
             return Err(Status::ERR_BAD_PARAM);
         }
-        let own = || self.streams.pulls.values().filter(|p| p.conn == from.conn);
-        let together = self.streams.pulls.values().filter(|p| p.by == from.proc).count();
+        let own = || self.pulls.values().filter(|p| p.conn == from.conn);
+        let together = self.pulls.values().filter(|p| p.by == from.proc).count();
         let overlaps = |p: &&Pulled| {
             p.channels.intersects(pull.channels)
                 && p.sources.iter().any(|a| pull.sources.iter().any(|b| a.covers(b) || b.covers(a)))
@@ -180,45 +154,32 @@ impl Server {
             };
             if honoured(&of_job).next().is_some() {
                 self.undress(cx, handle);
-                self.format(handle, &of_job, wishes);
+                self.format(&cx.config.output, handle, &of_job, wishes);
             }
-            style = self.style_to_tell(&of_job, wishes);
-            if let Some(feed) = self.streams.feeds.get_mut(&handle) {
+            style = style_to_tell(cx, &of_job, wishes);
+            if let Some(feed) = self.feeds.get_mut(&handle) {
                 feed.accepted = true;
                 feed.style = of_job;
             }
         } else {
-            self.streams.pulls.remove(&handle);
-            self.streams.feeds.remove(&handle);
+            self.pulls.remove(&handle);
+            self.feeds.remove(&handle);
         }
-        self.reply(cx, to, |dialect| PullReply { status, handle, style }.encode(dialect));
-    }
-
-    /// What a reader that gives the output its form itself has to know.
-    fn style_to_tell(&self, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
-        match wishes.is_set(DRESSED) {
-            true => self.default_style().chain(honoured(of_job).cloned()).collect(),
-            false => Vec::new(),
-        }
-    }
-
-    /// What was said of all output when the server was started.
-    pub(super) fn default_style(&self) -> impl Iterator<Item = Info> {
-        honoured(&self.config.output).cloned()
+        cx.reply(to, |dialect| PullReply { status, handle, style }.encode(dialect));
     }
 
     /// A tool gets what the server itself prints without asking.
-    pub(super) fn pull_for_tool(&mut self, conn: ConnId) {
-        self.pull_unasked(conn, self.config.identity.clone());
+    pub(super) fn pull_for_tool(&mut self, cx: &Cx<'_>, conn: ConnId) {
+        self.pull_unasked(&cx.peers.conns, conn, cx.config.identity.clone());
     }
 
     /// A tool gets the output of what it spawned without asking; whether there is any was settled with the host.
-    pub(super) fn pull_for_parent(&mut self, conn: ConnId, child: &Nspace) {
-        self.pull_unasked(conn, ProcId::all(child));
+    pub(super) fn pull_for_parent(&mut self, conns: &Connections, conn: ConnId, child: &Nspace) {
+        self.pull_unasked(conns, conn, ProcId::all(child));
     }
 
     /// The host gives a tool the output of a job that it has not spawned itself, but a job of its.
-    fn pull_for_forebear(&mut self, to: &OutputTo, source: &ProcId) {
+    fn pull_for_forebear(&mut self, conns: &Connections, to: &OutputTo, source: &ProcId) {
         let OutputTo::Parent(tool) = to else { return };
         let has_it = |pulled: &Pulled| {
             pulled.handle == 0
@@ -226,18 +187,18 @@ impl Server {
                 && pulled.by == *tool
                 && pulled.sources.iter().any(|wanted| wanted.covers(source))
         };
-        if self.streams.pulls.values().any(has_it) {
+        if self.pulls.values().any(has_it) {
             return;
         }
         let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role == Role::Tool && peer.proc == *tool;
-        let conn = self.conns.peers().find(of_tool).map(|(conn, _)| conn);
+        let conn = conns.peers().find(of_tool).map(|(conn, _)| conn);
         if let Some(conn) = conn {
-            self.pull_unasked(conn, ProcId::all(&source.nspace));
+            self.pull_unasked(conns, conn, ProcId::all(&source.nspace));
         }
     }
 
-    fn pull_unasked(&mut self, conn: ConnId, source: ProcId) {
-        let Some(peer) = self.conns.peer(conn) else { return };
+    fn pull_unasked(&mut self, conns: &Connections, conn: ConnId, source: ProcId) {
+        let Some(peer) = conns.peer(conn) else { return };
         let pulled = Pulled {
             conn,
             by: peer.proc.clone(),
@@ -251,18 +212,17 @@ impl Server {
             tells: false,
             format: None,
         };
-        self.streams.enter(pulled);
+        self.enter(pulled);
     }
 
-    pub(super) fn on_iof_deregister(&mut self, cx: &mut Cx<'_>, from: Asker, request: &Deregister) {
+    pub(super) fn on_deregister(&mut self, cx: &mut Cx<'_>, from: Asker, request: &Deregister) {
         let handle = request.handle;
         let own = |pulled: &&mut Pulled| pulled.conn == from.conn && !pulled.stopping;
-        let Some(pulled) = self.streams.pulls.get_mut(&handle).filter(own) else {
-            return self.answer(cx, &from, Status::ERR_NOT_FOUND);
+        let Some(pulled) = self.pulls.get_mut(&handle).filter(own) else {
+            return cx.answer(&from, Status::ERR_NOT_FOUND);
         };
         let feed = pulled.feed;
-        let last =
-            feed.and_then(|number| self.streams.feeds.get(&number)).is_some_and(|feed| feed.users == 1);
+        let last = feed.and_then(|number| self.feeds.get(&number)).is_some_and(|feed| feed.users == 1);
         match feed.filter(|_| last) {
             Some(number) => {
                 // What the host has for it comes before the answer.
@@ -274,10 +234,10 @@ impl Server {
                     directives: request.directives.clone(),
                     died: false,
                 };
-                if let Some(feed) = self.streams.feeds.get_mut(&number) {
+                if let Some(feed) = self.feeds.get_mut(&number) {
                     feed.accepted = false;
                 }
-                self.call_host(cx, Some(&proc), op, Then::AnswerStop { to: from, handle });
+                cx.ask(Some(&proc), op, Then::AnswerStop { to: from, handle });
                 self.wait_for_no_line(cx, handle);
             }
             None => {
@@ -288,7 +248,7 @@ impl Server {
     }
 
     pub(super) fn on_stop_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
-        if let Some(pulled) = self.streams.pulls.get(&handle) {
+        if let Some(pulled) = self.pulls.get(&handle) {
             self.leave_feed(pulled.feed);
         }
         self.end_pull(cx, to, handle, status);
@@ -297,71 +257,196 @@ impl Server {
     /// Nothing is entered for the pull any more; its end is answered behind what was.
     fn end_pull(&mut self, cx: &mut Cx<'_>, to: &Asker, handle: u64, status: Status) {
         self.undress(cx, handle);
-        if let Some(pulled) = self.streams.pulls.get_mut(&handle) {
+        if let Some(pulled) = self.pulls.get_mut(&handle) {
             pulled.stopping = true;
             pulled.feed = None;
             pulled.sources.clear();
         }
-        self.say_farewell(cx, to, handle, status);
+        self.lanes.say_farewell(cx, &mut self.pulls, to, handle, status);
     }
 
     /// `true`: nobody is left who wants this feed.
     fn leave_feed(&mut self, number: Option<u64>) -> bool {
-        let Some((number, feed)) =
-            number.and_then(|number| Some((number, self.streams.feeds.get_mut(&number)?)))
+        let Some((number, feed)) = number.and_then(|number| Some((number, self.feeds.get_mut(&number)?)))
         else {
             return false;
         };
         feed.users = feed.users.saturating_sub(1);
         let over = feed.users == 0;
         if over {
-            self.streams.feeds.remove(&number);
+            self.feeds.remove(&number);
         }
         over
     }
 
-    pub(super) fn forget_pulls_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    pub(super) fn forget_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let gone: Vec<Pulled> =
-            self.streams.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
-        self.drop_lane(cx, conn);
+            self.pulls.extract_if(.., |_, pulled| pulled.conn == conn).map(|(_, p)| p).collect();
+        self.lanes.drop_of(cx, conn);
         for mut pulled in gone {
             if let Some(format) = pulled.format.take() {
-                self.timers.cancel(format.timer);
-                format.into_owed().for_each(|id| self.delivered(cx, id, Left::Nothing));
+                cx.timers.cancel(format.timer);
+                format.into_owed().for_each(|id| self.lanes.delivered(cx, id, Left::Nothing));
             }
             let Some(handle) = pulled.feed else { continue };
-            let by = self.streams.feeds.get(&handle).map(|feed| feed.by.clone());
+            let by = self.feeds.get(&handle).map(|feed| feed.by.clone());
             // One that is being stopped was ended with the host before.
             if self.leave_feed(Some(handle)) && !pulled.stopping {
                 let (from, directives) = (by.unwrap_or(pulled.by), Vec::new());
                 let op = HostOp::IofStop { from, handle, directives, died: true };
-                self.call_host(cx, None, op, Then::Nothing);
+                cx.ask(None, op, Then::Nothing);
             }
         }
     }
 
-    pub(super) fn on_iof_push(&mut self, cx: &mut Cx<'_>, from: Asker, push: Push) {
+    pub(super) fn on_push(&mut self, cx: &mut Cx<'_>, from: Asker, push: Push) {
         let proc = from.proc.clone();
         let Push { targets, directives, data } = push;
         let bytes = data.len();
-        if let Some(peer) = self.conns.peer_mut(from.conn) {
+        if let Some(peer) = cx.peers.conns.peer_mut(from.conn) {
             peer.pushed += bytes;
         }
         let op = HostOp::PushStdin { from: proc.clone(), targets, directives, data };
-        self.call_host(cx, Some(&proc), op, Then::AnswerPush { to: from, bytes });
+        cx.ask(Some(&proc), op, Then::AnswerPush { to: from, bytes });
     }
 
     /// The readers have taken it, or take nothing.
     pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, bytes: usize, status: Status) {
-        if let Some(peer) = self.conns.peer_mut(to.conn) {
+        if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
             peer.pushed = peer.pushed.saturating_sub(bytes);
         }
-        self.answer(cx, to, status);
-        self.read_frames(cx, to.conn);
+        cx.answer(to, status);
     }
-}
 
-impl Streams {
+    /// The host has output of a process. The call is answered when it has left, or at once if nobody wants it.
+    #[expect(clippy::too_many_arguments, reason = "the call has as many")]
+    pub(super) fn on_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: CallId,
+        to: &OutputTo,
+        source: &ProcId,
+        channel: IofChannel,
+        data: &Blob,
+        info: &[Info],
+    ) {
+        self.pull_for_forebear(&cx.peers.conns, to, source);
+        let readers = self.readers(to, source, channel);
+        if readers.is_empty() {
+            let result = ServerReturn::Done(Status::ERR_NOT_FOUND);
+            return cx.give(id, result);
+        }
+        let waits = |pull: &&u64| self.pulls.get(pull).is_some_and(|pulled| pulled.drops.is_none());
+        // One more than there are, so that nothing ends before all have it.
+        let waiting = readers.iter().filter(waits).count() + 1;
+        let reached = waiting <= readers.len();
+        self.lanes.begin(id, waiting, reached);
+        for pull in readers {
+            if self.pulls.get(&pull).is_some_and(|pulled| pulled.format.is_some()) {
+                self.hand_to_dress(cx, (id, pull), (source, channel), data, info);
+                continue;
+            }
+            let (source, data, info) = (source.clone(), data.clone(), info.to_vec());
+            self.lanes.enter_piece(
+                cx,
+                &mut self.pulls,
+                Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) },
+            );
+        }
+        self.lanes.delivered(cx, id, Left::Nothing);
+    }
+
+    /// Settles how a pull is to have its output.
+    fn format(&mut self, output: &[Info], pull: u64, of_job: &[Info], wishes: &[Info]) {
+        if wishes.is_set(DRESSED) {
+            return;
+        }
+        if let Some(pulled) = self.pulls.get_mut(&pull) {
+            pulled.format = Formatting::of(output, of_job, wishes);
+        }
+    }
+
+    /// Output for a reader that has it dressed.
+    fn hand_to_dress(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (id, pull): (CallId, u64),
+        (source, channel): (&ProcId, IofChannel),
+        data: &Blob,
+        info: &[Info],
+    ) {
+        let now = moment(cx);
+        let Some(pulled) = self.pulls.get_mut(&pull) else { return };
+        let (tells, owes) = (pulled.tells && !pulled.stopping, pulled.is_owed());
+        let Some(format) = pulled.format.as_mut() else { return };
+        let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
+        let ready = format.formatter.data(now, &stream, data.as_bytes(), info);
+        let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready)).collect();
+        if data.is_empty() {
+            let info = info.iter().filter(|info| info.key != *DROPPED).cloned().collect();
+            let (source, data) = (source.clone(), Blob::default());
+            pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: None });
+        }
+        let mut over = vec![(id, 0)];
+        if owes {
+            format.owed.arrived(stream, data.len(), id);
+            over = format.settle(tells);
+        }
+        self.wake(cx, pull);
+        pieces.into_iter().for_each(|piece| self.lanes.enter_piece(cx, &mut self.pulls, piece));
+        self.lanes.enter_over(cx, &mut self.pulls, pull, over);
+    }
+
+    /// The pull is about to end: its host does not wait for lines any more.
+    fn wait_for_no_line(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let Some(format) = self.pulls.get_mut(&pull).and_then(|pulled| pulled.format.as_mut()) else {
+            return;
+        };
+        let over = format.settle(false);
+        self.lanes.enter_over(cx, &mut self.pulls, pull, over);
+    }
+
+    pub(super) fn on_format_due(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let now = moment(cx);
+        let Some(pulled) = self.pulls.get_mut(&pull) else { return };
+        let tells = pulled.tells && !pulled.stopping;
+        let Some(format) = pulled.format.as_mut() else { return };
+        format.timer = None;
+        let ready = format.formatter.tick(now);
+        let over = format.settle(tells);
+        self.wake(cx, pull);
+        ready.into_iter().for_each(|ready| self.lanes.enter_piece(cx, &mut self.pulls, piece(pull, ready)));
+        self.lanes.enter_over(cx, &mut self.pulls, pull, over);
+    }
+
+    /// The pull ends: it gets what was held.
+    fn undress(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        let now = moment(cx);
+        let Some(mut format) = self.pulls.get_mut(&pull).and_then(|pulled| pulled.format.take()) else {
+            return;
+        };
+        cx.timers.cancel(format.timer);
+        let ready = format.formatter.finish(now);
+        ready.into_iter().for_each(|ready| self.lanes.enter_piece(cx, &mut self.pulls, piece(pull, ready)));
+        self.lanes.enter_over(cx, &mut self.pulls, pull, format.into_owed().map(|id| (id, 0)).collect());
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>, pull: u64) {
+        if let Some(format) = self.pulls.get_mut(&pull).and_then(|pulled| pulled.format.as_mut()) {
+            format.wake(cx.timers, pull);
+        }
+    }
+
+    /// The transport has room, or has at least taken something.
+    pub(super) fn on_lane_moved(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        self.lanes.on_moved(cx, &mut self.pulls, conn);
+    }
+
+    /// A reader says what its program has taken.
+    pub(super) fn on_taken(&mut self, cx: &mut Cx<'_>, conn: ConnId, taken: &Taken) {
+        self.lanes.on_taken(cx, conn, taken);
+    }
+
     fn enter(&mut self, pulled: Pulled) -> u64 {
         self.last += 1;
         self.pulls.insert(self.last, pulled);
@@ -390,15 +475,21 @@ impl Feed {
     }
 }
 
-impl Drops {
-    /// A reader that may lose bytes says so; the size alone drops nothing. The last level wins.
-    fn from_levels(levels: &[&[Info]]) -> Option<Drops> {
-        let find = |key| levels.iter().rev().find_map(|level| level.find(key));
-        let is_set = |key| find(key).is_some_and(Value::is_true);
-        let (oldest, newest) = (is_set(keys::IOF_DROP_OLDEST), is_set(keys::IOF_DROP_NEWEST));
-        let size = find(keys::IOF_CACHE_SIZE).and_then(Value::as_u64);
-        (oldest || newest).then(|| Drops::new(oldest, size))
+/// What a reader that gives the output its form itself has to know.
+fn style_to_tell(cx: &Cx<'_>, of_job: &[Info], wishes: &[Info]) -> Vec<Info> {
+    match wishes.is_set(DRESSED) {
+        true => default_style(cx.config).chain(honoured(of_job).cloned()).collect(),
+        false => Vec::new(),
     }
+}
+
+/// What was said of all output when the server was started.
+pub(super) fn default_style(config: &ServerConfig) -> impl Iterator<Item = Info> {
+    honoured(&config.output).cloned()
+}
+
+fn moment(cx: &Cx<'_>) -> Moment {
+    Moment { time: cx.now, wall: cx.config.clock.saturating_add(cx.now.since(Default::default())) }
 }
 
 const OUTPUTS: IofChannel = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0 | IofChannel::STDDIAG.0);

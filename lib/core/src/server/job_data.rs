@@ -7,21 +7,36 @@
 //! That store takes the name of a node and the number of an app out of their arrays and then finds them no more; it finds
 //! them as loose values, which it takes for those of the reader's own node and of the only app.
 
+use std::sync::Arc;
+
 use phalanx_spec::{DataType, Rank, keys};
+use phalanx_topo::Topology;
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::regex::{nodes_to_raw, nodes_to_regex, ppn_to_regex};
 use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, ProcId, Value};
 
-use super::Server;
 use super::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
+use super::peer::Asker;
 use super::registry::{Job, index};
-use super::resources::NodeName;
+use super::resources::{NodeName, Resources};
+use super::topology::NodeTopology;
+use super::turn::Cx;
 use crate::job::JobNode;
+
+/// With what a job is described besides what its host has registered.
+#[derive(Debug)]
+pub(super) struct Describer {
+    /// The server's own name.
+    server: ProcId,
+    keys: Keys,
+    pub(super) resources: Resources,
+    pub(super) topology: NodeTopology,
+}
 
 /// The keys that occur once per rank, so that a million of them are one allocation each.
 #[derive(Debug)]
-pub(super) struct Keys {
+struct Keys {
     app_rank: Key,
     appnum: Key,
     cpuset: Key,
@@ -66,8 +81,13 @@ impl Default for Keys {
 const OWN: [&str; 6] =
     [keys::RANK, keys::PACKAGE_RANK, keys::REINCARNATION, keys::SPAWNED, keys::PARENT_ID, keys::PROCDIR];
 
-impl Server {
-    /// What every process of this job starts with; each has its [`own_data`](Server::own_data) besides.
+impl Describer {
+    pub(super) fn new(server: ProcId, topology: Option<Arc<Topology>>) -> Describer {
+        let topology = NodeTopology::new(topology);
+        Describer { server, keys: Keys::default(), resources: Resources::default(), topology }
+    }
+
+    /// What every process of this job starts with; each has its [`own_data`](Describer::own_data) besides.
     pub(super) fn shared_data(&self, job: &Job) -> JobData {
         let mut data = self.job_data(job);
         for (_, values) in &mut data.procs {
@@ -185,7 +205,7 @@ impl Server {
 
     /// What this server's host has stated of the job, whichever level it stands on.
     fn server_values(&self) -> [Kval; 2] {
-        let me = &self.config.identity;
+        let me = &self.server;
         [Kval::new(keys::SERVER_NSPACE, me.nspace.as_str()), Kval::new(keys::SERVER_RANK, me.rank)]
     }
 
@@ -255,6 +275,24 @@ impl Server {
         }
         overlay(&mut values, proc.values.as_deref().unwrap_or_default());
         values
+    }
+}
+
+/// REQ: the job data of the asker's own namespace.
+pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: &Asker) {
+    let Some(peer) = cx.peers.conns.peer(from.conn) else { return };
+    let (format, topology) = (peer.dialect.format, describer.topology.for_peer(peer));
+    let nspace = &from.proc.nspace;
+    match cx.peers.jobs.shared(nspace, format, |job| describer.shared_data(job)) {
+        Some(job) => {
+            let own = cx.peers.jobs.get(nspace).map(|job| describer.own_data(job, from.proc.rank));
+            let own = own.unwrap_or_default();
+            cx.reply(from, |_| job.body_for(topology.as_ref(), from.proc.rank, &own));
+        }
+        None => {
+            let job = describer.lone_job_data(nspace).encoded(format);
+            cx.reply(from, |_| job.body());
+        }
     }
 }
 

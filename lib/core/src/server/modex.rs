@@ -3,7 +3,7 @@
 //! In our own form a blob is one packed byte object per process: who, then key and value pairs. Blobs of several servers are
 //! simply put behind each other. They are kept as they came: of a job of a million ranks a node's processes ask for few.
 
-pub(super) mod openpmix;
+mod openpmix;
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,17 @@ use phalanx_wire::codec::{DecodeError, Format, Reader, Writer};
 use phalanx_wire::collected::{self, block};
 use phalanx_wire::{Blob, Key, Kval, Nspace, ProcId};
 
-use super::commit::Values;
+use super::config::ModexForm;
+use super::registry::Jobs;
+use super::values::Values;
+use openpmix::Positions;
 
 /// How servers pack for each other: what they keep are blocks of the files that clients read.
 const FORMAT: Format = collected::FORMAT;
 
-/// In which form servers tell each other what their processes have committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModexForm {
-    /// Our own: all servers of a job are ours.
-    Compact,
-    /// That of OpenPMIx 4.2 and 5.0: the host may have servers of either kind.
-    OpenPmix,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Modex {
+    form: ModexForm,
     jobs: BTreeMap<Nspace, BTreeMap<Rank, Blob>>,
 }
 
@@ -52,8 +47,79 @@ impl Contribution {
 }
 
 impl Modex {
-    /// Stores what other servers contributed, and says for whom there was something.
-    pub(super) fn store(&mut self, blob: &Blob) -> Result<Vec<ProcId>, DecodeError> {
+    pub(super) fn new(form: ModexForm) -> Modex {
+        Modex { form, jobs: BTreeMap::new() }
+    }
+
+    /// What these local processes have committed for others, for a fence of the `participants`.
+    pub(super) fn contribution<'a>(
+        &self,
+        jobs: &Jobs,
+        procs: impl Iterator<Item = &'a ProcId>,
+        participants: &[ProcId],
+    ) -> Blob {
+        let committed = procs.filter_map(|proc| {
+            let remote = &jobs.client(proc)?.committed.remote;
+            (!remote.is_empty()).then_some((proc, remote))
+        });
+        match self.form {
+            ModexForm::OpenPmix => openpmix::encode_fence(&positions(jobs, participants), committed),
+            ModexForm::Compact => {
+                let mut contribution = Contribution::new();
+                committed.for_each(|(proc, values)| contribution.add(proc, values));
+                contribution.into_blob()
+            }
+        }
+    }
+
+    /// What one local process has committed for others.
+    pub(super) fn contribution_of(&self, jobs: &Jobs, proc: &ProcId) -> Blob {
+        let Some(client) = jobs.client(proc) else { return Blob::default() };
+        match self.form {
+            ModexForm::OpenPmix => openpmix::encode_one(&client.committed.remote),
+            ModexForm::Compact => {
+                let mut contribution = Contribution::new();
+                contribution.add(proc, &client.committed.remote);
+                contribution.into_blob()
+            }
+        }
+    }
+
+    /// Stores what the servers of a fence contributed, and says for whom there was something.
+    pub(super) fn store(
+        &mut self,
+        jobs: &Jobs,
+        participants: &[ProcId],
+        blob: &Blob,
+    ) -> Result<Vec<ProcId>, DecodeError> {
+        match self.form {
+            ModexForm::Compact => self.store_blocks(blob),
+            ModexForm::OpenPmix => {
+                let owners = openpmix::decode_fence(&positions(jobs, participants), blob)?;
+                let store = |(proc, values)| {
+                    self.insert(&proc, values);
+                    proc
+                };
+                Ok(owners.into_iter().map(store).collect())
+            }
+        }
+    }
+
+    /// Stores another server's answer about one process.
+    pub(super) fn store_one(&mut self, proc: &ProcId, blob: &Blob) -> Result<(), DecodeError> {
+        match self.form {
+            ModexForm::Compact => self.store_blocks(blob).map(|_| ()),
+            // The host has registered the job instead.
+            ModexForm::OpenPmix if blob.is_empty() => Ok(()),
+            ModexForm::OpenPmix => {
+                let values = openpmix::decode_one(blob)?;
+                self.insert(proc, values);
+                Ok(())
+            }
+        }
+    }
+
+    fn store_blocks(&mut self, blob: &Blob) -> Result<Vec<ProcId>, DecodeError> {
         let mut reader = Reader::new(FORMAT, blob.as_bytes());
         let mut procs = Vec::new();
         while !reader.is_at_end() {
@@ -66,7 +132,7 @@ impl Modex {
     }
 
     /// Stores what one process has committed.
-    pub(super) fn insert(&mut self, proc: &ProcId, values: Vec<Kval>) {
+    fn insert(&mut self, proc: &ProcId, values: Vec<Kval>) {
         self.jobs.entry(proc.nspace.clone()).or_default().insert(proc.rank, block(proc, values.into_iter()));
     }
 
@@ -92,6 +158,10 @@ impl Modex {
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.jobs.remove(nspace);
     }
+}
+
+fn positions(jobs: &Jobs, participants: &[ProcId]) -> Positions {
+    Positions::new(participants, |nspace| u32::try_from(jobs.get(nspace)?.size()).ok())
 }
 
 /// The values of one process. What cannot be read ends them: our own servers wrote it, and of this format.

@@ -11,11 +11,12 @@ use phalanx_wire::cmd::monitor::Monitor;
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 use tracing::{debug, warn};
 
+use super::event::Events;
 use super::host::Then;
 use super::limits::MAX_MONITORS;
 use super::peer::Asker;
 use super::timers::{Timer, TimerId};
-use super::{Cx, Server};
+use super::turn::Cx;
 use crate::host::{Event, HostOp};
 use crate::machine::ConnId;
 
@@ -51,25 +52,25 @@ struct Watched {
     timer: TimerId,
 }
 
-impl Server {
+impl Monitors {
     pub(super) fn on_monitor(&mut self, cx: &mut Cx<'_>, from: Asker, request: Monitor) {
         if request.what.key == keys::SEND_HEARTBEAT {
-            self.on_heartbeat(cx, from.conn);
-            return self.answer_infos(cx, &from, Status::SUCCESS, Vec::new());
+            self.on_heartbeat(from.conn);
+            return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
         }
         if request.what.key == keys::MONITOR_HEARTBEAT {
             let status = self.watch(cx, &from, &request);
-            return self.answer_infos(cx, &from, status, Vec::new());
+            return cx.answer_infos(&from, status, Vec::new());
         }
         let mut then = Then::AnswerInfos(from.clone());
         if request.what.key == keys::MONITOR_CANCEL {
             let id = match &request.what.value {
                 Value::String(id) => id.as_str(),
                 Value::NullString | Value::Undef => None,
-                _ => return self.answer_infos(cx, &from, Status::ERR_BAD_PARAM, Vec::new()),
+                _ => return cx.answer_infos(&from, Status::ERR_BAD_PARAM, Vec::new()),
             };
-            if self.unwatch(from.conn, id) && id.is_some() {
-                return self.answer_infos(cx, &from, Status::SUCCESS, Vec::new());
+            if self.unwatch(cx, from.conn, id) && id.is_some() {
+                return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
             }
             // The host may watch more. One that watches nothing has nothing to cancel.
             let unless_known = if id.is_some() { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
@@ -79,7 +80,7 @@ impl Server {
         directives.extend(from.identity());
         let proc = from.proc.clone();
         let op = HostOp::Monitor { from: proc.clone(), what: request.what, error: request.error, directives };
-        self.call_host(cx, Some(&proc), op, then);
+        cx.ask(Some(&proc), op, then);
     }
 
     fn watch(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Status {
@@ -90,12 +91,12 @@ impl Server {
         if seconds == 0 {
             return Status::ERR_BAD_PARAM;
         }
-        if self.monitors.watched.values().filter(|w| w.proc == from.proc).count() >= MAX_MONITORS {
+        if self.watched.values().filter(|w| w.proc == from.proc).count() >= MAX_MONITORS {
             warn!(proc = %from.proc, limit = MAX_MONITORS, "watched too many times: refused");
             return Status::ERR_OUT_OF_RESOURCE;
         }
-        self.monitors.last += 1;
-        let number = self.monitors.last;
+        self.last += 1;
+        let number = self.last;
         let window = Duration::from_secs(u64::from(seconds));
         let watched = Watched {
             conn: from.conn,
@@ -115,38 +116,37 @@ impl Server {
                 Some(Value::Range(range)) => *range,
                 _ => Range::NAMESPACE,
             },
-            timer: self.timers.set(cx.now.after(window), Timer::Heartbeat(number)),
+            timer: cx.timers.set(cx.now.after(window), Timer::Heartbeat(number)),
         };
-        self.monitors.watched.insert(number, watched);
+        self.watched.insert(number, watched);
         Status::SUCCESS
     }
 
     /// Without an id: all that this connection has asked for. Whether there was one.
-    fn unwatch(&mut self, conn: ConnId, id: Option<&str>) -> bool {
+    fn unwatch(&mut self, cx: &mut Cx<'_>, conn: ConnId, id: Option<&str>) -> bool {
         let named = |w: &Watched| w.conn == conn && (id.is_none() || w.id.as_deref() == id);
-        let gone: Vec<Watched> =
-            self.monitors.watched.extract_if(.., |_, w| named(w)).map(|(_, w)| w).collect();
+        let gone: Vec<Watched> = self.watched.extract_if(.., |_, w| named(w)).map(|(_, w)| w).collect();
         for watched in &gone {
-            self.timers.cancel(Some(watched.timer));
+            cx.timers.cancel(Some(watched.timer));
         }
         !gone.is_empty()
     }
 
-    pub(super) fn forget_monitors_of(&mut self, conn: ConnId) {
-        self.unwatch(conn, None);
+    pub(super) fn forget_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        self.unwatch(cx, conn, None);
     }
 
-    pub(super) fn on_heartbeat(&mut self, _cx: &mut Cx<'_>, conn: ConnId) {
-        for watched in self.monitors.watched.values_mut().filter(|w| w.conn == conn) {
+    pub(super) fn on_heartbeat(&mut self, conn: ConnId) {
+        for watched in self.watched.values_mut().filter(|w| w.conn == conn) {
             watched.beats = watched.beats.saturating_add(1);
             watched.alerted = false;
         }
     }
 
     /// A window has ended.
-    pub(super) fn on_heartbeat_overdue(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let Some(watched) = self.monitors.watched.get_mut(&number) else { return };
-        watched.timer = self.timers.set(cx.now.after(watched.window), Timer::Heartbeat(number));
+    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, events: &mut Events, number: u64) {
+        let Some(watched) = self.watched.get_mut(&number) else { return };
+        watched.timer = cx.timers.set(cx.now.after(watched.window), Timer::Heartbeat(number));
         watched.missed = if watched.beats > 0 { 0 } else { watched.missed.saturating_add(1) };
         watched.beats = 0;
         if watched.missed <= watched.drops || watched.alerted {
@@ -157,6 +157,6 @@ impl Server {
         let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, watched.proc.clone())];
         let event = Event { code: watched.event, source: watched.proc.clone(), range: watched.range, info };
         let watched_on = Some(watched.conn);
-        self.raise(cx, &event, watched_on, Then::Nothing);
+        events.raise(cx, &event, watched_on, Then::Nothing);
     }
 }

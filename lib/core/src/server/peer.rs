@@ -1,31 +1,15 @@
-//! The peers that passed the handshake, and everything that is sent to them.
-//!
-//! Sending never fails here. While much waits for a peer to read it, its requests are not looked at, and its gets are not
-//! answered: it gets everything as fast as it reads. A peer that does not read what it has not asked for is marked, and given up
-//! at the end of the turn ([`Server::give_up_overdue`]), so that no verb has to expect its tables to change while it
-//! answers.
+//! The peers that passed the handshake.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_spec::{Status, keys};
-use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
+use phalanx_spec::keys;
 use phalanx_wire::codec::Dialect;
-use phalanx_wire::frame::{FIRST_REQUEST_TAG, FrameReader, encode_frame};
+use phalanx_wire::frame::FrameReader;
 use phalanx_wire::{Info, Nspace, ProcId};
-use tracing::warn;
 
-use super::accept::Shaking;
-use super::get::Sweep;
-use super::limits::{FULL_PUSHES, FULL_QUEUE, MAX_QUEUED, MAX_TOLD, SHORT_ANSWER};
-use super::{Cx, Server};
-use crate::machine::{CloseReason, ConnId, Output, Time};
-
-/// A connection, from its first byte to its last.
-#[derive(Debug)]
-pub(super) enum Conn {
-    Shaking(Box<Shaking>),
-    Up(Box<Peer>),
-}
+use super::limits::{FULL_PUSHES, FULL_QUEUE, MAX_TOLD};
+use super::sweep::Sweep;
+use crate::machine::{ConnId, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -55,7 +39,7 @@ pub(super) struct Peer {
     pub(super) reads_files: bool,
     /// Whether it asks for one rank after the other.
     pub(super) sweep: Sweep,
-    /// How new the values of each process are that it was told, see [`super::commit::Values::since`].
+    /// How new the values of each process are that it was told, see [`super::values::Values::since`].
     told_values: BTreeMap<ProcId, u64>,
     /// Bytes of standard input that it has pushed and that nobody has taken yet.
     pub(super) pushed: usize,
@@ -79,7 +63,7 @@ pub(super) struct Asker {
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    all: BTreeMap<ConnId, Conn>,
+    all: BTreeMap<ConnId, Box<Peer>>,
     overdue: Vec<ConnId>,
 }
 
@@ -112,9 +96,7 @@ impl Peer {
             sent: 0,
         }
     }
-}
 
-impl Peer {
     pub(super) fn requests(&self) -> usize {
         self.requests
     }
@@ -133,8 +115,21 @@ impl Peer {
         self.queued > FULL_QUEUE
     }
 
-    fn unasked(&self) -> usize {
+    pub(super) fn unasked(&self) -> usize {
         self.unasked
+    }
+
+    /// A message goes to its transport.
+    pub(super) fn note_sent(&mut self, bytes: usize, is_unasked: bool) {
+        self.unasked += if is_unasked { bytes } else { 0 };
+        self.queued += bytes;
+        self.sent += bytes as u64;
+    }
+
+    /// Its transport holds so many bytes now.
+    pub(super) fn note_queued(&mut self, queued: usize) {
+        self.queued = queued;
+        self.unasked = self.unasked.min(queued);
     }
 
     /// Whether what it sends next has to wait for those who read what it has pushed.
@@ -160,42 +155,40 @@ impl Peer {
 }
 
 impl Connections {
-    pub(super) fn get(&self, conn: ConnId) -> Option<&Conn> {
-        self.all.get(&conn)
+    pub(super) fn insert(&mut self, conn: ConnId, peer: Peer) {
+        self.all.insert(conn, Box::new(peer));
     }
 
-    pub(super) fn get_mut(&mut self, conn: ConnId) -> Option<&mut Conn> {
-        self.all.get_mut(&conn)
-    }
-
-    pub(super) fn insert(&mut self, conn: ConnId, state: Conn) {
-        self.all.insert(conn, state);
-    }
-
-    pub(super) fn remove(&mut self, conn: ConnId) -> Option<Conn> {
+    pub(super) fn remove(&mut self, conn: ConnId) -> Option<Box<Peer>> {
         self.all.remove(&conn)
     }
 
     pub(super) fn peer(&self, conn: ConnId) -> Option<&Peer> {
-        match self.all.get(&conn) {
-            Some(Conn::Up(peer)) => Some(peer),
-            _ => None,
-        }
+        self.all.get(&conn).map(|peer| &**peer)
     }
 
     pub(super) fn peer_mut(&mut self, conn: ConnId) -> Option<&mut Peer> {
-        match self.all.get_mut(&conn) {
-            Some(Conn::Up(peer)) => Some(peer),
-            _ => None,
-        }
+        self.all.get_mut(&conn).map(|peer| &mut **peer)
+    }
+
+    pub(super) fn peers(&self) -> impl Iterator<Item = (ConnId, &Peer)> {
+        self.all.iter().map(|(conn, peer)| (*conn, &**peer))
+    }
+
+    /// A peer does not read what it has not asked for.
+    pub(super) fn note_overdue(&mut self, conn: ConnId) {
+        self.overdue.push(conn);
+    }
+
+    /// One of those that were found not to read, to be given up.
+    pub(super) fn take_overdue(&mut self) -> Option<ConnId> {
+        self.overdue.pop()
     }
 
     /// A process begins anew: nobody was told anything of it.
     pub(super) fn forget_told_of(&mut self, proc: &ProcId) {
-        for state in self.all.values_mut() {
-            if let Conn::Up(peer) = state {
-                peer.told_values.remove(proc);
-            }
+        for peer in self.all.values_mut() {
+            peer.told_values.remove(proc);
         }
     }
 
@@ -208,106 +201,9 @@ impl Connections {
 
     /// A job is over.
     pub(super) fn forget_told_in(&mut self, nspace: &Nspace) {
-        for state in self.all.values_mut() {
-            if let Conn::Up(peer) = state {
-                peer.told.remove(nspace);
-                peer.told_values.retain(|proc, _| proc.nspace != *nspace);
-            }
+        for peer in self.all.values_mut() {
+            peer.told.remove(nspace);
+            peer.told_values.retain(|proc, _| proc.nspace != *nspace);
         }
-    }
-
-    pub(super) fn peers(&self) -> impl Iterator<Item = (ConnId, &Peer)> {
-        self.all.iter().filter_map(|(conn, state)| match state {
-            Conn::Up(peer) => Some((*conn, &**peer)),
-            Conn::Shaking(_) => None,
-        })
-    }
-
-    /// Those that have introduced themselves as this process and are not let in yet.
-    pub(super) fn awaiting(&self, proc: &ProcId) -> impl Iterator<Item = (ConnId, &Shaking)> {
-        self.all.iter().filter_map(move |(conn, state)| match state {
-            Conn::Shaking(shaking) if shaking.awaits(proc) => Some((*conn, &**shaking)),
-            Conn::Shaking(_) | Conn::Up(_) => None,
-        })
-    }
-
-    /// Those that have not introduced themselves.
-    pub(super) fn strangers(&self) -> impl Iterator<Item = (ConnId, &Shaking)> {
-        self.all.iter().filter_map(|(conn, state)| match state {
-            Conn::Shaking(shaking) if shaking.is_stranger() => Some((*conn, &**shaking)),
-            Conn::Shaking(_) | Conn::Up(_) => None,
-        })
     }
 }
-
-impl Server {
-    /// Answers a request, unless its asker has gone.
-    pub(super) fn reply(&mut self, cx: &mut Cx<'_>, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
-        let Some(peer) = self.conns.peer_mut(to.conn) else { return };
-        peer.requests = peer.requests.saturating_sub(1);
-        let dialect = peer.dialect;
-        let mut payload = encode(dialect);
-        if payload.len() > SHORT_ANSWER && self.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED {
-            warn!(proc = %to.proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");
-            payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
-        }
-        self.send(cx, to.conn, to.tag, &payload);
-    }
-
-    pub(super) fn answer(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status) {
-        self.reply(cx, to, |dialect| StatusReply(on_wire(status)).encode(dialect));
-    }
-
-    pub(super) fn answer_infos(&mut self, cx: &mut Cx<'_>, to: &Asker, status: Status, info: Vec<Info>) {
-        self.reply(cx, to, |dialect| InfoReply { status: on_wire(status), info }.encode(dialect));
-    }
-
-    /// Sends a message that nobody asked for, or the bytes of an answer.
-    pub(super) fn send(&mut self, cx: &mut Cx<'_>, conn: ConnId, tag: u32, payload: &[u8]) {
-        let is_unasked = tag < FIRST_REQUEST_TAG;
-        if is_unasked && self.together(conn, MAX_QUEUED, Peer::unasked) > MAX_QUEUED {
-            self.conns.overdue.push(conn);
-            return;
-        }
-        let Some(peer) = self.conns.peer_mut(conn) else { return };
-        let frame = encode_frame(SERVER_INDEX, tag, payload);
-        peer.unasked += if is_unasked { frame.len() } else { 0 };
-        peer.queued += frame.len();
-        peer.sent += frame.len() as u64;
-        cx.out.push(Output::Send { conn, frame });
-    }
-
-    pub(super) fn on_writable(&mut self, cx: &mut Cx<'_>, conn: ConnId, queued: usize) {
-        if let Some(peer) = self.conns.peer_mut(conn) {
-            peer.queued = queued;
-            peer.unasked = peer.unasked.min(queued);
-            self.on_lane_moved(cx, conn);
-            self.go_on_with_gets(cx, conn);
-            self.read_frames(cx, conn);
-        }
-    }
-
-    /// Closes the connections of peers that have let too many bytes wait.
-    pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
-        while let Some(conn) = self.conns.overdue.pop() {
-            if let Some(peer) = self.conns.peer(conn) {
-                warn!(proc = %peer.proc, queued = peer.unasked, limit = MAX_QUEUED, "peer does not read: closing its connection");
-                self.drop_connection(cx, conn);
-            }
-        }
-    }
-
-    /// Closes a connection from our side, with all that follows for its peer.
-    pub(super) fn drop_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        cx.out.push(Output::Close { conn });
-        self.on_closed(cx, conn, CloseReason::Local);
-    }
-}
-
-/// "Already done" is a matter between a host and its library: clients know only success.
-fn on_wire(status: Status) -> Status {
-    if status == Status::OPERATION_SUCCEEDED { Status::SUCCESS } else { status }
-}
-
-/// Stands in the header of what a server sends; nobody looks at it.
-const SERVER_INDEX: u32 = 0;

@@ -5,18 +5,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_spec::{Rank, Status};
-use phalanx_wire::cmd::job_data::EncodedJob;
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::cmd::job_data::{EncodedJob, JobData};
 use phalanx_wire::codec::Format;
-use phalanx_wire::{Blob, Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId};
 use tracing::warn;
 
-use super::commit::Committed;
 use super::limits::MAX_EARLY_CLIENTS;
-use super::peer::Asker;
-use super::{Cx, Server};
+use super::values::Committed;
 use crate::job::JobInfo;
 use crate::machine::ConnId;
+
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    all: BTreeMap<Nspace, Job>,
+    early: EarlyClients,
+}
 
 #[derive(Debug)]
 pub(super) struct Job {
@@ -32,22 +36,22 @@ pub(super) struct Job {
 
 /// Local processes of jobs that the host has not told of yet: Open MPI 4 names them first.
 #[derive(Debug, Default)]
-pub(super) struct EarlyClients(Vec<(ProcId, u32, u32)>);
+struct EarlyClients(Vec<(ProcId, u32, u32)>);
 
 impl EarlyClients {
-    fn add(&mut self, proc: &ProcId, uid: u32, gid: u32) -> Status {
+    fn add(&mut self, proc: &ProcId, uid: u32, gid: u32) -> Result<(), Status> {
         if self.0.len() >= MAX_EARLY_CLIENTS {
             warn!(%proc, limit = MAX_EARLY_CLIENTS, "too many clients of jobs that are not registered: refused");
-            return Status::ERR_OUT_OF_RESOURCE;
+            return Err(Status::ERR_OUT_OF_RESOURCE);
         }
         if self.0.iter().any(|(known, ..)| known == proc) {
-            return Status::ERR_EXISTS;
+            return Err(Status::ERR_EXISTS);
         }
         self.0.push((proc.clone(), uid, gid));
-        Status::SUCCESS
+        Ok(())
     }
 
-    pub(super) fn knows(&self, nspace: &Nspace) -> bool {
+    fn knows(&self, nspace: &Nspace) -> bool {
         self.0.iter().any(|(proc, ..)| proc.nspace == *nspace)
     }
 
@@ -115,6 +119,17 @@ impl Job {
         self.info.procs.get(index(rank)?).map(|p| p.node)
     }
 
+    /// The index of a node by its name or one of its aliases.
+    pub(super) fn node_named(&self, name: &str) -> Option<usize> {
+        self.info.nodes.iter().position(|node| {
+            let aliases = node.values.iter().find(|v| v.key == keys::HOSTNAME_ALIASES);
+            *node.name == *name
+                || aliases
+                    .and_then(|v| v.value.as_str())
+                    .is_some_and(|all| all.split(',').any(|alias| alias == name))
+        })
+    }
+
     /// The ranks on the node with this index, in order. Looks at every rank.
     pub(super) fn ranks_on(&self, node: u32) -> impl Iterator<Item = Rank> {
         self.info.procs.iter().zip(0u32..).filter(move |(p, _)| p.node == node).map(|(_, rank)| Rank(rank))
@@ -126,8 +141,53 @@ pub(super) fn index(rank: Rank) -> Option<usize> {
     if rank.is_process() { usize::try_from(rank.0).ok() } else { None }
 }
 
-impl Server {
-    pub(super) fn register_nspace(&mut self, cx: &mut Cx<'_>, info: JobInfo) -> Status {
+/// What has become of a client that the host has named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Registered {
+    New,
+    /// It had ended, and is started again: of what it was nothing is there.
+    Again,
+    /// Its job is not known yet.
+    Early,
+}
+
+impl Jobs {
+    pub(super) fn get(&self, nspace: &Nspace) -> Option<&Job> {
+        self.all.get(nspace)
+    }
+
+    pub(super) fn named(&self, nspace: &str) -> Option<&Job> {
+        self.all.get(nspace)
+    }
+
+    pub(super) fn contains(&self, nspace: &Nspace) -> bool {
+        self.all.contains_key(nspace)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.all.values()
+    }
+
+    pub(super) fn client(&self, proc: &ProcId) -> Option<&Client> {
+        self.all.get(&proc.nspace)?.clients.get(&proc.rank)
+    }
+
+    pub(super) fn client_mut(&mut self, proc: &ProcId) -> Option<&mut Client> {
+        self.all.get_mut(&proc.nspace)?.clients.get_mut(&proc.rank)
+    }
+
+    /// How far a process has come; `None` when it is not on this node.
+    pub(super) fn stage(&self, proc: &ProcId) -> Option<Stage> {
+        self.all.get(&proc.nspace)?.stage(proc.rank)
+    }
+
+    /// Whether somebody of this job has been named before the job.
+    pub(super) fn await_clients_of(&self, nspace: &Nspace) -> bool {
+        self.early.knows(nspace)
+    }
+
+    /// Takes a job in, or what is new of it; gives those of its processes that were named before it.
+    pub(super) fn register(&mut self, info: JobInfo) -> Result<Vec<(ProcId, u32, u32)>, Status> {
         let nodes = info.nodes.len();
         let apps = info.apps.len();
         let fits = |index: u32, len: usize| usize::try_from(index).is_ok_and(|i| i < len);
@@ -136,7 +196,7 @@ impl Server {
             && u32::try_from(info.procs.len()).is_ok_and(|n| n <= Rank::VALID.0);
         if info.nspace.is_none() || !consistent {
             warn!(nspace = %info.nspace, "a job names a node or an app that it does not have: not registered");
-            return Status::ERR_BAD_PARAM;
+            return Err(Status::ERR_BAD_PARAM);
         }
         let local = info.here.map_or_else(BTreeSet::new, |here| {
             info.procs
@@ -147,48 +207,36 @@ impl Server {
                 .collect()
         });
         let nspace = info.nspace.clone();
-        let clients = self.jobs.remove(&nspace).map(|job| job.clients).unwrap_or_default();
+        let clients = self.all.remove(&nspace).map(|job| job.clients).unwrap_or_default();
         let job = Job { info: Box::new(info), local, clients, encoded: Vec::new(), shared: Vec::new() };
-        self.jobs.insert(nspace.clone(), job);
-        for (proc, uid, gid) in self.early_clients.take(&nspace) {
-            self.register_client(&proc, uid, gid);
-        }
-        self.retry_gets_of_nspace(cx, &nspace);
-        Status::SUCCESS
+        let early = self.early.take(&nspace);
+        self.all.insert(nspace, job);
+        Ok(early)
     }
 
-    pub(super) fn deregister_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> Status {
-        self.early_clients.take(nspace);
-        self.modex.forget(nspace);
-        let Some(job) = self.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
-        self.remove_collected(cx, nspace);
-        for client in job.clients.values() {
-            for conn in &client.conns {
-                self.drop_connection(cx, *conn);
-            }
-        }
-        self.end_gets_of_nspace(cx, nspace);
-        self.end_collectives_of_nspace(cx, nspace);
-        self.forget_groups_of(nspace);
-        self.forget_events_of(nspace);
-        self.conns.forget_told_in(nspace);
-        self.upcalls.forget_askers_of(nspace);
-        debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
-        Status::SUCCESS
+    /// Forgets a job, and who was named of it.
+    pub(super) fn remove(&mut self, nspace: &Nspace) -> Option<Job> {
+        self.early.take(nspace);
+        self.all.remove(nspace)
     }
 
-    pub(super) fn register_client(&mut self, proc: &ProcId, uid: u32, gid: u32) -> Status {
-        let Some(job) = self.jobs.get_mut(&proc.nspace) else {
-            return self.early_clients.add(proc, uid, gid);
+    pub(super) fn register_client(
+        &mut self,
+        proc: &ProcId,
+        uid: u32,
+        gid: u32,
+    ) -> Result<Registered, Status> {
+        let Some(job) = self.all.get_mut(&proc.nspace) else {
+            return self.early.add(proc, uid, gid).map(|()| Registered::Early);
         };
         if index(proc.rank).is_none_or(|i| i >= job.size()) {
             warn!(%proc, size = job.size(), "client with a rank that its job does not have: refused");
-            return Status::ERR_BAD_PARAM;
+            return Err(Status::ERR_BAD_PARAM);
         }
         let restarted = |client: &Client| client.stage.is_over() && client.conns.is_empty();
         let was_here = job.clients.contains_key(&proc.rank);
         if job.clients.get(&proc.rank).is_some_and(|client| !restarted(client)) {
-            return Status::ERR_EXISTS;
+            return Err(Status::ERR_EXISTS);
         }
         let client = Client {
             uid,
@@ -198,99 +246,101 @@ impl Server {
             stage: Stage::Awaited,
             committed: Committed::default(),
         };
-        // Of one that is started again nothing is there.
-        self.collections.outdate(&proc.nspace);
         job.local.insert(proc.rank);
         job.clients.insert(proc.rank, client);
-        if was_here {
-            self.conns.forget_told_of(proc);
-        }
-        Status::SUCCESS
+        Ok(if was_here { Registered::Again } else { Registered::New })
     }
 
-    pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) -> Status {
-        if proc.rank == Rank::WILDCARD {
-            let Some(job) = self.jobs.get(&proc.nspace) else { return Status::ERR_NOT_FOUND };
-            let all: Vec<Rank> = job.clients.keys().copied().collect();
-            for rank in all {
-                self.deregister_client(cx, &ProcId::new(&proc.nspace, rank));
-            }
-            return Status::SUCCESS;
-        }
-        let Some(client) = self.client_mut(proc) else { return Status::ERR_NOT_FOUND };
-        client.stage = Stage::Gone;
-        for conn in std::mem::take(&mut client.conns) {
-            self.drop_connection(cx, conn);
-        }
-        self.on_proc_over(cx, proc);
-        Status::SUCCESS
-    }
-
-    pub(super) fn client(&self, proc: &ProcId) -> Option<&Client> {
-        self.jobs.get(&proc.nspace)?.clients.get(&proc.rank)
-    }
-
-    pub(super) fn client_mut(&mut self, proc: &ProcId) -> Option<&mut Client> {
-        self.jobs.get_mut(&proc.nspace)?.clients.get_mut(&proc.rank)
-    }
-
-    /// How far a process has come; `None` when it is not on this node.
-    pub(super) fn stage(&self, proc: &ProcId) -> Option<Stage> {
-        self.jobs.get(&proc.nspace)?.stage(proc.rank)
-    }
-
-    /// REQ: the job data of the asker's own namespace.
-    pub(super) fn on_job_data(&mut self, cx: &mut Cx<'_>, from: &Asker) {
-        let Some(peer) = self.conns.peer(from.conn) else { return };
-        let (format, topology) = (peer.dialect.format, self.topology_for(peer));
-        let nspace = &from.proc.nspace;
-        match self.shared_job(nspace, format) {
-            Some(job) => {
-                let own = self.jobs.get(nspace).map(|job| self.own_data(job, from.proc.rank));
-                self.reply(cx, from, |_| {
-                    job.body_for(topology.as_ref(), from.proc.rank, &own.unwrap_or_default())
-                });
-            }
-            None => {
-                let job = self.lone_job_data(nspace).encoded(format);
-                self.reply(cx, from, |_| job.body());
-            }
-        }
-    }
-
-    /// What all processes of a registered job start with, packed.
-    fn shared_job(&mut self, nspace: &Nspace, format: Format) -> Option<EncodedJob> {
-        let job = self.jobs.get(nspace)?;
+    /// What all processes of a registered job start with, packed; made when it is asked for in an encoding for the first time.
+    pub(super) fn shared(
+        &mut self,
+        nspace: &Nspace,
+        format: Format,
+        make: impl FnOnce(&Job) -> JobData,
+    ) -> Option<EncodedJob> {
+        let job = self.all.get_mut(nspace)?;
         if let Some(encoded) = job.shared.iter().find(|encoded| encoded.format() == format) {
             return Some(encoded.clone());
         }
-        let encoded = self.shared_data(job).encoded(format);
-        self.jobs.get_mut(nspace)?.shared.push(encoded.clone());
+        let encoded = make(job).encoded(format);
+        job.shared.push(encoded.clone());
+        Some(encoded)
+    }
+
+    /// The job data of a registered job, packed, likewise.
+    pub(super) fn encoded(
+        &mut self,
+        nspace: &Nspace,
+        format: Format,
+        make: impl FnOnce(&Job) -> JobData,
+    ) -> Option<EncodedJob> {
+        let job = self.all.get_mut(nspace)?;
+        if let Some(encoded) = job.encoded.iter().find(|encoded| encoded.format() == format) {
+            return Some(encoded.clone());
+        }
+        let encoded = make(job).encoded(format);
+        job.encoded.push(encoded.clone());
         Some(encoded)
     }
 
     /// What processes were told of jobs is to be made anew for those who come.
     pub(super) fn forget_encodings(&mut self) {
-        for job in self.jobs.values_mut() {
+        for job in self.all.values_mut() {
             job.encoded.clear();
             job.shared.clear();
         }
     }
 
-    /// The job data of each of these jobs that is known, with the name of the job in front.
-    pub(super) fn collect_job_info(&mut self, nspaces: &[Nspace], format: Format) -> Vec<Blob> {
-        let known = nspaces.iter().filter_map(|nspace| self.encoded_job(nspace, format));
-        known.map(|job| Blob::from(job.body())).collect()
+    /// The jobs that have a process among these and are registered here.
+    pub(super) fn among(&self, procs: &[ProcId]) -> Vec<Nspace> {
+        let mut nspaces: Vec<Nspace> = procs.iter().map(|proc| proc.nspace.clone()).collect();
+        nspaces.sort();
+        nspaces.dedup();
+        nspaces.retain(|nspace| self.contains(nspace));
+        nspaces
     }
 
-    /// The job data of a registered job, packed.
-    pub(super) fn encoded_job(&mut self, nspace: &Nspace, format: Format) -> Option<EncodedJob> {
-        let job = self.jobs.get(nspace)?;
-        if let Some(encoded) = job.encoded.iter().find(|encoded| encoded.format() == format) {
-            return Some(encoded.clone());
+    /// The processes of a set, one by one. Of a job that is not registered here only those that are named.
+    pub(super) fn each_of(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
+        let mut members = BTreeSet::new();
+        for proc in procs {
+            match self.get(&proc.nspace).filter(|_| proc.rank == Rank::WILDCARD) {
+                Some(job) => {
+                    let ranks = (0..).take(job.size()).map(Rank);
+                    members.extend(ranks.map(|rank| ProcId::new(&proc.nspace, rank)));
+                }
+                None => {
+                    members.insert(proc.clone());
+                }
+            }
         }
-        let encoded = self.job_data(job).encoded(format);
-        self.jobs.get_mut(nspace)?.encoded.push(encoded.clone());
-        Some(encoded)
+        members
+    }
+
+    /// The processes of a set that are on this node. A job that is not registered here has none.
+    pub(super) fn local_among(&self, procs: &[ProcId]) -> BTreeSet<ProcId> {
+        let mut members = BTreeSet::new();
+        for proc in procs {
+            let Some(job) = self.get(&proc.nspace) else { continue };
+            if proc.rank == Rank::WILDCARD {
+                members.extend(job.local.iter().map(|rank| ProcId::new(&proc.nspace, *rank)));
+            } else if job.is_local(proc.rank) {
+                members.insert(proc.clone());
+            }
+        }
+        members
+    }
+
+    /// Whether nobody outside this node is among these.
+    pub(super) fn are_all_local(&self, procs: &[ProcId]) -> bool {
+        procs.iter().all(|proc| {
+            self.get(&proc.nspace).is_some_and(|job| {
+                if proc.rank == Rank::WILDCARD {
+                    job.local.len() == job.size()
+                } else {
+                    job.is_local(proc.rank)
+                }
+            })
+        })
     }
 }

@@ -8,7 +8,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Key, Kval, Value};
 use tracing::warn;
 
-use super::Server;
+use super::registry::Jobs;
 
 #[derive(Debug, Default)]
 pub(super) struct Resources {
@@ -28,6 +28,75 @@ pub(super) struct NodeName {
 }
 
 impl Resources {
+    pub(super) fn register(&mut self, jobs: &mut Jobs, info: Vec<Info>) -> Status {
+        if let Some(unfit) = info.iter().find(|info| OF_GROUPS.contains(&info.key.as_str())) {
+            warn!(key = %unfit.key, "resources of a group cannot be registered without that group: refused");
+            return Status::ERR_NOT_SUPPORTED;
+        }
+        for info in info {
+            match node_in(&info) {
+                Some((node, values)) => self.nodes.add(as_jobs_say(jobs, node), values),
+                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
+                // Who may do what is asked of the kernel.
+                None if info.key == keys::USERID || info.key == keys::GRPID => {}
+                None => put(&mut self.values, Kval { key: info.key, value: info.value }),
+            }
+        }
+        jobs.forget_encodings();
+        Status::SUCCESS
+    }
+
+    /// The keys tell what; values count for the names of nodes alone.
+    pub(super) fn deregister(&mut self, jobs: &mut Jobs, info: &[Info]) -> Status {
+        for info in info {
+            match node_in(info) {
+                Some((node, gone)) => self.nodes.remove(&as_jobs_say(jobs, node), &gone),
+                None => self.values.retain(|kval| kval.key != info.key),
+            }
+        }
+        jobs.forget_encodings();
+        Status::SUCCESS
+    }
+
+    /// `directives` may name the node of the values that stand in no node's array; else it is ours, `hostname`.
+    pub(super) fn deliver_inventory(
+        &mut self,
+        jobs: &Jobs,
+        hostname: &str,
+        info: Vec<Info>,
+        directives: &[Info],
+    ) -> Status {
+        let meant = NodeName::named(directives)
+            .unwrap_or_else(|| NodeName { host: Some(hostname.to_owned()), id: None });
+        let meant = as_jobs_say(jobs, meant);
+        for info in info {
+            match node_in(&info) {
+                Some((node, values)) => self.inventory.add(as_jobs_say(jobs, node), values),
+                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
+                None => {
+                    let value = Kval { key: info.key, value: info.value };
+                    self.inventory.add(meant.clone(), vec![value]);
+                }
+            }
+        }
+        Status::SUCCESS
+    }
+
+    /// What is known of these nodes, one array each.
+    pub(super) fn inventory_of(&self, hosts: Vec<String>) -> Vec<Info> {
+        let nodes = hosts.into_iter().map(|host| NodeName { host: Some(host), id: None });
+        nodes.filter_map(|node| self.node_array(&node)).map(as_info).collect()
+    }
+
+    /// The answer to a query about a node that is named.
+    pub(super) fn answer_to(&self, key: &str, qualifiers: &[Info]) -> Option<Info> {
+        let array = self.node_array(&NodeName::named(qualifiers)?)?;
+        if key == keys::NODE_INFO_ARRAY {
+            return Some(as_info(array));
+        }
+        array.value.as_array()?.infos().find(|info| info.key == *key).cloned()
+    }
+
     /// Values of no node in particular.
     pub(super) fn values(&self) -> &[Kval] {
         &self.values
@@ -116,86 +185,17 @@ impl NodeName {
     }
 }
 
-impl Server {
-    pub(super) fn register_resources(&mut self, info: Vec<Info>) -> Status {
-        if let Some(unfit) = info.iter().find(|info| OF_GROUPS.contains(&info.key.as_str())) {
-            warn!(key = %unfit.key, "resources of a group cannot be registered without that group: refused");
-            return Status::ERR_NOT_SUPPORTED;
-        }
-        for info in info {
-            match node_in(&info) {
-                Some((node, values)) => self.resources.nodes.add(self.as_jobs_say(node), values),
-                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
-                // Who may do what is asked of the kernel.
-                None if info.key == keys::USERID || info.key == keys::GRPID => {}
-                None => put(&mut self.resources.values, Kval { key: info.key, value: info.value }),
-            }
-        }
-        self.forget_encodings();
-        Status::SUCCESS
+/// With its other name besides, unless jobs disagree about that: some hosts count the nodes of each job.
+fn as_jobs_say(jobs: &Jobs, mut node: NodeName) -> NodeName {
+    let nodes = jobs.iter().flat_map(|job| job.info.nodes.iter());
+    let mut same = nodes.filter(|one| node.host.as_deref() == Some(&*one.name) || node.id == Some(one.id));
+    if let Some(first) = same.next()
+        && same.all(|other| other.name == first.name && other.id == first.id)
+    {
+        node.host.get_or_insert_with(|| first.name.to_string());
+        node.id.get_or_insert(first.id);
     }
-
-    /// The keys tell what; values count for the names of nodes alone.
-    pub(super) fn deregister_resources(&mut self, info: &[Info]) -> Status {
-        for info in info {
-            match node_in(info) {
-                Some((node, gone)) => self.resources.nodes.remove(&self.as_jobs_say(node), &gone),
-                None => self.resources.values.retain(|kval| kval.key != info.key),
-            }
-        }
-        self.forget_encodings();
-        Status::SUCCESS
-    }
-
-    /// `directives` may name the node of the values that stand in no node's array; else it is our own.
-    pub(super) fn deliver_inventory(&mut self, info: Vec<Info>, directives: &[Info]) -> Status {
-        let meant = NodeName::named(directives).unwrap_or_else(|| self.own_node());
-        let meant = self.as_jobs_say(meant);
-        for info in info {
-            match node_in(&info) {
-                Some((node, values)) => self.resources.inventory.add(self.as_jobs_say(node), values),
-                None if info.key == keys::NODE_INFO_ARRAY => return nameless(),
-                None => {
-                    let value = Kval { key: info.key, value: info.value };
-                    self.resources.inventory.add(meant.clone(), vec![value]);
-                }
-            }
-        }
-        Status::SUCCESS
-    }
-
-    /// What is known of these nodes, one array each.
-    pub(super) fn inventory_of(&self, hosts: Vec<String>) -> Vec<Info> {
-        let nodes = hosts.into_iter().map(|host| NodeName { host: Some(host), id: None });
-        nodes.filter_map(|node| self.resources.node_array(&node)).map(as_info).collect()
-    }
-
-    /// With its other name besides, unless jobs disagree about that: some hosts count the nodes of each job.
-    fn as_jobs_say(&self, mut node: NodeName) -> NodeName {
-        let nodes = self.jobs.values().flat_map(|job| job.info.nodes.iter());
-        let mut same =
-            nodes.filter(|one| node.host.as_deref() == Some(&*one.name) || node.id == Some(one.id));
-        if let Some(first) = same.next()
-            && same.all(|other| other.name == first.name && other.id == first.id)
-        {
-            node.host.get_or_insert_with(|| first.name.to_string());
-            node.id.get_or_insert(first.id);
-        }
-        node
-    }
-
-    pub(super) fn own_node(&self) -> NodeName {
-        NodeName { host: Some(self.config.hostname.clone()), id: None }
-    }
-
-    /// The answer to a query about a node that is named.
-    pub(super) fn answer_of_node(&self, key: &str, qualifiers: &[Info]) -> Option<Info> {
-        let array = self.resources.node_array(&NodeName::named(qualifiers)?)?;
-        if key == keys::NODE_INFO_ARRAY {
-            return Some(as_info(array));
-        }
-        array.value.as_array()?.infos().find(|info| info.key == *key).cloned()
-    }
+    node
 }
 
 /// The node that an array is about, with its other values.

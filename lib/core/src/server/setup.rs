@@ -5,41 +5,33 @@
 
 use phalanx_wire::ProcId;
 
-use super::{Server, ServerConfig};
+use super::config::ServerConfig;
 
 /// The release of OpenPMIx whose protocol we speak as a server.
 pub const VERSION: &str = "5.0.11";
 
-impl Server {
-    pub(super) fn setup_fork(&self, proc: &ProcId) -> Vec<(String, String)> {
-        self.config.environment(proc)
-    }
-}
-
-impl ServerConfig {
-    /// The variables for one process.
-    pub fn environment(&self, proc: &ProcId) -> Vec<(String, String)> {
-        let me = &self.identity;
-        let uri = format!("{}.{};{}", me.nspace, me.rank.0, self.address);
-        let mut environment = vec![
-            ("PMIX_NAMESPACE".to_owned(), proc.nspace.to_string()),
-            ("PMIX_RANK".to_owned(), proc.rank.0.to_string()),
-        ];
-        environment.extend(URI_VARIABLES.iter().map(|name| ((*name).to_owned(), uri.clone())));
-        let rest = [
-            ("PMIX_SECURITY_MODE", "native"),
-            ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC"),
-            ("PMIX_GDS_MODULE", "hash"),
-            ("PMIX_SERVER_TMPDIR", &self.server_tmpdir),
-            ("PMIX_SYSTEM_TMPDIR", &self.system_tmpdir),
-            ("PMIX_HOSTNAME", &self.hostname),
-            ("PMIX_VERSION", VERSION),
-        ];
-        environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        // Clients of ours tell by it that the server is one of ours: theirs, not that of a launcher around it.
-        environment.extend(self.collections.is_some().then(|| (OURS.to_owned(), uri)));
-        environment
-    }
+/// The variables for one process of the server that presents itself like this.
+pub fn environment(config: &ServerConfig, proc: &ProcId) -> Vec<(String, String)> {
+    let me = &config.identity;
+    let uri = format!("{}.{};{}", me.nspace, me.rank.0, config.address);
+    let mut environment = vec![
+        ("PMIX_NAMESPACE".to_owned(), proc.nspace.to_string()),
+        ("PMIX_RANK".to_owned(), proc.rank.0.to_string()),
+    ];
+    environment.extend(URI_VARIABLES.iter().map(|name| ((*name).to_owned(), uri.clone())));
+    let rest = [
+        ("PMIX_SECURITY_MODE", "native"),
+        ("PMIX_BFROP_BUFFER_TYPE", "PMIX_BFROP_BUFFER_NON_DESC"),
+        ("PMIX_GDS_MODULE", "hash"),
+        ("PMIX_SERVER_TMPDIR", &config.server_tmpdir),
+        ("PMIX_SYSTEM_TMPDIR", &config.system_tmpdir),
+        ("PMIX_HOSTNAME", &config.hostname),
+        ("PMIX_VERSION", VERSION),
+    ];
+    environment.extend(rest.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    // Clients of ours tell by it that the server is one of ours: theirs, not that of a launcher around it.
+    environment.extend(config.collections.is_some().then(|| (OURS.to_owned(), uri)));
+    environment
 }
 
 /// Holds the address of a server of ours that names files to its clients.

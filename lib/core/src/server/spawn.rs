@@ -8,47 +8,53 @@ use phalanx_wire::cmd::spawn::{Spawn, encode_success};
 use phalanx_wire::{DataArray, Info, InfoList, Kval, Value};
 
 use super::host::{Then, as_failure};
+use super::iof::{Streams, default_style};
+use super::job_data::Describer;
 use super::peer::{Asker, Role};
-use super::{Cx, Server};
+use super::turn::Cx;
 use crate::host::{HostOp, HostReply};
 
-impl Server {
-    pub(super) fn on_spawn(&mut self, cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
-        let parent = spawn.job.find(keys::PARENT_ID);
-        if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
-            return self.answer(cx, &from, Status::ERR_BAD_PARAM);
-        }
-        let is_tool = self.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);
-        let mut job = spawn.job;
-        let dressed = job.is_set(DRESSED);
-        job.retain(|info| info.key != *DRESSED);
-        job.extend(from.identity());
-        job.push(Info::new(keys::SPAWNED, true));
-        job.push(Info::new(keys::PARENT_ID, from.proc.clone()));
-        job.push(Info::new(if is_tool { keys::REQUESTOR_IS_TOOL } else { keys::REQUESTOR_IS_CLIENT }, true));
-        let proc = from.proc.clone();
-        let op = HostOp::Spawn { from: proc.clone(), job, apps: spawn.apps };
-        self.call_host(cx, Some(&proc), op, Then::AnswerSpawn { to: from, dressed });
+pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
+    let parent = spawn.job.find(keys::PARENT_ID);
+    if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
+        return cx.answer(&from, Status::ERR_BAD_PARAM);
     }
+    let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);
+    let mut job = spawn.job;
+    let dressed = job.is_set(DRESSED);
+    job.retain(|info| info.key != *DRESSED);
+    job.extend(from.identity());
+    job.push(Info::new(keys::SPAWNED, true));
+    job.push(Info::new(keys::PARENT_ID, from.proc.clone()));
+    job.push(Info::new(if is_tool { keys::REQUESTOR_IS_TOOL } else { keys::REQUESTOR_IS_CLIENT }, true));
+    let proc = from.proc.clone();
+    let op = HostOp::Spawn { from: proc.clone(), job, apps: spawn.apps };
+    cx.ask(Some(&proc), op, Then::AnswerSpawn { to: from, dressed });
+}
 
-    /// `dressed`: its output is given its form by whoever has spawned it, who is told what was said of that here.
-    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, to: &Asker, dressed: bool, reply: HostReply) {
-        let nspace = match reply {
-            HostReply::Spawned(Ok(nspace)) => nspace,
-            other => return self.answer(cx, to, as_failure(other.status())),
-        };
-        let Some(peer) = self.conns.peer_mut(to.conn) else { return };
-        let format = peer.dialect.format;
-        if self.jobs.contains_key(&nspace) {
-            peer.told.insert(nspace.clone());
-        }
-        if peer.role == Role::Tool {
-            self.pull_for_parent(to.conn, &nspace);
-        }
-        let job = self.encoded_job(&nspace, format).unwrap_or_else(|| {
-            JobData { nspace: nspace.clone(), values: Vec::new(), procs: Vec::new() }.encoded(format)
-        });
-        let style = dressed.then(|| Kval::new(STYLE, DataArray::of_infos(self.default_style())));
-        self.reply(cx, to, |_| encode_success(&job, style.as_ref()));
+/// `dressed`: its output is given its form by whoever has spawned it, who is told what was said of that here.
+pub(super) fn on_spawned(
+    cx: &mut Cx<'_>,
+    streams: &mut Streams,
+    describer: &Describer,
+    (to, dressed): (&Asker, bool),
+    reply: HostReply,
+) {
+    let nspace = match reply {
+        HostReply::Spawned(Ok(nspace)) => nspace,
+        other => return cx.answer(to, as_failure(other.status())),
+    };
+    let Some(peer) = cx.peers.conns.peer_mut(to.conn) else { return };
+    let format = peer.dialect.format;
+    if cx.peers.jobs.contains(&nspace) {
+        peer.told.insert(nspace.clone());
     }
+    if peer.role == Role::Tool {
+        streams.pull_for_parent(&cx.peers.conns, to.conn, &nspace);
+    }
+    let job = cx.peers.jobs.encoded(&nspace, format, |job| describer.job_data(job)).unwrap_or_else(|| {
+        JobData { nspace: nspace.clone(), values: Vec::new(), procs: Vec::new() }.encoded(format)
+    });
+    let style = dressed.then(|| Kval::new(STYLE, DataArray::of_infos(default_style(cx.config))));
+    cx.reply(to, |_| encode_success(&job, style.as_ref()));
 }

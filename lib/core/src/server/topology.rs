@@ -6,42 +6,46 @@
 //! PMIX_IMMEDIATE: Open MPI first for `pmix.hwlocxml2`.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use phalanx_spec::keys;
 use phalanx_topo::Topology;
 use phalanx_wire::codec::Release;
 use phalanx_wire::{Key, Kval, Text, Value};
 
-use super::Server;
 use super::peer::{Peer, Role};
 
 /// The XML in both forms, each written when somebody wants it for the first time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NodeTopology {
+    hardware: Option<Arc<Topology>>,
     v2: OnceCell<Option<Text>>,
     v1: OnceCell<Option<Text>>,
 }
 
-impl Server {
+impl NodeTopology {
+    pub(super) fn new(hardware: Option<Arc<Topology>>) -> NodeTopology {
+        NodeTopology { hardware, v2: OnceCell::new(), v1: OnceCell::new() }
+    }
+
     /// One of the keys under which this node's topology is known.
-    pub(super) fn topology_value(&self, key: &Key) -> Option<Kval> {
-        let NodeTopology { v1, v2 } = &self.topology;
+    pub(super) fn value(&self, key: &Key) -> Option<Kval> {
         let (form, written): (_, fn(&Topology) -> String) = match key {
             // The oldest name means the newest form that the server has.
-            _ if *key == keys::HWLOC_XML_V2 || *key == keys::LOCAL_TOPO => (v2, Topology::to_hwloc_xml),
-            _ if *key == keys::HWLOC_XML_V1 => (v1, Topology::to_hwloc1_xml),
+            _ if *key == keys::HWLOC_XML_V2 || *key == keys::LOCAL_TOPO => (&self.v2, Topology::to_hwloc_xml),
+            _ if *key == keys::HWLOC_XML_V1 => (&self.v1, Topology::to_hwloc1_xml),
             _ => return None,
         };
-        let topology = self.config.topology.as_ref();
-        let xml = form.get_or_init(|| topology.map(|topology| Text::from(written(topology).as_str())));
+        let hardware = self.hardware.as_ref();
+        let xml = form.get_or_init(|| hardware.map(|hardware| Text::from(written(hardware).as_str())));
         Some(Kval { key: key.clone(), value: Value::String(xml.clone()?) })
     }
 
     /// What this peer looks for among its job data.
-    pub(super) fn topology_for(&self, peer: &Peer) -> Option<Kval> {
+    pub(super) fn for_peer(&self, peer: &Peer) -> Option<Kval> {
         let loads_in_init =
             peer.role == Role::Client && !peer.reads_files && peer.dialect.release >= LOADS_TOPOLOGY_IN_INIT;
-        if loads_in_init { self.topology_value(&Key::of(keys::HWLOC_XML_V2)) } else { None }
+        if loads_in_init { self.value(&Key::of(keys::HWLOC_XML_V2)) } else { None }
     }
 }
 

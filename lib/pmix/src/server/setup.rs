@@ -7,6 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use phalanx_core::server::environment;
 use phalanx_core::{ServerCall, ServerConfig, ServerReturn};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::regex::regex_to_nodes;
@@ -43,7 +44,7 @@ impl ForkSetup {
             let new = change.over(old.as_ref().map(|old| old.as_bytes()));
             all.insert(name.to_owned(), new.map(OsString::from_vec));
         }
-        let own = self.config.environment(proc).into_iter();
+        let own = environment(&self.config, proc).into_iter();
         all.extend(own.map(|(name, value)| (name.into(), Some(value.into()))));
         all.into_iter().collect()
     }

@@ -4,10 +4,19 @@ use std::collections::{BTreeSet, VecDeque};
 
 use phalanx_wire::{Nspace, ProcId};
 
-use super::{Audience, size_of_infos};
 use crate::host::Event;
 use crate::machine::{ConnId, Time};
 use crate::server::limits::{EVENT_AGE, MAX_CACHED_EVENT_BYTES, MAX_CACHED_EVENTS};
+use crate::server::values::weight_of_infos;
+
+/// Whom an event is for.
+#[derive(Clone, Debug)]
+pub(super) enum Audience {
+    /// Processes in its range.
+    Range,
+    /// The host's announcement about a job: for tools, processes of these jobs or of all, and those that named what it affects.
+    OfJob { concerned: Option<Vec<Nspace>> },
+}
 
 /// The oldest first.
 #[derive(Debug, Default)]
@@ -41,7 +50,7 @@ impl Cached {
             Audience::OfJob { concerned: Some(jobs) } => jobs.iter().map(|job| job.as_str().len()).sum(),
             _ => 0,
         };
-        let bytes = size_of_infos(&event.info) + named;
+        let bytes = weight_of_infos(&event.info) + named;
         Cached { event, audience, raised_by, since: now, bytes, told, told_before: BTreeSet::new() }
     }
 }

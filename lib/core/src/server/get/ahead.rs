@@ -9,58 +9,44 @@ use phalanx_spec::Rank;
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{Kval, ProcId};
 
-use super::super::Server;
-use super::super::commit::weight;
-use super::super::limits::{MAX_BYTES_AHEAD, MAX_RANKS_AHEAD};
-use super::super::peer::Asker;
-use super::{owned, to_kvals};
+use super::known::{owned, to_kvals};
+use crate::server::limits::MAX_BYTES_AHEAD;
+use crate::server::modex::Modex;
+use crate::server::peer::Asker;
+use crate::server::peers::Peers;
+use crate::server::sweep::after;
+use crate::server::values::weight;
 
-/// How far a peer has come on its way through the ranks of its job.
-#[derive(Debug, Default)]
-pub(in super::super) struct Sweep {
-    /// The rank that it asks for next if it goes on.
-    next: u32,
-    /// How many ranks its last answer was meant to hold.
-    width: u32,
+/// What follows `target` in its job, if the asker seems to want that next.
+pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target: &ProcId) -> Vec<OwnerData> {
+    if target.nspace != asker.proc.nspace || !target.rank.is_process() {
+        return Vec::new();
+    }
+    let Some(peer) = peers.conns.peer(asker.conn) else { return Vec::new() };
+    let width = peer.sweep.width_from(target.rank);
+    let mut next = after(target.rank.0, &asker.proc);
+    let mut ahead = Vec::new();
+    let mut bytes = 0;
+    for _ in 1..width {
+        let proc = ProcId::new(&target.nspace, Rank(next));
+        let Some(values) = committed_by(peers, modex, &proc) else { break };
+        bytes += values.iter().map(|kval| weight(&kval.value)).sum::<usize>();
+        if bytes > MAX_BYTES_AHEAD {
+            break;
+        }
+        ahead.push(owned(&proc, values));
+        next = after(next, &asker.proc);
+    }
+    if let Some(peer) = peers.conns.peer_mut(asker.conn) {
+        peer.sweep.answered(width, next);
+    }
+    ahead
 }
 
-impl Server {
-    /// What follows `target` in its job, if the asker seems to want that next.
-    pub(super) fn read_ahead(&mut self, asker: &Asker, target: &ProcId) -> Vec<OwnerData> {
-        if target.nspace != asker.proc.nspace || !target.rank.is_process() {
-            return Vec::new();
-        }
-        let Some(sweep) = self.conns.peer(asker.conn).map(|peer| &peer.sweep) else { return Vec::new() };
-        // Nobody asks for its own values.
-        let after = |rank: u32| {
-            if rank.saturating_add(1) == asker.proc.rank.0 { rank + 2 } else { rank.saturating_add(1) }
-        };
-        let goes_on = sweep.width > 0 && target.rank.0 == sweep.next;
-        let width = if goes_on { (sweep.width * 2).min(MAX_RANKS_AHEAD) } else { 1 };
-        let mut next = after(target.rank.0);
-        let mut ahead = Vec::new();
-        let mut bytes = 0;
-        for _ in 1..width {
-            let proc = ProcId::new(&target.nspace, Rank(next));
-            let Some(values) = self.committed_by(&proc) else { break };
-            bytes += values.iter().map(|kval| weight(&kval.value)).sum::<usize>();
-            if bytes > MAX_BYTES_AHEAD {
-                break;
-            }
-            ahead.push(owned(&proc, values));
-            next = after(next);
-        }
-        if let Some(peer) = self.conns.peer_mut(asker.conn) {
-            peer.sweep = Sweep { next, width };
-        }
-        ahead
+/// What is here of the values that a rank has committed for processes of this node.
+fn committed_by(peers: &Peers, modex: &Modex, proc: &ProcId) -> Option<Vec<Kval>> {
+    if let Some(client) = peers.jobs.client(proc) {
+        return client.committed.happened.then(|| to_kvals(&client.committed.local));
     }
-
-    /// What is here of the values that a rank has committed for processes of this node.
-    fn committed_by(&self, proc: &ProcId) -> Option<Vec<Kval>> {
-        if let Some(client) = self.client(proc) {
-            return client.committed.happened.then(|| to_kvals(&client.committed.local));
-        }
-        self.modex.get(proc)
-    }
+    modex.get(proc)
 }

@@ -5,24 +5,21 @@
 
 use phalanx_spec::Rank;
 use phalanx_wire::codec::{DecodeError, Dialect, Reader, Release, Writer};
+use phalanx_wire::collected::FORMAT;
 use phalanx_wire::modex::{Contribution, Owner};
 use phalanx_wire::{Blob, Kval, Nspace, ProcId};
 
-use super::super::commit::Values;
-use super::FORMAT;
+use crate::server::values::Values;
 
 /// Where in the list of participants each namespace begins.
 #[derive(Debug, Default)]
-pub(in crate::server) struct Positions {
+pub(super) struct Positions {
     /// In the order in which they are listed, with their sizes.
     spans: Vec<(Nspace, u32)>,
 }
 
 impl Positions {
-    pub(in crate::server) fn new(
-        participants: &[ProcId],
-        size: impl Fn(&Nspace) -> Option<u32>,
-    ) -> Positions {
+    pub(super) fn new(participants: &[ProcId], size: impl Fn(&Nspace) -> Option<u32>) -> Positions {
         let mut spans: Vec<(Nspace, u32)> = Vec::new();
         for proc in participants {
             if !spans.iter().any(|(nspace, _)| *nspace == proc.nspace) {
@@ -55,7 +52,7 @@ impl Positions {
     }
 }
 
-pub(in crate::server) fn encode_fence<'a>(
+pub(super) fn encode_fence<'a>(
     positions: &Positions,
     committed: impl Iterator<Item = (&'a ProcId, &'a Values)>,
 ) -> Blob {
@@ -66,7 +63,7 @@ pub(in crate::server) fn encode_fence<'a>(
     Contribution { collect: true, ranks: ranks.collect() }.encode(FORMAT).into()
 }
 
-pub(in crate::server) fn decode_fence(
+pub(super) fn decode_fence(
     positions: &Positions,
     blob: &Blob,
 ) -> Result<Vec<(ProcId, Vec<Kval>)>, DecodeError> {
@@ -93,7 +90,7 @@ pub(in crate::server) fn decode_fence(
     owners.collect()
 }
 
-pub(in crate::server) fn encode_one(values: &Values) -> Blob {
+pub(super) fn encode_one(values: &Values) -> Blob {
     let mut writer = Writer::new(FORMAT);
     for kval in values.kvals() {
         writer.put(&kval);
@@ -101,7 +98,7 @@ pub(in crate::server) fn encode_one(values: &Values) -> Blob {
     writer.into_bytes().into()
 }
 
-pub(in crate::server) fn decode_one(blob: &Blob) -> Result<Vec<Kval>, DecodeError> {
+pub(super) fn decode_one(blob: &Blob) -> Result<Vec<Kval>, DecodeError> {
     Reader::new(FORMAT, blob.as_bytes()).get_rest()
 }
 

@@ -1,5 +1,5 @@
-//! Several connections of one rank: a forked child that calls init while its parent is connected, programs of a shell that run
-//! at once.
+//! Who is there: the jobs that this server knows and the connections of their processes, of which a rank may have several. That
+//! happens when a forked child calls init while its parent is connected, or when programs of a shell run at once.
 //!
 //! Any process of the rank's user may be the rank, as that user can be nobody else anyway; the kernel's word on the user is the
 //! proof for each connection. To everybody else there is one rank, connected from its first connection to the end of its last:
@@ -12,17 +12,19 @@
 //!   when one has finalized, is not the loss of the rank. The host hears of the rank's loss or finalize, once.
 
 use phalanx_wire::ProcId;
-use tracing::warn;
 
-use super::host::Then;
 use super::limits::MAX_CLONES;
-use super::peer::{Asker, Peer};
-use super::registry::Stage;
-use super::{Cx, Server};
-use crate::host::HostOp;
-use crate::machine::{CloseReason, ConnId};
+use super::peer::{Asker, Connections, Peer};
+use super::registry::Jobs;
+use crate::machine::ConnId;
 
-impl Server {
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    pub(super) conns: Connections,
+    pub(super) jobs: Jobs,
+}
+
+impl Peers {
     /// Whether a rank has another connection that has not finalized.
     pub(super) fn goes_on_without(&self, proc: &ProcId, conn: ConnId) -> bool {
         self.live_connections(proc).any(|other| other != conn)
@@ -30,13 +32,14 @@ impl Server {
 
     /// The connections of a rank that have not finalized.
     pub(super) fn live_connections(&self, proc: &ProcId) -> impl Iterator<Item = ConnId> {
-        let all = self.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
+        let all = self.jobs.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
         all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.finalized))
     }
 
     /// All connections of the rank that asks, or the one of a tool.
     pub(super) fn connections_of(&self, asker: &Asker) -> impl Iterator<Item = ConnId> {
-        let of_rank = self.client(&asker.proc).into_iter().flat_map(|client| client.conns.iter().copied());
+        let of_rank =
+            self.jobs.client(&asker.proc).into_iter().flat_map(|client| client.conns.iter().copied());
         let conn = asker.conn;
         std::iter::once(conn).chain(of_rank.filter(move |other| *other != conn))
     }
@@ -46,36 +49,11 @@ impl Server {
     pub(super) fn together(&self, conn: ConnId, limit: usize, of: fn(&Peer) -> usize) -> usize {
         let Some(peer) = self.conns.peer(conn) else { return 0 };
         let own = of(peer);
-        match self.client(&peer.proc) {
+        match self.jobs.client(&peer.proc) {
             Some(client) if own > limit / MAX_CLONES => {
                 client.conns.iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum()
             }
             _ => own,
         }
-    }
-
-    /// A connection of a rank has broken before it finalized.
-    pub(super) fn on_rank_connection_lost(
-        &mut self,
-        cx: &mut Cx<'_>,
-        proc: ProcId,
-        conn: ConnId,
-        reason: CloseReason,
-    ) {
-        if self.goes_on_without(&proc, conn) {
-            return warn!(%proc, ?reason, "connection lost before finalize: another of the rank goes on");
-        }
-        let Some(client) = self.client_mut(&proc).filter(|client| client.stage == Stage::Connected) else {
-            return;
-        };
-        if !client.has_finalized {
-            client.stage = Stage::Leaving;
-            return self.report_loss(cx, proc, reason);
-        }
-        client.stage = Stage::Finalized;
-        warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
-        let op = HostOp::ClientFinalized { proc: proc.clone(), others: false };
-        self.call_host(cx, None, op, Then::Nothing);
-        self.retry_gets_of(cx, &proc);
     }
 }

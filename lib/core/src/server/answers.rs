@@ -1,0 +1,143 @@
+//! What is done with the answers of the host, and when time is up.
+
+use phalanx_spec::Status;
+use phalanx_wire::ProcId;
+use tracing::{debug, warn};
+
+use super::collective::Kind;
+use super::host::{Then, as_failure};
+use super::timers::Timer;
+use super::turn::Cx;
+use super::{Tables, connect, credential, fence, publish, query, spawn};
+use crate::host::HostReply;
+use crate::machine::HostCallId;
+
+impl Tables {
+    pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, id: HostCallId, reply: HostReply) {
+        let Some(then) = cx.upcalls.close(id) else {
+            return debug!(id = id.0, "nobody waits for this answer of the host, or it came twice: ignored");
+        };
+        let status = reply.status();
+        match then {
+            Then::Nothing => {}
+            Then::Answer(to) | Then::Finalize(to) => cx.answer(&to, status),
+            Then::AnswerCancel { to, unless_known } if status == Status::ERR_NOT_SUPPORTED => {
+                cx.answer_infos(&to, unless_known, Vec::new());
+            }
+            Then::AnswerInfos(to) | Then::AnswerCancel { to, .. } => match reply {
+                HostReply::Infos(status, info) => cx.answer_infos(&to, status, info),
+                _ => cx.answer(&to, status),
+            },
+            Then::AnswerCredential(to) => credential::on_credential(cx, &to, reply),
+            Then::AnswerLookup(to) => publish::on_looked_up(cx, &to, reply),
+            Then::AnswerPull { to, handle, wishes } => {
+                self.streams.on_pull_answered(cx, &to, handle, &wishes, reply);
+            }
+            Then::AnswerPush { to, bytes } => {
+                self.streams.on_push_answered(cx, &to, bytes, status);
+                self.read_frames(cx, to.conn);
+            }
+            Then::AnswerStop { to, handle } => self.streams.on_stop_answered(cx, &to, handle, status),
+            Then::AnswerQuery { to, order, known, spare } => {
+                query::on_query_answered(cx, &to, &order, (known, spare), reply);
+            }
+            Then::AnswerSpawn { to, dressed } => {
+                spawn::on_spawned(cx, &mut self.streams, &self.describer, (&to, dressed), reply);
+            }
+            Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
+            Then::AdmitTool(conn) => {
+                if let Some(admitted) = self.strangers.on_tool_admitted(cx, conn, reply) {
+                    self.on_admitted(cx, admitted);
+                }
+            }
+            Then::Assembled { to, id, is_watched } => {
+                self.groups.on_assembled(cx, &self.describer, &to, (id, is_watched), reply);
+            }
+            Then::Collective(id) => self.on_collective_answered(cx, id, reply),
+            Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
+            Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
+            Then::RegisterEvents(to) => self.events.on_registration_answered(cx, &to, status),
+        }
+    }
+
+    fn on_clients_admitted(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: Status) {
+        for conn in self.strangers.clients_awaiting(proc) {
+            if let Some(admitted) = self.strangers.on_client_admitted(cx, conn, proc, status) {
+                self.on_admitted(cx, admitted);
+            }
+        }
+    }
+
+    fn on_collective_answered(&mut self, cx: &mut Cx<'_>, id: u64, reply: HostReply) {
+        let Some(signature) = self.collectives.get(id).map(|c| c.signature.clone()) else { return };
+        match signature.kind {
+            Kind::Fence => {
+                let status = self.store_collected(cx, &signature.procs, reply);
+                fence::end(cx, self.fences(), id, status);
+            }
+            Kind::Connect | Kind::Disconnect => {
+                connect::on_answered(cx, &mut self.collectives, &self.describer, id, &reply);
+                self.collectives.advance_next(cx, &signature);
+            }
+            Kind::GroupConstruct | Kind::GroupDestruct => {
+                self.groups.on_answered(cx, &mut self.collectives, &self.describer, id, reply);
+                self.collectives.advance_next(cx, &signature);
+            }
+        }
+        self.do_what_is_due(cx);
+    }
+
+    /// Keeps what the servers of a fence have contributed; whoever waits for some of it looks again.
+    fn store_collected(&mut self, cx: &mut Cx<'_>, participants: &[ProcId], reply: HostReply) -> Status {
+        let blob = match reply {
+            HostReply::Modex(Ok(blob)) => blob,
+            other => return as_failure(other.status()),
+        };
+        let stored = self.modex.store(&cx.peers.jobs, participants, &blob);
+        for proc in stored.iter().flatten() {
+            self.collections.outdate(&proc.nspace);
+        }
+        match stored {
+            Ok(procs) => {
+                for proc in procs {
+                    self.retry_gets_of(cx, &proc);
+                }
+                Status::SUCCESS
+            }
+            Err(error) => {
+                warn!(%error, bytes = blob.len(), "what the servers of a fence contributed cannot be read");
+                Status::ERR_UNPACK_FAILURE
+            }
+        }
+    }
+
+    fn on_direct_modex_answered(&mut self, cx: &mut Cx<'_>, target: &ProcId, reply: HostReply) {
+        if !self.gets.end_search(target) {
+            return;
+        }
+        let outcome = match reply {
+            HostReply::Modex(Ok(blob)) => {
+                self.collections.outdate(&target.nspace);
+                self.modex.store_one(target, &blob).map_err(|error| {
+                    warn!(%target, %error, "the answer of another server cannot be read");
+                    Status::ERR_UNPACK_FAILURE
+                })
+            }
+            other => Err(as_failure(other.status())),
+        };
+        self.gets.on_searched(cx, Tables::known(&self.describer, &self.modex), target, outcome);
+    }
+
+    pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Hello(conn) => self.strangers.on_hello_overdue(cx, conn),
+            Timer::Get(id) => self.gets.on_overdue(cx, Tables::known(&self.describer, &self.modex), id),
+            Timer::Collective(id) => {
+                self.collectives.on_overdue(cx, id);
+                self.do_what_is_due(cx);
+            }
+            Timer::Heartbeat(id) => self.monitors.on_overdue(cx, &mut self.events, id),
+            Timer::Format(pull) => self.streams.on_format_due(cx, pull),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What the owner of the server asks of it.
+
+use phalanx_spec::Status;
+use phalanx_wire::codec::Format;
+use phalanx_wire::{Blob, Nspace, ProcId};
+
+use super::Tables;
+use super::call::{ServerCall, ServerReturn};
+use super::registry::Registered;
+use super::setup::environment;
+use super::turn::Cx;
+use crate::job::JobInfo;
+use crate::machine::CallId;
+
+impl Tables {
+    pub(super) fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, call: ServerCall) {
+        let status = match call {
+            ServerCall::RegisterNspace(info) => self.register_nspace(cx, *info),
+            ServerCall::DeregisterNspace(nspace) => self.deregister_nspace(cx, &nspace),
+            ServerCall::RegisterClient { proc, uid, gid } => self.register_client(cx, &proc, uid, gid),
+            ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
+            ServerCall::SetupFork(proc) => {
+                return cx.give(id, ServerReturn::Environment(environment(cx.config, &proc)));
+            }
+            ServerCall::Explain => {
+                return cx.give(id, ServerReturn::Waiting(self.explain(cx.peers, cx.upcalls)));
+            }
+            ServerCall::DirectModex { proc, key } => {
+                let known = Tables::known(&self.describer, &self.modex);
+                return self.gets.on_direct_modex(cx, known, id, (proc, key));
+            }
+            ServerCall::Notify(event) => {
+                self.groups.learn(&cx.peers.jobs, &event);
+                self.events.on_event_from_host(cx, &event)
+            }
+            ServerCall::Announce { event, concerned } => {
+                self.groups.learn(&cx.peers.jobs, &event);
+                self.events.on_announcement(cx, &event, concerned)
+            }
+            ServerCall::Output { to, source, channel, data, info } => {
+                return self.streams.on_output(cx, id, &to, &source, channel, &data, &info);
+            }
+            ServerCall::RegisterResources(info) => {
+                self.describer.resources.register(&mut cx.peers.jobs, info)
+            }
+            ServerCall::DeregisterResources(info) => {
+                self.describer.resources.deregister(&mut cx.peers.jobs, &info)
+            }
+            ServerCall::DeliverInventory { info, directives } => {
+                let resources = &mut self.describer.resources;
+                resources.deliver_inventory(&cx.peers.jobs, &cx.config.hostname, info, &directives)
+            }
+            ServerCall::Inventory { hosts } => {
+                return cx.give(id, ServerReturn::Infos(self.describer.resources.inventory_of(hosts)));
+            }
+            ServerCall::RegisterAttributes { function, attributes } => {
+                self.host_attributes.register(&function, attributes)
+            }
+            ServerCall::CollectJobInfo { nspaces, format } => {
+                let jobs = self.collect_job_info(cx, &nspaces, format);
+                return cx.give(id, ServerReturn::JobInfo(jobs));
+            }
+            ServerCall::DefineProcessSet { name, members } => {
+                self.psets.define(cx, &mut self.events, name, members)
+            }
+            ServerCall::DeleteProcessSet { name } => self.psets.delete(cx, &mut self.events, &name),
+        };
+        cx.give(id, ServerReturn::Done(status));
+    }
+
+    fn register_nspace(&mut self, cx: &mut Cx<'_>, info: JobInfo) -> Status {
+        let nspace = info.nspace.clone();
+        let early = match cx.peers.jobs.register(info) {
+            Ok(early) => early,
+            Err(status) => return status,
+        };
+        for (proc, uid, gid) in early {
+            self.register_client(cx, &proc, uid, gid);
+        }
+        self.gets.retry_of_nspace(cx, Tables::known(&self.describer, &self.modex), &nspace);
+        Status::SUCCESS
+    }
+
+    fn deregister_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> Status {
+        self.modex.forget(nspace);
+        let Some(job) = cx.peers.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
+        self.collections.remove(cx, nspace);
+        for client in job.clients.values() {
+            for conn in &client.conns {
+                self.drop_connection(cx, *conn);
+            }
+        }
+        self.gets.end_of_nspace(cx, Tables::known(&self.describer, &self.modex), nspace);
+        self.collectives.end_of_nspace(cx, nspace);
+        self.do_what_is_due(cx);
+        self.groups.forget_of(nspace);
+        self.events.forget_of(nspace);
+        cx.peers.conns.forget_told_in(nspace);
+        cx.upcalls.forget_askers_of(nspace);
+        debug_assert!(self.traces_of(cx, nspace).is_empty(), "{nspace}: {:?}", self.traces_of(cx, nspace));
+        Status::SUCCESS
+    }
+
+    /// The tables that hold something of a job: none once it is deregistered, which builds with debug assertions check.
+    ///
+    /// Not counted is what belongs to others: the pull of a job's output is its reader's, a process set its host's, and a
+    /// meeting with processes of other jobs is kept until those have been told that it has failed.
+    fn traces_of(&self, cx: &Cx<'_>, nspace: &Nspace) -> Vec<&'static str> {
+        let tables = [
+            ("jobs", cx.peers.jobs.contains(nspace)),
+            ("early clients", cx.peers.jobs.await_clients_of(nspace)),
+            ("what peers were told", cx.peers.conns.were_told_of(nspace)),
+            ("values of other nodes", self.modex.blocks(nspace).next().is_some()),
+            ("collected values", self.collections.knows(nspace)),
+            ("gets", self.gets.concern(nspace)),
+            ("collectives", self.collectives.are_all_of(nspace)),
+            ("groups", self.groups.are_all_of(nspace)),
+            ("events", self.events.are_from(nspace)),
+            ("upcalls", cx.upcalls.wait_for_any_of(nspace)),
+        ];
+        tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
+    }
+
+    fn register_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId, uid: u32, gid: u32) -> Status {
+        match cx.peers.jobs.register_client(proc, uid, gid) {
+            Ok(Registered::Early) => Status::SUCCESS,
+            Ok(registered) => {
+                self.collections.outdate(&proc.nspace);
+                if registered == Registered::Again {
+                    cx.peers.conns.forget_told_of(proc);
+                }
+                Status::SUCCESS
+            }
+            Err(status) => status,
+        }
+    }
+
+    /// The job data of each of these jobs that is known, with the name of the job in front.
+    fn collect_job_info(&self, cx: &mut Cx<'_>, nspaces: &[Nspace], format: Format) -> Vec<Blob> {
+        let encoded = |nspace| cx.peers.jobs.encoded(nspace, format, |job| self.describer.job_data(job));
+        nspaces.iter().filter_map(encoded).map(|job| Blob::from(job.body())).collect()
+    }
+}

@@ -1,0 +1,153 @@
+//! One meeting: who is expected, who has come, and what they gave.
+//!
+//! Of ranks that have several connections each call is a participation: a second connection that calls while the first waits
+//! takes part in the next meeting of the set. With `pmix.clone.part` it joins the first one, which waits for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, InfoList, ProcId};
+
+use crate::machine::{ConnId, Time};
+use crate::server::peer::Asker;
+use crate::server::peers::Peers;
+use crate::server::registry::Jobs;
+use crate::server::timers::{Timer, TimerId, Timers};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::server) enum Kind {
+    Fence,
+    Connect,
+    Disconnect,
+    GroupConstruct,
+    GroupDestruct,
+}
+
+/// What tells one meeting from another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::server) struct Signature {
+    pub(in crate::server) kind: Kind,
+    /// The group's id; empty for other kinds.
+    pub(in crate::server) id: String,
+    /// Sorted, without doubles.
+    pub(in crate::server) procs: Arc<[ProcId]>,
+}
+
+#[derive(Debug)]
+pub(in crate::server) struct Collective {
+    pub(super) id: u64,
+    pub(in crate::server) signature: Signature,
+    /// Local participants.
+    pub(in crate::server) expected: BTreeSet<ProcId>,
+    /// Participants that have ended, and without whom it goes on.
+    pub(in crate::server) lost: BTreeSet<ProcId>,
+    pub(super) arrived: BTreeMap<ProcId, Arrival>,
+    /// Who waits for the end, the latest last.
+    pub(super) askers: Vec<Asker>,
+    /// A group whose members want to hear when one of them ends.
+    pub(super) is_watched: bool,
+    /// Others of the same set wait behind it.
+    pub(in crate::server) is_followed: bool,
+    /// What the participants gave, each info once.
+    pub(in crate::server) info: Vec<Info>,
+    pub(in crate::server) state: State,
+    pub(super) since: Time,
+    pub(super) timer: Option<TimerId>,
+}
+
+/// How a participant has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    Whole,
+    /// All its connections must come before it has.
+    ByAllClones,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum State {
+    Gathering,
+    WithHost,
+    /// It has failed; whoever still comes is told so.
+    Failed(Status),
+}
+
+impl Signature {
+    pub(in crate::server) fn new(kind: Kind, id: String, mut procs: Vec<ProcId>) -> Signature {
+        procs.sort();
+        procs.dedup();
+        Signature { kind, id, procs: procs.into() }
+    }
+}
+
+impl Collective {
+    /// Local participants that have not come.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &ProcId> {
+        self.expected.iter().filter(|proc| !self.arrived.contains_key(*proc))
+    }
+
+    /// Its deadline is at this time, or earlier.
+    pub(super) fn end_by(&mut self, timers: &mut Timers, id: u64, at: Time) {
+        if self.timer.is_none_or(|timer| at < timer.at()) {
+            timers.cancel(self.timer);
+            self.timer = Some(timers.set(at, Timer::Collective(id)));
+        }
+    }
+
+    pub(super) fn add_info(&mut self, info: Vec<Info>) {
+        for one in info {
+            if !self.info.contains(&one) {
+                self.info.push(one);
+            }
+        }
+    }
+
+    /// Those who came, the latest first. What that process did last is still in the caches of its processor; those who
+    /// came first have long been asleep.
+    pub(in crate::server) fn latest_first(&self) -> impl Iterator<Item = &Asker> {
+        self.askers.iter().rev()
+    }
+
+    /// The participants, without those of this node that are lost.
+    pub(in crate::server) fn survivors(&self, jobs: &Jobs) -> Vec<ProcId> {
+        let procs = &self.signature.procs;
+        match self.lost.is_empty() {
+            true => procs.to_vec(),
+            false => jobs.each_of(procs).difference(&self.lost).cloned().collect(),
+        }
+    }
+
+    /// Whether a member that has ended is not waited for.
+    pub(in crate::server) fn goes_on_without_the_dead(&self) -> bool {
+        match self.signature.kind {
+            Kind::GroupConstruct => self.info.is_set(keys::GROUP_FT_COLLECTIVE),
+            Kind::GroupDestruct => self.info.is_set(keys::GROUP_FT_COLLECTIVE) || self.is_watched,
+            Kind::Fence | Kind::Connect | Kind::Disconnect => false,
+        }
+    }
+
+    /// Whether every participant has come, with all its connections where it wants that.
+    pub(super) fn is_complete(&self, peers: &Peers) -> bool {
+        self.arrived.len() >= self.expected.len() && self.without_all_clones(peers).next().is_none()
+    }
+
+    /// Participants that have come, but not with all their connections although these take part.
+    pub(super) fn without_all_clones(&self, peers: &Peers) -> impl Iterator<Item = &ProcId> {
+        let by_all = self.arrived.iter().filter(|(_, arrival)| **arrival == Arrival::ByAllClones);
+        by_all.map(|(proc, _)| proc).filter(|proc| {
+            let waits = |conn: &ConnId| self.askers.iter().any(|asker| asker.conn == *conn);
+            !peers.live_connections(proc).all(|conn| waits(&conn))
+        })
+    }
+
+    /// Whether a call of this connection belongs here.
+    pub(super) fn has_place_for(&self, from: &Asker) -> bool {
+        match self.arrived.get(&from.proc) {
+            None => true,
+            Some(Arrival::Whole) => false,
+            Some(Arrival::ByAllClones) => {
+                self.state == State::Gathering && !self.askers.iter().any(|asker| asker.conn == from.conn)
+            }
+        }
+    }
+}

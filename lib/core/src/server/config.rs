@@ -1,0 +1,95 @@
+//! How a server presents itself, and whom it serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_topo::Topology;
+use phalanx_wire::{Info, ProcId};
+
+/// How a server presents itself. Paths and addresses are the shell's; the server only repeats them to clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    /// The server's own identity.
+    pub identity: ProcId,
+    pub hostname: String,
+    /// `tcp4://127.0.0.1:PORT`.
+    pub address: String,
+    pub server_tmpdir: String,
+    pub system_tmpdir: String,
+    pub owner_uid: u32,
+    pub tools_of: ToolsOf,
+    /// A rank may have one connection at a time.
+    pub refuse_clones: bool,
+    /// None: tools on other nodes are refused.
+    pub remote: Option<Remote>,
+    /// How the paths of files begin that clients of this node read what fences have collected from, in a directory that is
+    /// the owner's. None: no such files.
+    pub collections: Option<String>,
+    /// How it tells other servers of the same jobs what was committed here.
+    pub modex: ModexForm,
+    /// What time it was at time zero, since the beginning of 1970.
+    pub clock: Duration,
+    /// The hardware of this node, for local processes. None: they look for it themselves.
+    pub topology: Option<Arc<Topology>>,
+    /// How output looks for those who say nothing else.
+    pub output: Vec<Info>,
+    /// Random bytes for what must not be guessed.
+    pub seed: [u8; 32],
+}
+
+impl ServerConfig {
+    /// A server for the ranks and the tools of its owner on this node, with its directories below `/tmp`.
+    pub fn new(
+        identity: ProcId,
+        hostname: String,
+        address: String,
+        owner_uid: u32,
+        seed: [u8; 32],
+    ) -> ServerConfig {
+        ServerConfig {
+            identity,
+            hostname,
+            address,
+            server_tmpdir: "/tmp".to_owned(),
+            system_tmpdir: "/tmp".to_owned(),
+            owner_uid,
+            tools_of: ToolsOf::Owner,
+            refuse_clones: false,
+            remote: None,
+            collections: None,
+            modex: ModexForm::Compact,
+            clock: Duration::ZERO,
+            topology: None,
+            output: Vec::new(),
+            seed,
+        }
+    }
+}
+
+/// Whose tools are served, if the host agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolsOf {
+    Nobody,
+    /// Those of root as well.
+    Owner,
+    /// Of every user of this node.
+    Everybody,
+}
+
+/// How tools on other nodes come in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remote {
+    /// Where they reach the server: `tcp4://ADDRESS:PORT`.
+    pub address: String,
+    /// What they must show, since the kernel here cannot name them.
+    pub secret: String,
+}
+
+/// In which form servers tell each other what their processes have committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModexForm {
+    /// Our own: all servers of a job are ours.
+    Compact,
+    /// That of OpenPMIx 4.2 and 5.0: the host may have servers of either kind.
+    OpenPmix,
+}

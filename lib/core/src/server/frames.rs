@@ -1,0 +1,131 @@
+//! From bytes to requests: what a connection sends, as far as its sender reads the answers.
+
+use phalanx_spec::{Command, Status};
+use phalanx_wire::cmd::iof::Taken;
+use phalanx_wire::cmd::{Body, Request};
+use phalanx_wire::codec::{DecodeError, Reader};
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT, TAG_IOF};
+use tracing::{debug, warn};
+
+use super::accept::Admitted;
+use super::peer::{Asker, Peer, Role};
+use super::sweep::Sweep;
+use super::turn::Cx;
+use super::{Tables, limits};
+use crate::machine::ConnId;
+
+impl Tables {
+    pub(super) fn on_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) {
+        match cx.peers.conns.peer_mut(conn) {
+            Some(peer) => {
+                peer.reader.feed(data);
+                self.read_frames(cx, conn);
+            }
+            None => {
+                if let Some(admitted) = self.strangers.on_hello_bytes(cx, conn, data) {
+                    self.on_admitted(cx, admitted);
+                }
+            }
+        }
+    }
+
+    /// Handles the messages that have arrived whole, as far as their sender reads the answers and others read what it pushes.
+    pub(super) fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+        let can_go_on = |peer: &&mut Peer| !peer.is_full() && !peer.is_ahead();
+        while let Some(peer) = cx.peers.conns.peer_mut(conn).filter(can_go_on) {
+            match peer.reader.next_frame() {
+                Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
+                Ok(None) => break,
+                Err(error) => {
+                    warn!(proc = %peer.proc, %error, "message cannot be framed: closing the connection");
+                    return self.drop_connection(cx, conn);
+                }
+            }
+        }
+        if cx.peers.together(conn, limits::MAX_INCOMPLETE, Peer::incomplete) > limits::MAX_INCOMPLETE {
+            warn!(
+                conn = conn.0,
+                limit = limits::MAX_INCOMPLETE,
+                "too much of its rank is incomplete: closing the connection"
+            );
+            self.drop_connection(cx, conn);
+        }
+    }
+
+    fn on_frame(&mut self, cx: &mut Cx<'_>, conn: ConnId, frame: &Frame) {
+        let Some(peer) = cx.peers.conns.peer_mut(conn) else { return };
+        if frame.tag == TAG_HEARTBEAT {
+            return self.monitors.on_heartbeat(conn);
+        }
+        if frame.tag == TAG_IOF {
+            return match Taken::decode(&frame.payload, peer.dialect) {
+                Ok(taken) => self.streams.on_taken(cx, conn, &taken),
+                Err(error) => debug!(proc = %peer.proc, %error, "what was taken cannot be read: ignored"),
+            };
+        }
+        if frame.tag < FIRST_REQUEST_TAG {
+            return debug!(proc = %peer.proc, tag = frame.tag, "message on a reserved tag: ignored");
+        }
+        let dialect = peer.dialect;
+        let from = Asker { conn, tag: frame.tag, proc: peer.proc.clone(), uid: peer.uid, gid: peer.gid };
+        let is_full = cx.peers.together(conn, limits::MAX_REQUESTS, Peer::requests) >= limits::MAX_REQUESTS;
+        let command = Reader::new(dialect.format, &frame.payload).get::<Command>();
+        let request = Request::decode(&frame.payload, dialect);
+        if command == Ok(Command::DEREGEVENTS) {
+            if let Ok(Request::DeregisterEvents(events)) = request {
+                self.events.on_deregister(cx, conn, &events.codes);
+            }
+            return;
+        }
+        let Some(peer) = cx.peers.conns.peer_mut(conn) else { return };
+        if is_full {
+            warn!(proc = %peer.proc, limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
+            peer.requests += 1;
+            return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
+        }
+        peer.requests += 1;
+        if !matches!(request, Ok(Request::Get(_))) {
+            peer.sweep = Sweep::default();
+        }
+        match request {
+            Ok(Request::Finalize) => self.on_finalize(cx, from),
+            Ok(_) if peer.finalized => cx.answer(&from, Status::ERR_INIT),
+            Ok(request) => self.on_request(cx, from, request),
+            Err(DecodeError::UnknownCommand { code }) => {
+                debug!(proc = %from.proc, code, "unknown command");
+                cx.answer(&from, Status::ERR_NOT_SUPPORTED);
+            }
+            Err(error) => {
+                warn!(proc = %from.proc, ?command, %error, "request cannot be decoded");
+                cx.answer(&from, Status::ERR_UNPACK_FAILURE);
+            }
+        }
+    }
+
+    /// A connection has become a peer: it may have sent more than its hello.
+    pub(super) fn on_admitted(&mut self, cx: &mut Cx<'_>, admitted: Admitted) {
+        if admitted.role == Role::Tool {
+            self.streams.pull_for_tool(cx, admitted.conn);
+        }
+        self.on_bytes(cx, admitted.conn, &admitted.early);
+    }
+
+    pub(super) fn on_writable(&mut self, cx: &mut Cx<'_>, conn: ConnId, queued: usize) {
+        if let Some(peer) = cx.peers.conns.peer_mut(conn) {
+            peer.note_queued(queued);
+            self.streams.on_lane_moved(cx, conn);
+            self.gets.go_on_with(cx, Tables::known(&self.describer, &self.modex), conn);
+            self.read_frames(cx, conn);
+        }
+    }
+
+    /// Closes the connections of peers that have let too many bytes wait.
+    pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
+        while let Some(conn) = cx.peers.conns.take_overdue() {
+            if let Some(peer) = cx.peers.conns.peer(conn) {
+                warn!(proc = %peer.proc, queued = peer.unasked(), limit = limits::MAX_QUEUED, "peer does not read: closing its connection");
+                self.drop_connection(cx, conn);
+            }
+        }
+    }
+}

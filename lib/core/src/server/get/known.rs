@@ -1,0 +1,41 @@
+//! What gets are answered from, and what a look there gives.
+
+use phalanx_spec::Status;
+use phalanx_wire::cmd::get::OwnerData;
+use phalanx_wire::{Kval, ProcId};
+
+use crate::server::job_data::Describer;
+use crate::server::modex::Modex;
+use crate::server::values::Values;
+
+/// All that is known here besides what local processes have committed.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::server) struct Known<'a> {
+    pub(in crate::server) describer: &'a Describer,
+    pub(in crate::server) modex: &'a Modex,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waits {
+    Commit,
+    Key,
+    /// `named`: the host was told of this get's own key.
+    Host {
+        named: bool,
+    },
+}
+
+/// What a look at the tables gives.
+pub(super) enum Look {
+    Found(Vec<OwnerData>),
+    Never(Status),
+    Wait(Waits),
+}
+
+pub(super) fn to_kvals(values: &Values) -> Vec<Kval> {
+    values.kvals().collect()
+}
+
+pub(super) fn owned(owner: &ProcId, values: Vec<Kval>) -> OwnerData {
+    OwnerData { owner: owner.clone(), values }
+}

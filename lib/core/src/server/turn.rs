@@ -1,0 +1,88 @@
+//! One turn of the server: what every verb is handed besides its own table, while one input is handled.
+//!
+//! Sending never fails here. While much waits for a peer to read it, its requests are not looked at, and its gets are not
+//! answered: it gets everything as fast as it reads. A peer that does not read what it has not asked for is marked, and given up
+//! at the end of the turn, so that no verb has to expect its tables to change while it answers.
+
+use phalanx_spec::Status;
+use phalanx_wire::cmd::{Body, InfoReply, StatusReply};
+use phalanx_wire::codec::Dialect;
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, encode_frame};
+use phalanx_wire::{Info, ProcId};
+use tracing::warn;
+
+use super::call::ServerReturn;
+use super::config::ServerConfig;
+use super::host::{Then, Upcalls};
+use super::limits::{MAX_QUEUED, SHORT_ANSWER};
+use super::peer::{Asker, Peer};
+use super::peers::Peers;
+use super::timers::Timers;
+use crate::host::HostOp;
+use crate::machine::{CallId, ConnId, Outbox, Output, Time};
+
+/// When it is, who is there, and where outputs go.
+#[derive(Debug)]
+pub(super) struct Cx<'a> {
+    pub(super) now: Time,
+    pub(super) out: &'a mut Outbox<ServerReturn, ()>,
+    pub(super) config: &'a ServerConfig,
+    pub(super) timers: &'a mut Timers,
+    pub(super) peers: &'a mut Peers,
+    pub(super) upcalls: &'a mut Upcalls,
+}
+
+impl Cx<'_> {
+    /// Answers a request, unless its asker has gone.
+    pub(super) fn reply(&mut self, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
+        let Some(peer) = self.peers.conns.peer_mut(to.conn) else { return };
+        peer.requests = peer.requests.saturating_sub(1);
+        let dialect = peer.dialect;
+        let mut payload = encode(dialect);
+        if payload.len() > SHORT_ANSWER && self.peers.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED
+        {
+            warn!(proc = %to.proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");
+            payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
+        }
+        self.send(to.conn, to.tag, &payload);
+    }
+
+    pub(super) fn answer(&mut self, to: &Asker, status: Status) {
+        self.reply(to, |dialect| StatusReply(on_wire(status)).encode(dialect));
+    }
+
+    pub(super) fn answer_infos(&mut self, to: &Asker, status: Status, info: Vec<Info>) {
+        self.reply(to, |dialect| InfoReply { status: on_wire(status), info }.encode(dialect));
+    }
+
+    /// Sends a message that nobody asked for, or the bytes of an answer.
+    pub(super) fn send(&mut self, conn: ConnId, tag: u32, payload: &[u8]) {
+        let is_unasked = tag < FIRST_REQUEST_TAG;
+        if is_unasked && self.peers.together(conn, MAX_QUEUED, Peer::unasked) > MAX_QUEUED {
+            return self.peers.conns.note_overdue(conn);
+        }
+        let Some(peer) = self.peers.conns.peer_mut(conn) else { return };
+        let frame = encode_frame(SERVER_INDEX, tag, payload);
+        peer.note_sent(frame.len(), is_unasked);
+        self.out.push(Output::Send { conn, frame });
+    }
+
+    /// Asks the host. `asked_by`: whose request this is.
+    pub(super) fn ask(&mut self, asked_by: Option<&ProcId>, op: HostOp, then: Then) {
+        let (id, op) = self.upcalls.open(self.now, asked_by, op, then);
+        self.out.push(Output::CallHost { id, op });
+    }
+
+    /// Answers a call of the owner.
+    pub(super) fn give(&mut self, id: CallId, result: ServerReturn) {
+        self.out.push(Output::Return { id, result });
+    }
+}
+
+/// "Already done" is a matter between a host and its library: clients know only success.
+fn on_wire(status: Status) -> Status {
+    if status == Status::OPERATION_SUCCEEDED { Status::SUCCESS } else { status }
+}
+
+/// Stands in the header of what a server sends; nobody looks at it.
+const SERVER_INDEX: u32 = 0;
