@@ -59,11 +59,15 @@ impl Layered {
             let is_top = self.top.contains(&file.as_str());
             let names = names_in(self.folder, file, text);
             if !is_top {
-                for whole in self.whole.iter().filter(|whole| names.contains(&whole.to_string())) {
-                    faults.push(format!("{}/{file}.rs: has {whole}; hand it the tables it needs", self.folder));
+                for whole in self.whole.iter().filter(|whole| names.contains(**whole)) {
+                    faults
+                        .push(format!("{}/{file}.rs: has {whole}; hand it the tables it needs", self.folder));
                 }
                 for stranger in implemented(text).filter(|name| !defines(text, name)) {
-                    faults.push(format!("{}/{file}.rs: has methods of {stranger}, which is another file's", self.folder));
+                    faults.push(format!(
+                        "{}/{file}.rs: has methods of {stranger}, which is another file's",
+                        self.folder
+                    ));
                 }
             }
             let known = names.iter().filter_map(|name| file_of(files, name));
@@ -92,7 +96,8 @@ fn implemented(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn defines(text: &str, name: &str) -> bool {
-    let words = |line: &str| line.contains(&format!("struct {name}")) || line.contains(&format!("enum {name}"));
+    let words =
+        |line: &str| line.contains(&format!("struct {name}")) || line.contains(&format!("enum {name}"));
     text.lines().any(words)
 }
 
@@ -108,7 +113,8 @@ fn names_in(folder: &str, file: &str, text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for child in code.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')) {
         let is_word = |before: Option<char>| before.is_none_or(|c| !c.is_alphanumeric() && !"_:".contains(c));
-        let mut uses = code.match_indices(&format!("{child}::")).map(|(at, _)| code[..at].chars().next_back());
+        let used = format!("{child}::");
+        let mut uses = code.match_indices(&used).map(|(at, _)| code[..at].chars().next_back());
         if uses.any(is_word) {
             names.insert(join(&own, &[child.to_owned()]));
         }
