@@ -7,7 +7,8 @@
 //!
 //! Next stop: [`Topology::assemble`] numbers what was found here.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::device::{Device, DeviceKind, PciId};
@@ -161,7 +162,12 @@ impl Source<'_> {
             let Some(cpus) = self.list(&format!("{folder}/cpulist"))? else { continue };
             let bytes = self.text(&format!("{folder}/meminfo")).map_or(0, |text| total_memory(&text));
             parts.memories.push(Memory { node, bytes });
-            let row = self.text(&format!("{folder}/distance")).unwrap_or_default();
+            // To itself each is 10: only several have more to say.
+            let row = match nodes.count() {
+                1 => Some("10".to_owned()),
+                _ => self.text(&format!("{folder}/distance")),
+            };
+            let row = row.unwrap_or_default();
             rows.push(row.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<u16>>());
             parts.objects.push(numa(node, cpus));
         }
@@ -233,7 +239,20 @@ impl Source<'_> {
 
     /// A file's text; `None` where it cannot be read, which for every single file is nothing unusual.
     pub(crate) fn text(&self, below: &str) -> Option<String> {
-        fs::read_to_string(self.path(below)).ok()
+        let mut file = File::open(self.path(below)).ok()?;
+        let mut text = Vec::new();
+        if below.starts_with("sys/") {
+            // All that such a file says comes with one read, if it is less than a page. Asking for its size and for its
+            // end would be half of the calls of a launch.
+            let mut page = [0; 4096];
+            let count = file.read(&mut page).ok()?;
+            text.extend_from_slice(&page[..count]);
+            if count < page.len() {
+                return String::from_utf8(text).ok();
+            }
+        }
+        file.read_to_end(&mut text).ok()?;
+        String::from_utf8(text).ok()
     }
 
     /// A file with a list of CPUs or nodes; `None` where there is none.

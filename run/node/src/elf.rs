@@ -41,17 +41,17 @@ impl Elf {
         }
         let table = number(&head, 32, 8)?;
         let (entry, count) = (number(&head, 54, 2)?, number(&head, 56, 2)?);
-        let mut segments = Vec::new();
-        for at in 0..count {
-            let mut header = [0_u8; 56];
-            file.read_exact_at(&mut header, table.checked_add(at.checked_mul(entry)?)?).ok()?;
-            segments.push(Segment {
-                kind: number(&header, 0, 4)?,
-                offset: number(&header, 8, 8)?,
-                address: number(&header, 16, 8)?,
-                size: number(&header, 32, 8)?,
-            });
-        }
+        let size = entry.checked_mul(count).filter(|size| entry >= 56 && *size <= MOST_HEADERS)?;
+        let headers = bytes(&file, table, size)?;
+        let segments = headers.chunks_exact(usize::try_from(entry).ok()?).map(|header| {
+            Some(Segment {
+                kind: number(header, 0, 4)?,
+                offset: number(header, 8, 8)?,
+                address: number(header, 16, 8)?,
+                size: number(header, 32, 8)?,
+            })
+        });
+        let segments = segments.collect::<Option<Vec<Segment>>>()?;
         Some(Elf { file, segments })
     }
 
@@ -96,10 +96,14 @@ impl Elf {
     }
 
     fn bytes(&self, offset: u64, size: u64) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(size).ok()?];
-        self.file.read_exact_at(&mut bytes, offset).ok()?;
-        Some(bytes)
+        bytes(&self.file, offset, size)
     }
+}
+
+fn bytes(file: &File, offset: u64, size: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(size).ok()?];
+    file.read_exact_at(&mut bytes, offset).ok()?;
+    Some(bytes)
 }
 
 fn until_nul(bytes: &[u8]) -> &[u8] {
@@ -129,6 +133,8 @@ const DT_STRSZ: u64 = 10;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
+/// All program headers; ordinary files have a dozen of 56 bytes.
+const MOST_HEADERS: u64 = 1 << 16;
 const MOST_DYNAMIC: u64 = 1 << 16;
 const MOST_STRINGS: u64 = 1 << 24;
 

@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used)]
 
 mod client;
+mod gets;
 mod iof;
 mod launch;
 mod launcher;
@@ -47,6 +48,7 @@ const SUBJECTS: &[Subject] = &[
         usual: true,
         run: client::run,
     },
+    Subject { name: "gets", summary: "thousands of gets outstanding at once", usual: true, run: gets::run },
     Subject {
         name: "library",
         summary: "our libpmix beside Debian's, with ranks and server on each in turn",
