@@ -61,10 +61,10 @@ fn output_of(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// MPICH 5, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
-pub(crate) fn mpich_wheel() -> Wheel {
+/// MPICH 5 and mpi4py, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
+pub fn mpich_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| environment("venv-mpich", "mpich==5.*"));
+    let root = ROOT.get_or_init(|| environment("venv-mpich", "mpich==5.* mpi4py>=4,<5"));
     Wheel { root: root.clone() }
 }
 

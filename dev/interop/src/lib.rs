@@ -20,7 +20,7 @@ mod slurm;
 mod tools;
 mod watch;
 
-pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, wheel};
+pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, mpich_wheel, wheel};
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_dvm::{
-    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, Msg, Node, NodeConfig, NodeId,
-    NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
+    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, MpiLibrary, Msg, Node,
+    NodeConfig, NodeId, NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
@@ -41,6 +41,8 @@ pub struct World<S: RankServer> {
     /// The paths that daemons have to remove, and have removed, in order.
     pub registered: BTreeMap<(NodeId, Nspace, Text), Cleanup>,
     pub removed: Vec<(NodeId, Text)>,
+    /// The MPI libraries that processes will be found to have loaded.
+    pub loaded: BTreeMap<ProcId, MpiLibrary>,
     /// The directories that processes were given.
     pub made: Vec<Text>,
     nodes: Vec<Option<Node<S>>>,
@@ -102,6 +104,7 @@ impl<S: RankServer> World<S> {
             user: User::default(),
             procs: BTreeMap::new(),
             registered: BTreeMap::new(),
+            loaded: BTreeMap::new(),
             made: Vec::new(),
             removed: Vec::new(),
             nodes,
@@ -389,6 +392,12 @@ impl<S: RankServer> World<S> {
                     if what != Cleanup::Ignored {
                         self.removed.push((id, path));
                     }
+                }
+            }
+            Effect::Inspect { proc, .. } => {
+                if let Some(library) = self.loaded.get(&proc) {
+                    let library = library.clone();
+                    self.input(id, Input::Inspected { proc, library });
                 }
             }
             Effect::Measure { survey, pids } => {

@@ -64,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) far: Option<(ServerArgs, Vec<Info>)>,
     /// Remarks that are no errors.
     pub(crate) notes: Vec<String>,
+    /// The MPI library that a program is linked with, if one is.
+    pub(crate) mpi: Option<String>,
 }
 
 /// How a server can be reached.
@@ -138,6 +140,7 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         serve: serve(&job.serve, here),
         far,
         notes,
+        mpi: None,
     })
 }
 

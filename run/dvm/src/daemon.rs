@@ -211,6 +211,7 @@ impl Daemon {
             Input::StdinEnd { nspace } => self.tell_root(cx, ToRoot::StdinEnd { nspace }),
             Input::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
             Input::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
+            Input::Inspected { proc, library } => self.on_inspected(cx, proc, library),
             Input::Measured { survey, measured } => self.on_measured(cx, survey, *measured),
             // Connections belong to the server; time is looked at after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
@@ -319,6 +320,7 @@ impl Daemon {
             Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
             Timer::Settle(nspace) => self.settle_all(cx, &nspace),
             Timer::Over(proc) => self.give_up(cx, &proc),
+            Timer::Inspect(nspace) => self.on_inspection_due(cx, &nspace),
             Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),

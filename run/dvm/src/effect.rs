@@ -10,7 +10,7 @@ use phalanx_wire::{Nspace, ProcId, Text};
 use crate::cargo::Msg;
 use crate::id::NodeId;
 use crate::job::JobRequest;
-use crate::msg::{Cleanup, Control, ExitStatus, Measured, SpawnFailure, Survey};
+use crate::msg::{Cleanup, Control, ExitStatus, Measured, MpiLibrary, SpawnFailure, Survey};
 use crate::report::Report;
 
 /// What happened at this node.
@@ -106,6 +106,12 @@ pub enum Input<'a> {
         proc: ProcId,
     },
 
+    /// A process has loaded this MPI library, as [`Effect::Inspect`] has shown.
+    Inspected {
+        proc: ProcId,
+        library: MpiLibrary,
+    },
+
     /// The answer to [`Effect::Measure`].
     Measured {
         survey: Survey,
@@ -196,6 +202,11 @@ pub enum Effect {
     Forget {
         nspace: Nspace,
         scratch: Option<Text>,
+    },
+    /// Look whether this process has loaded an MPI library. If it has, [`Input::Inspected`] says so.
+    Inspect {
+        proc: ProcId,
+        pid: u32,
     },
     /// Look what these processes (rank and pid), this daemon and its node use.
     Measure {

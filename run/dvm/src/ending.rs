@@ -56,6 +56,13 @@ impl JobEnd {
             JobVerdict::ParentEnded { parent } => {
                 return vec![format!("the job was ended with its parent, job {parent}")];
             }
+            JobVerdict::WithoutPmix { by, library } => {
+                let rank = by.rank.0;
+                return vec![
+                    without_pmix(&format!("rank {rank} has loaded"), library),
+                    WITHOUT_PMIX_HINT.into(),
+                ];
+            }
             JobVerdict::NodeLost { node } => {
                 lines.push(format!("node {node} was lost"));
                 None
@@ -85,6 +92,17 @@ impl JobEnd {
         lines
     }
 }
+
+/// What an MPI library without a PMIx client means to a job of several ranks. `linked`: who has to do with it, and how.
+pub fn without_pmix(linked: &str, library: &str) -> String {
+    format!(
+        "{linked} MPICH ({library}), which was built without PMIx: each rank would run alone, as rank 0 of 1"
+    )
+}
+
+/// What to do about it.
+pub const WITHOUT_PMIX_HINT: &str =
+    "start it with MPICH's own mpiexec, or use an MPI library that has a PMIx client";
 
 /// `exited with code 3`, `was killed by SIGSEGV (core dumped)`
 fn how(end: &ProcEnd) -> String {

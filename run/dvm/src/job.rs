@@ -88,6 +88,11 @@ pub enum JobVerdict {
     ParentEnded {
         parent: Nspace,
     },
+    /// A rank has loaded an MPI library that has no PMIx client.
+    WithoutPmix {
+        by: ProcId,
+        library: String,
+    },
     /// A node was lost.
     NodeLost {
         node: String,
@@ -103,6 +108,10 @@ pub struct JobEnd {
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,
     pub duration: Duration,
+    /// Some rank has called init.
+    pub connected: bool,
+    /// The file of an MPI library that a rank was seen to have loaded before it connected.
+    pub mpi: Option<String>,
 }
 
 impl JobVerdict {
@@ -112,9 +121,10 @@ impl JobVerdict {
             JobVerdict::Success => Status::SUCCESS,
             JobVerdict::Aborted { .. } => Status::ERR_JOB_ABORTED,
             JobVerdict::NotStarted { .. } => Status::ERR_JOB_FAILED_TO_LAUNCH,
-            JobVerdict::TimedOut { .. } | JobVerdict::Cancelled { .. } | JobVerdict::ParentEnded { .. } => {
-                Status::ERR_JOB_CANCELED
-            }
+            JobVerdict::TimedOut { .. }
+            | JobVerdict::Cancelled { .. }
+            | JobVerdict::ParentEnded { .. }
+            | JobVerdict::WithoutPmix { .. } => Status::ERR_JOB_CANCELED,
             JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
             JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
             JobVerdict::Failed { first } => match first.status {
@@ -128,7 +138,9 @@ impl JobVerdict {
     pub(crate) fn culprit(&self) -> Option<&ProcId> {
         match self {
             JobVerdict::Failed { first } => Some(&first.proc),
-            JobVerdict::Aborted { by, .. } | JobVerdict::Killed { by, .. } => Some(by),
+            JobVerdict::Aborted { by, .. }
+            | JobVerdict::Killed { by, .. }
+            | JobVerdict::WithoutPmix { by, .. } => Some(by),
             _ => None,
         }
     }
@@ -140,6 +152,7 @@ impl JobVerdict {
             JobVerdict::NotStarted { error } => Some(error),
             JobVerdict::NodeLost { node } => Some(node),
             JobVerdict::ParentEnded { parent } => Some(parent.as_str()),
+            JobVerdict::WithoutPmix { library, .. } => Some(library),
             _ => None,
         }
     }
@@ -155,6 +168,7 @@ impl JobVerdict {
             JobVerdict::Cancelled { .. } => "cancelled",
             JobVerdict::Killed { .. } => "killed",
             JobVerdict::ParentEnded { .. } => "parent ended",
+            JobVerdict::WithoutPmix { .. } => "without PMIx",
             JobVerdict::NodeLost { .. } => "node lost",
         }
     }
@@ -175,7 +189,7 @@ impl JobVerdict {
             JobVerdict::TimedOut { .. } => 124,
             JobVerdict::Cancelled { signal } | JobVerdict::Killed { signal, .. } => 128 + signal,
             JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
-            JobVerdict::NodeLost { .. } => 1,
+            JobVerdict::NodeLost { .. } | JobVerdict::WithoutPmix { .. } => 1,
         }
     }
 }

@@ -31,6 +31,7 @@ impl Daemon {
             self.call(cx, register, Call::Told("registering a client"));
             self.call(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
         }
+        self.begin_inspection(cx, &desc.nspace);
     }
 
     /// Tells our server of a job, unless it knows.

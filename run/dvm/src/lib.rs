@@ -22,6 +22,7 @@ mod gather;
 mod host;
 pub mod hosts;
 mod id;
+mod inspect;
 mod iof;
 mod job;
 mod launch;
@@ -45,11 +46,12 @@ pub mod words;
 pub use cargo::Msg;
 pub use config::{Limits, NodeConfig};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
+pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use id::NodeId;
 pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
-    Measured, NodeUsage, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage, charge,
+    Measured, MpiLibrary, NodeUsage, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage, charge,
 };
 pub use node::Node;
 pub use overlay::{Hop, Tree};

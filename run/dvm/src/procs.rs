@@ -38,6 +38,10 @@ pub(crate) struct Job {
     pub(crate) connected: u32,
     /// What is to be removed behind the processes here.
     pub(crate) cleanups: Cleanups,
+    /// A process here that has not connected has loaded an MPI library, which the root knows.
+    pub(crate) loaded_mpi: bool,
+    /// The last process here that was looked at for such a library.
+    pub(crate) inspected: Option<Rank>,
     /// Our server knows of it.
     pub(crate) registered: bool,
     /// A process here could not be started.
@@ -118,6 +122,8 @@ impl Job {
             chunks: 0,
             connected: 0,
             cleanups: Cleanups::default(),
+            loaded_mpi: false,
+            inspected: None,
             registered: false,
             start_failed: false,
             told_started: false,
@@ -213,6 +219,10 @@ impl Daemon {
         entry.phase = Phase::Gone;
         entry.status = Some(status);
         entry.after = cx.now.since(job.since);
+        if !status.is_success() && entry.pmix == Pmix::Never {
+            self.inspect(cx, &proc.nspace);
+        }
+        let Some(entry) = self.proc_mut(proc) else { return };
         // What it told its server last may still be unread; only then is it known whether it left in order.
         if entry.pmix == Pmix::Connected {
             self.timers.set(cx.now.after(settle_grace), Timer::Settle(proc.nspace.clone()));
@@ -396,6 +406,7 @@ impl Daemon {
                 status: proc.status,
                 killed_by_us: proc.killed.is_some(),
                 lost_connection: proc.lost_connection(),
+                connected: proc.pmix != Pmix::Never,
                 after: Duration::from_millis((proc.after.as_millis() as u64).div_ceil(grain) * grain),
             };
             EndGroup::merge(&mut ends, vec![group]);

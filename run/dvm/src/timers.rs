@@ -13,6 +13,8 @@ pub(crate) enum Timer {
     Settle(Nspace),
     /// Whoever waits for this process has waited enough.
     Over(ProcId),
+    /// Look whether ranks that have not connected have loaded MPI.
+    Inspect(Nspace),
     /// Politeness is over.
     Kill(Nspace),
     /// Processes that survive SIGKILL are given up.
@@ -69,6 +71,7 @@ impl Timer {
         match self {
             Timer::Connected(job)
             | Timer::Settle(job)
+            | Timer::Inspect(job)
             | Timer::Kill(job)
             | Timer::Reap(job)
             | Timer::Exited(job)

@@ -24,6 +24,7 @@ use tokio::time::Sleep;
 use crate::announce::Announcer;
 use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
+use crate::foreign;
 use crate::handle::{Explanation, NodeChannels, Request};
 use crate::listen::{self, WatchedListener};
 use crate::procs::{Happening, Happenings, Procs};
@@ -281,6 +282,11 @@ impl<D: Decide> Owner<D> {
                 self.feeds.remove(&nspace);
                 self.procs.forget(&nspace, scratch.as_ref(), &mut self.session);
                 self.cleanups.job_ended(&nspace);
+            }
+            Effect::Inspect { proc, pid } => {
+                if let Some(library) = foreign::loaded(pid) {
+                    self.news.push(Input::Inspected { proc, library });
+                }
             }
             Effect::Measure { survey, pids } => {
                 let measured = Box::new(usage::measure(&pids));

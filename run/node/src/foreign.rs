@@ -1,21 +1,26 @@
 //! Programs of MPI libraries that do not reach PMIx by themselves: without a word each of their ranks would be a world of its own.
 //!
 //! MPICH and its descendants have PMI-1 and PMI-2 clients; whether they have a PMIx client, too, was decided when they
-//! were built. A program is suspected by the name of a library that it needs, and judged by that library's file: one
+//! were built. A program is suspected by the name of a library that it needs or has loaded, and judged by that library's file: one
 //! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes. Intel's opens the PMIx library that a
 //! variable names.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use phalanx_dvm::MpiLibrary;
+
 use crate::elf::Elf;
 
-/// How the MPI library of a program stands to PMIx.
+/// A program and the MPI library that it is linked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Foreign {
-    /// It has no PMIx client.
-    WithoutPmix { program: PathBuf, library: PathBuf },
+pub struct Linked {
+    pub program: PathBuf,
+    /// Open MPI's by its name, because nobody has looked for its file.
+    pub library: MpiLibrary,
 }
 
 /// The variable that names the PMIx library to Intel's MPI library. Whether a program loads that cannot be seen from outside: an
@@ -28,18 +33,86 @@ pub fn finds_libpmix(libraries: Option<&[u8]>) -> bool {
 }
 
 /// What is to be known of `program` before it runs. `path` and `libraries` are its own PATH and LD_LIBRARY_PATH.
-pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cwd: &Path) -> Option<Foreign> {
+pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cwd: &Path) -> Option<Linked> {
     let program = crate::spawn::find(program, path, Some(cwd)).ok()?;
     let program = cwd.join(OsStr::from_bytes(program.as_bytes()));
     let dynamic = Elf::open(&program)?.dynamic()?;
-    let suspect = dynamic.needed.iter().find(|name| is_mpich(name))?;
+    let name = dynamic.needed.iter().find(|name| is_mpi(name))?;
+    let passes = || MpiLibrary { file: String::from_utf8_lossy(name).into_owned(), has_pmix: true };
+    if !is_mpich(name) {
+        return Some(Linked { program, library: passes() });
+    }
     let origin = program.canonicalize().ok()?.parent()?.to_owned();
     let runpath = dynamic.runpath.as_deref();
-    let mut files = places([libraries, runpath], &origin).map(|place| place.join(OsStr::from_bytes(suspect)));
-    let library = files.find(|file| file.is_file())?;
-    let text = std::fs::read(&library).ok()?;
-    let knows = |name: &[u8]| text.windows(name.len()).any(|window| window == name);
-    (!knows(PMIX_CALL)).then_some(Foreign::WithoutPmix { program, library })
+    let mut files = places([libraries, runpath], &origin).map(|place| place.join(OsStr::from_bytes(name)));
+    let library = match files.find(|file| file.is_file()) {
+        Some(file) => MpiLibrary { has_pmix: has_pmix(&file), file: file.display().to_string() },
+        None => passes(),
+    };
+    Some(Linked { program, library })
+}
+
+/// The MPI library that a process of ours has loaded, if it has loaded one and lives.
+pub(crate) fn loaded(pid: u32) -> Option<MpiLibrary> {
+    let maps = File::open(format!("/proc/{pid}/maps")).ok()?;
+    let mut maps = BufReader::with_capacity(MAPS_READ, maps.take(MOST_MAPS));
+    let mut line = Vec::new();
+    while maps.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        if let Some(file) = mapped(&line)
+            && let Some(name) = file.rsplit(|byte| *byte == b'/').next().filter(|name| is_mpi(name))
+        {
+            // A container's files are elsewhere for us.
+            let seen = [&format!("/proc/{pid}/root").into_bytes(), file].concat();
+            let has_pmix = !is_mpich(name) || has_pmix(Path::new(OsStr::from_bytes(&seen)));
+            return Some(MpiLibrary { file: String::from_utf8_lossy(file).into_owned(), has_pmix });
+        }
+        line.clear();
+    }
+    None
+}
+
+/// The file of a line of /proc/PID/maps.
+fn mapped(line: &[u8]) -> Option<&[u8]> {
+    let at = line.iter().position(|byte| *byte == b'/')?;
+    Some(line.get(at..)?.trim_ascii_end())
+}
+
+/// Whether a library calls PMIx, by its file. One that cannot be read may.
+fn has_pmix(library: &Path) -> bool {
+    File::open(library).and_then(|file| mentions(file, PMIX_CALL)).unwrap_or(true)
+}
+
+/// Whether these bytes occur in what is read.
+fn mentions(mut from: impl Read, wanted: &[u8]) -> std::io::Result<bool> {
+    let mut piece = vec![0; PIECE];
+    let mut kept = 0;
+    loop {
+        let read = from.read(piece.get_mut(kept..).unwrap_or_default())?;
+        if read == 0 {
+            return Ok(false);
+        }
+        let filled = kept + read;
+        let text = piece.get(..filled).unwrap_or_default();
+        if holds(text, wanted) {
+            return Ok(true);
+        }
+        // They may begin at the end of this piece.
+        kept = filled.min(wanted.len() - 1);
+        piece.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// Compares where the words may end, and skips as far as the byte there allows: libraries are large, and others wait.
+fn holds(text: &[u8], wanted: &[u8]) -> bool {
+    let Some((last, before)) = wanted.split_last() else { return true };
+    let mut at = before.len();
+    while let Some(byte) = text.get(at) {
+        if byte == last && text.get(at - before.len()..at) == Some(before) {
+            return true;
+        }
+        at += before.iter().rev().position(|other| other == byte).map_or(wanted.len(), |back| back + 1);
+    }
+    false
 }
 
 /// Where the dynamic linker looks.
@@ -51,9 +124,16 @@ fn places(lists: [Option<&[u8]>; 2], origin: &Path) -> impl Iterator<Item = Path
     listed.into_iter().chain(multiarch).chain(STANDARD_PLACES.iter().map(PathBuf::from))
 }
 
+/// Open MPI's, MPICH's and their descendants' names, and that of MPI's own binary interface. Bindings of other languages load these.
+fn is_mpi(name: &[u8]) -> bool {
+    let prefixes = [&b"libmpi.so."[..], b"libmpich.so.", b"libmpi_abi.so."];
+    let version = prefixes.iter().find_map(|prefix| name.strip_prefix(*prefix));
+    version.is_some_and(|version| version.first().is_some_and(u8::is_ascii_digit))
+}
+
 /// `libmpich.so.12`, or the name that MPICH's binary interface gives its libraries. Open MPI's is `libmpi.so.40`.
 fn is_mpich(name: &[u8]) -> bool {
-    name.starts_with(b"libmpich.so") || name == b"libmpi.so.12"
+    name.starts_with(b"libmpich.so.") || name == b"libmpi.so.12" || name.starts_with(b"libmpi.so.12.")
 }
 
 fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
@@ -66,6 +146,12 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
 
 /// As a name of its own, for the dynamic linker or for dlsym; messages about it do not count.
 const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
+/// As much of /proc/PID/maps is read as a process may have that maps little more than libraries.
+const MOST_MAPS: u64 = 4 << 20;
+/// The kernel tells no more at once.
+const MAPS_READ: usize = 4 << 10;
+/// How much of a library is read at once.
+const PIECE: usize = 64 << 10;
 const STANDARD_PLACES: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"];
 
 #[cfg(test)]
@@ -82,8 +168,38 @@ mod tests {
 
     #[test]
     fn mpich_is_known_by_its_names() {
-        assert!(is_mpich(b"libmpich.so.12") && is_mpich(b"libmpi.so.12"));
+        assert!(is_mpich(b"libmpich.so.12") && is_mpich(b"libmpi.so.12") && is_mpich(b"libmpi.so.12.0.0"));
         assert!(!is_mpich(b"libmpi.so.40") && !is_mpich(b"libmpi.so.120"));
+        assert!(is_mpi(b"libmpi.so.40") && is_mpi(b"libmpich.so.12") && is_mpi(b"libmpi_abi.so.1"));
+        assert!(!is_mpi(b"libmpi_cxx.so.40") && !is_mpi(b"libmpi.so.txt.py") && !is_mpi(b"libmpit.so.1"));
+    }
+
+    #[test]
+    fn files_are_read_from_lines_of_maps() {
+        let line = b"7f0c2a000000-7f0c2a1fe000 r-xp 00028000 fe:01 1234    /opt/my mpi/libmpi.so.40\n";
+        assert_eq!(mapped(line), Some(&b"/opt/my mpi/libmpi.so.40"[..]));
+        assert_eq!(mapped(b"7ffc5a000000-7ffc5a021000 rw-p 00000000 00:00 0    [stack]\n"), None);
+        assert_eq!(mapped(b"7ffc5a000000-7ffc5a021000 rw-p 00000000 00:00 0\n"), None);
+    }
+
+    #[test]
+    fn this_process_has_loaded_no_mpi() {
+        assert_eq!(loaded(std::process::id()), None);
+        assert_eq!(loaded(0), None);
+    }
+
+    #[test]
+    fn bytes_across_two_pieces_are_found() {
+        let wanted = PMIX_CALL;
+        for at in [0, 5, PIECE - wanted.len(), PIECE - 3, PIECE - 1, PIECE, 3 * PIECE - 7] {
+            let mut text = vec![b'x'; at];
+            text.extend_from_slice(wanted);
+            assert!(mentions(&text[..], wanted).unwrap(), "at {at}");
+            text.extend_from_slice(b"Init\0");
+            assert!(mentions(&text[..], wanted).unwrap(), "at {at}, with more behind it");
+            text.truncate(at + wanted.len() - 1);
+            assert!(!mentions(&text[..], wanted).unwrap(), "without its end, at {at}");
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod watched;
 
 pub use daemon::{Running, Site, block_on};
 pub use drive::Decide;
-pub use foreign::{Foreign, INTELS_VARIABLE, examine, finds_libpmix};
+pub use foreign::{INTELS_VARIABLE, Linked, examine, finds_libpmix};
 pub use handle::{Explanation, Gone, Handle, Reports};
 pub use machine::{Machine, cpu_quota};
 pub use root::RootOptions;

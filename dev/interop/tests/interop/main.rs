@@ -36,3 +36,4 @@ mod strangers;
 mod tool_rules;
 mod tools;
 mod topology_xml;
+mod unconnected;

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use phalanx_interop::{
+    Job,
     Library::{Mpich, MpichWheel},
-    mpi, px,
+    debian_file, mpi, mpich_wheel, px, px_binary, script,
 };
 
 #[test]
@@ -23,7 +24,52 @@ fn one_rank_of_mpich_is_a_world_of_its_own() {
     outcome.expect_stdout(&["hello from rank 0 of 1"]);
 }
 
+#[test]
+fn mpich_inside_mpi4py_is_recognized() {
+    let job = px(["-n", "2"]).arg(mpich_wheel().python()).arg(script("mpi4py_loaded.py"));
+    ended(job, "lib/libmpi.so.12");
+}
+
+#[test]
+fn mpich_that_an_interpreter_loads_is_recognized() {
+    let python = debian_file("/usr/bin/python3", "python3");
+    let job = px(["-n", "2"]).arg(python).arg(script("mpi_loaded.py"));
+    ended(job.args(["libmpich.so.12", "/nonexistent"]), "libmpich.so.12");
+}
+
+#[test]
+fn mpich_inside_mpi4py_is_recognized_in_a_dvm() {
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
+    let _ = dvm.job_name();
+    let pid = dvm.pid().to_string();
+    let at = |words: &[&str]| Job::new(px_binary()).args(words).env("TMPDIR", dvm.tmpdir());
+    let job = at(&["run", "--pid", &pid, "-n", "2"]);
+    let job = job.arg(mpich_wheel().python()).arg(script("mpi4py_loaded.py"));
+    ended(job, "lib/libmpi.so.12");
+    let _ = at(&["dvm", "stop", "--pid", &pid]).run().expect_code(0);
+    let _ = dvm.wait().expect_code(0).expect_nothing_left();
+}
+
+/// Releases of MPICH that notice it themselves may be faster than px.
+#[test]
+fn a_hello_world_of_mpi4py_on_mpich_does_not_succeed() {
+    let job = px(["-n", "2"]).arg(mpich_wheel().python()).args(["-m", "mpi4py.bench", "helloworld"]);
+    let outcome = job.run().expect_failure().expect_nothing_left();
+    outcome.expect_stderr(&["PMIx"]).expect_nowhere("Hello, World");
+}
+
 fn refused(program: &Path) {
     let outcome = px(["-n", "2"]).arg(program).run().expect_failure().expect_nothing_left();
     outcome.expect_stderr(&["MPICH", "PMIx", "mpi_hello"]).expect_nowhere("hello from rank");
+}
+
+/// The ranks would go on for ever.
+fn ended(job: Job, library: &str) {
+    let outcome = job.run().expect_code(1);
+    outcome.expect_stderr(&[
+        "has loaded MPICH (",
+        library,
+        "which was built without PMIx: each rank would run alone, as rank 0 of 1",
+        "hint: start it with MPICH's own mpiexec",
+    ]);
 }

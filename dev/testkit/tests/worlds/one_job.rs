@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phalanx_dvm::{
-    AppSpec, Control, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, NodeId,
+    AppSpec, Control, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, MpiLibrary, NodeId,
 };
 use phalanx_spec::{IofChannel, Range, Rank, Status};
 use phalanx_testkit::wired::WiredServer;
@@ -317,4 +317,50 @@ fn early_signal_waits_for_the_processes() {
         let culprit = world.user.ends[&nspace].procs.iter().find(|end| !end.killed_by_us).unwrap();
         assert!(matches!(culprit.status, Some(ExitStatus::Signal { number: 12, .. })), "{culprit:?}");
     }
+}
+
+/// Some ranks of four on two nodes connect after a while; all of them have loaded MPI, with a PMIx client or without.
+fn run_with_mpi(connecting: &'static [u32], has_pmix: bool, after: Duration) -> JobEnd {
+    let mut world = world(7, 2, 2);
+    world.script(move |proc| {
+        let connect = vec![Step::Sleep(after), Step::Ask(Op::Init), Step::Ask(Op::Finalize)];
+        let connects = connecting.contains(&proc.rank.0);
+        Script::new(if connects { connect } else { vec![Step::Sleep(Duration::from_secs(1))] })
+    });
+    let name = Nspace::new("world@1").unwrap_or_else(|_| Nspace::none());
+    for rank in 0..4 {
+        let library = MpiLibrary { file: "/lib/libmpi.so.12".to_owned(), has_pmix };
+        world.loaded.insert(ProcId::new(&name, Rank(rank)), library);
+    }
+    run(&mut world, job("mpi", 4))
+}
+
+#[test]
+fn ends_name_the_mpi_of_ranks_that_never_connect() {
+    let late = Duration::from_millis(500);
+    let end = run_with_mpi(&[], true, late);
+    assert_eq!(
+        (end.verdict, end.connected, end.mpi.as_deref()),
+        (JobVerdict::Success, false, Some("/lib/libmpi.so.12"))
+    );
+    for connecting in [&[0, 1, 2, 3][..], &[3]] {
+        let end = run_with_mpi(connecting, true, late);
+        assert_eq!((end.verdict, end.connected), (JobVerdict::Success, true));
+    }
+}
+
+#[test]
+fn ranks_that_connect_at_once_are_not_looked_at() {
+    let end = run_with_mpi(&[0, 1, 2, 3], false, Duration::ZERO);
+    assert_eq!((end.verdict, end.connected, end.mpi), (JobVerdict::Success, true, None));
+}
+
+#[test]
+fn mpi_without_pmix_ends_a_job() {
+    let end = run_with_mpi(&[], false, Duration::ZERO);
+    assert!(
+        matches!(&end.verdict, JobVerdict::WithoutPmix { library, .. } if library == "/lib/libmpi.so.12")
+    );
+    assert!(end.duration < Duration::from_millis(500), "{:?}", end.duration);
+    assert_eq!(end.exit_code, 1);
 }

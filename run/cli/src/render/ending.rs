@@ -28,6 +28,9 @@ pub(crate) fn json(end: &JobEnd) -> Value {
             json!({ "by": by.to_string(), "signal": signal, "signal_name": words::signal(*signal) }),
         ),
         JobVerdict::ParentEnded { parent } => ("parent_ended", json!({ "parent": parent.as_str() })),
+        JobVerdict::WithoutPmix { by, library } => {
+            ("without_pmix", json!({ "rank": by.rank.0, "library": library }))
+        }
         JobVerdict::NodeLost { node } => ("node_lost", json!({ "node": node })),
     };
     report.insert("outcome".into(), outcome.into());

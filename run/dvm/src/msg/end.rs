@@ -74,6 +74,8 @@ pub struct EndGroup {
     pub status: Option<ExitStatus>,
     pub killed_by_us: bool,
     pub lost_connection: bool,
+    /// They have called init.
+    pub connected: bool,
     /// After the job's start, the last of them.
     pub after: Duration,
 }
@@ -83,8 +85,11 @@ impl EndGroup {
     pub fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
         for group in more {
             let alike = |other: &&mut EndGroup| {
-                let mine = (group.status, group.killed_by_us, group.lost_connection, group.after);
-                mine == (other.status, other.killed_by_us, other.lost_connection, other.after)
+                let traits = |group: &EndGroup| {
+                    let connection = (group.connected, group.lost_connection);
+                    (group.status, group.killed_by_us, connection, group.after)
+                };
+                traits(&group) == traits(other)
             };
             match ends.iter_mut().find(alike) {
                 Some(same) => same.ranks.add(&group.ranks),

@@ -7,6 +7,7 @@ mod end;
 pub(crate) mod environment;
 mod failure;
 mod iof;
+mod mpi;
 mod node;
 mod op;
 mod survey;
@@ -33,6 +34,7 @@ pub use environment::EnvChange;
 pub use failure::{SpawnFailure, SpawnStep};
 pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
+pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
 pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, each, procs};
 pub use survey::Survey;
@@ -130,6 +132,11 @@ pub enum Up {
         status: Status,
         message: String,
         procs: Vec<ProcId>,
+    },
+    /// A process that has not connected has loaded an MPI library.
+    LoadedMpi {
+        proc: ProcId,
+        library: MpiLibrary,
     },
     /// Processes that have called init, so far.
     Connected {

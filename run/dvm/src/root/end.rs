@@ -12,7 +12,7 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Control, Down, FailurePolicy, JobDesc, OpId, Part, ProcEnd};
+use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::history::Past;
@@ -71,6 +71,22 @@ impl Root {
                 self.note_killed(&nspace, &ranks, from, SIGTERM);
                 cx.cast(to, Down::Control { nspace, ranks: Some(ranks), action: TERMINATE });
             }
+        }
+    }
+
+    /// A rank that has not connected has loaded an MPI library. One without a PMIx client makes many jobs of this one.
+    pub(super) fn on_loaded_mpi(&mut self, cx: &mut Cx<'_>, by: &ProcId, library: &MpiLibrary) {
+        let Some(job) = self.jobs.get_mut(&by.nspace) else { return };
+        tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
+        job.mpi.get_or_insert_with(|| library.file.clone());
+        if library.has_pmix {
+            return;
+        }
+        let verdict = JobVerdict::WithoutPmix { by: by.clone(), library: library.file.clone() };
+        match &mut job.verdict {
+            // Some releases of MPICH notice it themselves, and their ranks exit: that was the reason.
+            Some(failed @ JobVerdict::Failed { .. }) => *failed = verdict,
+            _ => self.end_job(cx, &by.nspace, verdict),
         }
     }
 
@@ -277,6 +293,8 @@ impl Root {
             verdict,
             procs,
             duration: now.since(job.since),
+            connected: job.ends.iter().any(|group| group.connected),
+            mpi: job.mpi,
         }
     }
 

@@ -46,6 +46,8 @@ pub(super) struct RootJob {
     /// What the request said of how output looks.
     pub(super) style: Vec<Info>,
     pub(super) stops: Stops,
+    /// The file of the MPI library that ranks have loaded without connecting, at first or at all.
+    pub(super) mpi: Option<String>,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, u32>,
     pub(super) ends: Vec<EndGroup>,
@@ -138,6 +140,7 @@ impl Root {
             killed_by: None,
             verdict: None,
             pids: Vec::new(),
+            mpi: None,
             connected: BTreeMap::new(),
             ends: Vec::new(),
             exited: BTreeSet::new(),

@@ -276,6 +276,7 @@ impl Root {
             Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
+            Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::Share(share) => self.on_share(cx, origin, share),

@@ -226,6 +226,8 @@ impl Script {
             exit_code: 0,
             procs,
             duration: Duration::ZERO,
+            connected: false,
+            mpi: None,
         }))));
     }
 }

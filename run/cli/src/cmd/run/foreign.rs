@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use phalanx_dvm::AppSpec;
-use phalanx_node::{Foreign, INTELS_VARIABLE, examine, finds_libpmix};
+use phalanx_dvm::{AppSpec, JobEnd, JobVerdict, WITHOUT_PMIX_HINT, without_pmix};
+use phalanx_node::{INTELS_VARIABLE, Linked, examine, finds_libpmix};
 use phalanx_wire::Text;
 
 use crate::failure::Failure;
@@ -22,13 +22,18 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
             app.cwd.as_ref().map_or(here.cwd.as_path(), |cwd| Path::new(OsStr::from_bytes(cwd.as_bytes())));
         let Some(program) = app.argv.first() else { continue };
         match examine(program.as_bytes(), env.value(b"PATH"), env.value(b"LD_LIBRARY_PATH"), cwd) {
-            Some(Foreign::WithoutPmix { program, library }) => {
-                let what = without_pmix(&program, &library);
+            Some(Linked { program, library }) if !library.has_pmix => {
+                let linked = format!("{} is linked with", program.display());
                 if !is_alone {
-                    return Err(refusal(&what));
+                    let what = without_pmix(&linked, &library.file);
+                    return Err(Failure::new(what).hint(WITHOUT_PMIX_HINT));
                 }
-                remark = Some(format!("{what}: it runs alone, as rank 0 of 1"));
+                let library = library.file;
+                remark = Some(format!(
+                    "{linked} MPICH ({library}), which was built without PMIx: it runs alone, as rank 0 of 1"
+                ));
             }
+            Some(Linked { library, .. }) => run.mpi = Some(library.file),
             None => {}
         }
         if env.value(INTELS_VARIABLE.as_bytes()).is_none() {
@@ -40,14 +45,35 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
     Ok(remark)
 }
 
-fn without_pmix(program: &Path, library: &Path) -> String {
-    let (program, library) = (program.display(), library.display());
-    format!("{program} is linked with MPICH ({library}), which was built without PMIx")
+/// What is to be said of a job that ended well, and whose ranks have loaded MPI, if none of them has connected: its results may be
+/// those of many small jobs.
+pub(super) fn remark(run: &Run, end: &JobEnd) -> Option<String> {
+    let ranks = end.procs.len();
+    if end.connected || end.verdict != JobVerdict::Success || ranks < 2 {
+        return None;
+    }
+    let library = end.mpi.as_ref().or(run.mpi.as_ref())?;
+    let name = library.rsplit('/').next().unwrap_or_default();
+    let advice = match name.starts_with("libmpi.so.12") || name.starts_with("libmpich.so.") {
+        true => advice_on_mpich(run),
+        false => "check that the library was built with PMIx, and that the ranks have the PMIX_ variables that px sets (a wrapper, a container or ssh may drop them)".to_owned(),
+    };
+    Some(format!(
+        "none of the {ranks} ranks has called PMIx_Init, although MPI was loaded ({library}): either MPI_Init was never called, \
+         or each rank ran alone, as rank 0 of 1\nif they were to be one job, {advice}"
+    ))
 }
 
-fn refusal(what: &str) -> Failure {
-    Failure::new(format!("{what}: each rank would run alone, as rank 0 of 1"))
-        .hint("start it with MPICH's own mpiexec, or link it with an MPI library that has a PMIx client")
+/// Intel's library goes by the variable; MPICH's, by how it was built.
+fn advice_on_mpich(run: &Run) -> String {
+    let mut values = run.request.apps.iter().filter_map(|app| {
+        let env = Environment { job: &run.request.env, app: &app.env };
+        env.value(INTELS_VARIABLE.as_bytes()).map(|value| String::from_utf8_lossy(value).into_owned())
+    });
+    let value = values.next().unwrap_or_default();
+    format!(
+        "Intel MPI must find a libpmix.so.2 by {INTELS_VARIABLE} (here '{value}'), and MPICH must have been built with PMIx"
+    )
 }
 
 /// The library that was installed with this `px`.

@@ -16,6 +16,7 @@ use phalanx_wire::Nspace;
 use rustix::io::Errno;
 
 use crate::cmd::run::below::Below;
+use crate::cmd::run::foreign;
 use crate::cmd::run::plan;
 use crate::cmd::run::side::{JobControl, JobReports};
 use crate::cmd::run::status::Status;
@@ -435,15 +436,13 @@ impl<'a> User<'a> {
         if voice.json && !silent {
             self.output.say(&ending::json(end).to_string());
         } else if end.exit_code != 0 && !silent {
-            for (index, line) in end.lines().into_iter().enumerate() {
-                self.output.say(&match index {
-                    0 => hint::failure(&Failure::new(line), false),
-                    _ => hint::note(&line, false),
-                });
-            }
+            self.output.say(&described(end));
         } else if voice.verbose > 0 && !silent {
             let (ranks, time) = (words::count(end.procs.len(), "rank"), words::duration(end.duration));
             self.output.say(&hint::note(&format!("{ranks} ended well after {time}"), false));
+        }
+        if let Some(remark) = foreign::remark(self.run, end).filter(|_| !silent) {
+            self.note(&remark);
         }
         if let Some(path) = &self.run.report {
             let report = format!("{}\n", ending::json(end));
@@ -461,6 +460,23 @@ impl<'a> User<'a> {
             0 => 0,
             // A code is a byte; what is no success must not look like one.
             code => u8::try_from(code & 0xff).ok().filter(|code| *code != 0).unwrap_or(1),
+        }
+    }
+}
+
+/// Why a job has failed.
+fn described(end: &JobEnd) -> String {
+    let lines = end.lines();
+    match (&end.verdict, lines.as_slice()) {
+        (JobVerdict::WithoutPmix { .. }, [what, advice]) => {
+            hint::failure(&Failure::new(what.clone()).hint(advice.clone()), false)
+        }
+        _ => {
+            let described = lines.iter().enumerate().map(|(index, line)| match index {
+                0 => hint::failure(&Failure::new(line.clone()), false),
+                _ => hint::note(line, false),
+            });
+            described.collect::<Vec<_>>().join("\n")
         }
     }
 }

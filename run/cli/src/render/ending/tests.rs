@@ -22,7 +22,8 @@ fn ended(rank: u32, status: ExitStatus, killed_by_us: bool) -> ProcEnd {
 }
 
 fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
-    JobEnd { nspace: job(), verdict, exit_code, procs, duration: Duration::from_secs(2) }
+    let duration = Duration::from_secs(2);
+    JobEnd { nspace: job(), verdict, exit_code, procs, duration, connected: false, mpi: None }
 }
 
 const TERM: ExitStatus = ExitStatus::Signal { number: 15, core_dumped: false };

@@ -180,9 +180,14 @@ impl Root {
         let culprit = view.verdict().and_then(|verdict| verdict.culprit());
         about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
         let age = match view {
-            View::Live(job, _) => now.since(job.since),
+            View::Live(job, _) => {
+                about.extend(job.mpi.as_ref().map(|file| Info::new(names::MPI, file.as_str())));
+                now.since(job.since)
+            }
             View::Over(past) => {
                 about.push(Info::new(keys::EXIT_CODE, past.end.exit_code));
+                about.push(Info::new(names::CONNECTED, past.end.connected));
+                about.extend(past.end.mpi.as_ref().map(|file| Info::new(names::MPI, file.as_str())));
                 about.push(Info::new(names::ENDED, now.since(past.ended).as_millis() as u64));
                 past.ended.since(past.since)
             }

@@ -18,10 +18,14 @@ pub const STATE: &str = "phalanx.state";
 /// Of a job: the tool that has started it, or the job from which it descends.
 pub const RUN_BY: &str = "phalanx.run_by";
 /// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `parent ended`,
-/// `node lost`.
+/// `without PMIx`, `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
-/// What is to be said beside the verdict: why it did not start, the message of the abort, the node, the parent.
+/// What is to be said beside the verdict: why it did not start, the message of the abort, the MPI library, the node, the parent.
 pub const REASON: &str = "phalanx.reason";
+/// Of a job that has ended: whether a process has called init.
+pub const CONNECTED: &str = "phalanx.connected";
+/// Of a job: the MPI library that a process was seen to have loaded before it had called init.
+pub const MPI: &str = "phalanx.mpi";
 /// Milliseconds that a job or a process runs, has run, or that something is waited for.
 pub const AGE: &str = "phalanx.age";
 /// Milliseconds since a job has ended.

@@ -43,6 +43,7 @@ pub(super) fn of(
             Ok(parent) => JobVerdict::ParentEnded { parent },
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
         },
+        (Some("without PMIx"), _, Some(by)) => JobVerdict::WithoutPmix { by: by.clone(), library: reason() },
         (Some("node lost"), ..) => JobVerdict::NodeLost { node: reason() },
         // PRRTE ends a job at its limit without telling the reason, or that it has failed.
         (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
@@ -54,6 +55,9 @@ pub(super) fn of(
     };
     let exit_code = if matches!(verdict, JobVerdict::TimedOut { .. }) { EXIT_TIMEOUT } else { exit_code };
     let duration = find(names::AGE).and_then(Value::as_u64).map(Duration::from_millis).unwrap_or_default();
+    // Servers of others do not say.
+    let connected = known(names::CONNECTED).is_none_or(Value::is_true);
+    let mpi = known(names::MPI).and_then(Value::as_str).map(str::to_owned);
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     let by_us = match &verdict {
         // Servers of others may not say that they ended it.
@@ -69,8 +73,10 @@ pub(super) fn of(
             exit_code: 128 + signal,
             procs,
             duration,
+            connected,
+            mpi,
         },
-        None => JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration },
+        None => JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration, connected, mpi },
     }
 }
 

@@ -1,0 +1,75 @@
+//! MPI libraries in ranks that do not call `PMIx_Init`. Each such rank would run alone, as rank 0 of 1, without a word.
+//!
+//! Nothing tells when a program loads a library, and what a process had loaded cannot be read any more when it has ended.
+//! Therefore the shell looks at the ranks of this node that have not connected, one at a time and in turn, until a library is
+//! found, and at one more when such a rank fails. The time between two looks grows with the age of the job: they are few in
+//! long jobs, and a library is seen if its rank goes on for about half the time that it took to load it. Ranks that connect
+//! or end early are never looked at. The root ends a job whose library has no PMIx client; otherwise the job's end names
+//! the library.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::daemon::{Cx, Daemon};
+use crate::effect::Effect;
+use crate::msg::{MpiLibrary, Up};
+use crate::procs::{Job, Phase, Pmix, Proc};
+use crate::timers::Timer;
+
+impl Daemon {
+    /// A job begins with processes here. One rank alone is a world of its own by right.
+    pub(crate) fn begin_inspection(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        if self.jobs.get(nspace).is_some_and(|job| job.desc.size > 1) {
+            self.timers.set(cx.now.after(FIRST), Timer::Inspect(nspace.clone()));
+        }
+    }
+
+    pub(crate) fn on_inspection_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let is_worthwhile = self.inspect(cx, nspace);
+        let Some(job) = self.jobs.get(nspace).filter(|_| is_worthwhile) else { return };
+        let age = cx.now.since(job.since);
+        if age < LAST {
+            self.timers.set(cx.now.after((age / 4).max(FIRST / 4)), Timer::Inspect(nspace.clone()));
+        }
+    }
+
+    /// Has a process looked at that lives and has not connected. `false`: there is none, or nothing more to find.
+    pub(crate) fn inspect(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> bool {
+        let searched = |job: &&mut Job| job.desc.size > 1 && !job.loaded_mpi;
+        let Some(job) = self.jobs.get_mut(nspace).filter(searched) else { return false };
+        let Some((proc, pid)) = job.next_stranger() else { return false };
+        if let Some(pid) = pid {
+            cx.effect(Effect::Inspect { proc, pid });
+        }
+        true
+    }
+
+    /// What the shell has found in a process.
+    pub(crate) fn on_inspected(&mut self, cx: &mut Cx<'_>, proc: ProcId, library: MpiLibrary) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
+            job.loaded_mpi = true;
+            self.post(cx, Up::LoadedMpi { proc, library });
+        }
+    }
+}
+
+impl Job {
+    /// A process here that lives and has never connected, each time another one, with its pid if it runs.
+    fn next_stranger(&mut self) -> Option<(ProcId, Option<u32>)> {
+        let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && proc.phase != Phase::Gone;
+        let after = self.inspected.map_or(Bound::Unbounded, Bound::Excluded);
+        let in_turn = self.procs.range((after, Bound::Unbounded)).chain(&self.procs);
+        let (rank, proc) = in_turn.into_iter().find(|(_, proc)| is_stranger(proc))?;
+        self.inspected = Some(*rank);
+        let pid = proc.pid.filter(|_| proc.phase == Phase::Running);
+        Some((ProcId::new(&self.desc.nspace, *rank), pid))
+    }
+}
+
+/// Interpreters take longer than this to load MPI.
+const FIRST: Duration = Duration::from_millis(20);
+/// What has been loaded so late would have been used before.
+const LAST: Duration = Duration::from_hours(24);

@@ -1,0 +1,9 @@
+//! MPI libraries that processes have loaded. The shell looks; the root decides what that means.
+
+/// An MPI library that a process has loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MpiLibrary {
+    pub file: String,
+    /// It can reach PMIx, as far as its file tells.
+    pub has_pmix: bool,
+}
