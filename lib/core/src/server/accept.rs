@@ -191,8 +191,8 @@ impl Strangers {
         let proc = hello.proc.clone().ok_or(denied("a client without a name"))?;
         let client =
             cx.peers.jobs.client(&proc).ok_or(denied("no such namespace or rank was announced here"))?;
-        if cred.uid != client.uid {
-            warn!(%proc, uid = cred.uid, expected = client.uid, "a process of another user claims to be a rank");
+        if cred.uid != client.uid() {
+            warn!(%proc, uid = cred.uid, expected = client.uid(), "a process of another user claims to be a rank");
             return Err(denied("its user is not the rank's user"));
         }
         check_free(cx, &proc)?;
@@ -215,7 +215,7 @@ impl Strangers {
             if proc.nspace.is_none() {
                 return Err(denied("a tool with an empty namespace"));
             }
-            if cx.peers.jobs.client(proc).is_some_and(|client| client.uid != cred.uid) {
+            if cx.peers.jobs.client(proc).is_some_and(|client| client.uid() != cred.uid) {
                 return Err(denied("its user is not the rank's user"));
             }
             check_free(cx, proc)?;
@@ -227,7 +227,7 @@ impl Strangers {
 
     /// Connections of one rank are bounded.
     fn check_room(&self, cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
-        let open = cx.peers.jobs.client(proc).map_or(0, |client| client.conns.len());
+        let open = cx.peers.jobs.client(proc).map_or(0, |client| client.conns().len());
         if open + self.awaiting(proc).count() < MAX_CLONES {
             return Ok(());
         }
@@ -351,13 +351,11 @@ impl Strangers {
         // The kernel vouches for the user; which of his groups counts, the host has said.
         let mut gid = cred.gid;
         if let Some(client) = cx.peers.jobs.client_mut(&proc) {
-            client.conns.insert(conn);
-            client.has_finalized &= client.stage == Stage::Connected;
-            client.stage = Stage::Connected;
-            gid = client.gid;
+            client.connect(conn);
+            gid = client.gid();
         }
         let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect(), cx.now);
-        peer.reads_files = hello.info.is_set(COLLECTED);
+        peer.set_reads_files(hello.info.is_set(COLLECTED));
         cx.peers.conns.insert(conn, peer);
         cx.out.push(Output::Send { conn, frame: welcome });
         Some(Admitted { conn, role, early })
@@ -392,12 +390,12 @@ fn known_by_secret(cx: &Cx<'_>, hello: &Hello) -> Option<PeerCred> {
 fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
     let peers = &*cx.peers;
     match peers.jobs.client(proc) {
-        Some(client) if client.stage == Stage::Gone => Err(denied("the process has ended")),
+        Some(client) if client.stage() == Stage::Gone => Err(denied("the process has ended")),
         Some(_) if cx.config.refuse_clones && peers.live_connections(proc).next().is_some() => {
             Err(Refusal { status: Status::ERR_EXISTS, why: "the rank is connected already" })
         }
         Some(_) => Ok(()),
-        None if peers.conns.peers().any(|(_, peer)| peer.proc == *proc && !peer.finalized) => {
+        None if peers.conns.peers().any(|(_, peer)| peer.proc() == proc && !peer.has_finalized()) => {
             Err(Refusal { status: Status::ERR_EXISTS, why: "a process of that name is connected already" })
         }
         None => Ok(()),
@@ -406,7 +404,7 @@ fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
 
 /// The host has let a tool in that is not here: the host must not keep it.
 fn disown(cx: &mut Cx<'_>, proc: ProcId) {
-    let is_here = cx.peers.conns.peers().any(|(_, peer)| peer.proc == proc);
+    let is_here = cx.peers.conns.peers().any(|(_, peer)| *peer.proc() == proc);
     if !is_here && cx.peers.jobs.client(&proc).is_none() {
         cx.ask(None, HostOp::ClientLost { proc }, Then::Nothing);
     }

@@ -42,7 +42,7 @@ impl Tables {
                 query::on_query_answered(cx, &to, &order, (known, spare), reply);
             }
             Then::AnswerSpawn { to, dressed } => {
-                spawn::on_spawned(cx, &mut self.streams, &self.describer, (&to, dressed), reply);
+                spawn::on_spawned(cx, &mut self.streams, &self.known.describer, (&to, dressed), reply);
             }
             Then::AdmitClients(proc) => self.on_clients_admitted(cx, &proc, status),
             Then::AdmitTool(conn) => {
@@ -51,7 +51,7 @@ impl Tables {
                 }
             }
             Then::Assembled { to, id, is_watched } => {
-                self.groups.on_assembled(cx, &self.describer, &to, (id, is_watched), reply);
+                self.groups.on_assembled(cx, &self.known.describer, &to, (id, is_watched), reply);
             }
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
@@ -76,11 +76,11 @@ impl Tables {
                 fence::end(cx, self.fences(), id, status);
             }
             Kind::Connect | Kind::Disconnect => {
-                connect::on_answered(cx, &mut self.collectives, &self.describer, id, &reply);
+                connect::on_answered(cx, &mut self.collectives, &self.known.describer, id, &reply);
                 self.collectives.advance_next(cx, &signature);
             }
             Kind::GroupConstruct | Kind::GroupDestruct => {
-                self.groups.on_answered(cx, &mut self.collectives, &self.describer, id, reply);
+                self.groups.on_answered(cx, &mut self.collectives, &self.known.describer, id, reply);
                 self.collectives.advance_next(cx, &signature);
             }
         }
@@ -93,7 +93,7 @@ impl Tables {
             HostReply::Modex(Ok(blob)) => blob,
             other => return as_failure(other.status()),
         };
-        let stored = self.modex.store(&cx.peers.jobs, participants, &blob);
+        let stored = self.known.modex.store(&cx.peers.jobs, participants, &blob);
         for proc in stored.iter().flatten() {
             self.collections.outdate(&proc.nspace);
         }
@@ -118,20 +118,20 @@ impl Tables {
         let outcome = match reply {
             HostReply::Modex(Ok(blob)) => {
                 self.collections.outdate(&target.nspace);
-                self.modex.store_one(target, &blob).map_err(|error| {
+                self.known.modex.store_one(target, &blob).map_err(|error| {
                     warn!(%target, %error, "the answer of another server cannot be read");
                     Status::ERR_UNPACK_FAILURE
                 })
             }
             other => Err(as_failure(other.status())),
         };
-        self.gets.on_searched(cx, Tables::known(&self.describer, &self.modex), target, outcome);
+        self.gets.on_searched(cx, &self.known, target, outcome);
     }
 
     pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
             Timer::Hello(conn) => self.strangers.on_hello_overdue(cx, conn),
-            Timer::Get(id) => self.gets.on_overdue(cx, Tables::known(&self.describer, &self.modex), id),
+            Timer::Get(id) => self.gets.on_overdue(cx, &self.known, id),
             Timer::Collective(id) => {
                 self.collectives.on_overdue(cx, id);
                 self.do_what_is_due(cx);

@@ -26,7 +26,7 @@ impl Tables {
                 return cx.give(id, ServerReturn::Waiting(self.explain(cx.peers, cx.upcalls)));
             }
             ServerCall::DirectModex { proc, key } => {
-                let known = Tables::known(&self.describer, &self.modex);
+                let known = &self.known;
                 return self.gets.on_direct_modex(cx, known, id, (proc, key));
             }
             ServerCall::Notify(event) => {
@@ -41,17 +41,17 @@ impl Tables {
                 return self.streams.on_output(cx, id, &to, &source, channel, &data, &info);
             }
             ServerCall::RegisterResources(info) => {
-                self.describer.resources.register(&mut cx.peers.jobs, info)
+                self.known.describer.resources.register(&mut cx.peers.jobs, info)
             }
             ServerCall::DeregisterResources(info) => {
-                self.describer.resources.deregister(&mut cx.peers.jobs, &info)
+                self.known.describer.resources.deregister(&mut cx.peers.jobs, &info)
             }
             ServerCall::DeliverInventory { info, directives } => {
-                let resources = &mut self.describer.resources;
+                let resources = &mut self.known.describer.resources;
                 resources.deliver_inventory(&cx.peers.jobs, &cx.config.hostname, info, &directives)
             }
             ServerCall::Inventory { hosts } => {
-                return cx.give(id, ServerReturn::Infos(self.describer.resources.inventory_of(hosts)));
+                return cx.give(id, ServerReturn::Infos(self.known.describer.resources.inventory_of(hosts)));
             }
             ServerCall::RegisterAttributes { function, attributes } => {
                 self.host_attributes.register(&function, attributes)
@@ -77,20 +77,20 @@ impl Tables {
         for (proc, uid, gid) in early {
             self.register_client(cx, &proc, uid, gid);
         }
-        self.gets.retry_of_nspace(cx, Tables::known(&self.describer, &self.modex), &nspace);
+        self.gets.retry_of_nspace(cx, &self.known, &nspace);
         Status::SUCCESS
     }
 
     fn deregister_nspace(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> Status {
-        self.modex.forget(nspace);
+        self.known.modex.forget(nspace);
         let Some(job) = cx.peers.jobs.remove(nspace) else { return Status::ERR_NOT_FOUND };
         self.collections.remove(cx, nspace);
-        for client in job.clients.values() {
-            for conn in &client.conns {
+        for (_, client) in job.clients() {
+            for conn in client.conns() {
                 self.drop_connection(cx, *conn);
             }
         }
-        self.gets.end_of_nspace(cx, Tables::known(&self.describer, &self.modex), nspace);
+        self.gets.end_of_nspace(cx, &self.known, nspace);
         self.collectives.end_of_nspace(cx, nspace);
         self.do_what_is_due(cx);
         self.groups.forget_of(nspace);
@@ -110,7 +110,7 @@ impl Tables {
             ("jobs", cx.peers.jobs.contains(nspace)),
             ("early clients", cx.peers.jobs.await_clients_of(nspace)),
             ("what peers were told", cx.peers.conns.were_told_of(nspace)),
-            ("values of other nodes", self.modex.blocks(nspace).next().is_some()),
+            ("values of other nodes", self.known.modex.blocks(nspace).next().is_some()),
             ("collected values", self.collections.knows(nspace)),
             ("gets", self.gets.concern(nspace)),
             ("collectives", self.collectives.are_all_of(nspace)),
@@ -137,7 +137,8 @@ impl Tables {
 
     /// The job data of each of these jobs that is known, with the name of the job in front.
     fn collect_job_info(&self, cx: &mut Cx<'_>, nspaces: &[Nspace], format: Format) -> Vec<Blob> {
-        let encoded = |nspace| cx.peers.jobs.encoded(nspace, format, |job| self.describer.job_data(job));
+        let encoded =
+            |nspace| cx.peers.jobs.encoded(nspace, format, |job| self.known.describer.job_data(job));
         nspaces.iter().filter_map(encoded).map(|job| Blob::from(job.body())).collect()
     }
 }

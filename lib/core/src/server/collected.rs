@@ -119,22 +119,24 @@ impl Collections {
 
 pub(super) fn reads_files(cx: &Cx<'_>, asker: &Asker) -> bool {
     let peer = cx.peers.conns.peer(asker.conn);
-    peer.is_some_and(|peer| peer.reads_files && peer.role == Role::Client && peer.uid == cx.config.owner_uid)
+    peer.is_some_and(|peer| {
+        peer.reads_files() && peer.role() == Role::Client && peer.uid() == cx.config.owner_uid
+    })
 }
 
 /// About how many bytes that would be.
 fn collected_weight(modex: &Modex, job: &Job) -> u64 {
-    let neighbours = job.clients.values().flat_map(|client| client.committed.local.iter()).map(weight);
-    let others = modex.blocks(&job.info.nspace).map(|(_, block)| block.len());
+    let neighbours = job.clients().flat_map(|(_, client)| client.committed().local().iter()).map(weight);
+    let others = modex.blocks(&job.info().nspace).map(|(_, block)| block.len());
     neighbours.chain(others).map(|bytes| bytes as u64).sum()
 }
 
 /// What is known of the ranks of a job, as those of this node see it.
 fn collected(modex: &Modex, job: &Job) -> Vec<u8> {
-    let nspace = &job.info.nspace;
+    let nspace = &job.info().nspace;
     let of_neighbour =
         |(rank, values): (Rank, &Values)| (rank, block(&ProcId::new(nspace, rank), values.kvals()));
-    let neighbours = job.clients.iter().map(|(rank, client)| (*rank, &client.committed.local));
+    let neighbours = job.clients().map(|(rank, client)| (rank, client.committed().local()));
     let mut blocks: BTreeMap<Rank, Blob> =
         neighbours.filter(|(_, values)| !values.is_empty()).map(of_neighbour).collect();
     let others = modex.blocks(nspace).filter(|(rank, _)| !job.is_local(*rank));

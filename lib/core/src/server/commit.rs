@@ -28,12 +28,12 @@ pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change
     let change = if commit.buckets.is_empty() { Change::Commit } else { Change::Values };
     let mut status = Status::SUCCESS;
     for (scope, values) in commit.buckets {
-        if let Err(refused) = client.committed.store(scope, values) {
+        if let Err(refused) = client.committed_mut().store(scope, values) {
             warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
             status = refused;
         }
     }
-    client.committed.happened = true;
+    client.committed_mut().note_commit();
     cx.answer(from, status);
     change
 }
@@ -60,7 +60,7 @@ pub(super) fn store_endpoints(cx: &mut Cx<'_>, from: &Asker, infos: &[Info]) -> 
         }
         change = Change::Values;
         if let Some(client) = cx.peers.jobs.client_mut(&from.proc)
-            && let Err(status) = client.committed.store(scope, values)
+            && let Err(status) = client.committed_mut().store(scope, values)
         {
             warn!(proc = %from.proc, %status, "values refused");
         }

@@ -60,12 +60,12 @@ pub(super) fn on_answered(
 
 /// Tells a connected process of the other jobs.
 fn welcome(cx: &mut Cx<'_>, describer: &Describer, asker: &Asker, jobs: &[Nspace]) {
-    let Some(format) = cx.peers.conns.peer(asker.conn).map(|peer| peer.dialect.format) else { return };
+    let Some(format) = cx.peers.conns.peer(asker.conn).map(|peer| peer.dialect().format) else { return };
     let others = jobs.iter().filter(|nspace| **nspace != asker.proc.nspace);
     let encoded = |nspace| cx.peers.jobs.encoded(nspace, format, |job| describer.job_data(job));
     let told: Vec<_> = others.filter_map(encoded).collect();
     if let Some(peer) = cx.peers.conns.peer_mut(asker.conn) {
-        peer.told.extend(jobs.iter().cloned());
+        peer.note_jobs_told(jobs.iter().cloned());
     }
     cx.reply(asker, |dialect| encode_success(&told, dialect.format));
 }

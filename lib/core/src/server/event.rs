@@ -295,9 +295,10 @@ impl Events {
             interest => match audience {
                 Audience::Range => may_see(peer, event),
                 Audience::OfJob { concerned } => {
-                    let is_concerned = |jobs: &Vec<Nspace>| jobs.contains(&peer.proc.nspace);
-                    let is_for_it = peer.role != Role::Client || concerned.as_ref().is_none_or(is_concerned);
-                    !peer.finalized && (is_for_it || interest == Interest::InWhatItAffects)
+                    let is_concerned = |jobs: &Vec<Nspace>| jobs.contains(&peer.proc().nspace);
+                    let is_for_it =
+                        peer.role() != Role::Client || concerned.as_ref().is_none_or(is_concerned);
+                    !peer.has_finalized() && (is_for_it || interest == Interest::InWhatItAffects)
                 }
             },
         }
@@ -306,7 +307,7 @@ impl Events {
     /// Whether a peer that has just registered is to be told of an earlier event.
     fn is_due(&self, conn: ConnId, peer: &Peer, cached: &Cached) -> bool {
         let event = &cached.event;
-        if cached.told_before.contains(&peer.proc) {
+        if cached.told_before.contains(peer.proc()) {
             return false;
         }
         if is_source(conn, peer, event, cached.raised_by) {
@@ -315,7 +316,7 @@ impl Events {
         let is_of_its_time = match cached.audience {
             Audience::Range => true,
             Audience::OfJob { .. } => {
-                peer.since <= cached.since || self.interest(conn, event) == Interest::InWhatItAffects
+                peer.since() <= cached.since || self.interest(conn, event) == Interest::InWhatItAffects
             }
         };
         is_of_its_time && self.hears(conn, peer, event, &cached.audience)
@@ -346,7 +347,7 @@ impl Registration {
 }
 
 fn send_event(cx: &mut Cx<'_>, conn: ConnId, event: &Event, encoded: &mut Vec<(Dialect, Vec<u8>)>) {
-    let Some(dialect) = cx.peers.conns.peer(conn).map(|peer| peer.dialect) else { return };
+    let Some(dialect) = cx.peers.conns.peer(conn).map(|peer| peer.dialect()) else { return };
     if !encoded.iter().any(|(other, _)| *other == dialect) {
         let Event { code, source, range, info } = event.clone();
         let notification = Notification { code, source, info, range: Some(range) };
@@ -375,20 +376,20 @@ pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<E
 
 /// Whether a peer has raised the event itself. Others of its rank have not.
 fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Option<ConnId>) -> bool {
-    peer.proc == event.source && raised_by.is_none_or(|raised_by| raised_by == conn)
+    *peer.proc() == event.source && raised_by.is_none_or(|raised_by| raised_by == conn)
 }
 
 /// Whether a peer is in the event's range.
 fn may_see(peer: &Peer, event: &Event) -> bool {
-    if peer.finalized {
+    if peer.has_finalized() {
         return false;
     }
     match event.range {
         Range::UNDEF | Range::LOCAL | Range::SESSION | Range::GLOBAL => true,
-        Range::NAMESPACE => peer.proc.nspace == event.source.nspace,
+        Range::NAMESPACE => peer.proc().nspace == event.source.nspace,
         Range::CUSTOM => {
             let range = event.info.find(keys::EVENT_CUSTOM_RANGE).map(procs_of).unwrap_or_default();
-            range.iter().any(|proc| proc.covers(&peer.proc))
+            range.iter().any(|proc| proc.covers(peer.proc()))
         }
         _ => false,
     }
@@ -397,8 +398,8 @@ fn may_see(peer: &Peer, event: &Event) -> bool {
 /// Whether a peer that registers late for an event of its own has to hear of it from us. Libraries before 5.0 keep such
 /// events themselves; later ones keep only those that never left the process.
 fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
-    !peer.finalized
-        && peer.dialect.release.major >= 5
+    !peer.has_finalized()
+        && peer.dialect().release.major >= 5
         && (event.range != Range::CUSTOM
             || event
                 .info
@@ -406,7 +407,7 @@ fn wants_its_own_again(peer: &Peer, event: &Event) -> bool {
                 .map(procs_of)
                 .unwrap_or_default()
                 .iter()
-                .any(|p| p.covers(&peer.proc)))
+                .any(|p| p.covers(peer.proc())))
 }
 
 /// The processes that an event is about, or that a registration is limited to.

@@ -12,7 +12,7 @@ use super::Tables;
 use super::host::Then;
 use super::own::{OWN, loss_of};
 use super::peer::{Asker, Peer, Role};
-use super::registry::Stage;
+use super::registry::{Client, Stage};
 use super::turn::Cx;
 use crate::host::HostOp;
 use crate::machine::{CloseReason, ConnId, Output};
@@ -21,17 +21,14 @@ impl Tables {
     /// A second finalize is answered like the first.
     pub(super) fn on_finalize(&mut self, cx: &mut Cx<'_>, from: Asker) {
         let Some(peer) = cx.peers.conns.peer_mut(from.conn) else { return };
-        if peer.finalized {
+        if peer.has_finalized() {
             return cx.answer(&from, Status::SUCCESS);
         }
-        peer.finalized = true;
+        peer.finalize();
         let proc = from.proc.clone();
         let others = cx.peers.goes_on_without(&proc, from.conn);
         if let Some(client) = cx.peers.jobs.client_mut(&proc) {
-            client.has_finalized = true;
-            if !others {
-                client.stage = Stage::Finalized;
-            }
+            client.finalize(others);
         }
         self.forget_doings_of(cx, from.conn, &proc);
         let op = HostOp::ClientFinalized { proc: proc.clone(), others };
@@ -53,12 +50,12 @@ impl Tables {
     }
 
     fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
-        let proc = peer.proc;
+        let proc = peer.proc().clone();
         self.forget_doings_of(cx, conn, &proc);
-        let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.conns.remove(&conn));
+        let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.disconnect(conn));
         // The rank or its whole job has ended: this connection is of the past.
-        let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role == Role::Client);
-        if peer.finalized || is_past {
+        let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role() == Role::Client);
+        if peer.has_finalized() || is_past {
             return debug!(%proc, "disconnected");
         }
         if of_rank.is_some() {
@@ -72,15 +69,11 @@ impl Tables {
         if cx.peers.goes_on_without(&proc, conn) {
             return warn!(%proc, ?reason, "connection lost before finalize: another of the rank goes on");
         }
-        let Some(client) = cx.peers.jobs.client_mut(&proc).filter(|client| client.stage == Stage::Connected)
-        else {
-            return;
-        };
-        if !client.has_finalized {
-            client.stage = Stage::Leaving;
-            return self.report_loss(cx, proc, reason);
+        match cx.peers.jobs.client_mut(&proc).and_then(Client::break_off) {
+            None => return,
+            Some(Stage::Leaving) => return self.report_loss(cx, proc, reason),
+            Some(_) => {}
         }
-        client.stage = Stage::Finalized;
         warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
         let op = HostOp::ClientFinalized { proc: proc.clone(), others: false };
         cx.ask(None, op, Then::Nothing);
@@ -97,11 +90,9 @@ impl Tables {
     /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,
     /// before others are told that they wait in vain.
     pub(super) fn on_loss_acknowledged(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        match cx.peers.jobs.client_mut(proc) {
-            Some(client) if client.stage == Stage::Leaving => client.stage = Stage::Lost,
-            // It has connected anew, or its end was told already.
-            Some(_) => return,
-            None => {}
+        // One that has connected anew, or whose end was told already, is not over now.
+        if cx.peers.jobs.client_mut(proc).is_some_and(|client| !client.give_up()) {
+            return;
         }
         self.on_proc_over(cx, proc);
     }
@@ -121,15 +112,14 @@ impl Tables {
     pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) -> Status {
         if proc.rank == Rank::WILDCARD {
             let Some(job) = cx.peers.jobs.get(&proc.nspace) else { return Status::ERR_NOT_FOUND };
-            let all: Vec<Rank> = job.clients.keys().copied().collect();
+            let all: Vec<Rank> = job.clients().map(|(rank, _)| rank).collect();
             for rank in all {
                 self.deregister_client(cx, &ProcId::new(&proc.nspace, rank));
             }
             return Status::SUCCESS;
         }
         let Some(client) = cx.peers.jobs.client_mut(proc) else { return Status::ERR_NOT_FOUND };
-        client.stage = Stage::Gone;
-        for conn in std::mem::take(&mut client.conns) {
+        for conn in client.end() {
             self.drop_connection(cx, conn);
         }
         self.on_proc_over(cx, proc);

@@ -9,7 +9,6 @@ use tracing::{debug, warn};
 
 use super::accept::Admitted;
 use super::peer::{Asker, Peer, Role};
-use super::sweep::Sweep;
 use super::turn::Cx;
 use super::{Tables, limits};
 use crate::machine::ConnId;
@@ -18,7 +17,7 @@ impl Tables {
     pub(super) fn on_bytes(&mut self, cx: &mut Cx<'_>, conn: ConnId, data: &[u8]) {
         match cx.peers.conns.peer_mut(conn) {
             Some(peer) => {
-                peer.reader.feed(data);
+                peer.feed(data);
                 self.read_frames(cx, conn);
             }
             None => {
@@ -33,11 +32,11 @@ impl Tables {
     pub(super) fn read_frames(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let can_go_on = |peer: &&mut Peer| !peer.is_full() && !peer.is_ahead();
         while let Some(peer) = cx.peers.conns.peer_mut(conn).filter(can_go_on) {
-            match peer.reader.next_frame() {
+            match peer.next_frame() {
                 Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
                 Ok(None) => break,
                 Err(error) => {
-                    warn!(proc = %peer.proc, %error, "message cannot be framed: closing the connection");
+                    warn!(proc = %peer.proc(), %error, "message cannot be framed: closing the connection");
                     return self.drop_connection(cx, conn);
                 }
             }
@@ -58,16 +57,17 @@ impl Tables {
             return self.monitors.on_heartbeat(conn);
         }
         if frame.tag == TAG_IOF {
-            return match Taken::decode(&frame.payload, peer.dialect) {
+            return match Taken::decode(&frame.payload, peer.dialect()) {
                 Ok(taken) => self.streams.on_taken(cx, conn, &taken),
-                Err(error) => debug!(proc = %peer.proc, %error, "what was taken cannot be read: ignored"),
+                Err(error) => debug!(proc = %peer.proc(), %error, "what was taken cannot be read: ignored"),
             };
         }
         if frame.tag < FIRST_REQUEST_TAG {
-            return debug!(proc = %peer.proc, tag = frame.tag, "message on a reserved tag: ignored");
+            return debug!(proc = %peer.proc(), tag = frame.tag, "message on a reserved tag: ignored");
         }
-        let dialect = peer.dialect;
-        let from = Asker { conn, tag: frame.tag, proc: peer.proc.clone(), uid: peer.uid, gid: peer.gid };
+        let dialect = peer.dialect();
+        let from =
+            Asker { conn, tag: frame.tag, proc: peer.proc().clone(), uid: peer.uid(), gid: peer.gid() };
         let is_full = cx.peers.together(conn, limits::MAX_REQUESTS, Peer::requests) >= limits::MAX_REQUESTS;
         let command = Reader::new(dialect.format, &frame.payload).get::<Command>();
         let request = Request::decode(&frame.payload, dialect);
@@ -79,17 +79,17 @@ impl Tables {
         }
         let Some(peer) = cx.peers.conns.peer_mut(conn) else { return };
         if is_full {
-            warn!(proc = %peer.proc, limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
-            peer.requests += 1;
+            warn!(proc = %peer.proc(), limit = limits::MAX_REQUESTS, "too many requests without an answer: refused");
+            peer.note_request();
             return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
         }
-        peer.requests += 1;
+        peer.note_request();
         if !matches!(request, Ok(Request::Get(_))) {
-            peer.sweep = Sweep::default();
+            peer.end_sweep();
         }
         match request {
             Ok(Request::Finalize) => self.on_finalize(cx, from),
-            Ok(_) if peer.finalized => cx.answer(&from, Status::ERR_INIT),
+            Ok(_) if peer.has_finalized() => cx.answer(&from, Status::ERR_INIT),
             Ok(request) => self.on_request(cx, from, request),
             Err(DecodeError::UnknownCommand { code }) => {
                 debug!(proc = %from.proc, code, "unknown command");
@@ -114,7 +114,7 @@ impl Tables {
         if let Some(peer) = cx.peers.conns.peer_mut(conn) {
             peer.note_queued(queued);
             self.streams.on_lane_moved(cx, conn);
-            self.gets.go_on_with(cx, Tables::known(&self.describer, &self.modex), conn);
+            self.gets.go_on_with(cx, &self.known, conn);
             self.read_frames(cx, conn);
         }
     }
@@ -123,7 +123,7 @@ impl Tables {
     pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
         while let Some(conn) = cx.peers.conns.take_overdue() {
             if let Some(peer) = cx.peers.conns.peer(conn) {
-                warn!(proc = %peer.proc, queued = peer.unasked(), limit = limits::MAX_QUEUED, "peer does not read: closing its connection");
+                warn!(proc = %peer.proc(), queued = peer.unasked(), limit = limits::MAX_QUEUED, "peer does not read: closing its connection");
                 self.drop_connection(cx, conn);
             }
         }

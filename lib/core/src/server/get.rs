@@ -99,7 +99,7 @@ impl Gets {
         is_asked || askers.into_iter().any(|asker| asker.conn != OWN && is_of(&asker.proc))
     }
 
-    pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, known: Known<'_>, from: Asker, mut get: Get) {
+    pub(super) fn on_get(&mut self, cx: &mut Cx<'_>, known: &Known, from: Asker, mut get: Get) {
         if let Err(status) = refuse_unknown("get", &from.proc, &get.info, ATTRIBUTES) {
             return cx.answer(&from, status);
         }
@@ -115,7 +115,7 @@ impl Gets {
                 if get.info.find(keys::DATA_SCOPE).is_none()
                     && !get.key.as_ref().is_some_and(Key::is_reserved)
                 {
-                    data.extend(read_ahead(cx.peers, known.modex, &from, &target));
+                    data.extend(read_ahead(cx.peers, &known.modex, &from, &target));
                 }
                 note_told(cx.peers, &from, &target, &get.info);
                 deliver(cx, known, who, &target, Ok(data));
@@ -146,7 +146,7 @@ impl Gets {
     pub(super) fn on_refresh_cache(
         &mut self,
         cx: &mut Cx<'_>,
-        known: Known<'_>,
+        known: &Known,
         from: &Asker,
         request: &RefreshCache,
     ) {
@@ -166,7 +166,7 @@ impl Gets {
     pub(super) fn on_direct_modex(
         &mut self,
         cx: &mut Cx<'_>,
-        known: Known<'_>,
+        known: &Known,
         id: CallId,
         (target, key): (ProcId, Option<Key>),
     ) {
@@ -237,7 +237,7 @@ impl Gets {
     pub(super) fn on_searched(
         &mut self,
         cx: &mut Cx<'_>,
-        known: Known<'_>,
+        known: &Known,
         target: &ProcId,
         outcome: Result<(), Status>,
     ) {
@@ -252,7 +252,7 @@ impl Gets {
     }
 
     /// A process has committed, or ended: whoever waits for it looks again.
-    pub(super) fn retry_of(&mut self, cx: &mut Cx<'_>, known: Known<'_>, proc: &ProcId) {
+    pub(super) fn retry_of(&mut self, cx: &mut Cx<'_>, known: &Known, proc: &ProcId) {
         for id in self.waiting_for(proc) {
             self.retry(cx, known, id, false);
         }
@@ -262,13 +262,13 @@ impl Gets {
     }
 
     /// A job has become known.
-    pub(super) fn retry_of_nspace(&mut self, cx: &mut Cx<'_>, known: Known<'_>, nspace: &Nspace) {
+    pub(super) fn retry_of_nspace(&mut self, cx: &mut Cx<'_>, known: &Known, nspace: &Nspace) {
         for id in self.waiting_in(nspace) {
             self.retry(cx, known, id, false);
         }
     }
 
-    pub(super) fn end_of_nspace(&mut self, cx: &mut Cx<'_>, known: Known<'_>, nspace: &Nspace) {
+    pub(super) fn end_of_nspace(&mut self, cx: &mut Cx<'_>, known: &Known, nspace: &Nspace) {
         for id in self.waiting_in(nspace) {
             self.end(cx, known, id, Err(Status::ERR_NOT_FOUND));
         }
@@ -276,7 +276,7 @@ impl Gets {
     }
 
     /// `answered`: the host has said all it knows.
-    fn retry(&mut self, cx: &mut Cx<'_>, known: Known<'_>, id: u64, answered: bool) {
+    fn retry(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, answered: bool) {
         let Some(pending) = self.pending.get(&id) else { return };
         if let Some(conn) = pending.who.asker().map(|asker| asker.conn)
             && cx.peers.conns.peer(conn).is_some_and(Peer::is_full)
@@ -315,7 +315,7 @@ impl Gets {
         }
     }
 
-    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, known: Known<'_>, id: u64) {
+    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64) {
         if let Some(pending) = self.pending.get(&id) {
             let status = pending.overdue;
             match status {
@@ -325,7 +325,7 @@ impl Gets {
         }
     }
 
-    fn end(&mut self, cx: &mut Cx<'_>, known: Known<'_>, id: u64, outcome: Result<Vec<OwnerData>, Status>) {
+    fn end(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, outcome: Result<Vec<OwnerData>, Status>) {
         if let Some(pending) = self.take(cx, id) {
             deliver(cx, known, pending.who, &pending.target, outcome);
         }
@@ -389,7 +389,7 @@ impl Gets {
     }
 
     /// Ends a get whose key is not there, with what else is new of the process, since others may wait behind it.
-    fn end_without_key(&mut self, cx: &mut Cx<'_>, known: Known<'_>, id: u64, status: Status) {
+    fn end_without_key(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, status: Status) {
         let is_for_others = self.pending.get(&id).is_some_and(|pending| {
             pending.is_plain() && pending.key.as_ref().is_some_and(|key| !key.is_reserved())
         });
@@ -411,7 +411,7 @@ impl Gets {
     }
 
     /// The peer has read some of what waited for it.
-    pub(super) fn go_on_with(&mut self, cx: &mut Cx<'_>, known: Known<'_>, conn: ConnId) {
+    pub(super) fn go_on_with(&mut self, cx: &mut Cx<'_>, known: &Known, conn: ConnId) {
         while cx.peers.conns.peer(conn).is_some_and(|peer| !Peer::is_full(peer))
             && let Some(postponed) = self.postponed.get_mut(&conn)
         {
@@ -459,7 +459,7 @@ impl Who {
 
 fn deliver(
     cx: &mut Cx<'_>,
-    known: Known<'_>,
+    known: &Known,
     who: Who,
     target: &ProcId,
     outcome: Result<Vec<OwnerData>, Status>,
@@ -472,7 +472,7 @@ fn deliver(
             };
             if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
                 let jobs = data.iter().filter(|d| d.owner.rank == Rank::WILDCARD && d.values.len() > 1);
-                peer.told.extend(jobs.map(|d| d.owner.nspace.clone()));
+                peer.note_jobs_told(jobs.map(|d| d.owner.nspace.clone()));
             }
             cx.reply(&to, |dialect| Reply { status, data }.encode(dialect));
         }
@@ -496,8 +496,8 @@ fn deliver(
 fn deliver_news(cx: &mut Cx<'_>, asker: &Asker, target: &ProcId, status: Status) {
     let told = told_values(cx.peers, asker, target, &[]).unwrap_or_default();
     let values = cx.peers.jobs.client(target).map(|client| match told {
-        0 => to_kvals(&client.committed.local),
-        told => client.committed.local.newer(told).collect(),
+        0 => to_kvals(client.committed().local()),
+        told => client.committed().local().newer(told).collect(),
     });
     note_told(cx.peers, asker, target, &[]);
     let data = vec![owned(target, values.unwrap_or_default())];

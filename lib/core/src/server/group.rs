@@ -164,7 +164,7 @@ impl Groups {
             let jobs = jobs.iter().filter(|job| job.nspace != asker.proc.nspace).cloned().collect();
             let reply = ConstructReply { status: Status::SUCCESS, members, context_id, info, jobs };
             // As with the names of files: who says that it reads them is a library of ours.
-            match cx.peers.conns.peer(asker.conn).is_some_and(|peer| peer.reads_files) {
+            match cx.peers.conns.peer(asker.conn).is_some_and(|peer| peer.reads_files()) {
                 true => cx.reply(asker, |dialect| WholeReply(reply).encode(dialect)),
                 false => cx.reply(asker, |dialect| reply.encode(dialect)),
             }

@@ -190,7 +190,7 @@ impl Streams {
         if self.pulls.values().any(has_it) {
             return;
         }
-        let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role == Role::Tool && peer.proc == *tool;
+        let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role() == Role::Tool && peer.proc() == tool;
         let conn = conns.peers().find(of_tool).map(|(conn, _)| conn);
         if let Some(conn) = conn {
             self.pull_unasked(conns, conn, ProcId::all(&source.nspace));
@@ -201,7 +201,7 @@ impl Streams {
         let Some(peer) = conns.peer(conn) else { return };
         let pulled = Pulled {
             conn,
-            by: peer.proc.clone(),
+            by: peer.proc().clone(),
             sources: vec![source],
             channels: OUTPUTS,
             handle: 0,
@@ -304,7 +304,7 @@ impl Streams {
         let Push { targets, directives, data } = push;
         let bytes = data.len();
         if let Some(peer) = cx.peers.conns.peer_mut(from.conn) {
-            peer.pushed += bytes;
+            peer.note_pushed(bytes);
         }
         let op = HostOp::PushStdin { from: proc.clone(), targets, directives, data };
         cx.ask(Some(&proc), op, Then::AnswerPush { to: from, bytes });
@@ -313,7 +313,7 @@ impl Streams {
     /// The readers have taken it, or take nothing.
     pub(super) fn on_push_answered(&mut self, cx: &mut Cx<'_>, to: &Asker, bytes: usize, status: Status) {
         if let Some(peer) = cx.peers.conns.peer_mut(to.conn) {
-            peer.pushed = peer.pushed.saturating_sub(bytes);
+            peer.note_push_taken(bytes);
         }
         cx.answer(to, status);
     }

@@ -112,7 +112,7 @@ impl Describer {
             (job.size() <= MAX_RANKS_PLACED).then(|| (rank, place.collect()))
         };
         let procs = ranks(job).filter_map(told).collect();
-        JobData { nspace: job.info.nspace.clone(), values: self.job_values(job), procs }
+        JobData { nspace: job.info().nspace.clone(), values: self.job_values(job), procs }
     }
 
     /// For a process that no job holds: a tool is alone in its namespace.
@@ -143,7 +143,7 @@ impl Describer {
 
     /// The job, session, node and app levels.
     fn job_values(&self, job: &Job) -> Vec<Kval> {
-        let info = &job.info;
+        let info = job.info();
         let mut by_node = vec![Vec::new(); info.nodes.len()];
         let mut by_app = vec![(0u32, Rank::INVALID); info.apps.len()];
         for (rank, proc) in ranks(job).zip(info.procs.iter()) {
@@ -171,12 +171,12 @@ impl Describer {
     /// Values of our own node, and of the only app, that are not found in their arrays.
     fn own_values(&self, job: &Job) -> Vec<Kval> {
         let mut values = Vec::new();
-        if let Some(node) = job.info.here.and_then(|here| at(&job.info.nodes, here)) {
+        if let Some(node) = job.info().here.and_then(|here| at(&job.info().nodes, here)) {
             values.push(Kval { key: self.keys.hostname.clone(), value: (&*node.name).into() });
             values.push(Kval { key: self.keys.node_id.clone(), value: node.id.into() });
             values.extend(own_directories(job));
         }
-        if job.info.apps.len() == 1 {
+        if job.info().apps.len() == 1 {
             values.push(Kval { key: self.keys.appnum.clone(), value: 0u32.into() });
         }
         values
@@ -184,7 +184,7 @@ impl Describer {
 
     /// The values of the job itself.
     pub(super) fn loose_values(&self, job: &Job) -> Vec<Kval> {
-        let info = &job.info;
+        let info = job.info();
         let size = count(job.size());
         let names: Vec<&str> = info.nodes.iter().map(|node| &*node.name).collect();
         let mut values = vec![
@@ -211,13 +211,13 @@ impl Describer {
 
     /// `pmix.node.arr` of one node. `on_node`: the ranks there, in order.
     pub(super) fn node_array(&self, job: &Job, node: u32, on_node: &[Rank]) -> Option<Kval> {
-        let described = at(&job.info.nodes, node)?;
+        let described = at(&job.info().nodes, node)?;
         let size = count(on_node.len());
         let peers: Vec<String> = on_node.iter().map(|rank| rank.0.to_string()).collect();
         let mut values = vec![
             Kval { key: self.keys.hostname.clone(), value: (&*described.name).into() },
             Kval { key: self.keys.node_id.clone(), value: described.id.into() },
-            Kval::new(keys::HOSTNAME_ALIASES, aliases(&described.name, job.info.here == Some(node))),
+            Kval::new(keys::HOSTNAME_ALIASES, aliases(&described.name, job.info().here == Some(node))),
             Kval::new(keys::NODE_SIZE, size),
             Kval::new(keys::LOCAL_SIZE, size),
             Kval::new(keys::LOCAL_PEERS, peers.join(",")),
@@ -225,9 +225,9 @@ impl Describer {
         if let Some(leader) = on_node.first() {
             values.push(Kval::new(keys::LOCALLDR, *leader));
         }
-        if job.info.here == Some(node) {
+        if job.info().here == Some(node) {
             let procs =
-                on_node.iter().map(|rank| Value::Proc(ProcId::new(&job.info.nspace, *rank))).collect();
+                on_node.iter().map(|rank| Value::Proc(ProcId::new(&job.info().nspace, *rank))).collect();
             let array = DataArray { of: DataType::PROC, items: procs };
             values.push(Kval::new(keys::LOCAL_PROCS, array));
             values.extend(own_directories(job));
@@ -239,8 +239,8 @@ impl Describer {
 
     /// The values of one rank; none if it does not exist.
     pub(super) fn proc_values(&self, job: &Job, rank: Rank) -> Vec<Kval> {
-        let Some(proc) = index(rank).and_then(|i| job.info.procs.get(i)) else { return Vec::new() };
-        let Some(node) = at(&job.info.nodes, proc.node) else { return Vec::new() };
+        let Some(proc) = index(rank).and_then(|i| job.info().procs.get(i)) else { return Vec::new() };
+        let Some(node) = at(&job.info().nodes, proc.node) else { return Vec::new() };
         let keys = &self.keys;
         let kval = |key: &Key, value: Value| Kval { key: key.clone(), value };
         let mut values = vec![
@@ -268,7 +268,7 @@ impl Describer {
         if let Some(locality) = &proc.locality {
             values.push(kval(&keys.locality, (&**locality).into()));
         }
-        if job.info.here == Some(proc.node)
+        if job.info().here == Some(proc.node)
             && let Some(dir) = stated(job, phalanx_spec::keys::NSDIR).and_then(Value::as_str)
         {
             values.push(kval(&keys.proc_dir, format!("{dir}/{}", rank.0).into()));
@@ -281,7 +281,7 @@ impl Describer {
 /// REQ: the job data of the asker's own namespace.
 pub(super) fn on_job_data(cx: &mut Cx<'_>, describer: &Describer, from: &Asker) {
     let Some(peer) = cx.peers.conns.peer(from.conn) else { return };
-    let (format, topology) = (peer.dialect.format, describer.topology.for_peer(peer));
+    let (format, topology) = (peer.dialect().format, describer.topology.for_peer(peer));
     let nspace = &from.proc.nspace;
     match cx.peers.jobs.shared(nspace, format, |job| describer.shared_data(job)) {
         Some(job) => {
@@ -313,9 +313,9 @@ fn own_directories(job: &Job) -> impl Iterator<Item = Kval> {
 
 /// What the host has stated of our own node, of the job or of its session.
 fn stated<'a>(job: &'a Job, key: &str) -> Option<&'a Value> {
-    let own = job.info.here.and_then(|here| at(&job.info.nodes, here));
+    let own = job.info().here.and_then(|here| at(&job.info().nodes, here));
     let of_node = own.into_iter().flat_map(|node| &node.values);
-    let all = of_node.chain(job.info.job.iter()).chain(job.info.session.iter());
+    let all = of_node.chain(job.info().job.iter()).chain(job.info().session.iter());
     all.into_iter().find(|kval| kval.key == *key).map(|kval| &kval.value)
 }
 
@@ -327,7 +327,7 @@ fn aliases(name: &str, own: bool) -> String {
 
 /// Which nodes there are and which ranks they have, in the compact notation.
 fn maps(job: &Job, by_node: &[Vec<Rank>]) -> Vec<Kval> {
-    let names: Vec<&str> = job.info.nodes.iter().map(|node| &*node.name).collect();
+    let names: Vec<&str> = job.info().nodes.iter().map(|node| &*node.name).collect();
     let ranks: Vec<Vec<u32>> =
         by_node.iter().map(|ranks| ranks.iter().map(|rank| rank.0).collect()).collect();
     let nodes = nodes_to_regex(&names).unwrap_or_else(|| nodes_to_raw(&names));
@@ -343,13 +343,13 @@ pub(super) fn session_array(job: &Job) -> Kval {
         Kval::new(keys::UNIV_SIZE, size),
         Kval::new(keys::MAX_PROCS, size),
     ];
-    overlay(&mut values, &job.info.session);
+    overlay(&mut values, &job.info().session);
     Kval::new(keys::SESSION_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info)))
 }
 
 /// `pmix.app.arr` of one app.
 pub(super) fn app_array(job: &Job, app: u32, size: u32, leader: Rank) -> Option<Kval> {
-    let described = at(&job.info.apps, app)?;
+    let described = at(&job.info().apps, app)?;
     let mut values =
         vec![Kval::new(keys::APPNUM, app), Kval::new(keys::APP_SIZE, size), Kval::new(keys::MAX_PROCS, size)];
     if size > 0 {

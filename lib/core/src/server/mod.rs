@@ -86,9 +86,8 @@ pub struct Server {
 #[derive(Debug)]
 struct Tables {
     strangers: accept::Strangers,
-    describer: job_data::Describer,
     host_attributes: attributes::HostAttributes,
-    modex: modex::Modex,
+    known: get::Known,
     collections: collected::Collections,
     gets: get::Gets,
     collectives: collective::Collectives,
@@ -102,11 +101,14 @@ struct Tables {
 
 impl Server {
     pub fn new(config: ServerConfig) -> Server {
+        let known = get::Known {
+            describer: job_data::Describer::new(config.identity.clone(), config.topology.clone()),
+            modex: modex::Modex::new(config.modex),
+        };
         let tables = Tables {
             strangers: accept::Strangers::default(),
-            describer: job_data::Describer::new(config.identity.clone(), config.topology.clone()),
             host_attributes: attributes::HostAttributes::default(),
-            modex: modex::Modex::new(config.modex),
+            known,
             collections: collected::Collections::default(),
             gets: get::Gets::default(),
             collectives: collective::Collectives::default(),
@@ -151,11 +153,6 @@ impl Tables {
         self.gets.explain(&mut waiting);
         upcalls.explain(&mut waiting);
         waiting
-    }
-
-    /// What gets are answered from.
-    fn known<'a>(describer: &'a job_data::Describer, modex: &'a modex::Modex) -> get::Known<'a> {
-        get::Known { describer, modex }
     }
 }
 

@@ -59,7 +59,7 @@ impl Modex {
         participants: &[ProcId],
     ) -> Blob {
         let committed = procs.filter_map(|proc| {
-            let remote = &jobs.client(proc)?.committed.remote;
+            let remote = jobs.client(proc)?.committed().remote();
             (!remote.is_empty()).then_some((proc, remote))
         });
         match self.form {
@@ -76,10 +76,10 @@ impl Modex {
     pub(super) fn contribution_of(&self, jobs: &Jobs, proc: &ProcId) -> Blob {
         let Some(client) = jobs.client(proc) else { return Blob::default() };
         match self.form {
-            ModexForm::OpenPmix => openpmix::encode_one(&client.committed.remote),
+            ModexForm::OpenPmix => openpmix::encode_one(client.committed().remote()),
             ModexForm::Compact => {
                 let mut contribution = Contribution::new();
-                contribution.add(proc, &client.committed.remote);
+                contribution.add(proc, client.committed().remote());
                 contribution.into_blob()
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::keys;
 use phalanx_wire::codec::Dialect;
-use phalanx_wire::frame::FrameReader;
+use phalanx_wire::frame::{Frame, FrameReader, FrameTooLong};
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use super::limits::{FULL_PUSHES, FULL_QUEUE, MAX_TOLD};
@@ -22,27 +22,27 @@ pub(super) enum Role {
 /// A client or tool whose identity is known.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) proc: ProcId,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    pub(super) role: Role,
-    pub(super) dialect: Dialect,
+    proc: ProcId,
+    uid: u32,
+    gid: u32,
+    role: Role,
+    dialect: Dialect,
     /// When it was let in.
-    pub(super) since: Time,
-    pub(super) reader: FrameReader,
+    since: Time,
+    reader: FrameReader,
     /// Requests that have not been answered.
-    pub(super) requests: usize,
-    pub(super) finalized: bool,
+    requests: usize,
+    finalized: bool,
     /// Other jobs whose job data it has.
-    pub(super) told: BTreeSet<Nspace>,
+    told: BTreeSet<Nspace>,
     /// It is a client of ours that looks into files for what fences have collected.
-    pub(super) reads_files: bool,
+    reads_files: bool,
     /// Whether it asks for one rank after the other.
-    pub(super) sweep: Sweep,
+    sweep: Sweep,
     /// How new the values of each process are that it was told, see [`super::values::Values::since`].
     told_values: BTreeMap<ProcId, u64>,
     /// Bytes of standard input that it has pushed and that nobody has taken yet.
-    pub(super) pushed: usize,
+    pushed: usize,
     /// Bytes that the transport holds for it, as far as we know.
     queued: usize,
     /// At most so many of them it did not ask for.
@@ -95,6 +95,96 @@ impl Peer {
             unasked: 0,
             sent: 0,
         }
+    }
+
+    pub(super) fn proc(&self) -> &ProcId {
+        &self.proc
+    }
+
+    pub(super) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    pub(super) fn gid(&self) -> u32 {
+        self.gid
+    }
+
+    pub(super) fn role(&self) -> Role {
+        self.role
+    }
+
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// When it was let in.
+    pub(super) fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Whether it looks into files for what fences have collected, as clients of ours do.
+    pub(super) fn reads_files(&self) -> bool {
+        self.reads_files
+    }
+
+    pub(super) fn set_reads_files(&mut self, reads_files: bool) {
+        self.reads_files = reads_files;
+    }
+
+    pub(super) fn feed(&mut self, data: &[u8]) {
+        self.reader.feed(data);
+    }
+
+    /// The next message that has arrived whole.
+    pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameTooLong> {
+        self.reader.next_frame()
+    }
+
+    pub(super) fn has_finalized(&self) -> bool {
+        self.finalized
+    }
+
+    pub(super) fn finalize(&mut self) {
+        self.finalized = true;
+    }
+
+    pub(super) fn note_request(&mut self) {
+        self.requests += 1;
+    }
+
+    pub(super) fn note_answer(&mut self) {
+        self.requests = self.requests.saturating_sub(1);
+    }
+
+    pub(super) fn sweep(&self) -> &Sweep {
+        &self.sweep
+    }
+
+    pub(super) fn note_sweep(&mut self, width: u32, next: u32) {
+        self.sweep.answered(width, next);
+    }
+
+    /// It has asked for something else.
+    pub(super) fn end_sweep(&mut self) {
+        self.sweep = Sweep::default();
+    }
+
+    /// Whether it has the data of another job.
+    pub(super) fn was_told_of_job(&self, nspace: &Nspace) -> bool {
+        self.told.contains(nspace)
+    }
+
+    pub(super) fn note_jobs_told(&mut self, jobs: impl IntoIterator<Item = Nspace>) {
+        self.told.extend(jobs);
+    }
+
+    /// It has pushed standard input that nobody has taken yet.
+    pub(super) fn note_pushed(&mut self, bytes: usize) {
+        self.pushed += bytes;
+    }
+
+    pub(super) fn note_push_taken(&mut self, bytes: usize) {
+        self.pushed = self.pushed.saturating_sub(bytes);
     }
 
     pub(super) fn requests(&self) -> usize {

@@ -32,14 +32,14 @@ impl Peers {
 
     /// The connections of a rank that have not finalized.
     pub(super) fn live_connections(&self, proc: &ProcId) -> impl Iterator<Item = ConnId> {
-        let all = self.jobs.client(proc).into_iter().flat_map(|client| client.conns.iter().copied());
-        all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.finalized))
+        let all = self.jobs.client(proc).into_iter().flat_map(|client| client.conns().iter().copied());
+        all.filter(|conn| self.conns.peer(*conn).is_some_and(|peer| !peer.has_finalized()))
     }
 
     /// All connections of the rank that asks, or the one of a tool.
     pub(super) fn connections_of(&self, asker: &Asker) -> impl Iterator<Item = ConnId> {
         let of_rank =
-            self.jobs.client(&asker.proc).into_iter().flat_map(|client| client.conns.iter().copied());
+            self.jobs.client(&asker.proc).into_iter().flat_map(|client| client.conns().iter().copied());
         let conn = asker.conn;
         std::iter::once(conn).chain(of_rank.filter(move |other| *other != conn))
     }
@@ -49,9 +49,9 @@ impl Peers {
     pub(super) fn together(&self, conn: ConnId, limit: usize, of: fn(&Peer) -> usize) -> usize {
         let Some(peer) = self.conns.peer(conn) else { return 0 };
         let own = of(peer);
-        match self.jobs.client(&peer.proc) {
+        match self.jobs.client(peer.proc()) {
             Some(client) if own > limit / MAX_CLONES => {
-                client.conns.iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum()
+                client.conns().iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum()
             }
             _ => own,
         }

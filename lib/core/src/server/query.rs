@@ -194,7 +194,7 @@ impl Sources<'_> {
 
 /// The jobs that are registered here; the host may know of more.
 fn namespaces(jobs: &Jobs) -> Info {
-    let names: Vec<&str> = jobs.iter().map(|job| job.info.nspace.as_str()).collect();
+    let names: Vec<&str> = jobs.iter().map(|job| job.info().nspace.as_str()).collect();
     Info::new(keys::QUERY_NAMESPACES, names.join(","))
 }
 

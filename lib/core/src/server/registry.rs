@@ -24,10 +24,10 @@ pub(super) struct Jobs {
 
 #[derive(Debug)]
 pub(super) struct Job {
-    pub(super) info: Box<JobInfo>,
+    info: Box<JobInfo>,
     /// The ranks on this node.
-    pub(super) local: BTreeSet<Rank>,
-    pub(super) clients: BTreeMap<Rank, Client>,
+    local: BTreeSet<Rank>,
+    clients: BTreeMap<Rank, Client>,
     /// Its job data, per encoding that somebody asked for.
     encoded: Vec<EncodedJob>,
     /// The same for its own processes.
@@ -63,14 +63,14 @@ impl EarlyClients {
 /// A local process.
 #[derive(Debug)]
 pub(super) struct Client {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+    uid: u32,
+    gid: u32,
     /// Its open connections, those among them that have finalized.
-    pub(super) conns: BTreeSet<ConnId>,
+    conns: BTreeSet<ConnId>,
     /// One of its connections has finalized while others went on.
-    pub(super) has_finalized: bool,
-    pub(super) stage: Stage,
-    pub(super) committed: Committed,
+    has_finalized: bool,
+    stage: Stage,
+    committed: Committed,
 }
 
 /// How far a local process has come.
@@ -97,7 +97,90 @@ impl Stage {
     }
 }
 
+impl Client {
+    pub(super) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    pub(super) fn gid(&self) -> u32 {
+        self.gid
+    }
+
+    /// Its open connections, those among them that have finalized.
+    pub(super) fn conns(&self) -> &BTreeSet<ConnId> {
+        &self.conns
+    }
+
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    pub(super) fn committed(&self) -> &Committed {
+        &self.committed
+    }
+
+    pub(super) fn committed_mut(&mut self) -> &mut Committed {
+        &mut self.committed
+    }
+
+    pub(super) fn connect(&mut self, conn: ConnId) {
+        self.conns.insert(conn);
+        self.has_finalized &= self.stage == Stage::Connected;
+        self.stage = Stage::Connected;
+    }
+
+    /// One of its connections has finalized. `others`: while others go on.
+    pub(super) fn finalize(&mut self, others: bool) {
+        self.has_finalized = true;
+        if !others {
+            self.stage = Stage::Finalized;
+        }
+    }
+
+    /// A connection has closed; whether it was one of this client as it is now.
+    pub(super) fn disconnect(&mut self, conn: ConnId) -> bool {
+        self.conns.remove(&conn)
+    }
+
+    /// Its last connection that had not finalized has broken. Where that leaves it; `None` if it had come to an end before.
+    pub(super) fn break_off(&mut self) -> Option<Stage> {
+        if self.stage != Stage::Connected {
+            return None;
+        }
+        self.stage = if self.has_finalized { Stage::Finalized } else { Stage::Leaving };
+        Some(self.stage)
+    }
+
+    /// The host knows that nothing more comes of it. False if it has connected anew, or its end was told already.
+    pub(super) fn give_up(&mut self) -> bool {
+        let is_leaving = self.stage == Stage::Leaving;
+        if is_leaving {
+            self.stage = Stage::Lost;
+        }
+        is_leaving
+    }
+
+    /// It has ended. Gives its connections, which are to be closed.
+    pub(super) fn end(&mut self) -> BTreeSet<ConnId> {
+        self.stage = Stage::Gone;
+        std::mem::take(&mut self.conns)
+    }
+}
+
 impl Job {
+    pub(super) fn info(&self) -> &JobInfo {
+        &self.info
+    }
+
+    /// Its processes of this node that the host has named.
+    pub(super) fn clients(&self) -> impl Iterator<Item = (Rank, &Client)> {
+        self.clients.iter().map(|(rank, client)| (*rank, client))
+    }
+
+    pub(super) fn client(&self, rank: Rank) -> Option<&Client> {
+        self.clients.get(&rank)
+    }
+
     pub(super) fn size(&self) -> usize {
         self.info.procs.len()
     }

@@ -22,7 +22,7 @@ impl Tables {
     pub(super) fn on_request(&mut self, cx: &mut Cx<'_>, from: Asker, request: Request) {
         match request {
             Request::JobData | Request::JobDataFallback { .. } => {
-                job_data::on_job_data(cx, &self.describer, &from);
+                job_data::on_job_data(cx, &self.known.describer, &from);
             }
             Request::Abort(r) => abort::on_abort(cx, from, r),
             Request::Commit(r) => {
@@ -35,7 +35,7 @@ impl Tables {
             }
             Request::Get(r) => self.on_get(cx, from, r),
             Request::RefreshCache(r) => {
-                self.gets.on_refresh_cache(cx, Tables::known(&self.describer, &self.modex), &from, &r);
+                self.gets.on_refresh_cache(cx, &self.known, &from, &r);
             }
             Request::Publish(r) => publish::on_publish(cx, from, r),
             Request::Lookup(r) => publish::on_lookup(cx, from, r),
@@ -50,7 +50,7 @@ impl Tables {
             Request::RegisterEvents(r) => self.events.on_register(cx, from, r),
             Request::Query(r) => {
                 let sources = query::Sources {
-                    describer: &self.describer,
+                    describer: &self.known.describer,
                     psets: &self.psets,
                     groups: &self.groups,
                     host: &self.host_attributes,
@@ -90,7 +90,7 @@ impl Tables {
         if get.key.as_ref().is_some_and(|key| *key == keys::PSET_NAMES) {
             return self.psets.on_get(cx, &from, get);
         }
-        self.gets.on_get(cx, Tables::known(&self.describer, &self.modex), from, get);
+        self.gets.on_get(cx, &self.known, from, get);
     }
 
     fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, notify: Notify) {
@@ -126,7 +126,7 @@ impl Tables {
     }
 
     pub(super) fn retry_gets_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        self.gets.retry_of(cx, Tables::known(&self.describer, &self.modex), proc);
+        self.gets.retry_of(cx, &self.known, proc);
     }
 
     /// What the table of collectives has for the verbs, in its order.
@@ -164,6 +164,10 @@ impl Tables {
     }
 
     pub(super) fn fences(&mut self) -> Fences<'_> {
-        Fences { collectives: &mut self.collectives, modex: &self.modex, collections: &mut self.collections }
+        Fences {
+            collectives: &mut self.collectives,
+            modex: &self.known.modex,
+            collections: &mut self.collections,
+        }
     }
 }

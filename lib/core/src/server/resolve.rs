@@ -14,7 +14,7 @@ pub(super) fn on_resolve_peers(cx: &mut Cx<'_>, from: &Asker, request: &Peers) {
     let mut known = false;
     let mut procs = Vec::new();
     for job in cx.peers.jobs.iter() {
-        if !request.nspace.is_none() && job.info.nspace != request.nspace {
+        if !request.nspace.is_none() && job.info().nspace != request.nspace {
             continue;
         }
         known = true;
@@ -27,17 +27,17 @@ pub(super) fn on_resolve_peers(cx: &mut Cx<'_>, from: &Asker, request: &Peers) {
 /// The processes of a job on one node, ours if it has no name.
 fn procs_on<'a>(job: &'a Job, node: Option<&str>) -> impl Iterator<Item = ProcId> + 'a {
     let index = match node {
-        None => job.info.here,
+        None => job.info().here,
         Some(name) => job.node_named(name).and_then(|i| u32::try_from(i).ok()),
     };
-    index.into_iter().flat_map(|index| job.ranks_on(index)).map(|rank| ProcId::new(&job.info.nspace, rank))
+    index.into_iter().flat_map(|index| job.ranks_on(index)).map(|rank| ProcId::new(&job.info().nspace, rank))
 }
 
 pub(super) fn on_resolve_node(cx: &mut Cx<'_>, from: &Asker, request: &Node) {
     let mut names: Vec<&str> = Vec::new();
     for job in cx.peers.jobs.iter() {
-        if request.nspace.is_none() || job.info.nspace == request.nspace {
-            names.extend(job.info.nodes.iter().map(|node| &*node.name));
+        if request.nspace.is_none() || job.info().nspace == request.nspace {
+            names.extend(job.info().nodes.iter().map(|node| &*node.name));
         }
     }
     if request.nspace.is_none() {

@@ -187,7 +187,7 @@ impl NodeName {
 
 /// With its other name besides, unless jobs disagree about that: some hosts count the nodes of each job.
 fn as_jobs_say(jobs: &Jobs, mut node: NodeName) -> NodeName {
-    let nodes = jobs.iter().flat_map(|job| job.info.nodes.iter());
+    let nodes = jobs.iter().flat_map(|job| job.info().nodes.iter());
     let mut same = nodes.filter(|one| node.host.as_deref() == Some(&*one.name) || node.id == Some(one.id));
     if let Some(first) = same.next()
         && same.all(|other| other.name == first.name && other.id == first.id)

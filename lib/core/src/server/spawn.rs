@@ -19,7 +19,7 @@ pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
         return cx.answer(&from, Status::ERR_BAD_PARAM);
     }
-    let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role == Role::Tool);
+    let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role() == Role::Tool);
     let mut job = spawn.job;
     let dressed = job.is_set(DRESSED);
     job.retain(|info| info.key != *DRESSED);
@@ -45,11 +45,11 @@ pub(super) fn on_spawned(
         other => return cx.answer(to, as_failure(other.status())),
     };
     let Some(peer) = cx.peers.conns.peer_mut(to.conn) else { return };
-    let format = peer.dialect.format;
+    let format = peer.dialect().format;
     if cx.peers.jobs.contains(&nspace) {
-        peer.told.insert(nspace.clone());
+        peer.note_jobs_told([nspace.clone()]);
     }
-    if peer.role == Role::Tool {
+    if peer.role() == Role::Tool {
         streams.pull_for_parent(&cx.peers.conns, to.conn, &nspace);
     }
     let job = cx.peers.jobs.encoded(&nspace, format, |job| describer.job_data(job)).unwrap_or_else(|| {

@@ -43,8 +43,9 @@ impl NodeTopology {
 
     /// What this peer looks for among its job data.
     pub(super) fn for_peer(&self, peer: &Peer) -> Option<Kval> {
-        let loads_in_init =
-            peer.role == Role::Client && !peer.reads_files && peer.dialect.release >= LOADS_TOPOLOGY_IN_INIT;
+        let loads_in_init = peer.role() == Role::Client
+            && !peer.reads_files()
+            && peer.dialect().release >= LOADS_TOPOLOGY_IN_INIT;
         if loads_in_init { self.value(&Key::of(keys::HWLOC_XML_V2)) } else { None }
     }
 }

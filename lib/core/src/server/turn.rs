@@ -36,8 +36,8 @@ impl Cx<'_> {
     /// Answers a request, unless its asker has gone.
     pub(super) fn reply(&mut self, to: &Asker, encode: impl FnOnce(Dialect) -> Vec<u8>) {
         let Some(peer) = self.peers.conns.peer_mut(to.conn) else { return };
-        peer.requests = peer.requests.saturating_sub(1);
-        let dialect = peer.dialect;
+        peer.note_answer();
+        let dialect = peer.dialect();
         let mut payload = encode(dialect);
         if payload.len() > SHORT_ANSWER && self.peers.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED
         {

@@ -31,14 +31,32 @@ struct Held {
 
 #[derive(Debug, Default)]
 pub(super) struct Committed {
-    /// Whether there was a commit at all: one without values counts.
-    pub(super) happened: bool,
-    pub(super) local: Values,
-    pub(super) remote: Values,
+    happened: bool,
+    local: Values,
+    remote: Values,
     bytes: usize,
 }
 
 impl Committed {
+    /// Whether there was a commit at all: one without values counts.
+    pub(super) fn happened(&self) -> bool {
+        self.happened
+    }
+
+    pub(super) fn note_commit(&mut self) {
+        self.happened = true;
+    }
+
+    /// For processes of this node.
+    pub(super) fn local(&self) -> &Values {
+        &self.local
+    }
+
+    /// For processes of other nodes.
+    pub(super) fn remote(&self) -> &Values {
+        &self.remote
+    }
+
     /// The set for one side of the network, and the other: neighbours, or (`remote`) processes of other nodes.
     pub(super) fn sides(&self, remote: bool) -> (&Values, &Values) {
         if remote { (&self.remote, &self.local) } else { (&self.local, &self.remote) }

@@ -23,7 +23,7 @@ pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target
         return Vec::new();
     }
     let Some(peer) = peers.conns.peer(asker.conn) else { return Vec::new() };
-    let width = peer.sweep.width_from(target.rank);
+    let width = peer.sweep().width_from(target.rank);
     let mut next = after(target.rank.0, &asker.proc);
     let mut ahead = Vec::new();
     let mut bytes = 0;
@@ -38,7 +38,7 @@ pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target
         next = after(next, &asker.proc);
     }
     if let Some(peer) = peers.conns.peer_mut(asker.conn) {
-        peer.sweep.answered(width, next);
+        peer.note_sweep(width, next);
     }
     ahead
 }
@@ -46,7 +46,7 @@ pub(super) fn read_ahead(peers: &mut Peers, modex: &Modex, asker: &Asker, target
 /// What is here of the values that a rank has committed for processes of this node.
 fn committed_by(peers: &Peers, modex: &Modex, proc: &ProcId) -> Option<Vec<Kval>> {
     if let Some(client) = peers.jobs.client(proc) {
-        return client.committed.happened.then(|| to_kvals(&client.committed.local));
+        return client.committed().happened().then(|| to_kvals(client.committed().local()));
     }
     modex.get(proc)
 }

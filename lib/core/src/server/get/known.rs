@@ -9,10 +9,10 @@ use crate::server::modex::Modex;
 use crate::server::values::Values;
 
 /// All that is known here besides what local processes have committed.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::server) struct Known<'a> {
-    pub(in crate::server) describer: &'a Describer,
-    pub(in crate::server) modex: &'a Modex,
+#[derive(Debug)]
+pub(in crate::server) struct Known {
+    pub(in crate::server) describer: Describer,
+    pub(in crate::server) modex: Modex,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use crate::server::resources::NodeName;
 /// Answers what is asked of a level; `None` if it is asked of a rank. Node and app values are answered as the array
 /// of their node or app, under the job: that is where clients look for them.
 pub(super) fn look_at_levels(
-    known: Known<'_>,
+    known: &Known,
     peers: &Peers,
     job: &Job,
     target: &ProcId,
@@ -40,7 +40,7 @@ pub(super) fn look_at_levels(
     if info.is_set(keys::APP_INFO) {
         let app = info.find(keys::APPNUM).and_then(Value::as_u32).or_else(|| {
             let of = if target.rank.is_process() { target.rank } else { asker?.proc.rank };
-            job.info.procs.get(index(of)?).map(|proc| proc.app)
+            job.info().procs.get(index(of)?).map(|proc| proc.app)
         });
         return Some(answer(app.and_then(|app| one_app(job, app))));
     }
@@ -53,9 +53,9 @@ pub(super) fn look_at_levels(
     (target.rank == Rank::WILDCARD).then(|| look_at_job(known, peers, job, key, asker))
 }
 
-fn look_at_job(known: Known<'_>, peers: &Peers, job: &Job, key: Option<&Key>, asker: Option<&Asker>) -> Look {
-    let foreign = asker.is_some_and(|asker| asker.proc.nspace != job.info.nspace);
-    let told = asker.is_some_and(|asker| was_told(peers, asker, &job.info.nspace));
+fn look_at_job(known: &Known, peers: &Peers, job: &Job, key: Option<&Key>, asker: Option<&Asker>) -> Look {
+    let foreign = asker.is_some_and(|asker| asker.proc.nspace != job.info().nspace);
+    let told = asker.is_some_and(|asker| was_told(peers, asker, &job.info().nspace));
     // A client asks this way for any reserved key of another job, even for one of a single rank: it gets them all.
     if key.is_none() || (foreign && !told) {
         return Look::Found(vec![known.describer.job_as_owner(job)]);
@@ -70,7 +70,7 @@ fn look_at_job(known: Known<'_>, peers: &Peers, job: &Job, key: Option<&Key>, as
     }
     let session = session_array(job);
     // All ranks together are on no node, though each has one.
-    let own_node = || complete_node(known, job, job.info.here.filter(|_| *key != keys::NODEID)?);
+    let own_node = || complete_node(known, job, job.info().here.filter(|_| *key != keys::NODEID)?);
     let arrays = std::iter::once(session).chain(std::iter::once_with(own_node).flatten());
     match arrays.into_iter().find(|array| holds(array, key)) {
         Some(array) => Look::Found(vec![of_job(job, vec![array])]),
@@ -79,9 +79,9 @@ fn look_at_job(known: Known<'_>, peers: &Peers, job: &Job, key: Option<&Key>, as
 }
 
 /// A node of the job with all that is known of it.
-fn complete_node(known: Known<'_>, job: &Job, node: u32) -> Option<Kval> {
+fn complete_node(known: &Known, job: &Job, node: u32) -> Option<Kval> {
     let mut array = known.describer.node_array(job, node, &job.ranks_on(node).collect::<Vec<_>>())?;
-    let described = job.info.nodes.get(usize::try_from(node).ok()?)?;
+    let described = job.info().nodes.get(usize::try_from(node).ok()?)?;
     known.describer.resources.complete(&mut array, &name_of(described));
     Some(array)
 }
@@ -90,16 +90,16 @@ fn complete_node(known: Known<'_>, job: &Job, node: u32) -> Option<Kval> {
 fn node_meant(job: &Job, rank: Rank, info: &[Info]) -> Option<u32> {
     let position = |found: Option<usize>| found.and_then(|i| u32::try_from(i).ok());
     if let Some(id) = info.find(keys::NODEID).and_then(Value::as_u32) {
-        return position(job.info.nodes.iter().position(|node| node.id == id));
+        return position(job.info().nodes.iter().position(|node| node.id == id));
     }
     if let Some(name) = info.find(keys::HOSTNAME).and_then(Value::as_str) {
         return position(job.node_named(name));
     }
-    if rank.is_process() { job.node_of(rank) } else { job.info.here }
+    if rank.is_process() { job.node_of(rank) } else { job.info().here }
 }
 
 fn one_app(job: &Job, app: u32) -> Option<Kval> {
-    let members = || ranks(job).zip(job.info.procs.iter()).filter(|(_, proc)| proc.app == app);
+    let members = || ranks(job).zip(job.info().procs.iter()).filter(|(_, proc)| proc.app == app);
     let size = u32::try_from(members().count()).unwrap_or(u32::MAX);
     let leader = members().map(|(rank, _)| rank).next().unwrap_or(Rank::INVALID);
     app_array(job, app, size, leader)
@@ -110,5 +110,5 @@ fn holds(array: &Kval, key: &Key) -> bool {
 }
 
 fn of_job(job: &Job, values: Vec<Kval>) -> OwnerData {
-    OwnerData { owner: ProcId::all(&job.info.nspace), values }
+    OwnerData { owner: ProcId::all(&job.info().nspace), values }
 }

@@ -14,7 +14,7 @@ use crate::server::values::Values;
 
 /// Looks for values on behalf of a local process. `refresh`: what is stored here of remote ranks is not good enough.
 pub(super) fn look(
-    known: Known<'_>,
+    known: &Known,
     peers: &Peers,
     target: &ProcId,
     key: Option<&Key>,
@@ -64,13 +64,13 @@ pub(super) fn look(
             _ => Look::Wait(Waits::Host { named: false }),
         };
     };
-    let client = job.clients.get(&target.rank);
+    let client = job.client(target.rank);
     // A neighbour gets what is for neighbours, unless it says that it wants what others get.
     let as_remote = info.find(keys::DATA_SCOPE) == Some(&Value::Scope(Scope::REMOTE));
     let told = asker.filter(|_| !refresh).and_then(|asker| told_values(peers, asker, target, info));
     let values = || match (client, told, key) {
-        (Some(client), Some(told), Some(key)) => client.committed.local.since(told, key),
-        (Some(client), ..) => to_kvals(client.committed.sides(as_remote).0),
+        (Some(client), Some(told), Some(key)) => client.committed().local().since(told, key),
+        (Some(client), ..) => to_kvals(client.committed().sides(as_remote).0),
         (None, ..) => Vec::new(),
     };
     if is_placed {
@@ -85,9 +85,9 @@ pub(super) fn look(
 pub(super) fn look_for_others(peers: &Peers, target: &ProcId, key: Option<&Key>) -> Look {
     let Some(job) = peers.jobs.get(&target.nspace) else { return Look::Never(Status::ERR_NOT_FOUND) };
     let Some(stage) = job.stage(target.rank) else { return Look::Never(Status::ERR_NOT_FOUND) };
-    let client = job.clients.get(&target.rank);
+    let client = job.client(target.rank);
     // With which qualifiers it is wanted, nobody says.
-    if key.is_some_and(|key| client.is_some_and(|client| client.committed.remote.has_qualified(key))) {
+    if key.is_some_and(|key| client.is_some_and(|client| client.committed().remote().has_qualified(key))) {
         return Look::Found(Vec::new());
     }
     match look_at_client(client, stage, key, None, true) {
@@ -97,13 +97,13 @@ pub(super) fn look_for_others(peers: &Peers, target: &ProcId, key: Option<&Key>)
 }
 
 /// A key that is unique in its job, of whichever rank.
-fn look_everywhere(known: Known<'_>, job: &Job, key: Option<&Key>) -> Look {
+fn look_everywhere(known: &Known, job: &Job, key: Option<&Key>) -> Look {
     let Some(key) = key else { return Look::Never(Status::ERR_BAD_PARAM) };
-    let nspace = &job.info.nspace;
-    for (rank, client) in &job.clients {
-        if client.committed.local.has(key, None) {
-            let values = to_kvals(&client.committed.local);
-            return Look::Found(vec![owned(&ProcId::new(nspace, *rank), values)]);
+    let nspace = &job.info().nspace;
+    for (rank, client) in job.clients() {
+        if client.committed().local().has(key, None) {
+            let values = to_kvals(client.committed().local());
+            return Look::Found(vec![owned(&ProcId::new(nspace, rank), values)]);
         }
     }
     match known.modex.find(nspace, key) {
@@ -121,9 +121,9 @@ fn look_at_client(
     name: Option<&Name>,
     remote: bool,
 ) -> Option<Look> {
-    let happened = client.is_some_and(|client| client.committed.happened);
+    let happened = client.is_some_and(|client| client.committed().happened());
     let (is_here, is_elsewhere) = client.map_or((false, false), |client| {
-        let (here, elsewhere) = client.committed.sides(remote);
+        let (here, elsewhere) = client.committed().sides(remote);
         let has = |values: &Values| key.is_some_and(|key| values.has(key, name));
         (has(here), has(elsewhere))
     });

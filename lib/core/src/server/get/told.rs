@@ -26,7 +26,7 @@ pub(super) fn take_partial(info: &mut Vec<Info>) -> Option<Option<Duration>> {
 /// Whether it has the data of this job.
 pub(super) fn was_told(peers: &Peers, asker: &Asker, nspace: &Nspace) -> bool {
     // Our own process keeps nothing that it is told.
-    asker.conn != OWN && peers.conns.peer(asker.conn).is_some_and(|peer| peer.told.contains(nspace))
+    asker.conn != OWN && peers.conns.peer(asker.conn).is_some_and(|peer| peer.was_told_of_job(nspace))
 }
 
 /// How new the values are that need not be told again. None: all are to be told.
@@ -40,7 +40,7 @@ pub(super) fn told_values(peers: &Peers, asker: &Asker, target: &ProcId, info: &
 /// Remembers that this answer brings, or completes, everything that a local process has committed for its neighbours.
 pub(super) fn note_told(peers: &mut Peers, asker: &Asker, target: &ProcId, info: &[Info]) {
     if is_plain(asker.conn, info)
-        && let Some(newest) = peers.jobs.client(target).map(|client| client.committed.local.newest())
+        && let Some(newest) = peers.jobs.client(target).map(|client| client.committed().local().newest())
         && let Some(peer) = peers.conns.peer_mut(asker.conn)
     {
         peer.note_told(target, newest);
@@ -49,7 +49,7 @@ pub(super) fn note_told(peers: &mut Peers, asker: &Asker, target: &ProcId, info:
 
 /// Whether the process has committed what this connection was not told. `unknown`: so it has if nobody remembers.
 pub(super) fn has_news(peers: &Peers, asker: &Asker, target: &ProcId, unknown: bool) -> bool {
-    let Some(newest) = peers.jobs.client(target).map(|client| client.committed.local.newest()) else {
+    let Some(newest) = peers.jobs.client(target).map(|client| client.committed().local().newest()) else {
         return false;
     };
     let told = peers.conns.peer(asker.conn).and_then(|peer| peer.told_of(target));

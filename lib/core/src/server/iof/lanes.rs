@@ -103,7 +103,7 @@ impl Lanes {
             let Some(peer) = cx.peers.conns.peer(conn).filter(|peer| peer.queued() < LANE_WINDOW) else {
                 return;
             };
-            let (dialect, sent, is_sent) = (peer.dialect, peer.sent(), peer.queued() == 0);
+            let (dialect, sent, is_sent) = (peer.dialect(), peer.sent(), peer.queued() == 0);
             let Some(lane) = self.by_conn.get_mut(&conn) else { return };
             let piece = match lane.queue.pop_front() {
                 Some(Parcel::Piece(piece)) => piece,

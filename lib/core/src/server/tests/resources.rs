@@ -111,7 +111,10 @@ fn impossible_resources_are_refused() {
         assert_eq!(world.call(ServerCall::RegisterResources(vec![info])), ServerReturn::Done(status));
     }
     register(&mut world, vec![Info::new(keys::USERID, 7_u32)]);
-    assert!(world.server.tables.describer.resources.values().is_empty(), "an identity is nobody's resource");
+    assert!(
+        world.server.tables.known.describer.resources.values().is_empty(),
+        "an identity is nobody's resource"
+    );
 }
 
 #[test]
