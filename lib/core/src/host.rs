@@ -107,6 +107,45 @@ pub enum HostOp {
 }
 
 impl HostOp {
+    /// The process that has asked, if it is one that asks for itself alone.
+    pub fn asked_by(&self) -> Option<&ProcId> {
+        match self {
+            HostOp::Abort { from, .. }
+            | HostOp::Publish { from, .. }
+            | HostOp::Lookup { from, .. }
+            | HostOp::Unpublish { from, .. }
+            | HostOp::Spawn { from, .. }
+            | HostOp::Query { from, .. }
+            | HostOp::Log { from, .. }
+            | HostOp::Allocate { from, .. }
+            | HostOp::ResourceBlock { from, .. }
+            | HostOp::JobControl { from, .. }
+            | HostOp::SessionControl { from, .. }
+            | HostOp::Monitor { from, .. }
+            | HostOp::GetCredential { from, .. }
+            | HostOp::ValidateCredential { from, .. }
+            | HostOp::IofPull { from, .. }
+            | HostOp::IofStop { from, .. }
+            | HostOp::PushStdin { from, .. }
+            | HostOp::GroupAssemble { from, .. }
+            | HostOp::FabricRegister { from, .. }
+            | HostOp::FabricUpdate { from, .. } => Some(from),
+            HostOp::Notify { event } => Some(&event.source),
+            HostOp::ClientConnected { .. }
+            | HostOp::ClientFinalized { .. }
+            | HostOp::ClientLost { .. }
+            | HostOp::Fence { .. }
+            | HostOp::DirectModex { .. }
+            | HostOp::Connect { .. }
+            | HostOp::Disconnect { .. }
+            | HostOp::RegisterEvents { .. }
+            | HostOp::DeregisterEvents { .. }
+            | HostOp::ToolConnected { .. }
+            | HostOp::GroupConstruct { .. }
+            | HostOp::GroupDestruct { .. } => None,
+        }
+    }
+
     /// The function that a client or tool has called; `None` for what the server itself has to tell.
     pub fn function(&self) -> Option<&'static str> {
         Some(match self {

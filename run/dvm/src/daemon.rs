@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
+use phalanx_spec::Status;
 use phalanx_wire::{Key, Nspace, ProcId};
 
 use crate::boot::Boot;
@@ -48,7 +49,7 @@ pub(crate) struct Daemon {
     calls: BTreeMap<CallId, Call>,
     last_call: u64,
     /// Upcalls that wait for the root.
-    requests: BTreeMap<u64, HostCallId>,
+    requests: BTreeMap<u64, (HostCallId, Option<ProcId>)>,
     last_request: u64,
     /// Directives that the user was told of, because a function was refused for them.
     pub(crate) unknown: BTreeSet<(&'static str, Key)>,
@@ -372,14 +373,36 @@ impl Daemon {
     pub(crate) fn ask_root(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
         self.last_request += 1;
         let request = self.last_request;
-        self.requests.insert(request, id);
+        self.requests.insert(request, (id, op.asked_by().cloned()));
         self.post(cx, Up::Host { request, op });
     }
 
     fn on_reply(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
-        if let Some(id) = self.requests.remove(&request) {
+        if let Some((id, _)) = self.requests.remove(&request) {
             cx.reply(id, reply.clone());
         }
+    }
+
+    /// Nobody waits for these any more: the job of those who have asked is over. What the root says to them comes too late.
+    pub(crate) fn drop_requests_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let of_job = |_: &u64, (_, by): &mut (HostCallId, Option<ProcId>)| is_of(by.as_ref(), nspace);
+        for (_, (id, _)) in self.requests.extract_if(.., of_job) {
+            cx.reply(id, HostReply::Done(Status::ERR_LOST_CONNECTION));
+        }
+    }
+
+    pub(crate) fn has_requests_of(&self, nspace: &Nspace) -> bool {
+        self.requests.values().any(|(_, by)| is_of(by.as_ref(), nspace))
+    }
+
+    /// Whether our server has still to answer something for this job.
+    pub(crate) fn has_calls_for(&self, nspace: &Nspace) -> bool {
+        self.calls.values().any(|call| match call {
+            Call::Register(of) => of == nspace,
+            Call::SetupFork(proc) => proc.nspace == *nspace,
+            Call::Output { to, .. } => to.is_for(nspace),
+            Call::Modex { .. } | Call::Explain(_) | Call::Told(_) => false,
+        })
     }
 
     /// This daemon is done: what it started must not outlive it.
@@ -425,4 +448,8 @@ fn setup(config: &NodeConfig) -> Setup {
         reconnect: config.limits.reconnect,
         window: config.limits.output_link,
     }
+}
+
+fn is_of(proc: Option<&ProcId>, nspace: &Nspace) -> bool {
+    proc.is_some_and(|proc| proc.nspace == *nspace)
 }

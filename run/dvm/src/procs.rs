@@ -423,6 +423,7 @@ impl Daemon {
         self.modexes_without_job(cx, nspace);
         let losses = job.procs.values().flat_map(|proc| &proc.losses);
         losses.for_each(|id| cx.reply(*id, HostReply::Done(Status::SUCCESS)));
+        self.drop_requests_of(cx, nspace);
         if job.registered {
             self.deregister(cx, nspace);
         }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use phalanx_core::Event;
 use phalanx_core::host::{GroupFormed, HostOp, HostReply};
-use phalanx_dvm::{AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, names};
+use phalanx_dvm::{
+    AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, StdinTarget, names,
+};
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
@@ -348,6 +350,41 @@ fn a_process_spawns_a_job_whose_failure_is_its_own() {
         assert_eq!(given[1..], [missing.clone(), missing], "{nodes} nodes");
         assert_eq!(world.user.ends[&child].exit_code, 4);
         assert_eq!(world.user.ends[&Nspace::new("world@1").unwrap()].verdict, JobVerdict::Success);
+    }
+}
+
+/// Debug builds check at each daemon that nothing is left of a job that is over.
+#[test]
+fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
+    for nodes in [1, 4] {
+        let mut world = world(nodes);
+        world.script(|proc| match (proc.nspace.as_str(), proc.rank.0) {
+            // What is pushed to it nobody reads.
+            ("world@1", _) => Script::new(vec![Step::Sleep(Duration::from_secs(60))]),
+            ("world@2", 0) => Script::new(vec![Step::Sleep(Duration::from_secs(5)), Step::Exit(3)]),
+            ("world@2", 1) => {
+                let apps = vec![App { cmd: Some("child".into()), max_procs: 1, ..App::default() }];
+                let job = vec![Info::new(keys::SPAWN_CHILD_SEP, true), Info::new(keys::FWD_STDOUT, true)];
+                Script::new(vec![ask(HostOp::Spawn { from: proc.clone(), job, apps }), Step::Hang])
+            }
+            ("world@2", 2) => {
+                let info = Info::new(keys::GROUP_BOOTSTRAP, 2_u64);
+                Script::new(vec![ask(assemble(proc, "grows", Vec::new(), vec![info]))])
+            }
+            ("world@2", _) => {
+                let (from, targets) = (proc.clone(), vec![rank("world@1", 0)]);
+                let data = vec![7; 8 << 20].into();
+                Script::new(vec![ask(HostOp::PushStdin { from, targets, directives: Vec::new(), data })])
+            }
+            _ => Script::new(vec![Step::Sleep(Duration::from_secs(30))]),
+        });
+        world.submit(JobRequest { stdin: StdinTarget::All, ..job(1) });
+        world.submit(job(4));
+        let over = Nspace::new("world@2").unwrap();
+        world.run_until(Duration::from_secs(60), |w| w.user.ends.contains_key(&over));
+        assert!(!world.user.ends.contains_key(&Nspace::new("world@3").unwrap()), "its child goes on");
+        world.run_until(Duration::from_secs(5), |world| !world.explain().contains("world@2"));
+        finish(&mut world, 3);
     }
 }
 

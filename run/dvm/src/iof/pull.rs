@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
-use phalanx_wire::{Info, Value};
+use phalanx_wire::{Info, Nspace, Value};
 
 use crate::daemon::{Call, Cx, Daemon};
 use crate::msg::{Forward, TapName, Up};
@@ -16,6 +16,12 @@ use crate::msg::{Forward, TapName, Up};
 /// What our server has been given and not let go, by reader.
 #[derive(Debug, Default)]
 pub(crate) struct Delivering(BTreeMap<TapName, Open>);
+
+impl Delivering {
+    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+        self.0.keys().any(|name| name.is_for(nspace))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Open {

@@ -40,6 +40,18 @@ pub enum TapName {
     Parent(ProcId, Nspace),
 }
 
+impl TapName {
+    /// Whether a process of this job reads.
+    pub(crate) fn is_for(&self, nspace: &Nspace) -> bool {
+        matches!(self, TapName::Parent(parent, _) if parent.nspace == *nspace)
+    }
+
+    /// Whether this job is read and no other.
+    pub(crate) fn is_of(&self, nspace: &Nspace) -> bool {
+        matches!(self, TapName::Parent(_, child) if child == nspace)
+    }
+}
+
 /// What reading `bytes` at once costs of a stream's credit: tiny pieces are not cheaper than what keeps them.
 pub fn charge(bytes: usize) -> usize {
     bytes.max(LEAST_CHARGE)

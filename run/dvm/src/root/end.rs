@@ -219,6 +219,7 @@ impl Root {
         self.try_survivals(cx);
         self.tell_end(cx, job);
         self.end_surveys_of(cx, nspace);
+        self.end_pushes_of(cx, &ProcId::all(nspace));
         // What came after the last process had ended, or has just been given up.
         self.withdraw_published(cx, nspace);
         self.spreads.forget(nspace);
@@ -236,7 +237,7 @@ impl Root {
         let is_known = desc.parent.is_none() || job.start_status().is_success();
         let concerned = self.concerned_by(nspace, &job.descent.first);
         self.end_for_parent(cx, nspace);
-        self.forget_readers_of(nspace);
+        self.forget_readers_of(cx, nspace);
         self.forget_unread_of(&ProcId::all(nspace));
         self.keep_unread(&mut job);
         let run_by = job.descent.run_by.take().map(|by| by.tool);

@@ -38,6 +38,13 @@ pub(super) struct Assemblies {
     last: u64,
 }
 
+impl Assemblies {
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        let mut procs = self.open.values().flat_map(|one| one.members.iter().chain(one.came.keys()));
+        procs.any(|proc| proc.nspace == *nspace)
+    }
+}
+
 #[derive(Debug)]
 struct Assembly {
     number: u64,

@@ -321,12 +321,17 @@ impl Root {
 
     /// The tables that hold something of this job, which is nothing once it is over.
     ///
-    /// Not counted is the history, which is bounded, and what others have: publications that outlive their job, pulls of its
-    /// output.
+    /// Not counted is the history, which is bounded, and what others have: publications that outlive their job, pulls of a server
+    /// (which stops those of a process that leaves), what the job has written and its spawner has not read.
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
+            ("queries", self.surveys.know(nspace)),
+            ("groups that grow", self.assemblies.know(nspace)),
+            ("readers of output", self.readers.know(nspace)),
+            ("pushes of input", self.has_pushes_by(nspace)),
+            ("relations", self.relations.know(nspace)),
             ("lookups", self.store.waits_for_any_of(nspace)),
             ("groups with survivors", self.survivals.know(nspace)),
             ("cleanups", self.spreads.know(nspace)),

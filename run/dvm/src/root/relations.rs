@@ -32,6 +32,10 @@ impl Relations {
         }
     }
 
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        self.connected.keys().any(|members| includes(members, nspace))
+    }
+
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.connected.retain(|members, _| !includes(members, nspace));
     }

@@ -269,15 +269,23 @@ impl Root {
         true
     }
 
-    /// A tool is gone. The jobs that it fed get no more.
+    /// Of what is just being sent the rest goes, too, whoever has pushed it.
+    pub(super) fn has_pushes_by(&self, nspace: &Nspace) -> bool {
+        self.jobs.values().any(|job| {
+            job.stdin.failed.iter().any(|proc| proc.nspace == *nspace)
+                || job.stdin.pushes.iter().any(|push| push.gone == 0 && push.by.nspace == *nspace)
+        })
+    }
+
+    /// A tool is gone, or all processes of a job. The jobs that they fed get no more.
     pub(super) fn end_pushes_of(&mut self, cx: &mut Cx<'_>, by: &ProcId) {
         let mut fed = Vec::new();
         for (nspace, job) in &mut self.jobs {
             let flow = &mut job.stdin;
-            flow.pushes.retain(|push| push.by != *by || push.gone > 0);
+            flow.pushes.retain(|push| !by.covers(&push.by) || push.gone > 0);
             flow.pushed_bytes = flow.pushes.iter().map(|push| push.data.len() - push.gone).sum();
-            flow.failed.retain(|failed| failed != by);
-            if job.desc.parent.as_ref() == Some(by) {
+            flow.failed.retain(|failed| !by.covers(failed));
+            if job.desc.parent.as_ref().is_some_and(|parent| by.covers(parent)) {
                 fed.push((nspace.clone(), flow.ranks()));
             }
         }

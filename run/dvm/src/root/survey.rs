@@ -22,6 +22,15 @@ pub(super) struct Surveys {
     questions: BTreeMap<u64, Question>,
 }
 
+impl Surveys {
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        self.questions.values().any(|question| {
+            question.from.nspace == *nspace
+                || question.awaited.iter().any(|survey| survey.of.concerns(nspace))
+        })
+    }
+}
+
 #[derive(Debug)]
 struct Question {
     origin: NodeId,
@@ -90,8 +99,9 @@ impl Root {
         self.end_surveys(cx, |other| other == survey, Some(found));
     }
 
-    /// The job is over, and nobody will tell more of it.
+    /// The job is over. Nobody will tell more of it, and what its processes have asked nobody wants to know.
     pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.surveys.questions.retain(|_, question| question.from.nspace != *nspace);
         self.end_surveys(cx, |survey| survey.of.concerns(nspace), None);
     }
 

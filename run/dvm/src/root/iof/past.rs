@@ -31,6 +31,10 @@ struct Remains {
 }
 
 impl Unread {
+    pub(super) fn is_for(&self, nspace: &Nspace) -> bool {
+        self.jobs.iter().any(|job| job.parent.nspace == *nspace)
+    }
+
     fn find(&self, nspace: &Nspace, reader: &ProcId) -> Option<&Remains> {
         self.jobs.iter().find(|job| job.desc.nspace == *nspace && job.parent == *reader)
     }

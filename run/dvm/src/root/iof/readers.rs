@@ -97,6 +97,14 @@ pub(super) struct Piece {
 }
 
 impl Readers {
+    /// Whether there is something of a job that only jobs that run have, or that one of its processes is to read.
+    pub(in crate::root) fn know(&self, nspace: &Nspace) -> bool {
+        self.abandoned.contains_key(nspace)
+            || self.watched.contains_key(nspace)
+            || self.unread.is_for(nspace)
+            || self.taps.keys().any(|(_, name)| name.is_for(nspace) || name.is_of(nspace))
+    }
+
     /// Who has not taken what of this job: the number of each one's first piece.
     fn awaited_of(&self, nspace: &Nspace) -> BTreeMap<(NodeId, TapName), u64> {
         let first = |tap: &Tap| {
@@ -422,7 +430,11 @@ impl Root {
     }
 
     /// The job is over.
-    pub(in crate::root) fn forget_readers_of(&mut self, nspace: &Nspace) {
+    pub(in crate::root) fn forget_readers_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        // What the job was to read, its user reads.
+        let taps = self.readers.taps.keys().filter(|(_, name)| name.is_for(nspace));
+        let gone: Vec<_> = taps.cloned().collect();
+        gone.iter().for_each(|name| self.remove_tap(cx, name));
         self.readers.abandoned.remove(nspace);
         self.readers.watched.remove(nspace);
         self.readers.taps.values_mut().for_each(|tap| tap.held.forget(nspace));
