@@ -41,6 +41,7 @@ const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "mis
 
 /// Folders inside a crate that know only these other parts of it: whatever else they need is handed to them.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("run/dvm/src/local", &["config", "effect", "environment", "id", "msg", "ranges", "signals", "timers"]),
     ("run/dvm/src/msg", &["column", "hosts", "id", "ranges", "signals"]),
     ("run/dvm/src/overlay", &["id", "ranges", "timers"]),
     (

@@ -47,7 +47,7 @@ pub enum Input<'a> {
         reason: CloseReason,
     },
 
-    /// The user wants a job (root only). Answered by [`Report`]s that carry `request` until the job has a namespace.
+    /// The user wants a job (at node 0). Answered by [`Report`]s that carry `request` until the job has a namespace.
     Submit {
         request: u64,
         job: Box<JobRequest>,
@@ -56,7 +56,7 @@ pub enum Input<'a> {
         nspace: Nspace,
         action: Control,
     },
-    /// The DVM is to end: jobs are terminated, then every daemon stops (root only).
+    /// The DVM is to end: jobs are terminated, then every daemon stops (at node 0).
     Shutdown,
 
     /// A process runs: its exec succeeded.
@@ -83,12 +83,12 @@ pub enum Input<'a> {
         proc: ProcId,
         channel: IofChannel,
     },
-    /// The user has taken `bytes` more of what [`Report::Output`] carried (root only). Credit flows back from here.
+    /// The user has taken `bytes` more of what [`Report::Output`] carried (at node 0). Credit flows back from here.
     OutputTaken {
         bytes: usize,
     },
 
-    /// The launcher's standard input (root only), never more than asked for by [`Effect::StdinCredit`].
+    /// The launcher's standard input (at node 0), never more than asked for by [`Effect::StdinCredit`].
     Stdin {
         nspace: Nspace,
         data: Arc<[u8]>,
@@ -178,12 +178,12 @@ pub enum Effect {
     StdinEnd {
         proc: ProcId,
     },
-    /// Read this much more of the launcher's standard input (root only).
+    /// Read this much more of the launcher's standard input (at node 0).
     StdinCredit {
         nspace: Nspace,
         bytes: usize,
     },
-    /// Tell the user (root only).
+    /// Tell the user (at node 0).
     Report(Report),
     /// A path that processes of the job leave to us: it goes when [`Effect::Cleanup`] names it, and with the job by
     /// [`Effect::Forget`] at the latest, even if this daemon is killed before. Said again of a path, it replaces what was

@@ -4,43 +4,28 @@
 //! neighbours in a tree. A shell feeds [`Input`]s and carries out [`Effect`]s; the simulated world does so for thousands.
 #![forbid(unsafe_code)]
 
-mod boot;
 mod cargo;
-mod cleanup;
 mod column;
 mod config;
-mod control;
 mod daemon;
-mod dmodex;
 mod effect;
-mod ended;
 mod ending;
 mod environment;
-mod event;
-mod fence;
-mod gather;
-mod host;
+mod gate;
 pub mod hosts;
 mod id;
-mod inspect;
-mod iof;
 mod job;
-mod launch;
+mod local;
 pub mod map;
 mod models;
 mod msg;
 mod node;
 mod overlay;
-mod procs;
 mod ranges;
 mod report;
 mod root;
 mod signals;
-mod spawn;
-mod stdin;
-mod survey;
 mod timers;
-mod tool;
 pub mod words;
 
 pub use cargo::Msg;

@@ -36,7 +36,7 @@ pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
 pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
-pub(crate) use op::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, each, procs};
+pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, each, procs};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Subject, Wait};
 pub use usage::{Measured, NodeUsage, Usage};
@@ -148,7 +148,7 @@ pub enum Up {
         nspace: Nspace,
     },
     /// What a daemon's members bring to an operation that may lack members.
-    Share(Box<Share>),
+    GroupPart(Box<GroupPart>),
     /// Of the processes that are watched these have ended, or finalized.
     Over {
         nspace: Nspace,

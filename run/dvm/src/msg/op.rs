@@ -73,10 +73,10 @@ pub enum Part {
     Failed(Status),
 }
 
-pub(crate) type Outcome = Result<Settled, Status>;
+pub(crate) type Outcome = Result<Agreed, Status>;
 
 #[derive(Clone, Debug)]
-pub enum Settled {
+pub enum Agreed {
     Nothing,
     Modex(Blob),
     Group(GroupFormed),
@@ -180,6 +180,14 @@ impl OpId {
         }
     }
 
+    /// Whether any of these processes is a member.
+    pub(crate) fn includes(&self, nspace: &Nspace, ranks: &Ranges) -> bool {
+        match self {
+            OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
+            OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
+        }
+    }
+
     /// Whether `nspace` has members in it.
     pub fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
@@ -192,7 +200,7 @@ impl OpId {
 
 /// What the members of one daemon bring.
 #[derive(Clone, Debug)]
-pub struct Share {
+pub struct GroupPart {
     pub op: Collective,
     pub part: Part,
     /// Those of them who have ended without having come.

@@ -195,17 +195,8 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// How many daemons there were at the beginning.
-    pub(crate) fn size(&self) -> u32 {
-        self.tree.size()
-    }
-
     pub(crate) fn is_root(&self) -> bool {
         self.me == NodeId::ROOT
-    }
-
-    pub(crate) fn is_lost(&self, node: NodeId) -> bool {
-        self.tree.is_lost(node)
     }
 
     /// The next thing that the owner is to do or to know.

@@ -55,10 +55,10 @@ impl<C: Cargo> Overlay<C> {
         if !self.tree.ancestors(self.me).any(|ancestor| ancestor == peer) {
             return self.drop_link(now, peer, "it is no ancestor of ours");
         }
-        for between in
-            self.tree.ancestors(self.me).take_while(|ancestor| *ancestor > peer).collect::<Vec<_>>()
-        {
+        let between = self.tree.ancestors(self.me).take_while(|node| *node > peer);
+        for between in between.filter(|node| !self.tree.is_lost(*node)).collect::<Vec<_>>() {
             self.tree.lose(between);
+            self.arrived(Arrived::Without(between));
         }
         self.repair.tried = None;
         self.timers.cancel(|timer| *timer == Timer::Orphaned);

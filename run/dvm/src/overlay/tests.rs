@@ -60,6 +60,7 @@ struct Heard {
     results: Vec<u32>,
     sides: Vec<u64>,
     taken: Vec<u64>,
+    without: BTreeSet<NodeId>,
 }
 
 struct World {
@@ -214,7 +215,7 @@ impl World {
                 });
             }
             Arrived::Taken(pieces) => heard.taken.extend(pieces),
-            Arrived::Without(_) => {}
+            Arrived::Without(node) => assert!(heard.without.insert(node), "told twice"),
             Arrived::Lost { node, .. } => self.lost.push(node),
             Arrived::Alone { .. } => self.kill(node),
         }
@@ -337,6 +338,11 @@ proptest! {
             let wanted = streamed.remove(&node).unwrap_or_default();
             prop_assert_eq!(world.streams.get(&node).cloned().unwrap_or_default(), wanted.clone());
             prop_assert_eq!(&heard.taken, &wanted, "what {:?} may forget", node);
+        }
+        for node in living.iter().copied() {
+            let without: Vec<NodeId> = world.heard[node.0 as usize].without.iter().copied().collect();
+            let dead: Vec<NodeId> = (0..size).map(NodeId).filter(|n| !living.contains(n)).collect();
+            prop_assert_eq!(without, dead, "whom {:?} goes on without", node);
         }
         // Of those that died the root has a beginning of what they said.
         for (node, said) in posted.into_iter().chain(streamed) {

@@ -17,13 +17,13 @@ use crate::root::{Cx, Root};
 #[derive(Debug, Default)]
 pub(super) struct Spreads {
     last: u64,
-    open: BTreeMap<Collective, Spread>,
+    open: BTreeMap<Collective, Registration>,
     /// What all daemons have entered: every process of a large job may ask for the same.
     done: BTreeSet<(Arc<[Members]>, Arc<CleanupRequest>)>,
 }
 
 #[derive(Debug)]
-struct Spread {
+struct Registration {
     request: Arc<CleanupRequest>,
     /// Daemons and their requests.
     waiting: Vec<(NodeId, u64)>,
@@ -58,14 +58,15 @@ impl Root {
         if to.is_empty() || spreads.done.contains(&wish) {
             return cx.answer(from.0, from.1, HostReply::Infos(Status::SUCCESS, Vec::new()));
         }
-        let same =
-            |(op, spread): &(&Collective, &mut Spread)| op.members == wish.0 && spread.request == wish.1;
+        let same = |(op, spread): &(&Collective, &mut Registration)| {
+            op.members == wish.0 && spread.request == wish.1
+        };
         if let Some((_, spread)) = spreads.open.iter_mut().find(same) {
             return spread.waiting.push(from);
         }
         spreads.last += 1;
         let op = Collective { kind: Kind::Cleanup, members, id: None, round: spreads.last };
-        let spread = Spread { request: wish.1.clone(), waiting: vec![from] };
+        let spread = Registration { request: wish.1.clone(), waiting: vec![from] };
         spreads.open.insert(op.clone(), spread);
         cx.cast(to, Down::Cleanup { op, request: wish.1 });
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use phalanx_spec::Status;
 use phalanx_wire::Blob;
 
-use crate::msg::{Collective, Down, Kind, OpId, Outcome, Part, Settled, each};
+use crate::msg::{Agreed, Collective, Down, Kind, OpId, Outcome, Part, each};
 use crate::ranges::Ranges;
 use crate::root::{Cx, Root};
 
@@ -29,17 +29,17 @@ impl Root {
         match (&*op, part) {
             (OpId::Started(nspace), part) => {
                 let nspace = nspace.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Settled::Nothing) });
+                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
                 self.job_started(cx, &nspace, part);
             }
             (OpId::Ended(nspace), part) => {
                 let nspace = nspace.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Settled::Nothing) });
+                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
                 self.ended.push_back((nspace, part));
             }
             (OpId::Survey(survey), part) => {
                 let survey = survey.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Settled::Nothing) });
+                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
                 self.surveyed(cx, &survey, part);
             }
             (OpId::Collective(collective), part) => {
@@ -71,15 +71,15 @@ impl Root {
                 Err(status)
             }
             (_, Part::Failed(status)) => Err(status),
-            (Kind::Fence, Part::Modex(blobs)) => Ok(Settled::Modex(join(&blobs))),
-            (Kind::Fence, _) => Ok(Settled::Modex(Blob::default())),
+            (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
+            (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
             (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup), _) => {
                 match kind {
                     Kind::Connect => self.relations.connect(&collective.members),
                     Kind::Disconnect => self.relations.disconnect(&collective.members),
                     _ => {}
                 }
-                Ok(Settled::Nothing)
+                Ok(Agreed::Nothing)
             }
             (Kind::GroupConstruct, part) => {
                 let members = each(&collective.members).collect();

@@ -13,7 +13,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::msg::{Collective, Down, Members, Outcome, Part, Settled, each, procs as procs_in};
+use crate::msg::{Agreed, Collective, Down, Members, Outcome, Part, each, procs as procs_in};
 use crate::ranges::Ranges;
 use crate::root::collective::Meeting;
 use crate::root::timer::Timer;
@@ -92,7 +92,7 @@ impl Root {
         let procs: BTreeSet<ProcId> = members.into_iter().collect();
         let added: Vec<ProcId> = added_by(&infos).collect();
         if added.is_empty() {
-            return Some(self.describe(procs.into_iter().collect(), infos).map(Settled::Group));
+            return Some(self.describe(procs.into_iter().collect(), infos).map(Agreed::Group));
         }
         let name = collective.id.as_deref().unwrap_or_default();
         let entered = Members::of(&added, |nspace| self.desc(nspace)).and_then(|added| {
@@ -275,7 +275,7 @@ impl Root {
         let Some(assembly) = self.assemblies.open.remove(name) else { return };
         self.timers.cancel(|timer| *timer == Timer::Assembly(assembly.number));
         if let Some(Met { meeting: Meeting { op, to }, .. }) = assembly.met {
-            let outcome = outcome.clone().map(Settled::Group);
+            let outcome = outcome.clone().map(Agreed::Group);
             cx.cast(to, Down::Done { op, outcome });
         }
         for (proc, came) in &assembly.came {

@@ -279,7 +279,7 @@ impl Root {
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
-            Up::Share(share) => self.on_share(cx, origin, share),
+            Up::GroupPart(share) => self.on_share(cx, origin, share),
             Up::Over { nspace, ranks } => {
                 self.assemblies_without(cx, nspace, ranks);
                 self.survivals_without(cx, nspace, ranks);
@@ -342,3 +342,6 @@ impl Root {
 
 /// How many processes an explanation names: as many as people read.
 const ENOUGH: usize = 100;
+
+#[cfg(test)]
+mod tests;

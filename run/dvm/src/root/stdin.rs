@@ -22,7 +22,7 @@ pub(crate) const PUSH_ATTRIBUTES: &[&str] = &[keys::IOF_COMPLETE, keys::IOF_PUSH
 /// The root's account of one job's standard input.
 #[derive(Debug, Default)]
 pub(super) struct StdinFlow {
-    readers: BTreeMap<Rank, Reader>,
+    readers: BTreeMap<Rank, StdinReader>,
     /// Asked of the shell and not received yet, and whether it was ever asked.
     outstanding: usize,
     asked: bool,
@@ -35,7 +35,7 @@ pub(super) struct StdinFlow {
 
 /// Bytes that one reader was sent and has taken.
 #[derive(Clone, Copy, Debug, Default)]
-struct Reader {
+struct StdinReader {
     sent: u64,
     taken: u64,
 }
@@ -61,7 +61,7 @@ impl StdinFlow {
             StdinTarget::Rank(_) => Ranges::new(),
             StdinTarget::All => desc.ranks(),
         };
-        let readers = readers.iter().map(|rank| (Rank(rank), Reader::default())).collect();
+        let readers = readers.iter().map(|rank| (Rank(rank), StdinReader::default())).collect();
         StdinFlow { readers, ..StdinFlow::default() }
     }
 

@@ -121,7 +121,7 @@ impl Root {
 
     fn answer_question(&mut self, cx: &mut Cx<'_>, question: Question) {
         let Question { origin, request, from, queries, found, .. } = question;
-        let asked = query::Asked { now: cx.now, from: &from, found: &found };
+        let asked = query::Inquiry { now: cx.now, from: &from, found: &found };
         let reply: HostReply = self.answer_queries(&asked, &queries);
         cx.answer(origin, request, reply);
     }

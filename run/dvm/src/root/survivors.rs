@@ -13,7 +13,7 @@ use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::msg::{Collective, Down, Kind, OpId, Outcome, Part, Settled, Share, each};
+use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, each};
 use crate::ranges::Ranges;
 use crate::root::collective::Meeting;
 use crate::root::{Cx, ENOUGH, Root};
@@ -57,8 +57,8 @@ impl Survivals {
 }
 
 impl Root {
-    pub(super) fn on_share(&mut self, cx: &mut Cx<'_>, from: NodeId, share: &Share) {
-        let Share { op, part, lost } = share;
+    pub(super) fn on_share(&mut self, cx: &mut Cx<'_>, from: NodeId, share: &GroupPart) {
+        let GroupPart { op, part, lost } = share;
         let daemons = self.hosts_of(op);
         let survivals = &mut self.survivals;
         let is_new = !survivals.open.contains_key(op);
@@ -151,7 +151,7 @@ impl Root {
             }
             (_, Part::Failed(status)) => Some(Err(status)),
             (Kind::GroupConstruct, part) => self.form_group(cx, meeting, op, survivors, part),
-            _ => Some(Ok(Settled::Nothing)),
+            _ => Some(Ok(Agreed::Nothing)),
         }
     }
 

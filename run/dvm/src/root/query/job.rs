@@ -4,7 +4,7 @@ use phalanx_core::Time;
 use phalanx_spec::{JobState, Rank, Status, keys};
 use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use super::{Asked, names, nspace};
+use super::{Inquiry, names, nspace};
 use crate::hosts::Slots;
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Found, JobDesc, Subject};
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
 
 impl Root {
     /// A key that is about one job, or about one of its processes.
-    pub(super) fn answer_of_job(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
+    pub(super) fn answer_of_job(&self, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
         let nspace = nspace(qualifiers).unwrap_or_else(|| asked.from.nspace.clone());
         let usage = [keys::QUERY_MEMORY_USAGE, keys::QUERY_PROC_RESOURCE_USAGE].contains(&key);
         let found = asked.found.get(&Subject::Procs { nspace: nspace.clone(), usage });

@@ -103,7 +103,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
 ];
 
 /// Who asks, when, and what the daemons have told for it.
-pub(in crate::root) struct Asked<'a> {
+pub(in crate::root) struct Inquiry<'a> {
     pub(in crate::root) now: Time,
     pub(in crate::root) from: &'a ProcId,
     pub(in crate::root) found: &'a BTreeMap<Subject, Found>,
@@ -127,7 +127,7 @@ impl Root {
     }
 
     /// The answer, when all is known that can be.
-    pub(in crate::root) fn answer_queries(&self, asked: &Asked<'_>, queries: &[Query]) -> HostReply {
+    pub(in crate::root) fn answer_queries(&self, asked: &Inquiry<'_>, queries: &[Query]) -> HostReply {
         let (mut results, mut missing, mut known) = (Vec::new(), 0, false);
         for query in queries {
             for name in &query.keys {
@@ -148,7 +148,7 @@ impl Root {
         HostReply::Infos(status, results)
     }
 
-    fn answer_query(&self, asked: &Asked<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
+    fn answer_query(&self, asked: &Inquiry<'_>, key: &str, qualifiers: &[Info]) -> Option<Value> {
         Some(match key {
             keys::QUERY_ATTRIBUTE_SUPPORT => {
                 DataArray::of_infos(Layer::Host.answer(&[self.functions], qualifiers)).into()

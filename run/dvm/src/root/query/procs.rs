@@ -7,7 +7,7 @@ use phalanx_spec::{DataType, ProcState, Rank, keys};
 use phalanx_wire::{DataArray, Info, InfoList, ProcId, ProcInfo, Text, Value};
 
 use super::job::View;
-use super::{Asked, names};
+use super::{Inquiry, names};
 use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::msg::{ExitStatus, Usage, ended_state};
@@ -83,7 +83,7 @@ impl Root {
     }
 
     /// The node that the qualifiers name, or that of whoever asks.
-    pub(super) fn named_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<NodeId> {
+    pub(super) fn named_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<NodeId> {
         if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
             return Some(self.nodes.living().find(|(_, report, _)| *report.hostname == *name)?.0);
         }
@@ -94,7 +94,7 @@ impl Root {
     }
 
     /// The node that a question is limited to, if it is. None: there is no such node.
-    pub(super) fn only_node(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
+    pub(super) fn only_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<Option<NodeId>> {
         let local = qualifiers.is_set(keys::QUERY_LOCAL_ONLY)
             || qualifiers.find(keys::HOSTNAME).is_some()
             || qualifiers.find(keys::NODEID).is_some();
@@ -104,7 +104,7 @@ impl Root {
     /// The processes of a job that a question is about: of one rank or all of them, of one node or all. None: there is no such node.
     pub(super) fn wanted_procs(
         &self,
-        asked: &Asked<'_>,
+        asked: &Inquiry<'_>,
         view: View<'_>,
         rank: Option<Rank>,
         qualifiers: &[Info],
@@ -119,7 +119,7 @@ impl Root {
     /// wanted.
     pub(super) fn memory_usage(
         &self,
-        asked: &Asked<'_>,
+        asked: &Inquiry<'_>,
         view: View<'_>,
         rank: Option<Rank>,
         qualifiers: &[Info],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{DataArray, Info, ProcId, Timeval, Value};
 
-use super::Asked;
+use super::Inquiry;
 use super::job::View;
 use super::procs::megabytes;
 use crate::msg::{NodeUsage, Subject, Usage};
@@ -15,7 +15,7 @@ impl Root {
     /// Of the living processes of a job that are meant.
     pub(super) fn proc_usage(
         &self,
-        asked: &Asked<'_>,
+        asked: &Inquiry<'_>,
         view: View<'_>,
         rank: Option<Rank>,
         qualifiers: &[Info],
@@ -32,7 +32,7 @@ impl Root {
     }
 
     /// Of all nodes, or of the one that is meant.
-    pub(super) fn node_usage(&self, asked: &Asked<'_>, qualifiers: &[Info]) -> Option<DataArray> {
+    pub(super) fn node_usage(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<DataArray> {
         let only = self.only_node(asked, qualifiers)?;
         let nodes = asked.found.get(&Subject::Nodes)?.nodes.iter();
         let wanted = nodes.filter(|(node, _)| only.is_none_or(|only| only == *node));

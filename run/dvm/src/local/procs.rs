@@ -12,66 +12,66 @@ use phalanx_core::{HostCallId, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
-use crate::cleanup::Cleanups;
-use crate::daemon::{Cx, Daemon, Local};
 use crate::effect::Effect;
-use crate::launch::reads_stdin;
+use crate::local::cleanup::Cleanups;
+use crate::local::launch::reads_stdin;
+use crate::local::timer::Timer;
+use crate::local::{Cx, Local};
 use crate::msg::{EndGroup, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, SpawnFailure, Up};
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
-use crate::timers::Timer;
 
 /// A job as this daemon knows it, with or without processes here.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) desc: Arc<JobDesc>,
-    pub(crate) procs: BTreeMap<Rank, Proc>,
+pub(super) struct LocalJob {
+    pub(super) desc: Arc<JobDesc>,
+    pub(super) procs: BTreeMap<Rank, Proc>,
     /// Ranks anywhere that have failed while the job goes on.
-    pub(crate) dead: Ranges,
+    pub(super) dead: Ranges,
     /// Ranks of whose end the root wants to hear.
     watched: Ranges,
-    pub(crate) since: Time,
+    pub(super) since: Time,
     /// When a process here has last written something.
-    pub(crate) wrote: Time,
+    pub(super) wrote: Time,
     /// Pieces of output that the user has not taken yet.
-    pub(crate) chunks: usize,
-    pub(crate) connected: u32,
+    pub(super) chunks: usize,
+    pub(super) connected: u32,
     /// What is to be removed behind the processes here.
-    pub(crate) cleanups: Cleanups,
+    pub(super) cleanups: Cleanups,
     /// A process here that has not connected has loaded an MPI library, which the root knows.
-    pub(crate) loaded_mpi: bool,
+    pub(super) loaded_mpi: bool,
     /// The last process here that was looked at for such a library.
-    pub(crate) inspected: Option<Rank>,
+    pub(super) inspected: Option<Rank>,
     /// Our server knows of it.
-    pub(crate) registered: bool,
+    pub(super) registered: bool,
     /// A process here could not be started.
-    pub(crate) start_failed: bool,
+    pub(super) start_failed: bool,
     told_started: bool,
     told_failed: bool,
     told_ended: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Proc {
-    pub(crate) phase: Phase,
-    pub(crate) pid: Option<u32>,
-    pub(crate) pmix: Pmix,
+pub(super) struct Proc {
+    pub(super) phase: Phase,
+    pub(super) pid: Option<u32>,
+    pub(super) pmix: Pmix,
     /// The deadliest signal that we have ordered.
-    pub(crate) killed: Option<Killed>,
-    pub(crate) suspended: bool,
+    pub(super) killed: Option<Killed>,
+    pub(super) suspended: bool,
     /// Signals that have come before it runs, each once.
-    pub(crate) early: BTreeSet<i32>,
+    pub(super) early: BTreeSet<i32>,
     /// Whether the streams still carry something: standard output, standard error.
-    pub(crate) open: [bool; 3],
+    pub(super) open: [bool; 3],
     /// What our server wants to know before it gives the process up.
     losses: Vec<HostCallId>,
-    pub(crate) status: Option<ExitStatus>,
+    pub(super) status: Option<ExitStatus>,
     after: Duration,
     settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(super) enum Phase {
     /// Its environment is being made.
     Preparing,
     /// The shell was told.
@@ -82,7 +82,7 @@ pub(crate) enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pmix {
+pub(super) enum Pmix {
     Never,
     Connected,
     /// One of its connections has finalized, others go on.
@@ -92,13 +92,13 @@ pub(crate) enum Pmix {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Killed {
+pub(super) enum Killed {
     Asked,
     Forced,
 }
 
-impl Job {
-    pub(crate) fn new(desc: Arc<JobDesc>, now: Time, ranks: &Ranges) -> Job {
+impl LocalJob {
+    pub(super) fn new(desc: Arc<JobDesc>, now: Time, ranks: &Ranges) -> LocalJob {
         let proc = || Proc {
             phase: Phase::Preparing,
             pid: None,
@@ -112,7 +112,7 @@ impl Job {
             after: Duration::ZERO,
             settled: false,
         };
-        Job {
+        LocalJob {
             procs: ranks.iter().map(|rank| (Rank(rank), proc())).collect(),
             desc,
             dead: Ranges::new(),
@@ -133,17 +133,17 @@ impl Job {
     }
 
     /// Whether a process is none of ours any more.
-    pub(crate) fn has_ended(&self, rank: Rank) -> bool {
+    pub(super) fn has_ended(&self, rank: Rank) -> bool {
         self.procs.get(&rank).is_none_or(|proc| proc.settled)
     }
 }
 
 impl Proc {
-    pub(crate) fn is_alive(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)
     }
 
-    pub(crate) fn stream(&mut self, channel: IofChannel) -> Option<&mut bool> {
+    pub(super) fn stream(&mut self, channel: IofChannel) -> Option<&mut bool> {
         match channel {
             IofChannel::STDOUT => self.open.first_mut(),
             IofChannel::STDERR => self.open.get_mut(1),
@@ -159,19 +159,19 @@ impl Proc {
     }
 
     /// It never came to run.
-    pub(crate) fn never(&mut self) {
+    pub(super) fn never(&mut self) {
         self.phase = Phase::Gone;
         self.open = [false; 3];
         self.settled = true;
     }
 }
 
-impl Daemon {
-    pub(crate) fn proc_mut(&mut self, proc: &ProcId) -> Option<&mut Proc> {
+impl Local {
+    pub(super) fn proc_mut(&mut self, proc: &ProcId) -> Option<&mut Proc> {
         self.jobs.get_mut(&proc.nspace)?.procs.get_mut(&proc.rank)
     }
 
-    pub(crate) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32) {
+    pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32) {
         let Some(entry) = self.proc_mut(proc).filter(|entry| entry.phase == Phase::Starting) else { return };
         entry.phase = Phase::Running;
         entry.pid = Some(pid);
@@ -187,20 +187,20 @@ impl Daemon {
         self.try_started(cx, &proc.nspace);
     }
 
-    pub(crate) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, proc: ProcId, failure: SpawnFailure) {
+    pub(super) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, proc: ProcId, failure: SpawnFailure) {
         let Some(entry) = self.proc_mut(&proc).filter(|entry| entry.phase == Phase::Starting) else { return };
         entry.never();
         let nspace = proc.nspace.clone();
         if let Some(job) = self.jobs.get_mut(&nspace) {
             job.start_failed = true;
         }
-        self.post(cx, Up::StartFailed { proc, failure });
+        cx.post(Up::StartFailed { proc, failure });
         self.try_started(cx, &nspace);
         self.try_ended(cx, &nspace);
     }
 
     /// Contributes to the job's start when each process here runs or never will.
-    pub(crate) fn try_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn try_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let pending = |proc: &Proc| matches!(proc.phase, Phase::Preparing | Phase::Starting);
         if job.told_started || job.procs.values().any(pending) {
@@ -209,10 +209,10 @@ impl Daemon {
         job.told_started = true;
         let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
         let failed = job.start_failed;
-        self.contribute(cx, OpId::Started(nspace.clone()), Part::Started { pids, failed });
+        cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed });
     }
 
-    pub(crate) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {
+    pub(super) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {
         let settle_grace = self.config.limits.settle_grace;
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.is_alive()) else { return };
@@ -237,7 +237,7 @@ impl Daemon {
     }
 
     /// A client said hello, goodbye, or neither any more.
-    pub(crate) fn on_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pmix: Pmix) {
+    pub(super) fn on_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pmix: Pmix) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
         if pmix == Pmix::Lost && entry.pmix == Pmix::Finalized {
@@ -260,13 +260,13 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         if let Some(count) = self.jobs.get(nspace).map(|job| job.connected) {
-            self.post(cx, Up::Connected { nspace: nspace.clone(), count });
+            cx.post(Up::Connected { nspace: nspace.clone(), count });
         }
     }
 
-    pub(crate) fn settle_all(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn settle_all(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
         let overdue = |after: Duration| cx.now.since(job.since) >= after + self.config.limits.settle_grace;
         let gone = job.procs.iter().filter(|(_, proc)| proc.phase == Phase::Gone && overdue(proc.after));
@@ -299,13 +299,13 @@ impl Daemon {
         let ends_job = job.desc.on_failure.ends_job(&end);
         if end.is_failure() && telling {
             job.told_failed = true;
-            self.post(cx, Up::Failed(end));
+            cx.post(Up::Failed(end));
         }
         if ends_job {
             // The others are about to be ended. That those who wait for this one are told so first helps nobody.
             self.timers.set(cx.now.after(OVER_GRACE), Timer::Over(proc.clone()));
         } else {
-            self.inbox.push_back(Local::Over(proc.clone()));
+            self.ended.push_back(proc.clone());
         }
         self.clean_up_after(cx, proc);
         let grace = self.config.limits.output_grace;
@@ -319,7 +319,7 @@ impl Daemon {
 
     /// Our server has lost a client. A process that dies closes its connection before it can be reaped: it is given up
     /// when it was, or after a while if it goes on living.
-    pub(crate) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId) {
+    pub(super) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId) {
         let grace = self.config.limits.settle_grace;
         match self.proc_mut(&proc).filter(|entry| !entry.settled) {
             Some(entry) => {
@@ -331,7 +331,7 @@ impl Daemon {
     }
 
     /// Nobody shall wait for this process any longer.
-    pub(crate) fn give_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+    pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(entry) = self.proc_mut(proc) else { return };
         let (losses, settled) = (std::mem::take(&mut entry.losses), entry.settled);
         if settled {
@@ -342,7 +342,7 @@ impl Daemon {
     }
 
     /// The root wants to hear when these processes can do nothing any more.
-    pub(crate) fn watch(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+    pub(super) fn watch(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let here = ranks.iter().filter(|rank| job.procs.contains_key(&Rank(*rank)));
         job.watched.add(&here.collect());
@@ -355,21 +355,21 @@ impl Daemon {
         let over: Ranges = job.watched.iter().filter(is_over).collect();
         if !over.is_empty() {
             over.iter().for_each(|rank| job.watched.remove(rank));
-            self.post(cx, Up::Over { nspace: nspace.clone(), ranks: over });
+            cx.post(Up::Over { nspace: nspace.clone(), ranks: over });
         }
     }
 
     /// The root does not see that the processes here have ended before their output has been taken.
-    pub(crate) fn tell_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let gone = |job: &Job| job.procs.values().all(|proc| proc.phase == Phase::Gone);
+    pub(super) fn tell_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let gone = |job: &LocalJob| job.procs.values().all(|proc| proc.phase == Phase::Gone);
         if self.jobs.get(nspace).is_some_and(gone) {
-            self.post(cx, Up::Exited { nspace: nspace.clone() });
+            cx.post(Up::Exited { nspace: nspace.clone() });
         }
     }
 
     /// Whoever still holds the pipes of our dead processes has had its time. A stream that waits for its reader is none of those:
     /// what the processes have written is still to be read.
-    pub(crate) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
         if job.procs.values().any(|proc| proc.phase != Phase::Gone) {
@@ -390,7 +390,7 @@ impl Daemon {
     }
 
     /// Contributes to the job's end when nothing of it is left here.
-    pub(crate) fn try_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn try_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let over = |proc: &Proc| proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3];
         if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
@@ -411,14 +411,13 @@ impl Daemon {
             };
             EndGroup::merge(&mut ends, vec![group]);
         }
-        self.contribute(cx, OpId::Ended(nspace.clone()), Part::Ends(ends));
+        cx.join(OpId::Ended(nspace.clone()), Part::Ends(ends));
     }
 
     /// The job is over everywhere.
-    pub(crate) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
-        self.overlay.give_up(|op| op.concerns(nspace)).iter().for_each(|op| self.fail_collective(cx, op));
         self.rounds.forget(nspace);
         self.modexes_without_job(cx, nspace);
         let losses = job.procs.values().flat_map(|proc| &proc.losses);
@@ -434,23 +433,19 @@ impl Daemon {
     }
 
     /// Ranks that have failed while their job goes on.
-    pub(crate) fn on_dead(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+    pub(super) fn on_dead(&mut self, nspace: &Nspace, ranks: &Ranges) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         job.dead.add(ranks);
-        let concerned = |op: &OpId| match op {
-            OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
-            OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
-        };
-        self.overlay.give_up(concerned).iter().for_each(|op| self.fail_collective(cx, op));
     }
 
-    fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {
+    /// The operation is given up, because somebody who takes part is gone.
+    pub(super) fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {
         self.answer_collective(cx, op, &Err(Status::ERR_PROC_ABORTED));
     }
 }
 
 impl Proc {
-    pub(crate) fn lost_connection(&self) -> bool {
+    pub(super) fn lost_connection(&self) -> bool {
         matches!(self.pmix, Pmix::Connected | Pmix::Lost)
     }
 }

@@ -6,17 +6,17 @@ use phalanx_core::{HostCallId, HostOp, HostReply};
 use phalanx_spec::Rank;
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
+use crate::local::procs::{Killed, Phase, Proc};
+use crate::local::timer::Timer;
+use crate::local::{Cx, Local};
 use crate::msg::{Control, ExitStatus, Members, Orders, SpawnFailure, Up};
-use crate::procs::{Killed, Phase, Proc};
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
-use crate::timers::Timer;
 
-impl Daemon {
+impl Local {
     /// `ranks`: `None` for all.
-    pub(crate) fn act_on(
+    pub(super) fn act_on(
         &mut self,
         cx: &mut Cx<'_>,
         nspace: &Nspace,
@@ -41,7 +41,7 @@ impl Daemon {
     }
 
     /// Those that were asked and are still there are killed.
-    pub(crate) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
         let asked = |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone;
         let ranks: Ranges =
@@ -52,7 +52,7 @@ impl Daemon {
     }
 
     /// A process that SIGKILL does not end hangs in the kernel; the job is not kept waiting for it.
-    pub(crate) fn on_reap_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn on_reap_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
         let hangs = |proc: &Proc| proc.killed == Some(Killed::Forced) && proc.phase != Phase::Gone;
         let hanging = job.procs.iter().filter(|(_, proc)| hangs(proc));
@@ -61,7 +61,7 @@ impl Daemon {
         for (proc, phase, pid) in hanging {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
             let text = format!("rank {}{pid} on {} survived SIGKILL", proc.rank, self.config.hostname);
-            self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
+            cx.post(Up::Note { nspace: Some(nspace.clone()), text });
             match phase {
                 Phase::Running => {
                     self.on_exited(cx, &proc, ExitStatus::Signal { number: SIGKILL, core_dumped: false });
@@ -72,10 +72,10 @@ impl Daemon {
     }
 }
 
-impl Daemon {
+impl Local {
     /// What a process of ours wants done to processes. Only the registration of paths for processes of this node needs
     /// nobody else.
-    pub(crate) fn on_job_control(
+    pub(super) fn on_job_control(
         &mut self,
         cx: &mut Cx<'_>,
         id: HostCallId,

@@ -8,28 +8,29 @@ use std::sync::Arc;
 
 use phalanx_core::host::LOST_MEMBERS;
 use phalanx_core::{HostCallId, HostReply};
-use phalanx_spec::{Status, keys};
+use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::daemon::{Cx, Daemon};
+use crate::local::{Cx, ENOUGH, Local};
 use crate::msg;
-use crate::msg::{Collective, Kind, Members, OpId, Outcome, Part, Settled, Share, Up};
+use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Subject, Up};
+use crate::ranges::Ranges;
 
 /// Which data are collected and how long is waited, the servers see to.
 pub(crate) const ATTRIBUTES: &[&str] = &[];
 
 /// Counts operations that are alike, and holds the upcalls that wait for them.
 #[derive(Debug, Default)]
-pub(crate) struct Rounds {
+pub(super) struct Rounds {
     counts: BTreeMap<Series, u64>,
     waiting: BTreeMap<Collective, Vec<HostCallId>>,
 }
 
 type Series = (Kind, Arc<[Members]>, Option<Arc<str>>);
 
-impl Daemon {
+impl Local {
     /// Our clients' part of a fence.
-    pub(crate) fn on_fence(
+    pub(super) fn on_fence(
         &mut self,
         cx: &mut Cx<'_>,
         id: HostCallId,
@@ -42,7 +43,7 @@ impl Daemon {
     }
 
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(crate) fn join_collective(
+    pub(super) fn join_collective(
         &mut self,
         cx: &mut Cx<'_>,
         id: HostCallId,
@@ -73,19 +74,51 @@ impl Daemon {
         self.rounds.waiting.entry(op.clone()).or_default().push(id);
         if survives {
             let lost = msg::procs(info.find(LOST_MEMBERS)).collect();
-            self.post(cx, Up::Share(Box::new(Share { op, part, lost })));
+            cx.post(Up::GroupPart(Box::new(GroupPart { op, part, lost })));
         } else {
-            self.contribute(cx, OpId::Collective(op), part);
+            cx.join(OpId::Collective(op), part);
         }
     }
 
-    /// The result of an operation came by.
-    pub(crate) fn on_done(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
-        self.overlay.close(op);
-        self.answer_collective(cx, op, outcome);
+    /// The daemons that contribute to an operation. `None`: the operation is about a job that is forgotten, or about processes that have failed.
+    pub(crate) fn daemons_of(&self, op: &OpId) -> Option<Ranges> {
+        match op {
+            OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
+            OpId::Survey(survey) => match &survey.of {
+                Subject::Procs { nspace, .. } => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
+                Subject::Waits | Subject::Nodes => Some(Ranges::first(self.config.size)),
+            },
+            OpId::Collective(collective) => {
+                let mut nodes = Ranges::new();
+                for members in collective.members.iter() {
+                    let job =
+                        self.jobs.get(&members.nspace).filter(|job| !job.dead.intersects(&members.ranks))?;
+                    nodes.add(&job.desc.nodes_of(&members.ranks));
+                }
+                Some(nodes)
+            }
+        }
     }
 
-    pub(crate) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
+    /// The members of an operation that live on `nodes`; no more than people read.
+    pub(crate) fn members_on(&self, op: &OpId, nodes: &Ranges) -> Vec<ProcId> {
+        let on = |nspace: &Nspace, ranks: Option<&Ranges>| -> Vec<ProcId> {
+            let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
+            let here = |rank: &u32| nodes.contains(job.desc.places.node.get(*rank));
+            let all = ranks.cloned().unwrap_or_else(|| job.desc.ranks());
+            all.iter().filter(here).take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
+        };
+        match op {
+            OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
+            OpId::Survey(_) => Vec::new(),
+            OpId::Collective(c) => {
+                c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
+            }
+        }
+    }
+
+    /// The operation has ended.
+    pub(super) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
         let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
@@ -94,9 +127,9 @@ impl Daemon {
         for id in waiting {
             let reply = match outcome {
                 Err(status) => HostReply::Done(*status),
-                Ok(Settled::Nothing) => HostReply::Done(Status::SUCCESS),
-                Ok(Settled::Modex(data)) => HostReply::Modex(Ok(data.clone())),
-                Ok(Settled::Group(formed)) => HostReply::Group(Ok(formed.clone())),
+                Ok(Agreed::Nothing) => HostReply::Done(Status::SUCCESS),
+                Ok(Agreed::Modex(data)) => HostReply::Modex(Ok(data.clone())),
+                Ok(Agreed::Group(formed)) => HostReply::Group(Ok(formed.clone())),
             };
             cx.reply(id, reply);
         }
@@ -113,13 +146,13 @@ impl Rounds {
         Some(*count)
     }
 
-    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
         let is_of = |members: &Arc<[Members]>| members.iter().all(|one| one.nspace == *nspace);
         self.counts.keys().any(|(_, members, _)| is_of(members))
             || self.waiting.keys().any(|op| is_of(&op.members))
     }
 
-    pub(crate) fn forget(&mut self, nspace: &Nspace) {
+    pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.counts.retain(|(_, members, _), _| members.iter().all(|m| m.nspace != *nspace));
     }
 }

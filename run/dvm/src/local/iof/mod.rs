@@ -11,28 +11,34 @@ use std::sync::Arc;
 use phalanx_spec::IofChannel;
 use phalanx_wire::ProcId;
 
-use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
+use crate::local::{Cx, Local};
 use crate::msg::{LEAST_CHARGE, OutputPiece, charge};
 
-pub(crate) use pull::Delivering;
+pub(in crate::local) use pull::Delivering;
 
-impl Daemon {
+impl Local {
     /// What one stream may have read ahead of its readers when `procs` processes share the node.
-    pub(crate) fn stream_window(&self, procs: usize) -> usize {
+    pub(in crate::local) fn stream_window(&self, procs: usize) -> usize {
         let limits = &self.config.limits;
         let share = limits.output_pool / (2 * procs.max(1));
         share.clamp(2 * LEAST_CHARGE, limits.output_link.max(2 * LEAST_CHARGE))
     }
 
-    pub(crate) fn on_output(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: Arc<[u8]>) {
+    pub(in crate::local) fn on_output(
+        &mut self,
+        cx: &mut Cx<'_>,
+        proc: ProcId,
+        channel: IofChannel,
+        data: Arc<[u8]>,
+    ) {
         let open = self.proc_mut(&proc).and_then(|entry| entry.stream(channel)).is_some_and(|open| *open);
         if open && !data.is_empty() {
             self.emit_chunk(cx, proc, channel, data);
         }
     }
 
-    pub(crate) fn on_output_closed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
+    pub(in crate::local) fn on_output_closed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
         let Some(open) = self.proc_mut(proc).and_then(|entry| entry.stream(channel)).filter(|open| **open)
         else {
             return;
@@ -48,11 +54,11 @@ impl Daemon {
             job.wrote = cx.now;
             pid = job.procs.get(&proc.rank).and_then(|entry| entry.pid);
         }
-        self.overlay.stream(cx.now, OutputPiece { proc, pid, channel, data });
+        cx.stream(OutputPiece { proc, pid, channel, data });
     }
 
     /// Everybody has taken these: the streams may be read further.
-    pub(crate) fn on_taken(&mut self, cx: &mut Cx<'_>, pieces: Vec<OutputPiece>) {
+    pub(in crate::local) fn on_taken(&mut self, cx: &mut Cx<'_>, pieces: Vec<OutputPiece>) {
         let mut touched = Vec::new();
         for OutputPiece { proc, channel, data, .. } in pieces {
             let Some(job) = self.jobs.get_mut(&proc.nspace) else { continue };

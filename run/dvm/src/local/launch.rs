@@ -10,16 +10,16 @@ use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
+use crate::local::procs::{LocalJob, Phase};
+use crate::local::{Call, Cx, Local};
 use crate::msg::{JobDesc, SpawnFailure, SpawnStep, StdinTarget, Up};
-use crate::procs::{Job, Phase};
 
-impl Daemon {
-    pub(crate) fn on_start(&mut self, cx: &mut Cx<'_>, desc: &Arc<JobDesc>) {
+impl Local {
+    pub(super) fn on_start(&mut self, cx: &mut Cx<'_>, desc: &Arc<JobDesc>) {
         let ranks = desc.ranks_on(self.me);
-        self.jobs.insert(desc.nspace.clone(), Job::new(desc.clone(), cx.now, &ranks));
+        self.jobs.insert(desc.nspace.clone(), LocalJob::new(desc.clone(), cx.now, &ranks));
         if ranks.is_empty() {
             return;
         }
@@ -35,14 +35,14 @@ impl Daemon {
     }
 
     /// Tells our server of a job, unless it knows.
-    pub(crate) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
         let info = job.desc.job_info(self.me, &self.table);
         self.call(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
     }
 
-    pub(crate) fn on_registered(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, status: Status) {
+    pub(super) fn on_registered(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, status: Status) {
         if status.is_success() {
             return;
         }
@@ -51,15 +51,15 @@ impl Daemon {
         job.procs.values_mut().for_each(|proc| proc.never());
         job.start_failed = true;
         let text = format!("registering job {nspace} with the server of {}: {status}", self.config.hostname);
-        self.post(cx, Up::Note { nspace: Some(nspace.clone()), text });
+        cx.post(Up::Note { nspace: Some(nspace.clone()), text });
         let failure = SpawnFailure { step: SpawnStep::Fork, subject: nspace.to_string(), errno: 0 };
-        self.post(cx, Up::StartFailed { proc: ProcId::new(nspace, rank), failure });
+        cx.post(Up::StartFailed { proc: ProcId::new(nspace, rank), failure });
         self.try_started(cx, nspace);
         self.try_ended(cx, nspace);
     }
 
     /// The last that was missing is here: the server's part of the environment.
-    pub(crate) fn start_proc(&mut self, cx: &mut Cx<'_>, proc: &ProcId, server_env: Vec<(String, String)>) {
+    pub(super) fn start_proc(&mut self, cx: &mut Cx<'_>, proc: &ProcId, server_env: Vec<(String, String)>) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let (desc, procs) = (job.desc.clone(), job.procs.len());
         let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Preparing)
@@ -92,17 +92,17 @@ impl Daemon {
     }
 
     /// The process is gone; who waits for it at our server need not.
-    pub(crate) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+    pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         self.call(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
     }
 
-    pub(crate) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         self.call(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
     }
 }
 
 /// Whether `rank` reads the launcher's standard input.
-pub(crate) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
+pub(super) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
     match desc.stdin {
         StdinTarget::FirstRank => rank == Rank(0),
         StdinTarget::Rank(chosen) => rank == chosen,

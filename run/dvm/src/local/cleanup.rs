@@ -1,6 +1,6 @@
 //! Files that processes leave to us: who registered which path, and when it is due.
 //!
-//! Job control registers them (RFC0015). What concerns processes of this node is entered here, in a table per job; the
+//! LocalJob control registers them (RFC0015). What concerns processes of this node is entered here, in a table per job; the
 //! rest goes through the root to the daemons of those processes. A file is due when every process that it was
 //! registered for has ended, a directory when all of the job's processes here have: they often share one. The shell is
 //! told of each path at once, so that it goes even if this daemon is killed, and again when it is due.
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{ProcId, Text};
 
-use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
+use crate::local::{Cx, Local};
 use crate::msg::{Cleanup, CleanupRequest, Collective, Members, OpId, Part};
 use crate::ranges::Ranges;
 
 /// The registered paths of one job on this node.
 #[derive(Debug, Default)]
-pub(crate) struct Cleanups {
+pub(super) struct Cleanups {
     removals: BTreeMap<Text, Removal>,
     ignored: BTreeSet<Text>,
     /// The files of each process that has not ended.
@@ -135,9 +135,9 @@ impl Cleanup {
     }
 }
 
-impl Daemon {
+impl Local {
     /// Enters a request for processes of this node; all of them, or none.
-    pub(crate) fn register_cleanup(
+    pub(super) fn register_cleanup(
         &mut self,
         cx: &mut Cx<'_>,
         members: &[Members],
@@ -166,7 +166,7 @@ impl Daemon {
     }
 
     /// A process of ours has ended.
-    pub(crate) fn clean_up_after(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+    pub(super) fn clean_up_after(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         let mut paths = job.cleanups.ended(proc.rank);
         if job.procs.keys().all(|rank| job.has_ended(*rank)) {
@@ -178,12 +178,12 @@ impl Daemon {
     }
 
     /// A request that the root has sent to all daemons that it concerns.
-    pub(crate) fn on_cleanup(&mut self, cx: &mut Cx<'_>, op: &Collective, request: &CleanupRequest) {
+    pub(super) fn on_cleanup(&mut self, cx: &mut Cx<'_>, op: &Collective, request: &CleanupRequest) {
         let part = match self.register_cleanup(cx, &op.members, request) {
             Status::SUCCESS => Part::Nothing,
             status => Part::Failed(status),
         };
-        self.contribute(cx, OpId::Collective(op.clone()), part);
+        cx.join(OpId::Collective(op.clone()), part);
     }
 }
 

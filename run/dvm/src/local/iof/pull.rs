@@ -10,30 +10,30 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, Nspace, Value};
 
-use crate::daemon::{Call, Cx, Daemon};
+use crate::local::{Call, Cx, Local};
 use crate::msg::{Forward, TapName, Up};
 
 /// What our server has been given and not let go, by reader.
 #[derive(Debug, Default)]
-pub(crate) struct Delivering(BTreeMap<TapName, Open>);
+pub(in crate::local) struct Delivering(BTreeMap<TapName, UnderWay>);
 
 impl Delivering {
-    pub(crate) fn know(&self, nspace: &Nspace) -> bool {
+    pub(in crate::local) fn know(&self, nspace: &Nspace) -> bool {
         self.0.keys().any(|name| name.is_for(nspace))
     }
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct UnderWay {
     pieces: usize,
     /// What has left and was not told.
     left: Vec<(u64, usize)>,
     left_bytes: usize,
 }
 
-impl Daemon {
+impl Local {
     /// Output for somebody here.
-    pub(crate) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
+    pub(in crate::local) fn give_output(&mut self, cx: &mut Cx<'_>, output: &Forward) {
         let Forward { to, piece, proc, pid, names_place, channel, data, lost } = output;
         self.delivering.0.entry(to.clone()).or_default().pieces += 1;
         let mut info = Vec::new();
@@ -46,7 +46,7 @@ impl Daemon {
         if *names_place {
             let desc = self.jobs.get(&proc.nspace).map(|job| job.desc.clone());
             let node = desc.and_then(|desc| desc.node_of(proc.rank));
-            info.extend(node.map(|node| Info::new(keys::HOSTNAME, &*self.node_name(node))));
+            info.extend(node.map(|node| Info::new(keys::HOSTNAME, &*self.table.name(node))));
             info.extend(pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
         }
         let purpose = Call::Output { to: to.clone(), piece: *piece, bytes: data.len() };
@@ -59,7 +59,7 @@ impl Daemon {
     }
 
     /// Our server has let a piece go. The root is told in steps, or when there is nothing left to go.
-    pub(crate) fn output_left(
+    pub(in crate::local) fn output_left(
         &mut self,
         cx: &mut Cx<'_>,
         to: TapName,
@@ -84,7 +84,7 @@ impl Daemon {
         if last {
             self.delivering.0.remove(&to);
         }
-        self.post(cx, Up::OutputLeft { to, pieces, gone });
+        cx.post(Up::OutputLeft { to, pieces, gone });
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use phalanx_spec::Rank;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
-use crate::launch::reads_stdin;
+use crate::local::launch::reads_stdin;
+use crate::local::procs::Phase;
+use crate::local::{Cx, Local};
 use crate::msg::Up;
-use crate::procs::Phase;
 use crate::ranges::Ranges;
 
-impl Daemon {
+impl Local {
     /// The readers of this node.
     fn readers_here(&self, nspace: &Nspace, ranks: &Ranges) -> Vec<ProcId> {
         let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
@@ -22,7 +22,7 @@ impl Daemon {
         reading.map(|(rank, _)| ProcId::new(nspace, *rank)).collect()
     }
 
-    pub(crate) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &Arc<[u8]>) {
+    pub(super) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &Arc<[u8]>) {
         // The dead take nothing, and nobody is to wait until they do.
         let job = self.jobs.get(nspace);
         let here = job.iter().flat_map(|job| &job.procs).filter(|(rank, _)| ranks.contains(rank.0));
@@ -36,19 +36,19 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn end_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+    pub(super) fn end_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         for proc in self.readers_here(nspace, ranks) {
             cx.effect(Effect::StdinEnd { proc });
         }
     }
 
-    pub(crate) fn on_stdin_taken(&mut self, cx: &mut Cx<'_>, proc: &ProcId, bytes: usize) {
+    pub(super) fn on_stdin_taken(&mut self, cx: &mut Cx<'_>, proc: &ProcId, bytes: usize) {
         let (nspace, rank) = (proc.nspace.clone(), proc.rank);
-        self.post(cx, Up::StdinTaken { nspace, rank, bytes });
+        cx.post(Up::StdinTaken { nspace, rank, bytes });
     }
 
-    pub(crate) fn on_stdin_refused(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+    pub(super) fn on_stdin_refused(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let (nspace, rank) = (proc.nspace.clone(), proc.rank);
-        self.post(cx, Up::StdinRefused { nspace, rank });
+        cx.post(Up::StdinRefused { nspace, rank });
     }
 }

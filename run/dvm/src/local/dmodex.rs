@@ -9,13 +9,13 @@ use phalanx_core::{HostCallId, HostReply, Time, Waiting};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
-use crate::daemon::{Call, Cx, Daemon};
 use crate::id::NodeId;
+use crate::local::timer::Timer;
+use crate::local::{Call, Cx, Local};
 use crate::msg::Side;
-use crate::timers::Timer;
 
 #[derive(Debug, Default)]
-pub(crate) struct Modexes {
+pub(super) struct Modexes {
     last: u64,
     /// What we have asked others for.
     asked: BTreeMap<u64, Asked>,
@@ -33,8 +33,8 @@ struct Asked {
     until: Option<Time>,
 }
 
-impl Daemon {
-    pub(crate) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId, info: &[Info]) {
+impl Local {
+    pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId, info: &[Info]) {
         let refuse = |cx: &mut Cx<'_>, status| cx.reply(id, HostReply::Modex(Err(status)));
         let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
         let rank = proc.rank;
@@ -48,7 +48,7 @@ impl Daemon {
         let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
         let Some(to) = job.desc.node_of(rank) else { return refuse(cx, Status::ERR_NOT_FOUND) };
         // A rank that has ended may have put it before: its daemon knows.
-        if self.overlay.is_lost(to) {
+        if self.lost.contains(&to) {
             return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
         }
         let timeout =
@@ -64,11 +64,11 @@ impl Daemon {
         if let Some(until) = until {
             self.timers.set(until, Timer::Retry);
         }
-        self.overlay.send_to(cx.now, to, Side::Modex { id: number, proc, key });
+        cx.send(to, Side::Modex { id: number, proc, key });
     }
 
     /// Whatever is unanswered is asked again, or given up when its time is over.
-    pub(crate) fn ask_again(&mut self, cx: &mut Cx<'_>) {
+    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>) {
         let over = |asked: &Asked| asked.until.is_some_and(|until| until <= cx.now);
         for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| over(asked)).collect::<Vec<_>>() {
             cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
@@ -83,17 +83,17 @@ impl Daemon {
             self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
         }
         for (id, to, proc, key) in open {
-            self.overlay.send_to(cx.now, to, Side::Modex { id, proc, key });
+            cx.send(to, Side::Modex { id, proc, key });
         }
     }
 
-    pub(crate) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
+    pub(super) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
         match body {
             Side::Modex { id, proc, key } => {
                 let gone = self.jobs.get(&proc.nspace).is_none_or(|job| !job.procs.contains_key(&proc.rank));
                 if gone {
                     let result = Err(Status::ERR_NOT_FOUND);
-                    return self.overlay.send_to(cx.now, from, Side::ModexIs { id, result });
+                    return cx.send(from, Side::ModexIs { id, result });
                 }
                 if self.modexes.answering.insert((from, id), proc.clone()).is_none() {
                     self.call(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker: from, id });
@@ -108,7 +108,7 @@ impl Daemon {
     }
 
     /// Our server has found what another daemon wants.
-    pub(crate) fn answer_modex(
+    pub(super) fn answer_modex(
         &mut self,
         cx: &mut Cx<'_>,
         asker: NodeId,
@@ -116,22 +116,22 @@ impl Daemon {
         result: Result<Blob, Status>,
     ) {
         self.modexes.answering.remove(&(asker, id));
-        self.overlay.send_to(cx.now, asker, Side::ModexIs { id, result });
+        cx.send(asker, Side::ModexIs { id, result });
     }
 
-    pub(crate) fn modex_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
+    pub(super) fn modex_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
         self.give_up_modexes(cx, |asked| asked.to == lost);
         if !self.modexes.asked.is_empty() {
             self.ask_again(cx);
         }
     }
 
-    pub(crate) fn modexes_without_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn modexes_without_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         self.modexes.answering.retain(|_, proc| proc.nspace != *nspace);
         self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
     }
 
-    pub(crate) fn has_modexes_of(&self, nspace: &Nspace) -> bool {
+    pub(super) fn has_modexes_of(&self, nspace: &Nspace) -> bool {
         let mut procs =
             self.modexes.asked.values().map(|asked| &asked.proc).chain(self.modexes.answering.values());
         procs.any(|proc| proc.nspace == *nspace)
@@ -143,10 +143,10 @@ impl Daemon {
         }
     }
 
-    pub(crate) fn explain_modexes(&self) -> Vec<Waiting> {
+    pub(super) fn explain_modexes(&self) -> Vec<Waiting> {
         let waiting = |asked: &Asked| Waiting {
             operation: "get",
-            subject: format!("data of {} from {}", asked.proc, self.node_name(asked.to)),
+            subject: format!("data of {} from {}", asked.proc, self.table.name(asked.to)),
             asked_by: Vec::new(),
             missing: vec![asked.proc.clone()],
             since: asked.since,

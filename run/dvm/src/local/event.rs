@@ -4,17 +4,17 @@ use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
 use phalanx_wire::Nspace;
 
-use crate::daemon::{Call, Cx, Daemon};
 use crate::id::NodeId;
+use crate::local::{Call, Cx, Local};
 
-impl Daemon {
-    pub(crate) fn deliver_event(&mut self, cx: &mut Cx<'_>, event: &Event, except: Option<NodeId>) {
+impl Local {
+    pub(super) fn deliver_event(&mut self, cx: &mut Cx<'_>, event: &Event, except: Option<NodeId>) {
         if except != Some(self.me) {
             self.call(cx, ServerCall::Notify(event.clone()), Call::Told("passing on an event"));
         }
     }
 
-    pub(crate) fn announce(&mut self, cx: &mut Cx<'_>, event: &Event, concerned: Option<&[Nspace]>) {
+    pub(super) fn announce(&mut self, cx: &mut Cx<'_>, event: &Event, concerned: Option<&[Nspace]>) {
         let call = ServerCall::Announce { event: event.clone(), concerned: concerned.map(<[_]>::to_vec) };
         self.call(cx, call, Call::Told("passing on what happened to a job"));
     }

@@ -12,21 +12,21 @@ use std::time::Duration;
 
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::daemon::{Cx, Daemon};
 use crate::effect::Effect;
+use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
+use crate::local::timer::Timer;
+use crate::local::{Cx, Local};
 use crate::msg::{MpiLibrary, Up};
-use crate::procs::{Job, Phase, Pmix, Proc};
-use crate::timers::Timer;
 
-impl Daemon {
+impl Local {
     /// A job begins with processes here. One rank alone is a world of its own by right.
-    pub(crate) fn begin_inspection(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn begin_inspection(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         if self.jobs.get(nspace).is_some_and(|job| job.desc.size > 1) {
             self.timers.set(cx.now.after(FIRST), Timer::Inspect(nspace.clone()));
         }
     }
 
-    pub(crate) fn on_inspection_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+    pub(super) fn on_inspection_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let is_worthwhile = self.inspect(cx, nspace);
         let Some(job) = self.jobs.get(nspace).filter(|_| is_worthwhile) else { return };
         let age = cx.now.since(job.since);
@@ -36,8 +36,8 @@ impl Daemon {
     }
 
     /// Has a process looked at that lives and has not connected. `false`: there is none, or nothing more to find.
-    pub(crate) fn inspect(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> bool {
-        let searched = |job: &&mut Job| job.desc.size > 1 && !job.loaded_mpi;
+    pub(super) fn inspect(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> bool {
+        let searched = |job: &&mut LocalJob| job.desc.size > 1 && !job.loaded_mpi;
         let Some(job) = self.jobs.get_mut(nspace).filter(searched) else { return false };
         let Some((proc, pid)) = job.next_stranger() else { return false };
         if let Some(pid) = pid {
@@ -47,16 +47,16 @@ impl Daemon {
     }
 
     /// What the shell has found in a process.
-    pub(crate) fn on_inspected(&mut self, cx: &mut Cx<'_>, proc: ProcId, library: MpiLibrary) {
+    pub(super) fn on_inspected(&mut self, cx: &mut Cx<'_>, proc: ProcId, library: MpiLibrary) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
         if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
             job.loaded_mpi = true;
-            self.post(cx, Up::LoadedMpi { proc, library });
+            cx.post(Up::LoadedMpi { proc, library });
         }
     }
 }
 
-impl Job {
+impl LocalJob {
     /// A process here that lives and has never connected, each time another one, with its pid if it runs.
     fn next_stranger(&mut self) -> Option<(ProcId, Option<u32>)> {
         let is_stranger = |proc: &Proc| proc.pmix == Pmix::Never && proc.phase != Phase::Gone;

@@ -7,14 +7,14 @@ use phalanx_core::server::ServerCall;
 use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
-use crate::daemon::{Call, Cx, Daemon};
 use crate::effect::Effect;
+use crate::local::procs::{Phase, Pmix, Proc};
+use crate::local::{Call, Cx, Local};
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
-use crate::procs::{Phase, Pmix, Proc};
 
-impl Daemon {
+impl Local {
     /// The root wants to know.
-    pub(crate) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
+    pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
         match &survey.of {
             Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey.clone())),
             Subject::Nodes => cx.effect(Effect::Measure { survey: survey.clone(), pids: Vec::new() }),
@@ -26,13 +26,13 @@ impl Daemon {
             }
             Subject::Procs { nspace, usage: false } => {
                 let found = Found { procs: self.found_procs(nspace, BTreeMap::new()), ..Found::default() };
-                self.contribute(cx, OpId::Survey(survey.clone()), Part::Found(Box::new(found)));
+                cx.join(OpId::Survey(survey.clone()), Part::Found(Box::new(found)));
             }
         }
     }
 
     /// The shell has looked what the processes, the daemon and its node use.
-    pub(crate) fn on_measured(&mut self, cx: &mut Cx<'_>, survey: Survey, measured: Measured) {
+    pub(super) fn on_measured(&mut self, cx: &mut Cx<'_>, survey: Survey, measured: Measured) {
         let Measured { daemon, node, procs } = measured;
         let found = Found {
             procs: match &survey.of {
@@ -43,16 +43,16 @@ impl Daemon {
             nodes: node.map(|usage| (self.me, usage)).into_iter().collect(),
             waits: Vec::new(),
         };
-        self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
+        cx.join(OpId::Survey(survey), Part::Found(Box::new(found)));
     }
 
-    /// Our server has told what it waits for.
-    pub(crate) fn on_explained(&mut self, cx: &mut Cx<'_>, survey: Survey, waiting: Vec<Waiting>) {
+    /// What is waited for at this node, by anybody.
+    pub(super) fn tell_waits(&mut self, cx: &mut Cx<'_>, survey: Survey, waiting: Vec<Waiting>) {
         let node = self.me;
-        let ours = self.explain().into_iter().chain(waiting).take(MOST_WAITS);
-        let waits = ours.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
+        let waits = waiting.into_iter().take(MOST_WAITS);
+        let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
         let found = Found { waits, ..Found::default() };
-        self.contribute(cx, OpId::Survey(survey), Part::Found(Box::new(found)));
+        cx.join(OpId::Survey(survey), Part::Found(Box::new(found)));
     }
 
     fn found_procs(&self, nspace: &Nspace, mut usage: BTreeMap<u32, Usage>) -> Vec<FoundProc> {

@@ -1,0 +1,89 @@
+//! The host's side of our PMIx server: every upcall that this runtime carries out, and where it goes.
+//!
+//! Whatever is not named here is refused with `PMIX_ERR_NOT_SUPPORTED`.
+
+use phalanx_core::{HostCallId, HostOp, HostReply};
+use phalanx_spec::Status;
+
+use crate::local::procs::Pmix;
+use crate::local::{Cx, Local};
+use crate::msg::{Kind, Part, Up};
+
+impl Local {
+    pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
+        let done = |cx: &mut Cx<'_>| cx.reply(id, HostReply::Done(Status::SUCCESS));
+        match op {
+            HostOp::ClientConnected { proc } => {
+                self.on_client(cx, &proc, Pmix::Connected);
+                done(cx);
+            }
+            HostOp::ClientFinalized { proc, others: true } => {
+                self.on_client(cx, &proc, Pmix::Leaving);
+                done(cx);
+            }
+            HostOp::ClientFinalized { proc, others: false } => {
+                self.on_client(cx, &proc, Pmix::Finalized);
+                self.tell_of_tool(cx, &proc);
+                done(cx);
+            }
+            HostOp::ClientLost { proc } => {
+                self.on_client(cx, &proc, Pmix::Lost);
+                self.tell_of_tool(cx, &proc);
+                self.acknowledge_loss(cx, id, proc);
+            }
+            HostOp::Abort { from, status, message, procs } => {
+                cx.post(Up::Abort { from, status, message, procs });
+                done(cx);
+            }
+            HostOp::Fence { procs, data, info } => self.on_fence(cx, id, &procs, &info, data),
+            HostOp::Connect { procs, info } => {
+                self.join_collective(cx, id, Kind::Connect, &procs, &info, None, Part::Nothing);
+            }
+            HostOp::Disconnect { procs, info } => {
+                self.join_collective(cx, id, Kind::Disconnect, &procs, &info, None, Part::Nothing);
+            }
+            HostOp::GroupConstruct { id: name, procs, info } => {
+                let name = Some(name.into());
+                self.join_collective(
+                    cx,
+                    id,
+                    Kind::GroupConstruct,
+                    &procs,
+                    &info,
+                    name,
+                    Part::Infos(info.clone()),
+                );
+            }
+            HostOp::GroupDestruct { id: name, procs, info } => {
+                let name = Some(name.into());
+                self.join_collective(cx, id, Kind::GroupDestruct, &procs, &info, name, Part::Nothing);
+            }
+            HostOp::DirectModex { proc, info } => self.on_direct_modex(cx, id, proc, &info),
+            op @ (HostOp::Publish { .. }
+            | HostOp::Lookup { .. }
+            | HostOp::Unpublish { .. }
+            | HostOp::Spawn { .. }
+            | HostOp::RegisterEvents { .. }
+            | HostOp::DeregisterEvents { .. }
+            | HostOp::Notify { .. }
+            | HostOp::Query { .. }
+            | HostOp::ToolConnected { .. }
+            | HostOp::IofPull { .. }
+            | HostOp::IofStop { .. }
+            | HostOp::PushStdin { .. }
+            | HostOp::GroupAssemble { .. }
+            | HostOp::Log { .. }) => self.ask_root(cx, id, op),
+            HostOp::JobControl { from, targets, directives } => {
+                self.on_job_control(cx, id, from, targets, directives);
+            }
+            HostOp::Allocate { .. }
+            | HostOp::ResourceBlock { .. }
+            | HostOp::SessionControl { .. }
+            | HostOp::Monitor { .. }
+            | HostOp::GetCredential { .. }
+            | HostOp::ValidateCredential { .. }
+            | HostOp::FabricRegister { .. }
+            | HostOp::FabricUpdate { .. } => cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! What one daemon does for the processes of its node: it starts them, carries their streams, answers the upcalls of their
+//! PMIx server, cleans up behind them.
+//!
+//! A [`Local`] knows every job's description, because that says where the others are, but neither the tree nor what is decided
+//! for the whole. All that happens comes in as [`ToLocal`], all that is to be done goes out as [`FromLocal`].
+
+mod cleanup;
+mod control;
+mod dmodex;
+mod event;
+pub(crate) mod fence;
+mod host;
+mod inspect;
+mod iof;
+mod launch;
+mod procs;
+mod stdin;
+mod survey;
+mod timer;
+mod tool;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use phalanx_core::server::{ServerCall, ServerReturn};
+use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::config::NodeConfig;
+use crate::effect::Effect;
+use crate::id::NodeId;
+use crate::msg::{
+    Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Part, Side,
+    SpawnFailure, Survey, TapName, Up,
+};
+use crate::signals::SIGKILL;
+use crate::timers::Timers;
+
+use dmodex::Modexes;
+use fence::Rounds;
+use iof::Delivering;
+use procs::LocalJob;
+use timer::Timer;
+
+#[derive(Debug)]
+pub(crate) struct Local {
+    config: NodeConfig,
+    me: NodeId,
+    table: Arc<NodeTable>,
+    lost: BTreeSet<NodeId>,
+    jobs: BTreeMap<Nspace, LocalJob>,
+    rounds: Rounds,
+    modexes: Modexes,
+    /// Output for those who pulled it here, with our server.
+    delivering: Delivering,
+    timers: Timers<Timer>,
+    /// Processes that have ended and must not be waited for any longer. What has travelled comes first.
+    ended: VecDeque<ProcId>,
+    calls: BTreeMap<CallId, Call>,
+    last_call: u64,
+    /// Upcalls that wait for the root.
+    requests: BTreeMap<u64, (HostCallId, Option<ProcId>)>,
+    last_request: u64,
+}
+
+/// What has happened, or is wanted.
+#[derive(Debug)]
+pub(crate) enum ToLocal {
+    /// What the root says.
+    Down(Arc<Down>),
+    /// What another daemon says.
+    Side {
+        from: NodeId,
+        side: Side,
+    },
+    /// The root has taken these pieces of output.
+    Taken(Vec<OutputPiece>),
+    /// The operation cannot come to its end.
+    GivenUp(Arc<OpId>),
+    /// The DVM goes on without this daemon.
+    Without(NodeId),
+    /// Everything that is waited for at this node, as [`FromLocal::Explained`] has asked for it.
+    Waits {
+        survey: Survey,
+        waiting: Vec<Waiting>,
+    },
+    /// An upcall of our server.
+    Upcall {
+        id: HostCallId,
+        op: HostOp,
+    },
+    /// The answer to a call of our server.
+    Returned {
+        id: CallId,
+        result: ServerReturn,
+    },
+    Spawned {
+        proc: ProcId,
+        pid: u32,
+    },
+    SpawnFailed {
+        proc: ProcId,
+        failure: SpawnFailure,
+    },
+    Exited {
+        proc: ProcId,
+        status: ExitStatus,
+    },
+    Output {
+        proc: ProcId,
+        channel: IofChannel,
+        data: Arc<[u8]>,
+    },
+    OutputClosed {
+        proc: ProcId,
+        channel: IofChannel,
+    },
+    StdinTaken {
+        proc: ProcId,
+        bytes: usize,
+    },
+    StdinRefused {
+        proc: ProcId,
+    },
+    /// A process has loaded this MPI library.
+    Inspected {
+        proc: ProcId,
+        library: MpiLibrary,
+    },
+    Measured {
+        survey: Survey,
+        measured: Box<Measured>,
+    },
+    /// This daemon is done: what it has started must not outlive it.
+    Stop,
+    Tick,
+}
+
+/// What is to be done, in order.
+#[derive(Debug)]
+pub(crate) enum FromLocal {
+    /// Tell the root.
+    Post(Up),
+    /// This daemon's part of an operation.
+    Join(OpId, Part),
+    /// Tell another daemon.
+    Send(NodeId, Side),
+    Stream(OutputPiece),
+    /// Our server waits for this; what else is waited for at this node is to be told with it.
+    Explained {
+        survey: Survey,
+        waiting: Vec<Waiting>,
+    },
+    Effect(Effect),
+    Call {
+        id: CallId,
+        call: ServerCall,
+    },
+    Reply {
+        id: HostCallId,
+        reply: HostReply,
+    },
+}
+
+/// What a call of our server was for.
+#[derive(Debug)]
+enum Call {
+    Register(Nspace),
+    SetupFork(ProcId),
+    Modex {
+        asker: NodeId,
+        id: u64,
+    },
+    Explain(Survey),
+    /// A piece of output for a reader here.
+    Output {
+        to: TapName,
+        piece: u64,
+        bytes: usize,
+    },
+    /// Nothing depends on the answer.
+    Told(&'static str),
+}
+
+/// One turn: when it is, and what is to be done.
+struct Cx<'a> {
+    now: Time,
+    out: &'a mut VecDeque<FromLocal>,
+}
+
+impl Cx<'_> {
+    fn effect(&mut self, effect: Effect) {
+        self.out.push_back(FromLocal::Effect(effect));
+    }
+
+    fn reply(&mut self, id: HostCallId, reply: HostReply) {
+        self.out.push_back(FromLocal::Reply { id, reply });
+    }
+
+    fn post(&mut self, up: Up) {
+        self.out.push_back(FromLocal::Post(up));
+    }
+
+    fn join(&mut self, op: OpId, part: Part) {
+        self.out.push_back(FromLocal::Join(op, part));
+    }
+
+    fn send(&mut self, to: NodeId, side: Side) {
+        self.out.push_back(FromLocal::Send(to, side));
+    }
+
+    fn stream(&mut self, piece: OutputPiece) {
+        self.out.push_back(FromLocal::Stream(piece));
+    }
+}
+
+impl Local {
+    pub(crate) fn new(config: NodeConfig) -> Local {
+        Local {
+            me: config.id,
+            config,
+            table: Arc::default(),
+            lost: BTreeSet::new(),
+            jobs: BTreeMap::new(),
+            rounds: Rounds::default(),
+            modexes: Modexes::default(),
+            delivering: Delivering::default(),
+            timers: Timers::default(),
+            ended: VecDeque::new(),
+            calls: BTreeMap::new(),
+            last_call: 0,
+            requests: BTreeMap::new(),
+            last_request: 0,
+        }
+    }
+
+    /// How this node introduces itself.
+    pub(crate) fn report(&self) -> NodeReport {
+        NodeReport {
+            hostname: self.config.hostname.clone(),
+            slots: self.config.slots,
+            max_slots: self.config.max_slots,
+            signature: self.config.topology.signature().into(),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    pub(crate) fn handle(&mut self, now: Time, input: ToLocal, out: &mut VecDeque<FromLocal>) {
+        let cx = &mut Cx { now, out };
+        match input {
+            ToLocal::Down(body) => self.on_down(cx, &body),
+            ToLocal::Side { from, side } => self.on_side(cx, from, side),
+            ToLocal::Taken(pieces) => self.on_taken(cx, pieces),
+            ToLocal::GivenUp(op) => self.fail_collective(cx, &op),
+            ToLocal::Without(node) => {
+                self.lost.insert(node);
+                self.modex_without(cx, node);
+            }
+            ToLocal::Waits { survey, waiting } => self.tell_waits(cx, survey, waiting),
+            ToLocal::Upcall { id, op } => self.on_upcall(cx, id, op),
+            ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
+            ToLocal::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
+            ToLocal::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
+            ToLocal::Exited { proc, status } => self.on_exited(cx, &proc, status),
+            ToLocal::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),
+            ToLocal::OutputClosed { proc, channel } => self.on_output_closed(cx, &proc, channel),
+            ToLocal::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
+            ToLocal::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
+            ToLocal::Inspected { proc, library } => self.on_inspected(cx, proc, library),
+            ToLocal::Measured { survey, measured } => self.on_measured(cx, survey, *measured),
+            ToLocal::Stop => self.stop(cx),
+            ToLocal::Tick => {
+                // One at a time: what each leads to comes before the next.
+                if let Some(timer) = self.timers.pop_due(now) {
+                    self.on_timer(cx, timer);
+                }
+            }
+        }
+    }
+
+    /// Does one thing that was put off until everything else has arrived. `false`: there is none.
+    pub(crate) fn go_on(&mut self, now: Time, out: &mut VecDeque<FromLocal>) -> bool {
+        let Some(proc) = self.ended.pop_front() else { return false };
+        self.give_up(&mut Cx { now, out }, &proc);
+        true
+    }
+
+    fn on_down(&mut self, cx: &mut Cx<'_>, body: &Down) {
+        match body {
+            Down::Done { op, outcome } => self.answer_collective(cx, op, outcome),
+            Down::Table(table) => self.table = table.clone(),
+            Down::SendTopology => {
+                let topology = &self.config.topology;
+                let (signature, encoded) = (topology.signature(), topology.encode());
+                cx.post(Up::Topology { signature, encoded });
+            }
+            Down::Start(desc) => self.on_start(cx, desc),
+            Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
+            Down::Cleanup { op, request } => self.on_cleanup(cx, op, request),
+            Down::Survey(survey) => self.on_survey(cx, survey),
+            Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
+            Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
+            Down::Forget { nspace } => self.on_forget(cx, nspace),
+            Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
+            Down::Say { to, text } => self.say_to_tool(cx, to, text),
+            Down::Output(output) => self.give_output(cx, output),
+            Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
+            Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
+            Down::Event { event, except } => self.deliver_event(cx, event, *except),
+            Down::Announce { event, concerned } => self.announce(cx, event, concerned.as_deref()),
+            // Whoever stops this daemon says so with [`ToLocal::Stop`].
+            Down::Stop => {}
+        }
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
+            Timer::Settle(nspace) => self.settle_all(cx, &nspace),
+            Timer::Over(proc) => self.give_up(cx, &proc),
+            Timer::Inspect(nspace) => self.on_inspection_due(cx, &nspace),
+            Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
+            Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
+            Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
+            Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
+            Timer::Retry => self.ask_again(cx),
+        }
+    }
+
+    /// Asks our server for something.
+    fn call(&mut self, cx: &mut Cx<'_>, call: ServerCall, purpose: Call) {
+        self.last_call += 1;
+        let id = CallId(self.last_call);
+        self.calls.insert(id, purpose);
+        cx.out.push_back(FromLocal::Call { id, call });
+    }
+
+    fn on_returned(&mut self, cx: &mut Cx<'_>, id: CallId, result: ServerReturn) {
+        match (self.calls.remove(&id), result) {
+            (Some(Call::Register(nspace)), ServerReturn::Done(status)) => {
+                self.on_registered(cx, &nspace, status);
+            }
+            (Some(Call::SetupFork(proc)), ServerReturn::Environment(env)) => self.start_proc(cx, &proc, env),
+            (Some(Call::Modex { asker, id }), ServerReturn::Modex(result)) => {
+                self.answer_modex(cx, asker, id, result);
+            }
+            (Some(Call::Modex { asker, id }), ServerReturn::Done(status)) => {
+                self.answer_modex(cx, asker, id, Err(status));
+            }
+            (Some(Call::Explain(survey)), ServerReturn::Waiting(waiting)) => {
+                cx.out.push_back(FromLocal::Explained { survey, waiting });
+            }
+            // A server that cannot tell waits for nothing that it could tell of.
+            (Some(Call::Explain(survey)), _) => {
+                cx.out.push_back(FromLocal::Explained { survey, waiting: Vec::new() });
+            }
+            (Some(Call::Output { to, piece, bytes }), result) => {
+                self.output_left(cx, to, piece, bytes, &result);
+            }
+            (Some(Call::Told(what)), ServerReturn::Done(status)) if !status.is_success() => {
+                tracing::warn!(what, %status, "the server refused");
+            }
+            (Some(Call::Told(_)), _) => {}
+            (Some(call), result) => {
+                tracing::error!(?call, ?result, "the server gave an answer of another kind")
+            }
+            (None, result) => tracing::error!(?result, "the server answered what was not asked"),
+        }
+    }
+
+    /// Hands an upcall to the root, which answers it.
+    fn ask_root(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
+        self.last_request += 1;
+        let request = self.last_request;
+        self.requests.insert(request, (id, op.asked_by().cloned()));
+        cx.post(Up::Host { request, op });
+    }
+
+    fn on_reply(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
+        if let Some((id, _)) = self.requests.remove(&request) {
+            cx.reply(id, reply.clone());
+        }
+    }
+
+    /// Nobody waits for these any more: the job of those who have asked is over. What the root says to them comes too late.
+    fn drop_requests_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let of_job = |_: &u64, (_, by): &mut (HostCallId, Option<ProcId>)| is_of(by.as_ref(), nspace);
+        for (_, (id, _)) in self.requests.extract_if(.., of_job) {
+            cx.reply(id, HostReply::Done(Status::ERR_LOST_CONNECTION));
+        }
+    }
+
+    fn has_requests_of(&self, nspace: &Nspace) -> bool {
+        self.requests.values().any(|(_, by)| is_of(by.as_ref(), nspace))
+    }
+
+    /// Whether our server has still to answer something for this job.
+    fn has_calls_for(&self, nspace: &Nspace) -> bool {
+        self.calls.values().any(|call| match call {
+            Call::Register(of) => of == nspace,
+            Call::SetupFork(proc) => proc.nspace == *nspace,
+            Call::Output { to, .. } => to.is_for(nspace),
+            Call::Modex { .. } | Call::Explain(_) | Call::Told(_) => false,
+        })
+    }
+
+    /// What was started must not outlive this daemon.
+    fn stop(&mut self, cx: &mut Cx<'_>) {
+        for (nspace, job) in std::mem::take(&mut self.jobs) {
+            for (rank, _) in job.procs.iter().filter(|(_, proc)| proc.is_alive()) {
+                cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
+            }
+            if !job.procs.is_empty() {
+                cx.effect(Effect::Forget { nspace, scratch: job.desc.scratch.clone() });
+            }
+        }
+        cx.effect(Effect::Stop);
+    }
+
+    /// What is waited for here. Our server's own waits are the server's to explain.
+    pub(crate) fn explain(&self) -> Vec<Waiting> {
+        self.explain_modexes()
+    }
+
+    /// The tables that hold something of this job, which is nothing once it is over.
+    ///
+    /// Not counted is what is on its way to the root, which acknowledges it within a second whatever it is about.
+    fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
+        let tables = [
+            ("jobs", self.jobs.contains_key(nspace)),
+            ("calls of the server", self.has_calls_for(nspace)),
+            ("requests to the root", self.has_requests_of(nspace)),
+            ("output given to the server", self.delivering.know(nspace)),
+            ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
+            ("rounds of collectives", self.rounds.know(nspace)),
+            ("values asked for", self.has_modexes_of(nspace)),
+        ];
+        tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
+    }
+}
+
+fn is_of(proc: Option<&ProcId>, nspace: &Nspace) -> bool {
+    proc.is_some_and(|proc| proc.nspace == *nspace)
+}
+
+/// How many processes an explanation names: as many as people read.
+const ENOUGH: usize = 100;
+
+#[cfg(test)]
+mod tests;

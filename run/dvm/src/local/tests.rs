@@ -1,0 +1,275 @@
+//! One node alone: its processes and its server are told of, and what is wanted of them is looked at. No tree, no root.
+
+use std::sync::OnceLock;
+
+use phalanx_core::server::ServerReturn;
+use phalanx_spec::{Rank, Status};
+use phalanx_topo::Topology;
+use phalanx_wire::{Blob, Info, Text};
+
+use super::*;
+use crate::config::Limits;
+use crate::msg::{
+    Agreed, AppDesc, Collective, Control, FailurePolicy, JobDesc, Kind, Members, Places, StdinTarget,
+};
+use crate::ranges::Ranges;
+
+struct Told {
+    local: Local,
+    now: Time,
+    /// What it has wanted and nobody has looked at.
+    wishes: VecDeque<FromLocal>,
+}
+
+fn nspace() -> Nspace {
+    Nspace::new("dvm@1").unwrap()
+}
+
+fn proc(rank: u32) -> ProcId {
+    ProcId::new(&nspace(), Rank(rank))
+}
+
+/// Two processes on node 1 and one on node 2.
+fn desc() -> Arc<JobDesc> {
+    let column = |values: [u32; 3]| values.into_iter().collect();
+    let places = Places {
+        node: column([1, 1, 2]),
+        app_rank: column([0, 1, 2]),
+        local_rank: column([0, 1, 0]),
+        ..Places::default()
+    };
+    let app = AppDesc {
+        argv: [Text::from("program")].into(),
+        env: Vec::new(),
+        changes: Vec::new(),
+        cwd: None,
+        prefix: None,
+        values: Vec::new(),
+        size: 3,
+    };
+    Arc::new(JobDesc {
+        nspace: nspace(),
+        number: 1,
+        parent: None,
+        size: 3,
+        nodes: [1, 2].into_iter().collect(),
+        crowded: Ranges::new(),
+        places,
+        env: Vec::new(),
+        apps: vec![app],
+        stdin: StdinTarget::None,
+        forward: IofChannel::ALL,
+        diag: false,
+        on_failure: FailurePolicy::Continue,
+        scratch: None,
+        job: [].into(),
+        session: [].into(),
+        expanded: OnceLock::new(),
+    })
+}
+
+impl Told {
+    /// Node 1 of three.
+    fn new() -> Told {
+        let config = NodeConfig {
+            id: NodeId(1),
+            size: 3,
+            radix: 2,
+            dvm: "dvm".into(),
+            first_job: 1,
+            hostname: "n1".into(),
+            topology: Arc::new(Topology::synthetic(1, 1, 1, 4, 1)),
+            slots: Default::default(),
+            max_slots: None,
+            address: "n1".into(),
+            lineage: Vec::new(),
+            uid: 1000,
+            gid: 1000,
+            env: Vec::new(),
+            scratch: "/scratch".into(),
+            lasts: true,
+            limits: Limits::default(),
+        };
+        let mut told = Told { local: Local::new(config), now: Time(0), wishes: VecDeque::new() };
+        let names = ["n0", "n1", "n2"].map(Arc::from).to_vec();
+        told.down(Down::Table(Arc::new(NodeTable::new(names))));
+        told
+    }
+
+    /// Its processes run.
+    fn running() -> Told {
+        let mut told = Told::new();
+        told.down(Down::Start(desc()));
+        told.serve();
+        for rank in [0, 1] {
+            told.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank });
+        }
+        told
+    }
+
+    fn tell(&mut self, what: ToLocal) {
+        self.local.handle(self.now, what, &mut self.wishes);
+    }
+
+    fn down(&mut self, body: Down) {
+        self.tell(ToLocal::Down(Arc::new(body)));
+    }
+
+    fn upcall(&mut self, id: u64, op: HostOp) {
+        self.tell(ToLocal::Upcall { id: HostCallId(id), op });
+    }
+
+    /// A server that grants everything.
+    fn serve(&mut self) {
+        for wish in std::mem::take(&mut self.wishes) {
+            let FromLocal::Call { id, call } = wish else {
+                self.wishes.push_back(wish);
+                continue;
+            };
+            let result = match call {
+                ServerCall::SetupFork(_) => ServerReturn::Environment(Vec::new()),
+                _ => ServerReturn::Done(Status::SUCCESS),
+            };
+            self.tell(ToLocal::Returned { id, result });
+        }
+    }
+
+    /// The process ends, its streams with it, and the root takes them.
+    fn exit(&mut self, rank: u32, status: ExitStatus) {
+        self.tell(ToLocal::Exited { proc: proc(rank), status });
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+            self.tell(ToLocal::OutputClosed { proc: proc(rank), channel });
+        }
+        while self.local.go_on(self.now, &mut self.wishes) {}
+        let ends = self.wishes.iter().filter_map(|wish| match wish {
+            FromLocal::Stream(piece) => Some(piece.clone()),
+            _ => None,
+        });
+        let ends = ends.collect();
+        self.wishes.retain(|wish| !matches!(wish, FromLocal::Stream(_)));
+        self.tell(ToLocal::Taken(ends));
+    }
+
+    fn posts(&self) -> Vec<&Up> {
+        let posts = self.wishes.iter().filter_map(|wish| match wish {
+            FromLocal::Post(up) => Some(up),
+            _ => None,
+        });
+        posts.collect()
+    }
+
+    fn part(&self, op: &OpId) -> Option<&Part> {
+        self.wishes.iter().find_map(|wish| match wish {
+            FromLocal::Join(joined, part) if joined == op => Some(part),
+            _ => None,
+        })
+    }
+
+    fn signals(&self) -> Vec<(u32, i32)> {
+        let signal = |wish: &FromLocal| match wish {
+            FromLocal::Effect(Effect::Signal { proc, signal }) => Some((proc.rank.0, *signal)),
+            _ => None,
+        };
+        self.wishes.iter().filter_map(signal).collect()
+    }
+
+    fn reply(&self, to: u64) -> Option<&HostReply> {
+        self.wishes.iter().find_map(|wish| match wish {
+            FromLocal::Reply { id, reply } if *id == HostCallId(to) => Some(reply),
+            _ => None,
+        })
+    }
+}
+
+#[test]
+fn its_own_processes_are_started_and_no_others() {
+    let told = Told::running();
+    let spawned = |wish: &FromLocal| match wish {
+        FromLocal::Effect(Effect::Spawn(start)) => Some(start.proc.rank.0),
+        _ => None,
+    };
+    assert_eq!(told.wishes.iter().filter_map(spawned).collect::<Vec<_>>(), [0, 1]);
+    let Some(Part::Started { pids, failed: false }) = told.part(&OpId::Started(nspace())) else {
+        panic!("{:?}", told.wishes)
+    };
+    assert_eq!(*pids, [(0, 100), (1, 101)]);
+}
+
+#[test]
+fn a_failure_is_told_and_the_end_when_nothing_is_left() {
+    let mut told = Told::running();
+    told.exit(1, ExitStatus::Code(3));
+    assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1) && end.node == "n1"));
+    assert!(told.part(&OpId::Ended(nspace())).is_none());
+    told.exit(0, ExitStatus::Code(0));
+    let Some(Part::Ends(ends)) = told.part(&OpId::Ended(nspace())) else { panic!("{:?}", told.wishes) };
+    let by_status: Vec<_> = ends.iter().map(|end| (end.ranks.clone(), end.status)).collect();
+    let expected = [(0, ExitStatus::Code(0)), (1, ExitStatus::Code(3))];
+    assert_eq!(by_status, expected.map(|(rank, status)| (Ranges::single(rank), Some(status))));
+    told.wishes.clear();
+    told.down(Down::Forget { nspace: nspace() });
+    assert!(told.wishes.iter().any(|wish| matches!(wish, FromLocal::Effect(Effect::Forget { .. }))));
+}
+
+#[test]
+fn who_does_not_end_when_asked_is_killed() {
+    let mut told = Told::running();
+    let action = Control::Terminate { signal: 2 };
+    told.down(Down::Control { nspace: nspace(), ranks: Some(Ranges::single(1)), action });
+    assert_eq!(told.signals(), [(1, 15)]);
+    told.now = told.now.after(Limits::default().kill_grace);
+    while told.local.deadline().is_some_and(|due| due <= told.now) {
+        told.tell(ToLocal::Tick);
+    }
+    assert_eq!(told.signals(), [(1, 15), (1, 9)]);
+}
+
+#[test]
+fn a_signal_waits_for_its_process_to_run() {
+    let mut told = Told::new();
+    told.down(Down::Start(desc()));
+    told.serve();
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Signal(10) });
+    assert_eq!(told.signals(), []);
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 7 });
+    assert_eq!(told.signals(), [(1, 10)]);
+}
+
+#[test]
+fn data_of_a_lost_node_is_not_waited_for() {
+    let mut told = Told::running();
+    told.upcall(1, HostOp::DirectModex { proc: proc(2), info: Vec::<Info>::new() });
+    let asks = |wish: &FromLocal| matches!(wish, FromLocal::Send(NodeId(2), Side::Modex { .. }));
+    assert!(told.wishes.iter().any(asks));
+    assert_eq!((told.reply(1), told.local.explain().len()), (None, 1));
+    told.tell(ToLocal::Without(NodeId(2)));
+    told.upcall(2, HostOp::DirectModex { proc: proc(2), info: Vec::new() });
+    let gone = HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC));
+    assert_eq!((told.reply(1), told.reply(2)), (Some(&gone), Some(&gone)));
+}
+
+#[test]
+fn a_fence_is_answered_with_the_data_of_all() {
+    let mut told = Told::running();
+    let (procs, data) = (vec![ProcId::all(&nspace())], Blob::from(b"ours".to_vec()));
+    told.upcall(1, HostOp::Fence { procs, info: Vec::new(), data });
+    let members = [Members { nspace: nspace(), ranks: Ranges::first(3) }].into();
+    let op = OpId::Collective(Collective { kind: Kind::Fence, members, id: None, round: 1 });
+    assert!(matches!(told.part(&op), Some(Part::Modex(blobs)) if blobs.len() == 1));
+    assert_eq!(told.local.daemons_of(&op), Some([1, 2].into_iter().collect()));
+    let all = Blob::from(b"ours and theirs".to_vec());
+    told.down(Down::Done { op: Arc::new(op), outcome: Ok(Agreed::Modex(all.clone())) });
+    assert_eq!(told.reply(1), Some(&HostReply::Modex(Ok(all))));
+}
+
+#[test]
+fn upcalls_for_the_root_are_answered_by_it() {
+    let mut told = Told::running();
+    let op = HostOp::Log { from: proc(0), data: Vec::new(), directives: Vec::new() };
+    told.upcall(5, op.clone());
+    let [Up::Host { request, op: asked }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!(*asked, op);
+    let reply = HostReply::Done(Status::SUCCESS);
+    told.down(Down::Reply { request: *request, reply: reply.clone() });
+    assert_eq!(told.reply(5), Some(&reply));
+}

@@ -1,0 +1,393 @@
+//! The root alone: it is told what happens, and what it wants done is looked at. No tree, no processes, no servers.
+
+use phalanx_core::HostOp;
+use phalanx_spec::{IofChannel, Persistence, Range, Rank, keys};
+use phalanx_topo::Topology;
+use phalanx_wire::{Info, ProcId, Text};
+
+use super::*;
+use crate::config::Limits;
+use crate::hosts::Slots;
+use crate::job::{AppSpec, JobVerdict};
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Kind, OpId, ProcEnd, SpawnFailure, SpawnStep};
+use crate::signals::SIGTERM;
+
+const FUNCTIONS: &[Honoured] = &[("PMIx_Spawn", &[spawn::ATTRIBUTES])];
+
+struct Told {
+    root: Root,
+    now: Time,
+    /// What it has wanted and nobody has looked at.
+    wishes: VecDeque<FromRoot>,
+    requests: u64,
+}
+
+fn report(node: u32, topology: &Topology) -> (NodeId, NodeReport) {
+    let signature = topology.signature().into();
+    let hostname = format!("n{node}").into();
+    (NodeId(node), NodeReport { hostname, slots: Slots::Stated(4), max_slots: None, signature })
+}
+
+fn topology() -> Topology {
+    Topology::synthetic(1, 1, 1, 4, 1)
+}
+
+impl Told {
+    /// The root of so many nodes, of which nothing was heard yet.
+    fn new(size: u32) -> Told {
+        let config = NodeConfig {
+            id: NodeId::ROOT,
+            size,
+            radix: 2,
+            dvm: "dvm".into(),
+            first_job: 1,
+            hostname: "n0".into(),
+            topology: Arc::new(topology()),
+            slots: Slots::Stated(4),
+            max_slots: None,
+            address: "n0".into(),
+            lineage: Vec::new(),
+            uid: 1000,
+            gid: 1000,
+            env: Vec::new(),
+            scratch: "/scratch".into(),
+            lasts: true,
+            limits: Limits::default(),
+        };
+        let root = Root::new(config, FUNCTIONS);
+        let mut told = Told { root, now: Time(0), wishes: VecDeque::new(), requests: 0 };
+        told.tell(ToRoot::Begin);
+        told
+    }
+
+    /// All nodes have come up.
+    fn up(size: u32) -> Told {
+        let mut told = Told::new(size);
+        told.tell(ToRoot::Reports((0..size).map(|node| report(node, &topology())).collect()));
+        told.wishes.clear();
+        told
+    }
+
+    fn tell(&mut self, what: ToRoot) {
+        self.root.handle(self.now, what, &mut self.wishes);
+    }
+
+    fn post(&mut self, origin: u32, up: Up) {
+        self.tell(ToRoot::Post { origin: NodeId(origin), up: Arc::new(up) });
+    }
+
+    /// An upcall on some node; its request.
+    fn ask(&mut self, origin: u32, op: HostOp) -> u64 {
+        self.requests += 1;
+        let request = self.requests;
+        self.post(origin, Up::Host { request, op });
+        request
+    }
+
+    /// The name of a new job with so many processes.
+    fn launch(&mut self, job: JobRequest, procs: u32) -> Nspace {
+        let apps =
+            vec![AppSpec { argv: vec![Text::from("program")], procs: Some(procs), ..AppSpec::default() }];
+        self.tell(ToRoot::Submit { request: 7, job: Box::new(JobRequest { apps, ..job }) });
+        let accepted = |wish: &FromRoot| match wish {
+            FromRoot::Report(Report::Accepted { request: 7, nspace, .. }) => Some(nspace.clone()),
+            _ => None,
+        };
+        let nspace = self.wishes.iter().find_map(accepted).expect("the job is accepted");
+        self.wishes.clear();
+        nspace
+    }
+
+    fn gathered(&mut self, op: OpId, part: Part) {
+        let among = Ranges::first(2);
+        self.tell(ToRoot::Gathered { op: Arc::new(op), among, missing: Ranges::new(), part });
+    }
+
+    /// All processes of the job have ended like this, and every node has forgotten it.
+    fn end(&mut self, nspace: &Nspace, ranks: u32, status: ExitStatus) {
+        let end = EndGroup {
+            ranks: Ranges::first(ranks),
+            status: Some(status),
+            killed_by_us: false,
+            lost_connection: false,
+            connected: true,
+            after: std::time::Duration::ZERO,
+        };
+        self.gathered(OpId::Ended(nspace.clone()), Part::Ends(vec![end]));
+        while self.root.go_on(self.now, &mut self.wishes) {}
+        assert!(self.casts().iter().any(|(_, body)| matches!(body, Down::Forget { .. })));
+        self.tell(ToRoot::Forgotten(nspace.clone()));
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now = self.now.after(std::time::Duration::from_secs(seconds));
+        while self.root.deadline().is_some_and(|due| due <= self.now) {
+            self.tell(ToRoot::Tick);
+        }
+    }
+
+    fn casts(&self) -> Vec<(&Ranges, &Down)> {
+        let casts = self.wishes.iter().filter_map(|wish| match wish {
+            FromRoot::Cast(to, body) => Some((to, body)),
+            _ => None,
+        });
+        casts.collect()
+    }
+
+    fn reports(&self) -> Vec<&Report> {
+        let reports = self.wishes.iter().filter_map(|wish| match wish {
+            FromRoot::Report(report) => Some(report),
+            _ => None,
+        });
+        reports.collect()
+    }
+
+    fn answer(&self, request: u64) -> Option<&HostReply> {
+        self.casts().into_iter().find_map(|(_, body)| match body {
+            Down::Reply { request: to, reply } if *to == request => Some(reply),
+            _ => None,
+        })
+    }
+
+    fn verdict(&self) -> Option<&JobVerdict> {
+        self.reports().into_iter().find_map(|report| match report {
+            Report::Ended(end) => Some(&end.verdict),
+            _ => None,
+        })
+    }
+}
+
+fn proc(nspace: &Nspace, rank: u32) -> ProcId {
+    ProcId::new(nspace, Rank(rank))
+}
+
+fn failed(nspace: &Nspace, rank: u32) -> Up {
+    Up::Failed(ProcEnd {
+        proc: proc(nspace, rank),
+        node: "n0".into(),
+        pid: Some(1),
+        status: Some(ExitStatus::Code(3)),
+        after: std::time::Duration::ZERO,
+        killed_by_us: false,
+        lost_connection: false,
+    })
+}
+
+#[test]
+fn jobs_wait_until_all_nodes_have_come_up() {
+    let mut told = Told::new(3);
+    let apps = vec![AppSpec { argv: vec![Text::from("program")], procs: Some(2), ..AppSpec::default() }];
+    told.tell(ToRoot::Submit { request: 7, job: Box::new(JobRequest { apps, ..JobRequest::default() }) });
+    told.tell(ToRoot::Reports(vec![report(0, &topology()), report(2, &topology())]));
+    assert!(told.wishes.is_empty());
+    told.tell(ToRoot::Reports(vec![report(1, &topology())]));
+    let bodies: Vec<_> = told.casts().into_iter().map(|(_, body)| body).collect();
+    assert!(matches!(bodies[..], [Down::Table(_), Down::Start(_)]), "{bodies:?}");
+    assert!(matches!(told.reports()[..], [Report::Accepted { request: 7, .. }]));
+}
+
+#[test]
+fn each_kind_of_node_is_asked_for_its_topology_once() {
+    let mut told = Told::new(4);
+    let other = Topology::synthetic(2, 1, 1, 4, 1);
+    let reports = [(0, &topology()), (1, &other), (2, &other), (3, &other)].map(|(n, t)| report(n, t));
+    told.tell(ToRoot::Reports(reports.to_vec()));
+    let asked: Vec<_> = told.casts().into_iter().map(|(to, _)| to.clone()).collect();
+    assert_eq!(asked, [Ranges::single(1)]);
+    told.wishes.clear();
+    told.post(1, Up::Topology { signature: other.signature(), encoded: other.encode() });
+    assert!(matches!(told.casts()[..], [(_, Down::Table(_))]));
+}
+
+#[test]
+fn a_boot_that_takes_too_long_refuses_what_waits_for_it() {
+    let mut told = Told::new(2);
+    told.tell(ToRoot::Submit { request: 7, job: Box::default() });
+    told.tell(ToRoot::Reports(vec![report(0, &topology())]));
+    told.wait(Limits::default().boot.as_secs());
+    let [Report::Refused { request: 7, error }] = told.reports()[..] else { panic!("{:?}", told.wishes) };
+    assert!(error.contains("1 of 2 have not reported") && error.ends_with(": 1"), "{error}");
+}
+
+#[test]
+fn the_first_failure_decides_and_ends_the_job() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    told.gathered(
+        OpId::Started(nspace.clone()),
+        Part::Started { pids: (0..8).map(|r| (r, r)).collect(), failed: false },
+    );
+    told.wishes.clear();
+    told.post(1, failed(&nspace, 5));
+    told.post(0, failed(&nspace, 0));
+    let terminated =
+        |body: &Down| matches!(body, Down::Control { ranks: None, action: Control::Terminate { .. }, .. });
+    assert_eq!(told.casts().iter().filter(|(_, body)| terminated(body)).count(), 1);
+    told.end(&nspace, 8, ExitStatus::Code(3));
+    assert!(matches!(told.verdict(), Some(JobVerdict::Failed { first }) if first.proc.rank == Rank(5)));
+}
+
+#[test]
+fn a_job_that_goes_on_tells_who_is_waited_for_no_longer() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 2);
+    told.post(0, failed(&nspace, 1));
+    let [(_, Down::Dead { ranks, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!(*ranks, Ranges::single(1));
+}
+
+#[test]
+fn a_thousand_jobs_end_with_the_dvm() {
+    let mut told = Told::up(2);
+    // Oversubscribed, of course.
+    let policy = || crate::map::Policy { map: ":oversubscribe".parse().unwrap(), ..Default::default() };
+    let launch = |told: &mut Told| told.launch(JobRequest { policy: policy(), ..JobRequest::default() }, 1);
+    let jobs: Vec<Nspace> = (0..1000).map(|_| launch(&mut told)).collect();
+    assert_eq!(jobs.iter().collect::<BTreeSet<_>>().len(), 1000);
+    told.tell(ToRoot::Shutdown);
+    assert_eq!(told.casts().len(), 1000);
+    told.wishes.clear();
+    for nspace in &jobs {
+        assert!(!told.casts().iter().any(|(_, body)| matches!(body, Down::Stop)));
+        told.wishes.clear();
+        told.end(nspace, 1, ExitStatus::Code(0));
+        assert!(matches!(told.verdict(), Some(JobVerdict::Cancelled { signal: SIGTERM })));
+    }
+    assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Stop)));
+}
+
+#[test]
+fn the_processes_of_a_lost_node_are_lost() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    told.tell(ToRoot::Without(NodeId(1)));
+    told.tell(ToRoot::Lost { node: NodeId(1), why: "it is silent".into() });
+    let awaited = |wish: &FromRoot| matches!(wish, FromRoot::Await(OpId::Started(_) | OpId::Ended(_), _));
+    assert_eq!(told.wishes.iter().filter(|wish| awaited(wish)).count(), 2);
+    told.end(&nspace, 4, ExitStatus::Code(0));
+    assert!(matches!(told.verdict(), Some(JobVerdict::NodeLost { node }) if node == "n1"));
+}
+
+#[test]
+fn a_lookup_waits_for_what_is_published() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    let lookup = |rank, timeout: u32| HostOp::Lookup {
+        from: proc(&nspace, rank),
+        uid: 1000,
+        keys: vec![Key::of("port")],
+        range: Range::SESSION,
+        info: vec![Info::new(keys::WAIT, 0u32), Info::new(keys::TIMEOUT, timeout)],
+    };
+    let (early, patient) = (told.ask(1, lookup(5, 3)), told.ask(1, lookup(6, 60)));
+    assert_eq!(told.root.explain().len(), 2);
+    told.wait(4);
+    assert_eq!(told.answer(early), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
+    assert_eq!(told.answer(patient), None);
+    let publish = HostOp::Publish {
+        from: proc(&nspace, 0),
+        uid: 1000,
+        data: vec![Info::new("port", 7u32)],
+        range: Range::SESSION,
+        persistence: Persistence::SESSION,
+        info: Vec::new(),
+    };
+    told.ask(0, publish);
+    let Some(HostReply::Lookup(Ok(found))) = told.answer(patient) else { panic!("{:?}", told.wishes) };
+    assert_eq!(found[0].value.as_u32(), Some(7));
+}
+
+#[test]
+fn output_is_taken_when_the_user_has_taken_it() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 1);
+    let piece = |data: &[u8]| OutputPiece {
+        proc: proc(&nspace, 0),
+        pid: Some(1),
+        channel: IofChannel::STDOUT,
+        data: data.into(),
+    };
+    told.tell(ToRoot::Output { landing: Landing(1), piece: piece(b"hello") });
+    told.tell(ToRoot::Output { landing: Landing(2), piece: piece(b"world") });
+    assert_eq!(told.reports().len(), 2);
+    let taken = |told: &Told| -> Vec<u64> {
+        let landing = |wish: &FromRoot| match wish {
+            FromRoot::Taken(Landing(number)) => Some(*number),
+            _ => None,
+        };
+        told.wishes.iter().filter_map(landing).collect()
+    };
+    assert_eq!(taken(&told), []);
+    told.tell(ToRoot::OutputTaken { bytes: 7 });
+    assert_eq!(taken(&told), [1]);
+    told.tell(ToRoot::OutputTaken { bytes: 3 });
+    assert_eq!(taken(&told), [1, 2]);
+    assert!(matches!(told.wishes.back(), Some(FromRoot::TellTaken { at_once: true })));
+}
+
+#[test]
+fn job_control_reaches_the_nodes_of_its_targets() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    let control = HostOp::JobControl {
+        from: proc(&nspace, 0),
+        targets: vec![proc(&nspace, 7)],
+        directives: vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
+    };
+    let request = told.ask(0, control);
+    let [(to, Down::Control { ranks: Some(ranks), action: Control::Suspend, .. }), _] = told.casts()[..]
+    else {
+        panic!("{:?}", told.wishes)
+    };
+    assert_eq!((to, ranks), (&Ranges::single(1), &Ranges::single(7)));
+    assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
+}
+
+#[test]
+fn a_cleanup_of_a_process_that_fails_meanwhile_is_answered() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 8);
+    let control = HostOp::JobControl {
+        from: proc(&nspace, 0),
+        targets: vec![proc(&nspace, 7)],
+        directives: vec![Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y")],
+    };
+    let request = told.ask(0, control);
+    let [(_, Down::Cleanup { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!(op.kind, Kind::Cleanup);
+    assert_eq!(told.answer(request), None);
+    told.post(1, failed(&nspace, 7));
+    assert_eq!(told.answer(request).map(HostReply::status), Some(Status::ERR_PROC_ABORTED));
+}
+
+#[test]
+fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
+    let mut told = Told::up(2);
+    let parent = told.launch(JobRequest::default(), 1);
+    let spawn = || HostOp::Spawn {
+        from: proc(&parent, 0),
+        job: Vec::new(),
+        apps: vec![phalanx_wire::App {
+            argv: vec![Text::from("program")],
+            max_procs: 1,
+            ..Default::default()
+        }],
+    };
+    let (first, second) = (told.ask(0, spawn()), told.ask(0, spawn()));
+    let started = |told: &Told| -> Vec<Nspace> {
+        let name = |body: &Down| match body {
+            Down::Start(desc) => Some(desc.nspace.clone()),
+            _ => None,
+        };
+        told.casts().into_iter().filter_map(|(_, body)| name(body)).collect()
+    };
+    let [runs, fails] = &started(&told)[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!((told.answer(first), told.answer(second)), (None, None));
+    told.gathered(OpId::Started(runs.clone()), Part::Started { pids: vec![(0, 9)], failed: false });
+    assert_eq!(told.answer(first), Some(&HostReply::Spawned(Ok(runs.clone()))));
+    let failure = SpawnFailure { step: SpawnStep::Find, subject: "program".into(), errno: 2 };
+    told.post(0, Up::StartFailed { proc: proc(fails, 0), failure });
+    told.gathered(OpId::Started(fails.clone()), Part::Started { pids: Vec::new(), failed: true });
+    let refused = HostReply::Spawned(Err(Status::ERR_JOB_EXE_NOT_FOUND));
+    assert_eq!(told.answer(second), Some(&refused));
+}
