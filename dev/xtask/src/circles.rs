@@ -19,11 +19,18 @@ struct Layered {
     whole: &'static [&'static str],
 }
 
-const LAYERED: &[Layered] = &[Layered {
-    folder: "lib/core/src/server",
-    top: &["mod", "answers", "calls", "finalize", "frames", "requests"],
-    whole: &["Server", "Tables"],
-}];
+const LAYERED: &[Layered] = &[
+    Layered {
+        folder: "lib/core/src/client",
+        top: &["mod", "calls", "handshake", "replies"],
+        whole: &["Client", "Tables"],
+    },
+    Layered {
+        folder: "lib/core/src/server",
+        top: &["mod", "answers", "calls", "finalize", "frames", "requests"],
+        whole: &["Server", "Tables"],
+    },
+];
 
 /// The text of each file of a folder, by its path from there without the ending: `get`, `get/told`.
 type Files = BTreeMap<String, String>;

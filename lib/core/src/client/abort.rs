@@ -7,33 +7,22 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::abort::Abort;
 use phalanx_wire::{ProcId, Text};
 
+use super::link::Cx;
 use super::pending::{Awaited, list};
-use super::{Client, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_abort(
-        &mut self,
-        now: Time,
-        id: CallId,
-        status: Status,
-        message: Option<Text>,
-        procs: Vec<ProcId>,
-        out: &mut Out,
-    ) {
-        let whole_job = [ProcId::all(&self.config.proc.nspace)];
-        let subject = list(if procs.is_empty() { &whole_job } else { &procs });
-        let request = Request::Abort(Abort { status, message, procs });
-        let deadline = Some(now.after(PATIENCE));
-        self.ask_until(
-            now,
-            Some(id),
-            &request,
-            Awaited::Status { operation: "abort", subject },
-            deadline,
-            out,
-        );
-    }
+pub(super) fn on_abort(
+    cx: &mut Cx<'_>,
+    id: CallId,
+    status: Status,
+    message: Option<Text>,
+    procs: Vec<ProcId>,
+) {
+    let whole_job = [ProcId::all(&cx.link.config.proc.nspace)];
+    let subject = list(if procs.is_empty() { &whole_job } else { &procs });
+    let request = Request::Abort(Abort { status, message, procs });
+    let deadline = Some(cx.now.after(PATIENCE));
+    cx.ask_until(Some(id), &request, Awaited::Status { operation: "abort", subject }, deadline);
 }
 
 /// Who aborts wants to end, also when the server is beyond answering.

@@ -3,7 +3,7 @@
 use phalanx_spec::{AllocDirective, IofChannel, Range, Scope, Status};
 use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, ResourceUnit, Text, Value};
 
-use super::InitError;
+use super::phase::InitError;
 use crate::host::{Event, GroupFormed};
 use crate::machine::{DeliveryId, HandlerId};
 use crate::store::LookupRequest;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 
-use super::Verdict;
+use super::call::Verdict;
 use crate::explain::Waiting;
 use crate::host::Event;
 use crate::machine::{DeliveryId, HandlerId, Time};

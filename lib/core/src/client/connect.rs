@@ -5,44 +5,36 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Info, ProcId};
 
+use super::call::ClientReturn;
+use super::group::Groups;
+use super::link::{Cx, Link};
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_connect(
-        &mut self,
-        now: Time,
-        id: CallId,
-        procs: Vec<ProcId>,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let procs = self.with_groups_resolved(procs);
-        let awaited = Awaited::Connected { procs: procs.clone() };
-        let request = Request::Connect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_connect(cx: &mut Cx<'_>, groups: &Groups, id: CallId, procs: Vec<ProcId>, info: Vec<Info>) {
+    let procs = groups.resolve(procs);
+    let awaited = Awaited::Connected { procs: procs.clone() };
+    let request = Request::Connect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
+    cx.ask(Some(id), &request, awaited, &info);
+}
 
-    pub(super) fn on_disconnect(
-        &mut self,
-        now: Time,
-        id: CallId,
-        procs: Vec<ProcId>,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let procs = self.with_groups_resolved(procs);
-        let awaited = Awaited::Status { operation: "disconnect", subject: list(&procs) };
-        let request = Request::Disconnect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_disconnect(
+    cx: &mut Cx<'_>,
+    groups: &Groups,
+    id: CallId,
+    procs: Vec<ProcId>,
+    info: Vec<Info>,
+) {
+    let procs = groups.resolve(procs);
+    let awaited = Awaited::Status { operation: "disconnect", subject: list(&procs) };
+    let request = Request::Disconnect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
+    cx.ask(Some(id), &request, awaited, &info);
+}
 
-    pub(super) fn connected(&mut self, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
-        let Reply { status, jobs } = Reply::decode(payload, self.config.dialect)?;
-        for job in jobs {
-            self.store.load_job(job);
-        }
-        Ok(ClientReturn::Done(status))
+pub(super) fn connected(link: &Link, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
+    let Reply { status, jobs } = Reply::decode(payload, link.config.dialect)?;
+    for job in jobs {
+        link.store.load_job(job);
     }
+    Ok(ClientReturn::Done(status))
 }

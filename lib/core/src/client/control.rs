@@ -4,22 +4,13 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::{Info, ProcId};
 
+use super::link::Cx;
 use super::pending::{Awaited, list};
-use super::{Client, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_job_control(
-        &mut self,
-        now: Time,
-        id: CallId,
-        targets: Vec<ProcId>,
-        directives: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let wanted: Vec<_> = directives.iter().map(|info| &info.key).collect();
-        let awaited = Awaited::Infos { operation: "job control", subject: list(&wanted) };
-        let request = Request::JobControl(JobControl { targets, directives: directives.clone() });
-        self.ask(now, Some(id), &request, awaited, &directives, out);
-    }
+pub(super) fn on_job_control(cx: &mut Cx<'_>, id: CallId, targets: Vec<ProcId>, directives: Vec<Info>) {
+    let wanted: Vec<_> = directives.iter().map(|info| &info.key).collect();
+    let awaited = Awaited::Infos { operation: "job control", subject: list(&wanted) };
+    let request = Request::JobControl(JobControl { targets, directives: directives.clone() });
+    cx.ask(Some(id), &request, awaited, &directives);
 }

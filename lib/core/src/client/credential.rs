@@ -5,28 +5,20 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{Blob, Info};
 
+use super::call::ClientReturn;
+use super::link::Cx;
 use super::pending::Awaited;
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_get_credential(&mut self, now: Time, id: CallId, info: Vec<Info>, out: &mut Out) {
-        let request = Request::GetCredential(GetCredential { info: info.clone() });
-        self.ask(now, Some(id), &request, Awaited::Credential, &info, out);
-    }
+pub(super) fn on_get_credential(cx: &mut Cx<'_>, id: CallId, info: Vec<Info>) {
+    let request = Request::GetCredential(GetCredential { info: info.clone() });
+    cx.ask(Some(id), &request, Awaited::Credential, &info);
+}
 
-    pub(super) fn on_validate_credential(
-        &mut self,
-        now: Time,
-        id: CallId,
-        credential: Blob,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let awaited = Awaited::Infos { operation: "validate credential", subject: String::new() };
-        let request = Request::ValidateCredential(ValidateCredential { credential, info: info.clone() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_validate_credential(cx: &mut Cx<'_>, id: CallId, credential: Blob, info: Vec<Info>) {
+    let awaited = Awaited::Infos { operation: "validate credential", subject: String::new() };
+    let request = Request::ValidateCredential(ValidateCredential { credential, info: info.clone() });
+    cx.ask(Some(id), &request, awaited, &info);
 }
 
 pub(super) fn given(payload: &[u8], dialect: Dialect) -> Result<ClientReturn, DecodeError> {

@@ -8,54 +8,48 @@ use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::{Info, Key, Value};
 
-use super::handshake::Phase;
+use super::link::Cx;
 use super::pending::Awaited;
-use super::{Client, InitError, Out};
-use crate::machine::Time;
+use super::phase::{InitError, Phase};
 use crate::store::LookupRequest;
 
 /// What holds a process there stands among its job's data.
 pub(super) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT];
 
-impl Client {
-    /// The directive names ranks or, by being true or the wildcard, all.
-    pub(super) fn is_to_be_held(&self) -> bool {
-        let me = &self.config.proc;
-        let key = Some(Key::of(keys::DEBUG_STOP_IN_INIT));
-        match self.store.known(&LookupRequest::new(me.clone(), key, &[])) {
-            Some(value) => names(&value, me.rank),
-            None => false,
-        }
+/// The directive names ranks or, by being true or the wildcard, all.
+pub(super) fn is_to_be_held(cx: &Cx<'_>) -> bool {
+    let me = &cx.link.config.proc;
+    let key = Some(Key::of(keys::DEBUG_STOP_IN_INIT));
+    match cx.link.store.known(&LookupRequest::new(me.clone(), key, &[])) {
+        Some(value) => names(&value, me.rank),
+        None => false,
     }
+}
 
-    pub(super) fn hold(&mut self, now: Time, out: &mut Out) {
-        self.phase = Phase::ExpectRelease { since: now };
-        let wish = RegisterEvents { codes: vec![Status::DEBUGGER_RELEASE], info: Vec::new() };
-        self.ask(now, None, &Request::RegisterEvents(wish), Awaited::Hold, &[], out);
-    }
+pub(super) fn hold(cx: &mut Cx<'_>) {
+    cx.link.phase = Phase::ExpectRelease { since: cx.now };
+    let wish = RegisterEvents { codes: vec![Status::DEBUGGER_RELEASE], info: Vec::new() };
+    cx.ask(None, &Request::RegisterEvents(wish), Awaited::Hold, &[]);
+}
 
-    pub(super) fn on_hold(&mut self, now: Time, payload: &[u8], out: &mut Out) {
-        match StatusReply::decode(payload, self.config.dialect) {
-            Err(error) => self.fail_init(InitError::Malformed(error), out),
-            Ok(StatusReply(status)) if !status.is_success() => {
-                self.fail_init(InitError::Refused(status), out)
-            }
-            Ok(_) => {
-                let info =
-                    vec![Info::new(keys::EVENT_NON_DEFAULT, true), Info::new(keys::BREAKPOINT, "pmix-init")];
-                let code = Status::READY_FOR_DEBUG;
-                let ready = Request::Notify(Notify { code, range: Range::RM, info });
-                let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
-                self.ask(now, None, &ready, awaited, &[], out);
-            }
-        }
+pub(super) fn on_hold(cx: &mut Cx<'_>, payload: &[u8]) -> Result<(), InitError> {
+    let StatusReply(status) =
+        StatusReply::decode(payload, cx.link.config.dialect).map_err(InitError::Malformed)?;
+    if !status.is_success() {
+        return Err(InitError::Refused(status));
     }
+    let info = vec![Info::new(keys::EVENT_NON_DEFAULT, true), Info::new(keys::BREAKPOINT, "pmix-init")];
+    let code = Status::READY_FOR_DEBUG;
+    let ready = Request::Notify(Notify { code, range: Range::RM, info });
+    let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
+    cx.ask(None, &ready, awaited, &[]);
+    Ok(())
+}
 
-    pub(super) fn on_release(&mut self, out: &mut Out) {
-        let codes = vec![Status::DEBUGGER_RELEASE];
-        self.tell(&Request::DeregisterEvents(DeregisterEvents { codes }), out);
-        self.become_ready(out);
-    }
+pub(super) fn on_release(cx: &mut Cx<'_>) {
+    let codes = vec![Status::DEBUGGER_RELEASE];
+    cx.tell(&Request::DeregisterEvents(DeregisterEvents { codes }));
+    cx.become_ready();
 }
 
 fn names(value: &Value, rank: Rank) -> bool {

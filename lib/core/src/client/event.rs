@@ -5,30 +5,38 @@
 
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::Info;
-use phalanx_wire::cmd::event::{DeregisterEvents, Notification, Notify, RegisterEvents};
+use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::DecodeError;
 
-use super::chain::{Handler, Turn, procs};
-use super::handshake::Phase;
+use super::call::{ClientDelivery, ClientReturn, Verdict};
+use super::chain::{Chains, Handler, Turn, procs};
+use super::group::Groups;
+use super::link::{Cx, Link};
 use super::pending::Awaited;
-use super::{Client, ClientDelivery, ClientReturn, Out, Verdict};
+use super::phase::Phase;
 use crate::host::Event;
-use crate::machine::{CallId, DeliveryId, HandlerId, Output, Time};
+use crate::machine::{CallId, DeliveryId, HandlerId, Output};
 
-impl Client {
+/// The handlers of this process, and the groups, for which the server sends events as well.
+#[derive(Debug)]
+pub(super) struct Handlers<'a> {
+    pub(super) chains: &'a mut Chains,
+    pub(super) groups: &'a Groups,
+}
+
+impl Handlers<'_> {
     pub(super) fn on_register_events(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: CallId,
         handler: HandlerId,
         codes: Vec<Status>,
         info: Vec<Info>,
-        out: &mut Out,
     ) {
         let done = |status| Output::Return { id, result: ClientReturn::Done(status) };
-        if !matches!(self.phase, Phase::Ready | Phase::Alone | Phase::Lost) {
-            return out.push(done(Status::ERR_INIT));
+        if !matches!(cx.link.phase, Phase::Ready | Phase::Alone | Phase::Lost) {
+            return cx.out.push(done(Status::ERR_INIT));
         }
         let new = Handler::new(handler, codes.clone(), &info);
         let stays_here = new.stays_here;
@@ -38,41 +46,29 @@ impl Client {
             false => codes.iter().any(|code| !self.chains.needs(Some(*code))),
         };
         if let Err(status) = self.chains.add(new) {
-            return out.push(done(status));
+            return cx.out.push(done(status));
         }
-        for turn in self.chains.start_kept(now, &self.config.proc) {
-            self.deliver(Some(turn), out);
+        for turn in self.chains.start_kept(cx.now, &cx.link.config.proc) {
+            self.deliver(cx, Some(turn));
         }
         let concerns_server = !stays_here && (is_news || !info.is_empty());
-        if !concerns_server || !matches!(self.phase, Phase::Ready) {
-            return out.push(done(Status::SUCCESS));
+        if !concerns_server || !matches!(cx.link.phase, Phase::Ready) {
+            return cx.out.push(done(Status::SUCCESS));
         }
         let request = Request::RegisterEvents(RegisterEvents { codes, info: info.clone() });
-        self.ask(now, Some(id), &request, Awaited::Registration { handler }, &info, out);
+        cx.ask(Some(id), &request, Awaited::Registration { handler }, &info);
     }
 
-    pub(super) fn registered(
-        &mut self,
-        handler: HandlerId,
-        payload: &[u8],
-    ) -> Result<ClientReturn, DecodeError> {
-        let reply = StatusReply::decode(payload, self.config.dialect);
-        if !matches!(reply, Ok(StatusReply(status)) if status.is_success()) {
-            self.chains.remove(handler);
-        }
-        reply.map(|StatusReply(status)| ClientReturn::Done(status))
-    }
-
-    pub(super) fn on_deregister_events(&mut self, id: CallId, handler: HandlerId, out: &mut Out) {
+    pub(super) fn on_deregister_events(&mut self, cx: &mut Cx<'_>, id: CallId, handler: HandlerId) {
         // A one-shot handler may have run meanwhile: that it is gone is all that was asked for.
         if let Some(gone) = self.chains.remove(handler) {
-            self.forget_codes(&gone, out);
+            self.forget_codes(cx, &gone);
         }
-        out.push(Output::Return { id, result: ClientReturn::Done(Status::SUCCESS) });
+        cx.out.push(Output::Return { id, result: ClientReturn::Done(Status::SUCCESS) });
     }
 
     /// Tells the server which codes nobody here waits for any more.
-    fn forget_codes(&mut self, gone: &Handler, out: &mut Out) {
+    fn forget_codes(&mut self, cx: &mut Cx<'_>, gone: &Handler) {
         if gone.stays_here {
             return;
         }
@@ -80,82 +76,78 @@ impl Client {
             true if self.chains.needs(None) => Vec::new(),
             true => vec![EVERY_CODE],
             false => {
-                let needed = |code| self.chains.needs(Some(code)) || self.needs_for_groups(code);
+                let needed = |code| self.chains.needs(Some(code)) || self.groups.need(code);
                 gone.codes.iter().copied().filter(|code| !needed(*code)).collect()
             }
         };
         if !codes.is_empty() {
-            self.tell(&Request::DeregisterEvents(DeregisterEvents { codes }), out);
+            cx.tell(&Request::DeregisterEvents(DeregisterEvents { codes }));
         }
     }
 
     pub(super) fn on_notify(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: CallId,
         code: Status,
         range: Range,
         info: Vec<Info>,
-        out: &mut Out,
     ) {
-        let me = self.config.proc.clone();
+        let me = cx.link.config.proc.clone();
         let targets = procs(&info, keys::EVENT_CUSTOM_RANGE);
         let for_me = match range {
             Range::RM => false,
             Range::CUSTOM => targets.iter().any(|target| target.covers(&me)),
             _ => true,
         };
-        if range == Range::PROC_LOCAL || self.is_alone() {
-            self.give_back(Some(id), ClientReturn::Done(Status::SUCCESS), out);
+        if range == Range::PROC_LOCAL || cx.is_alone() {
+            cx.give_back(Some(id), ClientReturn::Done(Status::SUCCESS));
         } else {
             let request = Request::Notify(Notify { code, range, info: info.clone() });
             let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
-            self.ask(now, Some(id), &request, awaited, &info, out);
+            cx.ask(Some(id), &request, awaited, &info);
         }
         if for_me {
             let event = Event { code, source: me.clone(), range, info };
-            let turn = self.chains.start_own(now, event, &me);
-            self.deliver(turn, out);
+            let turn = self.chains.start_own(cx.now, event, &me);
+            self.deliver(cx, turn);
         }
     }
 
-    pub(super) fn on_notification(&mut self, now: Time, payload: &[u8], out: &mut Out) {
-        let Notification { code, source, info, range } =
-            match Notification::decode(payload, self.config.dialect) {
-                Ok(notification) => notification,
-                Err(error) => return tracing::warn!(%error, "an event that cannot be read"),
-            };
-        if matches!(self.phase, Phase::ExpectRelease { .. }) && code == Status::DEBUGGER_RELEASE {
-            return self.on_release(out);
-        }
-        // Whoever raised it may have committed before.
-        self.store.outdate_collected();
-        let event = Event { code, source, range: range.unwrap_or(Range::UNDEF), info };
-        self.on_group_event(now, &event, out);
-        self.run_chain(now, event, out);
+    pub(super) fn run(&mut self, cx: &mut Cx<'_>, event: Event) {
+        let turn = self.chains.start(cx.now, event, &cx.link.config.proc);
+        self.deliver(cx, turn);
     }
 
-    pub(super) fn run_chain(&mut self, now: Time, event: Event, out: &mut Out) {
-        let turn = self.chains.start(now, event, &self.config.proc);
-        self.deliver(turn, out);
+    pub(super) fn on_handled(&mut self, cx: &mut Cx<'_>, delivery: DeliveryId, verdict: Verdict) {
+        let turn = self.chains.go_on(cx.now, delivery, verdict);
+        self.deliver(cx, turn);
     }
 
-    pub(super) fn on_handled(&mut self, now: Time, delivery: DeliveryId, verdict: Verdict, out: &mut Out) {
-        let turn = self.chains.go_on(now, delivery, verdict);
-        self.deliver(turn, out);
-    }
-
-    fn deliver(&mut self, turn: Option<Turn>, out: &mut Out) {
+    fn deliver(&mut self, cx: &mut Cx<'_>, turn: Option<Turn>) {
         let Some(Turn { delivery, handler, event, results, spent }) = turn else { return };
-        out.push(Output::Deliver {
+        cx.out.push(Output::Deliver {
             id: delivery,
             to: handler,
             what: ClientDelivery::Event { event, results },
         });
         if let Some(spent) = spent {
-            self.forget_codes(&spent, out);
+            self.forget_codes(cx, &spent);
         }
     }
+}
+
+pub(super) fn registered(
+    link: &Link,
+    chains: &mut Chains,
+    handler: HandlerId,
+    payload: &[u8],
+) -> Result<ClientReturn, DecodeError> {
+    let reply = StatusReply::decode(payload, link.config.dialect);
+    if !matches!(reply, Ok(StatusReply(status)) if status.is_success()) {
+        chains.remove(handler);
+    }
+    reply.map(|StatusReply(status)| ClientReturn::Done(status))
 }
 
 /// Where a handler stands among others, and what it is called, is nobody else's business.

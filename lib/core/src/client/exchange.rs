@@ -9,47 +9,46 @@ use phalanx_spec::{Scope, keys};
 use phalanx_wire::cmd::get::OwnerData;
 use phalanx_wire::{DataArray, Info, Kval, ProcId, Value};
 
-use super::Client;
+use super::group::{keep_what_members_say, signed};
+use super::link::Link;
 
-impl Client {
-    /// What this process gives to the members.
-    pub(super) fn contribution(&self, info: &[Info]) -> Vec<Info> {
-        let said = info.iter().filter(|one| one.key == keys::GROUP_INFO).cloned().collect();
-        let values = self.store.offered();
-        let endpoints = (!values.is_empty()).then(|| {
-            let me = Info::new(keys::PROCID, self.config.proc.clone());
-            let scope = Info::new(keys::DATA_SCOPE, Scope::REMOTE);
-            let values =
-                values.into_iter().map(|Kval { key, value }| Info { key, flags: Default::default(), value });
-            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos([me, scope].into_iter().chain(values)))
-        });
-        self.signed(said).into_iter().chain(endpoints).collect()
-    }
+/// What this process gives to the members.
+pub(super) fn contribution(link: &Link, info: &[Info]) -> Vec<Info> {
+    let said = info.iter().filter(|one| one.key == keys::GROUP_INFO).cloned().collect();
+    let values = link.store.offered();
+    let endpoints = (!values.is_empty()).then(|| {
+        let me = Info::new(keys::PROCID, link.config.proc.clone());
+        let scope = Info::new(keys::DATA_SCOPE, Scope::REMOTE);
+        let values =
+            values.into_iter().map(|Kval { key, value }| Info { key, flags: Default::default(), value });
+        Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos([me, scope].into_iter().chain(values)))
+    });
+    signed(link, said).into_iter().chain(endpoints).collect()
+}
 
-    /// The group is formed: this is what its members have given.
-    pub(super) fn keep_contributions(&self, context_id: Option<u64>, given: &[Info]) {
-        let me = &self.config.proc;
-        for info in given.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
-            let Some((owner, array)) = owner_of(info).filter(|(owner, _)| *owner != me) else { continue };
-            // Hosts say what stands under keys of the standard.
-            let values = array.infos().filter(|one| !one.key.is_reserved());
-            let kvals = values.map(|one| Kval { key: one.key.clone(), value: one.value.clone() });
-            match context_id {
-                None => {
-                    let (owner, values) = (owner.clone(), kvals.collect());
-                    self.store.load_owner(OwnerData { owner, values });
-                }
-                Some(id) => {
-                    let qualifier = [Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id))];
-                    kvals.for_each(|kval| {
-                        self.store.keep_qualified(owner, &kval.key, &qualifier, kval.value);
-                    });
-                }
+/// The group is formed: this is what its members have given.
+pub(super) fn keep_contributions(link: &Link, context_id: Option<u64>, given: &[Info]) {
+    let me = &link.config.proc;
+    for info in given.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY) {
+        let Some((owner, array)) = owner_of(info).filter(|(owner, _)| *owner != me) else { continue };
+        // Hosts say what stands under keys of the standard.
+        let values = array.infos().filter(|one| !one.key.is_reserved());
+        let kvals = values.map(|one| Kval { key: one.key.clone(), value: one.value.clone() });
+        match context_id {
+            None => {
+                let (owner, values) = (owner.clone(), kvals.collect());
+                link.store.load_owner(OwnerData { owner, values });
+            }
+            Some(id) => {
+                let qualifier = [Info::new(keys::GROUP_CONTEXT_ID, Value::Size(id))];
+                kvals.for_each(|kval| {
+                    link.store.keep_qualified(owner, &kval.key, &qualifier, kval.value);
+                });
             }
         }
-        if let Some(id) = context_id {
-            self.keep_what_members_say(id, given);
-        }
+    }
+    if let Some(id) = context_id {
+        keep_what_members_say(link, id, given);
     }
 }
 

@@ -8,38 +8,30 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{Info, ProcId};
 
-use super::commit::status;
+use super::call::ClientReturn;
+use super::group::Groups;
+use super::link::{Cx, Link, status};
 use super::pending::Awaited;
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_fence(
-        &mut self,
-        now: Time,
-        id: CallId,
-        procs: Vec<ProcId>,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let me = &self.config.proc;
-        if self.is_alone() && procs.iter().all(|proc| proc.covers(me)) {
-            return self.done_alone(id, out);
-        }
-        let procs = if procs.is_empty() { vec![ProcId::all(&me.nspace)] } else { procs };
-        let procs = self.with_groups_resolved(procs);
-        let awaited = Awaited::Fence { procs: procs.clone() };
-        let request = Request::Fence(Fence { procs, info: info.clone() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
+pub(super) fn on_fence(cx: &mut Cx<'_>, groups: &Groups, id: CallId, procs: Vec<ProcId>, info: Vec<Info>) {
+    let me = &cx.link.config.proc;
+    if cx.is_alone() && procs.iter().all(|proc| proc.covers(me)) {
+        return cx.done_alone(id);
     }
+    let procs = if procs.is_empty() { vec![ProcId::all(&me.nspace)] } else { procs };
+    let procs = groups.resolve(procs);
+    let awaited = Awaited::Fence { procs: procs.clone() };
+    let request = Request::Fence(Fence { procs, info: info.clone() });
+    cx.ask(Some(id), &request, awaited, &info);
+}
 
-    pub(super) fn fenced(&self, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
-        if self.config.files.is_none() {
-            return status(payload, self.config.dialect);
-        }
-        let reply = Reply::decode(payload, self.config.dialect)?;
-        // Files of before are named again if they are still good.
-        self.store.set_collected(&reply.collected);
-        Ok(ClientReturn::Done(reply.status))
+pub(super) fn fenced(link: &Link, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
+    if link.config.files.is_none() {
+        return status(payload, link.config.dialect);
     }
+    let reply = Reply::decode(payload, link.config.dialect)?;
+    // Files of before are named again if they are still good.
+    link.store.set_collected(&reply.collected);
+    Ok(ClientReturn::Done(reply.status))
 }

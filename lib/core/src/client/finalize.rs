@@ -7,49 +7,48 @@ use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::{Info, InfoList, ProcId};
 
-use super::handshake::{Phase, SERVER};
+use super::call::ClientReturn;
+use super::link::{Cx, SERVER};
 use super::pending::{Awaited, deadline_of};
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Output, Time};
+use super::phase::Phase;
+use crate::machine::{CallId, Output};
 
 pub(super) const ATTRIBUTES: &[&str] = &[keys::EMBED_BARRIER, keys::TIMEOUT];
 
-impl Client {
-    pub(super) fn on_finalize(&mut self, now: Time, id: CallId, info: &[Info], out: &mut Out) {
-        match self.phase {
-            Phase::Ready => {}
-            Phase::Alone | Phase::Lost => {
-                self.phase = Phase::Ended;
-                return out.push(Output::Return { id, result: ClientReturn::Done(Status::SUCCESS) });
-            }
-            _ => return out.push(Output::Return { id, result: ClientReturn::Done(Status::ERR_INIT) }),
+pub(super) fn on_finalize(cx: &mut Cx<'_>, id: CallId, info: &[Info]) {
+    match cx.link.phase {
+        Phase::Ready => {}
+        Phase::Alone | Phase::Lost => {
+            cx.link.phase = Phase::Ended;
+            return cx.out.push(Output::Return { id, result: ClientReturn::Done(Status::SUCCESS) });
         }
-        self.phase = Phase::Finalizing;
-        if !info.is_set(keys::EMBED_BARRIER) {
-            return self.say_goodbye(now, Some(id), out);
-        }
-        let everybody = vec![ProcId::all(&self.config.proc.nspace)];
-        let fence = Request::Fence(Fence { procs: everybody, info: Vec::new() });
-        self.ask_until(now, Some(id), &fence, Awaited::LastFence, deadline_of(now, info), out);
+        _ => return cx.out.push(Output::Return { id, result: ClientReturn::Done(Status::ERR_INIT) }),
     }
+    cx.link.phase = Phase::Finalizing;
+    if !info.is_set(keys::EMBED_BARRIER) {
+        return say_goodbye(cx, Some(id));
+    }
+    let everybody = vec![ProcId::all(&cx.link.config.proc.nspace)];
+    let fence = Request::Fence(Fence { procs: everybody, info: Vec::new() });
+    cx.ask_until(Some(id), &fence, Awaited::LastFence, deadline_of(cx.now, info));
+}
 
-    /// Nobody called: the barrier answers after its time ran out, and goodbye has been said.
-    pub(super) fn say_goodbye(&mut self, now: Time, call: Option<CallId>, out: &mut Out) {
-        if call.is_some() {
-            let deadline = Some(now.after(PATIENCE));
-            self.ask_until(now, call, &Request::Finalize, Awaited::Finalize, deadline, out);
-        }
+/// Nobody called: the barrier answers after its time ran out, and goodbye has been said.
+pub(super) fn say_goodbye(cx: &mut Cx<'_>, call: Option<CallId>) {
+    if call.is_some() {
+        let deadline = Some(cx.now.after(PATIENCE));
+        cx.ask_until(call, &Request::Finalize, Awaited::Finalize, deadline);
     }
+}
 
-    pub(super) fn on_goodbye(&mut self, call: Option<CallId>, out: &mut Out) {
-        self.phase = Phase::Ended;
-        for entry in self.pending.take_all() {
-            let result = entry.what.failed(Status::ERR_LOST_CONNECTION);
-            self.give_back(entry.call, result, out);
-        }
-        self.give_back(call, ClientReturn::Done(Status::SUCCESS), out);
-        out.push(Output::Close { conn: SERVER });
+pub(super) fn on_goodbye(cx: &mut Cx<'_>, call: Option<CallId>) {
+    cx.link.phase = Phase::Ended;
+    for entry in cx.link.pending.take_all() {
+        let result = entry.what.failed(Status::ERR_LOST_CONNECTION);
+        cx.give_back(entry.call, result);
     }
+    cx.give_back(call, ClientReturn::Done(Status::SUCCESS));
+    cx.out.push(Output::Close { conn: SERVER });
 }
 
 /// How long a server may take to say goodbye.

@@ -4,115 +4,95 @@
 //! again, so that a value is found by the same rules wherever it comes from.
 
 mod shared;
-
-pub(super) use shared::SharedGets;
+mod told;
 
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::get::{self, Get, OwnerData, RefreshCache, RefreshReply};
-use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList};
 
+use super::call::ClientReturn;
+use super::group::Groups;
+use super::link::{Cx, Link};
 use super::pending::Awaited;
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Output, Time};
+use crate::machine::{CallId, Output};
 use crate::store::{Lookup, LookupRequest, Realm, Store};
+pub(super) use shared::SharedGets;
+use shared::may_share;
+use told::{load, spoken_value};
 
 /// What decides whether, and for how long, the server is asked.
 pub(super) const ATTRIBUTES: &[&str] =
     &[keys::OPTIONAL, keys::IMMEDIATE, keys::GET_REFRESH_CACHE, keys::TIMEOUT];
 
-impl Client {
-    pub(super) fn on_get(
-        &mut self,
-        now: Time,
-        id: CallId,
-        mut request: LookupRequest,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        if let Some([member]) = self.members_named(&request.proc).as_deref() {
-            request.proc = member.clone();
-        }
-        let known = match self.store.lookup(&request) {
-            Lookup::Hit(value) => Ok(value),
-            Lookup::AskServer if !self.is_alone() => return self.ask_for_value(now, id, request, info, out),
-            Lookup::AskServer | Lookup::Absent => Err(Status::ERR_NOT_FOUND),
-        };
-        out.push(Output::Return { id, result: ClientReturn::Value(known) });
+pub(super) fn on_get(
+    cx: &mut Cx<'_>,
+    shared: &mut SharedGets,
+    groups: &Groups,
+    id: CallId,
+    mut request: LookupRequest,
+    info: Vec<Info>,
+) {
+    if let Some([member]) = groups.members_named(&request.proc).as_deref() {
+        request.proc = member.clone();
     }
-
-    fn ask_for_value(
-        &mut self,
-        now: Time,
-        id: CallId,
-        request: LookupRequest,
-        mut info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let nspace = request.proc.nspace.clone();
-        let rank = match &request.realm {
-            // The value belongs to no rank; servers know by this that the infos say whose it is.
-            Realm::Node { .. } | Realm::App { .. } => Rank::UNDEF,
-            _ => request.proc.rank,
-        };
-        if request.refresh && self.config.dialect.release.major >= 5 {
-            let refresh = Request::RefreshCache(RefreshCache { nspace, rank });
-            return self.ask(now, Some(id), &refresh, Awaited::Refresh { request }, &info, out);
-        }
-        if self.may_share(&request, &info) {
-            return self.ask_together(now, id, request, info, out);
-        }
-        if request.is_for_job_data_of(&self.config.proc) && info.find(keys::IMMEDIATE).is_none() {
-            info.push(Info::new(keys::IMMEDIATE, true));
-        }
-        let get = Request::Get(Get { nspace, rank, info: info.clone(), key: request.key.clone() });
-        self.ask(now, Some(id), &get, Awaited::Get { request }, &info, out);
-    }
-
-    pub(super) fn got(&self, request: &LookupRequest, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
-        let reply = get::Reply::decode(payload, self.config.dialect)?;
-        let mut spoken = None;
-        let apart = (!self.remembers).then(|| Store::new(self.config.proc.clone()));
-        let store = apart.as_ref().unwrap_or(&self.store);
-        for data in reply.data {
-            spoken = spoken.or_else(|| spoken_value(request, &data));
-            self.load(store, data)?;
-        }
-        let value = store.known(request).or(spoken);
-        let absent = if reply.status.is_success() { Status::ERR_NOT_FOUND } else { reply.status };
-        Ok(ClientReturn::Value(value.ok_or(absent)))
-    }
-
-    /// The status is not looked at: 5.0.11 sends whatever stood in its memory.
-    pub(super) fn refreshed(
-        &self,
-        request: &LookupRequest,
-        payload: &[u8],
-    ) -> Result<ClientReturn, DecodeError> {
-        let reply = RefreshReply::decode(payload, self.config.dialect)?;
-        self.load(&self.store, OwnerData { owner: request.proc.clone(), values: reply.values })?;
-        Ok(ClientReturn::Value(self.store.known(request).ok_or(Status::ERR_NOT_FOUND)))
-    }
-
-    fn load(&self, store: &Store, data: OwnerData) -> Result<(), DecodeError> {
-        if data.owner.rank == Rank::WILDCARD {
-            let format = self.config.dialect.format;
-            store.load_job(JobData::from_values(data.owner.nspace, data.values, format)?);
-        } else {
-            store.load_owner(data);
-        }
-        Ok(())
-    }
+    let known = match cx.link.store.lookup(&request) {
+        Lookup::Hit(value) => Ok(value),
+        Lookup::AskServer if !cx.is_alone() => return ask_for_value(cx, shared, id, request, info),
+        Lookup::AskServer | Lookup::Absent => Err(Status::ERR_NOT_FOUND),
+    };
+    cx.out.push(Output::Return { id, result: ClientReturn::Value(known) });
 }
 
-/// The value that was asked for, when the server sends it without saying to which node or app it belongs.
-fn spoken_value(request: &LookupRequest, data: &OwnerData) -> Option<Value> {
-    let ProcId { nspace, rank } = &data.owner;
-    let key = request.key.as_ref().filter(|_| request.qualified.is_none())?;
-    if *nspace != request.proc.nspace || !(*rank == Rank::UNDEF || *rank == request.proc.rank) {
-        return None;
+fn ask_for_value(
+    cx: &mut Cx<'_>,
+    shared: &mut SharedGets,
+    id: CallId,
+    request: LookupRequest,
+    mut info: Vec<Info>,
+) {
+    let nspace = request.proc.nspace.clone();
+    let rank = match &request.realm {
+        // The value belongs to no rank; servers know by this that the infos say whose it is.
+        Realm::Node { .. } | Realm::App { .. } => Rank::UNDEF,
+        _ => request.proc.rank,
+    };
+    if request.refresh && cx.link.config.dialect.release.major >= 5 {
+        let refresh = Request::RefreshCache(RefreshCache { nspace, rank });
+        return cx.ask(Some(id), &refresh, Awaited::Refresh { request }, &info);
     }
-    data.values.iter().find(|kval| kval.key == *key).map(|kval| kval.value.clone())
+    if may_share(cx.link, &request, &info) {
+        return shared.ask(cx, id, request, info);
+    }
+    if request.is_for_job_data_of(&cx.link.config.proc) && info.find(keys::IMMEDIATE).is_none() {
+        info.push(Info::new(keys::IMMEDIATE, true));
+    }
+    let get = Request::Get(Get { nspace, rank, info: info.clone(), key: request.key.clone() });
+    cx.ask(Some(id), &get, Awaited::Get { request }, &info);
+}
+
+pub(super) fn got(link: &Link, request: &LookupRequest, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
+    let reply = get::Reply::decode(payload, link.config.dialect)?;
+    let mut spoken = None;
+    let apart = (!link.remembers).then(|| Store::new(link.config.proc.clone()));
+    let store = apart.as_ref().unwrap_or(&link.store);
+    for data in reply.data {
+        spoken = spoken.or_else(|| spoken_value(request, &data));
+        load(link, store, data)?;
+    }
+    let value = store.known(request).or(spoken);
+    let absent = if reply.status.is_success() { Status::ERR_NOT_FOUND } else { reply.status };
+    Ok(ClientReturn::Value(value.ok_or(absent)))
+}
+
+/// The status is not looked at: 5.0.11 sends whatever stood in its memory.
+pub(super) fn refreshed(
+    link: &Link,
+    request: &LookupRequest,
+    payload: &[u8],
+) -> Result<ClientReturn, DecodeError> {
+    let reply = RefreshReply::decode(payload, link.config.dialect)?;
+    load(link, &link.store, OwnerData { owner: request.proc.clone(), values: reply.values })?;
+    Ok(ClientReturn::Value(link.store.known(request).ok_or(Status::ERR_NOT_FOUND)))
 }

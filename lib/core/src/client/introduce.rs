@@ -4,7 +4,8 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::hello::{Answer, COLLECTED, ClientWelcome, Flavor, Hello, ToolWelcome};
 use phalanx_wire::{Info, ProcId, Value};
 
-use super::{Client, InitError};
+use super::link::Link;
+use super::phase::InitError;
 use crate::store::Store;
 
 /// Who comes.
@@ -16,68 +17,70 @@ pub(crate) enum Introduction {
     Tool { flavor: Flavor, gid: u32, info: Vec<Info> },
 }
 
-impl Client {
-    pub(super) fn hello(&self) -> Vec<u8> {
-        let (flavor, uid, gid, info) = match &self.introduction {
-            Introduction::Client => {
-                let reads = self.config.files.is_some().then(|| Info::new(COLLECTED, true));
-                let pid = self.config.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid)));
-                (Flavor::Client, 0, 0, pid.into_iter().chain(reads).collect())
-            }
-            Introduction::Tool { flavor, gid, info } => (*flavor, self.config.uid, *gid, info.clone()),
-        };
-        let hello = Hello {
-            flavor,
-            credential: self.config.credential.clone(),
-            uid,
-            gid,
-            proc: Some(self.config.proc.clone()),
-            version: ANNOUNCED.into(),
-            format: self.config.dialect.format,
-            store: STORE.into(),
-            info,
-        };
-        hello.encode()
-    }
+pub(super) fn hello(link: &Link, introduction: &Introduction) -> Vec<u8> {
+    let (flavor, uid, gid, info) = match introduction {
+        Introduction::Client => {
+            let reads = link.config.files.is_some().then(|| Info::new(COLLECTED, true));
+            let pid = link.config.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid)));
+            (Flavor::Client, 0, 0, pid.into_iter().chain(reads).collect())
+        }
+        Introduction::Tool { flavor, gid, info } => (*flavor, link.config.uid, *gid, info.clone()),
+    };
+    let hello = Hello {
+        flavor,
+        credential: link.config.credential.clone(),
+        uid,
+        gid,
+        proc: Some(link.config.proc.clone()),
+        version: ANNOUNCED.into(),
+        format: link.config.dialect.format,
+        store: STORE.into(),
+        info,
+    };
+    hello.encode()
+}
 
-    /// Reads the answer at the start of `bytes`; returns its length once all of it is there.
-    pub(super) fn take_welcome(&mut self, bytes: &[u8]) -> Result<Option<usize>, InitError> {
-        let Introduction::Tool { flavor, .. } = self.introduction else {
-            return match Answer::<ClientWelcome>::decode(bytes) {
-                None => Ok(None),
-                Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
-                Some((Answer::Welcome(welcome), length)) => {
-                    self.index = welcome.index;
-                    Ok(Some(length))
-                }
-            };
-        };
-        let answer = Answer::<ToolWelcome>::decode(bytes, flavor)
-            .map_err(|error| InitError::BadWelcome(error.to_string()))?;
-        match answer {
+/// Reads the answer at the start of `bytes`; returns its length once all of it is there.
+pub(super) fn take_welcome(
+    link: &mut Link,
+    introduction: &Introduction,
+    bytes: &[u8],
+) -> Result<Option<usize>, InitError> {
+    let Introduction::Tool { flavor, .. } = *introduction else {
+        return match Answer::<ClientWelcome>::decode(bytes) {
             None => Ok(None),
             Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
             Some((Answer::Welcome(welcome), length)) => {
-                if welcome.security != Status::SUCCESS {
-                    return Err(InitError::Refused(welcome.security));
-                }
-                if let Some(assigned) = welcome.assigned {
-                    self.become_named(assigned)?;
-                }
-                self.server = Some(welcome.server);
+                link.index = welcome.index;
                 Ok(Some(length))
             }
+        };
+    };
+    let answer = Answer::<ToolWelcome>::decode(bytes, flavor)
+        .map_err(|error| InitError::BadWelcome(error.to_string()))?;
+    match answer {
+        None => Ok(None),
+        Some((Answer::Refused(status), _)) => Err(InitError::Refused(status)),
+        Some((Answer::Welcome(welcome), length)) => {
+            if welcome.security != Status::SUCCESS {
+                return Err(InitError::Refused(welcome.security));
+            }
+            if let Some(assigned) = welcome.assigned {
+                become_named(link, assigned)?;
+            }
+            link.server = Some(welcome.server);
+            Ok(Some(length))
         }
     }
+}
 
-    fn become_named(&mut self, name: ProcId) -> Result<(), InitError> {
-        if name.nspace.is_none() {
-            return Err(InitError::BadWelcome("it gives this tool no name".to_owned()));
-        }
-        self.store = Store::new(name.clone()).into();
-        self.config.proc = name;
-        Ok(())
+fn become_named(link: &mut Link, name: ProcId) -> Result<(), InitError> {
+    if name.nspace.is_none() {
+        return Err(InitError::BadWelcome("it gives this tool no name".to_owned()));
     }
+    link.store = Store::new(name.clone()).into();
+    link.config.proc = name;
+    Ok(())
 }
 
 /// The release of OpenPMIx whose clients we are to be taken for.

@@ -17,9 +17,10 @@ use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::frame::TAG_IOF;
 use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
+use super::call::{ClientDelivery, ClientReturn};
+use super::link::{Cx, Link, status};
 use super::pending::Awaited;
-use super::{Client, ClientDelivery, ClientReturn, Out};
-use crate::machine::{CallId, DeliveryId, HandlerId, Output, Time};
+use crate::machine::{CallId, DeliveryId, HandlerId, Output};
 
 /// The pulls of this process.
 #[derive(Debug, Default)]
@@ -42,35 +43,38 @@ struct Pulled {
     ending: bool,
 }
 
-impl Client {
-    #[expect(clippy::too_many_arguments, reason = "the call has as many")]
+impl Streams {
     pub(super) fn on_iof_pull(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: CallId,
         handler: HandlerId,
         sources: Vec<ProcId>,
         channels: IofChannel,
         mut directives: Vec<Info>,
-        out: &mut Out,
     ) {
         let pulled = Pulled { number: None, sources: sources.clone(), channels, ending: false };
-        self.streams.pulls.insert(handler, pulled);
+        self.pulls.insert(handler, pulled);
         directives.push(Info::new(TELLS_TAKEN, true));
         let pull = Pull { sources, directives: directives.clone(), channels, handle: number(handler) };
-        self.ask(now, Some(id), &Request::IofPull(pull), Awaited::Pull { handler }, &directives, out);
+        cx.ask(Some(id), &Request::IofPull(pull), Awaited::Pull { handler }, &directives);
     }
 
-    pub(super) fn pulled(&mut self, handler: HandlerId, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
-        let reply = PullReply::decode(payload, self.config.dialect);
+    pub(super) fn pulled(
+        &mut self,
+        link: &Link,
+        handler: HandlerId,
+        payload: &[u8],
+    ) -> Result<ClientReturn, DecodeError> {
+        let reply = PullReply::decode(payload, link.config.dialect);
         match &reply {
             Ok(PullReply { status, handle, .. }) if status.is_success() => {
-                if let Some(pulled) = self.streams.pulls.get_mut(&handler) {
+                if let Some(pulled) = self.pulls.get_mut(&handler) {
                     pulled.number = Some(*handle);
                 }
             }
             _ => {
-                self.streams.pulls.remove(&handler);
+                self.pulls.remove(&handler);
             }
         }
         let result =
@@ -80,44 +84,44 @@ impl Client {
 
     pub(super) fn on_iof_deregister(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: CallId,
         handler: HandlerId,
         directives: Vec<Info>,
-        out: &mut Out,
     ) {
-        let pulled = self.streams.pulls.get_mut(&handler).filter(|pulled| !pulled.ending);
+        let pulled = self.pulls.get_mut(&handler).filter(|pulled| !pulled.ending);
         let number = pulled.and_then(|pulled| {
             pulled.ending = pulled.number.is_some();
             pulled.number
         });
         let Some(handle) = number else {
-            self.streams.pulls.remove(&handler);
+            self.pulls.remove(&handler);
             let result = ClientReturn::Done(Status::ERR_NOT_FOUND);
-            return out.push(Output::Return { id, result });
+            return cx.out.push(Output::Return { id, result });
         };
         let awaited = Awaited::EndOfPull { handler };
         let request = Request::IofDeregister(Deregister { directives: directives.clone(), handle });
-        self.ask(now, Some(id), &request, awaited, &directives, out);
+        cx.ask(Some(id), &request, awaited, &directives);
     }
 
     pub(super) fn pull_ended(
         &mut self,
+        link: &Link,
         handler: HandlerId,
         payload: &[u8],
     ) -> Result<ClientReturn, DecodeError> {
-        self.streams.pulls.remove(&handler);
-        super::commit::status(payload, self.config.dialect)
+        self.pulls.remove(&handler);
+        status(payload, link.config.dialect)
     }
 
     /// What is written for nobody's number belongs to a pull that has ended. What was not asked for is not given twice to those
     /// who have asked for it as well.
-    pub(super) fn on_output(&mut self, payload: &[u8], out: &mut Out) {
+    pub(super) fn on_output(&mut self, cx: &mut Cx<'_>, payload: &[u8]) {
         if payload.is_empty() {
             return;
         }
         let Forwarded { source, channel, handle, mut info, data } =
-            match Forwarded::decode(payload, self.config.dialect) {
+            match Forwarded::decode(payload, cx.link.config.dialect) {
                 Ok(output) => output,
                 Err(error) => return tracing::warn!(%error, "forwarded output that cannot be read"),
             };
@@ -125,25 +129,25 @@ impl Client {
             pulled.channels.intersects(channel) && pulled.sources.iter().any(|wanted| wanted.covers(&source))
         };
         let handler = match handle {
-            0 if self.streams.pulls.values().any(asked) => None,
+            0 if self.pulls.values().any(asked) => None,
             0 => Some(UNASKED),
-            _ => self.streams.pulls.keys().find(|handler| number(**handler) == handle).copied(),
+            _ => self.pulls.keys().find(|handler| number(**handler) == handle).copied(),
         };
         let piece = info.find(PIECE).and_then(Value::as_u64);
         info.retain(|info| info.key != *PIECE);
-        let id = piece.map(|piece| self.streams.give(piece, data.len()));
+        let id = piece.map(|piece| self.give(piece, data.len()));
         match handler {
             Some(to) => {
                 let what = ClientDelivery::Output { source, channel, data, info };
-                out.push(Output::Deliver { id: id.unwrap_or(UNTOLD), to, what });
+                cx.out.push(Output::Deliver { id: id.unwrap_or(UNTOLD), to, what });
             }
-            None => id.into_iter().for_each(|id| self.on_taken(id, 0, out)),
+            None => id.into_iter().for_each(|id| self.on_taken(cx, id, 0)),
         }
     }
 
     /// The program is done with a piece for good, or nobody is to wait for what it holds.
-    pub(super) fn on_taken(&mut self, delivery: DeliveryId, held: usize, out: &mut Out) {
-        let streams = &mut self.streams;
+    pub(super) fn on_taken(&mut self, cx: &mut Cx<'_>, delivery: DeliveryId, held: usize) {
+        let streams = self;
         let Some((piece, bytes)) = streams.given.remove(&delivery) else { return };
         match held {
             0 => streams.untold.add(piece),
@@ -153,27 +157,26 @@ impl Client {
         if streams.given.is_empty() || streams.untold_bytes >= TELL_AFTER {
             streams.untold_bytes = 0;
             let taken = std::mem::take(&mut streams.untold);
-            if self.is_connected() {
-                self.send(TAG_IOF, &taken.encode(self.config.dialect), out);
+            if cx.is_connected() {
+                cx.send(TAG_IOF, &taken.encode(cx.link.config.dialect));
             }
         }
     }
 
     pub(super) fn on_iof_push(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         id: CallId,
         targets: Vec<ProcId>,
         data: Blob,
         mut directives: Vec<Info>,
-        out: &mut Out,
     ) {
         if data.is_empty() && !directives.is_set(keys::IOF_COMPLETE) {
             directives.push(Info::new(keys::IOF_COMPLETE, true));
         }
         let awaited = Awaited::Push { targets: targets.clone() };
         let request = Request::IofPush(Push { targets, directives: directives.clone(), data });
-        self.ask(now, Some(id), &request, awaited, &directives, out);
+        cx.ask(Some(id), &request, awaited, &directives);
     }
 }
 

@@ -4,23 +4,13 @@ use phalanx_wire::Info;
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::log::Log;
 
+use super::link::Cx;
 use super::pending::{Awaited, list};
-use super::{Client, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_log(
-        &mut self,
-        now: Time,
-        id: CallId,
-        timestamp: u64,
-        data: Vec<Info>,
-        directives: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let channels: Vec<_> = data.iter().map(|info| &info.key).collect();
-        let awaited = Awaited::Status { operation: "log", subject: list(&channels) };
-        let request = Request::Log(Log { timestamp, data, directives: directives.clone() });
-        self.ask(now, Some(id), &request, awaited, &directives, out);
-    }
+pub(super) fn on_log(cx: &mut Cx<'_>, id: CallId, timestamp: u64, data: Vec<Info>, directives: Vec<Info>) {
+    let channels: Vec<_> = data.iter().map(|info| &info.key).collect();
+    let awaited = Awaited::Status { operation: "log", subject: list(&channels) };
+    let request = Request::Log(Log { timestamp, data, directives: directives.clone() });
+    cx.ask(Some(id), &request, awaited, &directives);
 }

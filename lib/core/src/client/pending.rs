@@ -11,8 +11,8 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::frame::FIRST_REQUEST_TAG;
 use phalanx_wire::{Info, InfoList, Key, ProcId, Text, Value};
 
-use super::ClientReturn;
-use super::invite::Invitation;
+use super::call::ClientReturn;
+use super::invitation::Invitation;
 use crate::explain::Waiting;
 use crate::machine::{CallId, HandlerId, Time};
 use crate::store::LookupRequest;

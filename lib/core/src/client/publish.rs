@@ -6,43 +6,28 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{Info, Key};
 
+use super::call::ClientReturn;
+use super::link::Cx;
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_publish(&mut self, now: Time, id: CallId, info: Vec<Info>, out: &mut Out) {
-        let data: Vec<_> = info.iter().map(|i| &i.key).filter(|key| !is_directive(key)).collect();
-        let awaited = Awaited::Status { operation: "publish", subject: list(&data) };
-        let request = Request::Publish(Publish { euid: self.config.uid, info: info.clone() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_publish(cx: &mut Cx<'_>, id: CallId, info: Vec<Info>) {
+    let data: Vec<_> = info.iter().map(|i| &i.key).filter(|key| !is_directive(key)).collect();
+    let awaited = Awaited::Status { operation: "publish", subject: list(&data) };
+    let request = Request::Publish(Publish { euid: cx.link.config.uid, info: info.clone() });
+    cx.ask(Some(id), &request, awaited, &info);
+}
 
-    pub(super) fn on_lookup(
-        &mut self,
-        now: Time,
-        id: CallId,
-        keys: Vec<Key>,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let awaited = Awaited::Lookup { keys: keys.clone() };
-        let request = Request::Lookup(Lookup { euid: self.config.uid, keys, info: info.clone() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_lookup(cx: &mut Cx<'_>, id: CallId, keys: Vec<Key>, info: Vec<Info>) {
+    let awaited = Awaited::Lookup { keys: keys.clone() };
+    let request = Request::Lookup(Lookup { euid: cx.link.config.uid, keys, info: info.clone() });
+    cx.ask(Some(id), &request, awaited, &info);
+}
 
-    pub(super) fn on_unpublish(
-        &mut self,
-        now: Time,
-        id: CallId,
-        keys: Vec<Key>,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
-        let awaited = Awaited::Status { operation: "unpublish", subject: list(&keys) };
-        let request = Request::Unpublish(Unpublish { euid: self.config.uid, keys, info: info.clone() });
-        self.ask(now, Some(id), &request, awaited, &info, out);
-    }
+pub(super) fn on_unpublish(cx: &mut Cx<'_>, id: CallId, keys: Vec<Key>, info: Vec<Info>) {
+    let awaited = Awaited::Status { operation: "unpublish", subject: list(&keys) };
+    let request = Request::Unpublish(Unpublish { euid: cx.link.config.uid, keys, info: info.clone() });
+    cx.ask(Some(id), &request, awaited, &info);
 }
 
 pub(super) fn found(payload: &[u8], dialect: Dialect) -> Result<ClientReturn, DecodeError> {

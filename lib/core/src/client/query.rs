@@ -6,11 +6,13 @@ use phalanx_wire::cmd::{Body, InfoReply, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{DataArray, Info, Query};
 
+use super::call::ClientReturn;
+use super::link::Cx;
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, Out, debug, event, finalize, get, group, invite};
-use crate::machine::{CallId, Output, Time};
+use super::{debug, event, finalize, get, group, invite};
+use crate::machine::{CallId, Output};
 use crate::store;
-use crate::support::{self, Honoured, Layer};
+use crate::support::{self, Honoured, Layer, OuterSupport};
 
 /// What each function honours before the server hears of it.
 const FUNCTIONS: &[Honoured] = &[
@@ -56,44 +58,39 @@ const ATTRIBUTES: &[&str] = &[
     keys::TIMEOUT,
 ];
 
-impl Client {
-    pub(super) fn on_query(&mut self, now: Time, id: CallId, queries: Vec<Query>, out: &mut Out) {
-        let own: Vec<Info> = queries.iter().flat_map(|query| self.own_support(query)).collect();
-        if own.is_empty() {
-            return self.ask_query(now, id, queries, None, out);
-        }
-        let own = Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(own));
-        let others = |query: &Query| {
-            let others = [Layer::Server, Layer::Host].iter().any(|layer| layer.is_asked(&query.qualifiers));
-            others || query.keys.iter().any(|key| *key != keys::QUERY_ATTRIBUTE_SUPPORT)
-        };
-        if self.is_alone() || !queries.iter().any(others) {
-            let result = ClientReturn::Infos(Status::SUCCESS, vec![own]);
-            return out.push(Output::Return { id, result });
-        }
-        self.ask_query(now, id, queries, Some(own), out);
+pub(super) fn on_query(cx: &mut Cx<'_>, outer: &OuterSupport, id: CallId, queries: Vec<Query>) {
+    let own: Vec<Info> = queries.iter().flat_map(|query| own_support(outer, query)).collect();
+    if own.is_empty() {
+        return ask_query(cx, id, queries, None);
     }
-
-    fn ask_query(&mut self, now: Time, id: CallId, queries: Vec<Query>, own: Option<Info>, out: &mut Out) {
-        let keys: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
-        let awaited = Awaited::Query { keys: list(&keys), own };
-        let qualifiers: Vec<Info> =
-            queries.iter().flat_map(|query| query.qualifiers.iter().cloned()).collect();
-        self.ask(now, Some(id), &Request::Query(QueryRequest { queries }), awaited, &qualifiers, out);
+    let own = Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(own));
+    let others = |query: &Query| {
+        let others = [Layer::Server, Layer::Host].iter().any(|layer| layer.is_asked(&query.qualifiers));
+        others || query.keys.iter().any(|key| *key != keys::QUERY_ATTRIBUTE_SUPPORT)
+    };
+    if cx.is_alone() || !queries.iter().any(others) {
+        let result = ClientReturn::Infos(Status::SUCCESS, vec![own]);
+        return cx.out.push(Output::Return { id, result });
     }
+    ask_query(cx, id, queries, Some(own));
 }
 
-impl Client {
-    /// A client and a tool are one library.
-    fn own_support(&self, query: &Query) -> Vec<Info> {
-        if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
-            return Vec::new();
-        }
-        let common = [FUNCTIONS, self.outer.client];
-        let mut all = Layer::Client.answer(&common, &query.qualifiers);
-        all.extend(Layer::Tool.answer(&[&common[..], &[self.outer.tool]].concat(), &query.qualifiers));
-        all
+fn ask_query(cx: &mut Cx<'_>, id: CallId, queries: Vec<Query>, own: Option<Info>) {
+    let keys: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
+    let awaited = Awaited::Query { keys: list(&keys), own };
+    let qualifiers: Vec<Info> = queries.iter().flat_map(|query| query.qualifiers.iter().cloned()).collect();
+    cx.ask(Some(id), &Request::Query(QueryRequest { queries }), awaited, &qualifiers);
+}
+
+/// A client and a tool are one library.
+fn own_support(outer: &OuterSupport, query: &Query) -> Vec<Info> {
+    if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
+        return Vec::new();
     }
+    let common = [FUNCTIONS, outer.client];
+    let mut all = Layer::Client.answer(&common, &query.qualifiers);
+    all.extend(Layer::Tool.answer(&[&common[..], &[outer.tool]].concat(), &query.qualifiers));
+    all
 }
 
 /// The answer to a query, with what this library says of itself.

@@ -7,31 +7,30 @@ use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
 use phalanx_wire::{App, Info};
 
+use super::call::{ClientReturn, NewJob};
+use super::link::{Cx, Link};
 use super::pending::{Awaited, list};
-use super::{Client, ClientReturn, NewJob, Out};
-use crate::machine::{CallId, Time};
+use crate::machine::CallId;
 
-impl Client {
-    pub(super) fn on_spawn(&mut self, now: Time, id: CallId, job: Vec<Info>, apps: Vec<App>, out: &mut Out) {
-        let programs: Vec<_> = apps.iter().filter_map(|app| app.cmd.as_ref()).collect();
-        let awaited = Awaited::Spawned { programs: list(&programs) };
-        self.ask(now, Some(id), &Request::Spawn(Spawn { job: job.clone(), apps }), awaited, &job, out);
-    }
+pub(super) fn on_spawn(cx: &mut Cx<'_>, id: CallId, job: Vec<Info>, apps: Vec<App>) {
+    let programs: Vec<_> = apps.iter().filter_map(|app| app.cmd.as_ref()).collect();
+    let awaited = Awaited::Spawned { programs: list(&programs) };
+    cx.ask(Some(id), &Request::Spawn(Spawn { job: job.clone(), apps }), awaited, &job);
+}
 
-    pub(super) fn spawned(&mut self, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
-        let Reply { status, job } = Reply::decode(payload, self.config.dialect)?;
-        let job = match job {
-            Some(mut job) if status.is_success() => {
-                let nspace = job.nspace.clone();
-                let style = job.values.extract_if(.., |value| value.key == *STYLE).next();
-                let style = style
-                    .and_then(|style| style.value.as_array().map(|style| style.infos().cloned().collect()));
-                self.store.load_job(job);
-                Ok(NewJob { nspace, style: style.unwrap_or_default() })
-            }
-            _ if status.is_success() => Err(Status::ERR_SERVER_FAILED_REQUEST),
-            _ => Err(status),
-        };
-        Ok(ClientReturn::Spawned(job))
-    }
+pub(super) fn spawned(link: &Link, payload: &[u8]) -> Result<ClientReturn, DecodeError> {
+    let Reply { status, job } = Reply::decode(payload, link.config.dialect)?;
+    let job = match job {
+        Some(mut job) if status.is_success() => {
+            let nspace = job.nspace.clone();
+            let style = job.values.extract_if(.., |value| value.key == *STYLE).next();
+            let style =
+                style.and_then(|style| style.value.as_array().map(|style| style.infos().cloned().collect()));
+            link.store.load_job(job);
+            Ok(NewJob { nspace, style: style.unwrap_or_default() })
+        }
+        _ if status.is_success() => Err(Status::ERR_SERVER_FAILED_REQUEST),
+        _ => Err(status),
+    };
+    Ok(ClientReturn::Spawned(job))
 }

@@ -33,7 +33,7 @@ pub(super) use meeting::{Collective, Kind, Signature, State};
 #[derive(Debug)]
 pub(super) enum Due {
     /// Everybody has come, and it is this one's turn.
-    Gathered(u64),
+    Gathered { id: u64, kind: Kind },
     /// It has failed here: the host is told, since others wait for it elsewhere.
     Failed { signature: Signature, status: Status },
     /// A process has ended that was to be in a group which goes on without it; those who form it hear whom it will lack.
@@ -173,7 +173,7 @@ impl Collectives {
     fn hand_over(&mut self, id: u64) {
         if let Some(collective) = self.open.get_mut(&id) {
             collective.state = State::WithHost;
-            self.due.push_back(Due::Gathered(id));
+            self.due.push_back(Due::Gathered { id, kind: collective.signature.kind });
         }
     }
 

@@ -8,14 +8,14 @@ use phalanx_wire::cmd::event::Notify;
 use phalanx_wire::cmd::get::Get;
 use phalanx_wire::cmd::group::Construct;
 
-use super::collective::Due;
+use super::collective::{Due, Kind};
 use super::commit::Change;
 use super::fence::Fences;
 use super::peer::Asker;
 use super::turn::Cx;
 use super::{
-    Tables, abort, allocate, collective, commit, connect, control, credential, event, fabric, fence, group,
-    job_data, log, publish, query, resolve, spawn,
+    Tables, abort, allocate, commit, connect, control, credential, event, fabric, fence, group, job_data,
+    log, publish, query, resolve, spawn,
 };
 
 impl Tables {
@@ -133,13 +133,13 @@ impl Tables {
     pub(super) fn do_what_is_due(&mut self, cx: &mut Cx<'_>) {
         while let Some(due) = self.collectives.take_due() {
             match due {
-                Due::Gathered(id) => self.on_gathered(cx, id),
+                Due::Gathered { id, kind } => self.on_gathered(cx, id, kind),
                 Due::Failed { signature, status } => match signature.kind {
-                    collective::Kind::Fence => fence::report_failure(cx, &signature, status),
-                    collective::Kind::Connect | collective::Kind::Disconnect => {
+                    Kind::Fence => fence::report_failure(cx, &signature, status),
+                    Kind::Connect | Kind::Disconnect => {
                         connect::report_failure(cx, &signature, status);
                     }
-                    collective::Kind::GroupConstruct | collective::Kind::GroupDestruct => {
+                    Kind::GroupConstruct | Kind::GroupDestruct => {
                         group::report_failure(cx, &signature, status);
                     }
                 },
@@ -150,16 +150,11 @@ impl Tables {
         }
     }
 
-    fn on_gathered(&mut self, cx: &mut Cx<'_>, id: u64) {
-        match self.collectives.get(id).map(|collective| collective.signature.kind) {
-            None => {}
-            Some(collective::Kind::Fence) => fence::on_gathered(cx, self.fences(), id),
-            Some(collective::Kind::Connect | collective::Kind::Disconnect) => {
-                connect::on_gathered(cx, &self.collectives, id);
-            }
-            Some(collective::Kind::GroupConstruct | collective::Kind::GroupDestruct) => {
-                group::on_gathered(cx, &self.collectives, id);
-            }
+    fn on_gathered(&mut self, cx: &mut Cx<'_>, id: u64, kind: Kind) {
+        match kind {
+            Kind::Fence => fence::on_gathered(cx, self.fences(), id),
+            Kind::Connect | Kind::Disconnect => connect::on_gathered(cx, &self.collectives, id),
+            Kind::GroupConstruct | Kind::GroupDestruct => group::on_gathered(cx, &self.collectives, id),
         }
     }
 

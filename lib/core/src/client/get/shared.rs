@@ -16,15 +16,16 @@ use phalanx_wire::cmd::get::{Get, PARTIAL, Reply};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::{Info, Key, ProcId, Value};
 
-use super::super::pending::{Awaited, Pending};
-use super::super::{Client, ClientReturn, Out};
-use super::spoken_value;
+use super::told::{load, spoken_value};
+use crate::client::call::ClientReturn;
+use crate::client::link::{Cx, Link};
+use crate::client::pending::{Awaited, Pending};
 use crate::machine::{CallId, Time};
 use crate::store::{LookupRequest, Realm};
 
 /// Gets that wait for the answer to another, by the process that they ask about.
 #[derive(Debug, Default)]
-pub(in super::super) struct SharedGets(BTreeMap<ProcId, Waiters>);
+pub(in crate::client) struct SharedGets(BTreeMap<ProcId, Waiters>);
 
 #[derive(Debug)]
 struct Waiters {
@@ -50,11 +51,11 @@ struct Brought {
 }
 
 impl SharedGets {
-    pub(in super::super) fn is_led_by(&self, tag: u32, proc: &ProcId) -> bool {
+    pub(in crate::client) fn is_led_by(&self, tag: u32, proc: &ProcId) -> bool {
         self.0.get(proc).is_some_and(|waiters| waiters.leader == tag)
     }
 
-    pub(in super::super) fn clear(&mut self) {
+    pub(in crate::client) fn clear(&mut self) {
         self.0.clear();
     }
 }
@@ -108,137 +109,121 @@ impl Waiters {
     }
 }
 
-impl Client {
-    /// Whether what a server answers holds for every other get of that process.
-    pub(super) fn may_share(&self, request: &LookupRequest, info: &[Info]) -> bool {
-        let is_plain = request.realm == Realm::Unsaid && request.qualified.is_none();
-        is_plain
-            && self.remembers
-            && !(request.refresh || request.scoped)
-            && request.proc.rank.is_process()
-            && request.key.as_ref().is_some_and(|key| !key.is_reserved())
-            && info.iter().all(|info| HARMLESS.iter().any(|harmless| info.key == *harmless))
-    }
-
-    pub(super) fn ask_together(
-        &mut self,
-        now: Time,
-        id: CallId,
-        request: LookupRequest,
-        info: Vec<Info>,
-        out: &mut Out,
-    ) {
+impl SharedGets {
+    pub(super) fn ask(&mut self, cx: &mut Cx<'_>, id: CallId, request: LookupRequest, info: Vec<Info>) {
         let (proc, key) = (request.proc.clone(), request.key.clone());
         let what = Awaited::Get { request };
-        if let Err(status) = self.can_ask(Some(id)) {
-            return self.give_back(Some(id), what.failed(status), out);
+        if let Err(status) = cx.can_ask(Some(id)) {
+            return cx.give_back(Some(id), what.failed(status));
         }
-        let tag = self.pending.insert(Pending { call: Some(id), since: now, deadline: None, what });
-        match (self.shared_gets.0.get_mut(&proc), key) {
-            (Some(waiters), Some(key)) => waiters.insert((now, tag), key),
+        let tag = cx.link.pending.insert(Pending { call: Some(id), since: cx.now, deadline: None, what });
+        match (self.0.get_mut(&proc), key) {
+            (Some(waiters), Some(key)) => waiters.insert((cx.now, tag), key),
             (_, key) => {
-                self.send_shared(tag, &proc, key, info, 0, out);
+                send_shared(cx, tag, &proc, key, info, 0);
                 let (by_key, by_age) = (BTreeMap::new(), BTreeMap::new());
-                let waiters = Waiters { leader: tag, sent: now, partial_since: None, by_key, by_age };
-                self.shared_gets.0.insert(proc, waiters);
+                let waiters = Waiters { leader: tag, sent: cx.now, partial_since: None, by_key, by_age };
+                self.0.insert(proc, waiters);
             }
         }
     }
 
-    fn send_shared(
-        &self,
-        tag: u32,
-        proc: &ProcId,
-        key: Option<Key>,
-        mut info: Vec<Info>,
-        waited: u64,
-        out: &mut Out,
-    ) {
-        // Who names files is a server of ours.
-        if self.config.files.is_some() {
-            info.push(Info::new(PARTIAL, waited));
-        }
-        let get = Get { nspace: proc.nspace.clone(), rank: proc.rank, info, key };
-        self.send(tag, &Request::Get(get).encode(self.config.dialect), out);
-    }
-
     /// What the leader's request has brought, for all who wait.
-    pub(in super::super) fn on_shared_values(
+    pub(in crate::client) fn on_values(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         tag: u32,
         leader: Pending,
         payload: &[u8],
-        out: &mut Out,
     ) {
         let Awaited::Get { request } = &leader.what else { return };
         let (proc, leader_since) = (request.proc.clone(), leader.since);
-        let Some(mut waiters) = self.shared_gets.0.remove(&proc) else { return };
-        let Brought { status, keys, spoken } = self.take_values(request, payload);
+        let Some(mut waiters) = self.0.remove(&proc) else { return };
+        let Brought { status, keys, spoken } = take_values(cx.link, request, payload);
         let is_partial = status == Status::ERR_PARTIAL_SUCCESS;
         let word = if status.is_success() { Status::ERR_NOT_FOUND } else { status };
-        let value = self.store.known(request).or(spoken);
+        let value = cx.link.store.known(request).or(spoken);
         // A server of ours has waited for this key alone. Those of OpenPMIx wait for no key once the process has committed.
-        let waits_for_key = self.config.files.is_some();
+        let waits_for_key = cx.link.config.files.is_some();
         let goes_on = is_partial || (waits_for_key && value.is_some());
         match (value, request.key.clone()) {
             (None, Some(key)) if is_partial && leader.call.is_some() => {
                 waiters.insert((leader.since, tag), key);
-                self.pending.put_back(tag, leader);
+                cx.link.pending.put_back(tag, leader);
             }
-            (value, _) => self.give_back(leader.call, ClientReturn::Value(value.ok_or(word)), out),
+            (value, _) => cx.give_back(leader.call, ClientReturn::Value(value.ok_or(word))),
         }
-        self.end_waiters(waiters.take(&keys), word, out);
+        end_waiters(cx, waiters.take(&keys), word);
         if goes_on {
-            waiters.partial_since.get_or_insert(now);
+            waiters.partial_since.get_or_insert(cx.now);
         } else if status != Status::ERR_TIMEOUT {
             // A timeout is the leader's alone.
             let until = if waits_for_key { waiters.start(leader_since).after(SLACK) } else { waiters.sent };
-            self.end_waiters(waiters.take_older(until), word, out);
+            end_waiters(cx, waiters.take_older(until), word);
         }
         if let Some((oldest, _)) = waiters.by_age.first_key_value() {
             let (since, tag) = *oldest;
             let key = waiters.remove((since, tag));
-            (waiters.leader, waiters.sent) = (tag, now);
-            let waited = waiters.partial_since.map(|_| now.since(waiters.start(since)).as_millis() + 1);
+            (waiters.leader, waiters.sent) = (tag, cx.now);
+            let waited = waiters.partial_since.map(|_| cx.now.since(waiters.start(since)).as_millis() + 1);
             let waited = waited.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0);
-            self.send_shared(tag, &proc, key, Vec::new(), waited, out);
-            self.shared_gets.0.insert(proc, waiters);
+            send_shared(cx, tag, &proc, key, Vec::new(), waited);
+            self.0.insert(proc, waiters);
         }
     }
+}
 
-    /// Gives each of them its value, or the server's word if there is none.
-    fn end_waiters(&mut self, waiters: Vec<Waiter>, word: Status, out: &mut Out) {
-        for (_, tag) in waiters {
-            let Some(Pending { call, what: Awaited::Get { request }, .. }) = self.pending.remove(tag) else {
-                continue;
-            };
-            let value = self.store.known(&request).ok_or(word);
-            self.give_back(call, ClientReturn::Value(value), out);
-        }
-    }
+/// Whether what a server answers holds for every other get of that process.
+pub(super) fn may_share(link: &Link, request: &LookupRequest, info: &[Info]) -> bool {
+    let is_plain = request.realm == Realm::Unsaid && request.qualified.is_none();
+    is_plain
+        && link.remembers
+        && !(request.refresh || request.scoped)
+        && request.proc.rank.is_process()
+        && request.key.as_ref().is_some_and(|key| !key.is_reserved())
+        && info.iter().all(|info| HARMLESS.iter().any(|harmless| info.key == *harmless))
+}
 
-    /// Keeps what the server has told.
-    fn take_values(&self, request: &LookupRequest, payload: &[u8]) -> Brought {
-        let mut brought = Brought { status: Status::SUCCESS, keys: Vec::new(), spoken: None };
-        let read = Reply::decode(payload, self.config.dialect).and_then(|reply| {
-            brought.status = reply.status;
-            reply.data.into_iter().try_for_each(|data| {
-                if brought.spoken.is_none() {
-                    brought.spoken = spoken_value(request, &data);
-                }
-                if data.owner == request.proc {
-                    brought.keys.extend(data.values.iter().map(|kval| kval.key.clone()));
-                }
-                self.load(&self.store, data)
-            })
-        });
-        if let Err(error) = read {
-            tracing::warn!(%error, proc = %request.proc, "the server's reply cannot be read");
-            brought.status = Status::ERR_UNPACK_FAILURE;
-        }
-        brought
+fn send_shared(cx: &mut Cx<'_>, tag: u32, proc: &ProcId, key: Option<Key>, mut info: Vec<Info>, waited: u64) {
+    // Who names files is a server of ours.
+    if cx.link.config.files.is_some() {
+        info.push(Info::new(PARTIAL, waited));
     }
+    let get = Get { nspace: proc.nspace.clone(), rank: proc.rank, info, key };
+    cx.send(tag, &Request::Get(get).encode(cx.link.config.dialect));
+}
+
+/// Gives each of them its value, or the server's word if there is none.
+fn end_waiters(cx: &mut Cx<'_>, waiters: Vec<Waiter>, word: Status) {
+    for (_, tag) in waiters {
+        let Some(Pending { call, what: Awaited::Get { request }, .. }) = cx.link.pending.remove(tag) else {
+            continue;
+        };
+        let value = cx.link.store.known(&request).ok_or(word);
+        cx.give_back(call, ClientReturn::Value(value));
+    }
+}
+
+/// Keeps what the server has told.
+fn take_values(link: &Link, request: &LookupRequest, payload: &[u8]) -> Brought {
+    let mut brought = Brought { status: Status::SUCCESS, keys: Vec::new(), spoken: None };
+    let read = Reply::decode(payload, link.config.dialect).and_then(|reply| {
+        brought.status = reply.status;
+        reply.data.into_iter().try_for_each(|data| {
+            if brought.spoken.is_none() {
+                brought.spoken = spoken_value(request, &data);
+            }
+            if data.owner == request.proc {
+                brought.keys.extend(data.values.iter().map(|kval| kval.key.clone()));
+            }
+            load(link, &link.store, data)
+        })
+    });
+    if let Err(error) = read {
+        tracing::warn!(%error, proc = %request.proc, "the server's reply cannot be read");
+        brought.status = Status::ERR_UNPACK_FAILURE;
+    }
+    brought
 }
 
 /// Directives that say nothing about which value is meant, nor how long its key is waited for. A get with a time limit is not

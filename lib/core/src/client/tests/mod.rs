@@ -8,16 +8,22 @@ mod handshake;
 mod invite;
 mod jobs;
 
+use std::time::Duration;
+
 use phalanx_spec::{Range, Rank, Status};
 use phalanx_wire::cmd::iof::Taken;
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request, StatusReply};
-use phalanx_wire::codec::{Format, Generation, Release};
+
+use phalanx_wire::codec::{Dialect, Format, Generation, Release};
+use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::{TAG_HEARTBEAT, TAG_IOF, encode_frame};
 use phalanx_wire::hello::{Answer, ClientWelcome, Hello, HelloReader};
+use phalanx_wire::uri::ServerUri;
 use phalanx_wire::{Key, Kval, Nspace, Pdata, Query, Value};
 
 use super::*;
+use crate::machine::CallId;
 use crate::machine::{CloseReason, ConnId, DeliveryId, HandlerId, Output};
 use crate::store::LookupRequest;
 
@@ -105,7 +111,7 @@ impl Scene {
     }
 
     fn feed(&mut self, input: Input<'_, ClientCall>) {
-        let mut out = Out::default();
+        let mut out = Outbox::default();
         self.client.handle(self.now, input, &mut out);
         while let Some(output) = out.pop() {
             match output {

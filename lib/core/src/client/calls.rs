@@ -1,0 +1,95 @@
+//! What the program asks of its client.
+
+use phalanx_wire::cmd::allocate::ResourceBlock;
+
+use super::call::ClientCall;
+use super::link::Cx;
+use super::{
+    Tables, abort, allocate, commit, connect, control, credential, fabric, fence, finalize, get, group, log,
+    monitor, publish, query, resolve, session, spawn,
+};
+use crate::machine::CallId;
+
+impl Tables {
+    pub(super) fn on_call(&mut self, cx: &mut Cx<'_>, id: CallId, call: ClientCall) {
+        match call {
+            ClientCall::Init => self.on_init(cx, id),
+            ClientCall::Handled { delivery, verdict } => self.handlers().on_handled(cx, delivery, verdict),
+            ClientCall::Taken { delivery, held } => self.streams.on_taken(cx, delivery, held),
+            ClientCall::DeregisterEvents { handler } => self.handlers().on_deregister_events(cx, id, handler),
+            ClientCall::RegisterEvents { handler, codes, info } => {
+                self.handlers().on_register_events(cx, id, handler, codes, info);
+            }
+            ClientCall::Notify { code, range, info } => self.handlers().on_notify(cx, id, code, range, info),
+            ClientCall::Finalize { info } => finalize::on_finalize(cx, id, &info),
+            ClientCall::Commit(buckets) => commit::on_commit(cx, id, buckets),
+            ClientCall::Fence { procs, info } => fence::on_fence(cx, &self.groups, id, procs, info),
+            ClientCall::Get { request, info } => {
+                get::on_get(cx, &mut self.shared, &self.groups, id, request, info)
+            }
+            ClientCall::Publish { info } => publish::on_publish(cx, id, info),
+            ClientCall::Lookup { keys, info } => publish::on_lookup(cx, id, keys, info),
+            ClientCall::Unpublish { keys, info } => publish::on_unpublish(cx, id, keys, info),
+            ClientCall::Abort { status, message, procs } => abort::on_abort(cx, id, status, message, procs),
+            ClientCall::Query { queries } => query::on_query(cx, self.outer, id, queries),
+            ClientCall::Log { timestamp, data, directives } => {
+                log::on_log(cx, id, timestamp, data, directives);
+            }
+            ClientCall::JobControl { targets, directives } => {
+                control::on_job_control(cx, id, targets, directives);
+            }
+            ClientCall::ResolvePeers { node, nspace } => resolve::on_resolve_peers(cx, id, node, nspace),
+            ClientCall::ResolveNodes { nspace } => resolve::on_resolve_nodes(cx, id, nspace),
+            ClientCall::Spawn { job, apps } => spawn::on_spawn(cx, id, job, apps),
+            ClientCall::Connect { procs, info } => connect::on_connect(cx, &self.groups, id, procs, info),
+            ClientCall::Disconnect { procs, info } => {
+                connect::on_disconnect(cx, &self.groups, id, procs, info)
+            }
+            ClientCall::GroupConstruct { id: name, procs, info } => {
+                group::on_group_construct(cx, &mut self.groups, id, name, procs, info);
+            }
+            ClientCall::GroupDestruct { id: name, info } => {
+                group::on_group_destruct(cx, &mut self.groups, id, name, info)
+            }
+            ClientCall::GroupInvite { id: name, procs, info } => {
+                self.inviting().on_group_invite(cx, id, name, &procs, &info);
+            }
+            ClientCall::GroupJoin { id: name, leader, accept, info } => {
+                self.inviting().on_group_join(cx, id, name, leader, accept, &info);
+            }
+            ClientCall::GroupLeave { id: name, info } => {
+                group::on_group_leave(cx, &mut self.groups, id, name, info)
+            }
+            ClientCall::IofPull { handler, sources, channels, directives } => {
+                self.streams.on_iof_pull(cx, id, handler, sources, channels, directives);
+            }
+            ClientCall::IofDeregister { handler, directives } => {
+                self.streams.on_iof_deregister(cx, id, handler, directives);
+            }
+            ClientCall::IofPush { targets, data, directives } => {
+                self.streams.on_iof_push(cx, id, targets, data, directives);
+            }
+            ClientCall::Allocate { directive, info } => allocate::on_allocate(cx, id, directive, info),
+            ClientCall::ResourceBlock { directive, block, units, info } => {
+                allocate::on_resource_block(
+                    cx,
+                    id,
+                    ResourceBlock { directive, block: Some(block), units, info },
+                );
+            }
+            ClientCall::SessionControl { session, directives } => {
+                session::on_session_control(cx, id, session, directives);
+            }
+            ClientCall::Monitor { what, error, directives } => {
+                monitor::on_monitor(cx, id, what, error, directives);
+            }
+            ClientCall::Heartbeat => monitor::on_heartbeat(cx, id),
+            ClientCall::GetCredential { info } => credential::on_get_credential(cx, id, info),
+            ClientCall::ValidateCredential { credential, info } => {
+                credential::on_validate_credential(cx, id, credential, info);
+            }
+            ClientCall::FabricRegister { directives } => fabric::on_fabric_register(cx, id, directives),
+            ClientCall::FabricUpdate { index } => fabric::on_fabric_update(cx, id, index),
+        }
+    }
+}
