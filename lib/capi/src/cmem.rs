@@ -28,7 +28,8 @@ fn checked<T>(raw: *mut libc::c_void) -> Ptr<T> {
     if raw.is_null() {
         handle_alloc_error(Layout::new::<T>());
     }
-    Ptr::from_raw(raw.cast())
+    // SAFETY: the caller has got room for as many as it writes.
+    unsafe { Ptr::from_raw(raw.cast()) }
 }
 
 /// One element with this value.

@@ -26,7 +26,8 @@ exported! {
             return Err(BAD);
         }
         element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-        let values = from_c::elements(of, from, count)?;
+        // SAFETY: the program says so.
+        let values = unsafe { from_c::elements(of, from, count) }?;
         pack(buffer, of, &values)
     }
 
@@ -52,11 +53,13 @@ exported! {
         }
         let values = reader.get_values(of).map_err(decoding)?;
         for (index, value) in values.iter().enumerate() {
-            let at = to.cast::<u8>().at(index * size).cast();
+            // SAFETY: the program says that there is room for so many elements of that type.
+            let at = unsafe { to.cast::<u8>() }.at(index * size).erased();
             if value.data_type() != of {
                 return Err(Status::ERR_UNPACK_FAILURE);
             }
-            element::write(value, at)?;
+            // SAFETY: as above.
+            unsafe { element::write(value, at) }?;
         }
         count.write(i32::try_from(values.len()).unwrap_or(i32::MAX));
         let taken = bytes.len() - reader.rest().len();
@@ -71,8 +74,13 @@ exported! {
         }
         let of = DataType(of);
         to.write(match of {
-            DataType::STRING => from.cast::<u8>().text().map_or(Ptr::NULL, |text| cmem::text(&text)).cast(),
-            _ => to_c::boxed(&element::read(of, from)?)?,
+            DataType::STRING => {
+                // SAFETY: the program says what is there.
+                let text = unsafe { from.cast::<u8>() }.text();
+                text.map_or(Ptr::NULL, |text| cmem::text(&text)).erased()
+            }
+            // SAFETY: as above.
+            _ => to_c::boxed(&unsafe { element::read(of, from) }?)?,
         });
         Ok(())
     }
@@ -89,11 +97,14 @@ exported! {
         }
         let of = DataType(of);
         let shown = match of {
-            DataType::STRING => from.cast::<u8>().text().map_or_else(String::new, |text| {
+            // SAFETY: the program says what is there.
+            DataType::STRING => unsafe { from.cast::<u8>() }.text().map_or_else(String::new, |text| {
                 String::from_utf8_lossy(&text).into_owned()
             }),
-            DataType::TOPO => summary(from)?,
-            _ => element::read(of, from)?.to_string(),
+            // SAFETY: as above.
+            DataType::TOPO => summary(unsafe { from.cast() })?,
+            // SAFETY: as above.
+            _ => unsafe { element::read(of, from) }?.to_string(),
         };
         let mut line = prefix.text().unwrap_or_default();
         line.extend(format!("Data type: {}\tValue: {shown}", of.name().unwrap_or("unknown")).bytes());
@@ -104,7 +115,7 @@ exported! {
     /// The bytes become the buffer's.
     fn PMIx_Data_load(buffer: Ptr<pmix_data_buffer_t>, payload: Ptr<pmix_byte_object_t>) -> Code {
         let c = payload.read().ok_or(BAD)?;
-        load(buffer, c.bytes.cast(), c.size)?;
+        load(buffer, c.bytes, c.size)?;
         payload.write(pmix_byte_object_t::EMPTY);
         Ok(())
     }
@@ -115,7 +126,7 @@ exported! {
             return Err(BAD);
         }
         let (bytes, size) = unload(buffer)?;
-        payload.write(pmix_byte_object_t { bytes: bytes.cast(), size });
+        payload.write(pmix_byte_object_t { bytes, size });
         Ok(())
     }
 
@@ -198,11 +209,11 @@ fn append(buffer: Ptr<pmix_data_buffer_t>, bytes: &[u8]) -> Result<(), Status> {
 }
 
 /// What a topology has, as hwloc counts it.
-fn summary(from: Ptr<Opaque>) -> Result<String, Status> {
-    let c = from.cast::<pmix_topology_t>().read().ok_or(BAD)?;
+fn summary(from: Ptr<pmix_topology_t>) -> Result<String, Status> {
+    let c = from.read().ok_or(BAD)?;
     match hwloc().filter(|_| c.source.text().is_some_and(|source| is_hwloc(&source))) {
         Some(hwloc) if !c.topology.is_null() => Ok(hwloc.summary(c.topology)),
-        _ => Ok(element::read(DataType::TOPO, from)?.to_string()),
+        _ => Ok(Value::Topology(Box::new(from_c::topology(&c)?)).to_string()),
     }
 }
 

@@ -38,20 +38,28 @@ macro_rules! elements {
         }
 
         /// The element there, which is not NULL.
-        pub(crate) fn read(of: DataType, at: Ptr<Opaque>) -> Result<Value, Status> {
+        ///
+        /// # Safety
+        /// It is one of that type.
+        pub(crate) unsafe fn read(of: DataType, at: Ptr<Opaque>) -> Result<Value, Status> {
             match of {
                 $(DataType::$name => {
                     let read: fn($ctype) -> Result<Value, Status> = $read;
-                    read(at.cast::<$ctype>().read().ok_or(Status::ERR_BAD_PARAM)?)
+                    // SAFETY: the caller says so.
+                    read(unsafe { at.cast::<$ctype>() }.read().ok_or(Status::ERR_BAD_PARAM)?)
                 })+
                 _ => Err(Status::ERR_UNKNOWN_DATA_TYPE),
             }
         }
 
         /// Writes a value where an element of its type belongs.
-        pub(crate) fn write(value: &Value, at: Ptr<Opaque>) -> Result<(), Status> {
+        ///
+        /// # Safety
+        /// There is room for one.
+        pub(crate) unsafe fn write(value: &Value, at: Ptr<Opaque>) -> Result<(), Status> {
             match value {
-                $($pattern => at.cast::<$ctype>().write($write),)+
+                // SAFETY: the caller says so.
+                $($pattern => unsafe { at.cast::<$ctype>() }.write($write),)+
                 _ => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
             }
             Ok(())

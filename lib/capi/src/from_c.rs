@@ -23,27 +23,35 @@ pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
         _ if of == DataType::UNDEF => Ok(Value::Undef),
         Place::Inside => {
             let mut data = c.data;
-            element::read(of, Ptr::from_raw(&mut data).cast())
+            // SAFETY: the type says what the union is.
+            unsafe { element::read(of, Ptr::from_raw(&mut data).erased()) }
         }
         Place::Behind => {
-            let behind = c.data.get::<Ptr<Opaque>>();
+            let behind = c.data.pointer();
             // A NULL in place of a structure says as little as no value.
-            if behind.is_null() { Ok(Value::Undef) } else { element::read(of, behind) }
+            // SAFETY: the type says what is behind it.
+            if behind.is_null() { Ok(Value::Undef) } else { unsafe { element::read(of, behind) } }
         }
     }
 }
 
 pub(crate) fn array(c: &pmix_data_array_t) -> Result<DataArray, Status> {
-    Ok(DataArray { of: DataType(c.type_), items: elements(DataType(c.type_), c.array, c.size)? })
+    // SAFETY: the array says so.
+    Ok(DataArray { of: DataType(c.type_), items: unsafe { elements(DataType(c.type_), c.array, c.size) }? })
 }
 
 /// Elements of one type that lie behind each other.
-pub(crate) fn elements(of: DataType, at: Ptr<Opaque>, count: usize) -> Result<Vec<Value>, Status> {
+///
+/// # Safety
+/// There are so many of that type, or it is NULL.
+pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) -> Result<Vec<Value>, Status> {
     if at.is_null() || of == DataType::UNDEF {
         return Ok(Vec::new());
     }
     let size = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-    (0..count).map(|index| element::read(of, at.cast::<u8>().at(index * size).cast())).collect()
+    // SAFETY: the caller says so.
+    let one = |index| unsafe { element::read(of, at.cast::<u8>().at(index * size).erased()) };
+    (0..count).map(one).collect()
 }
 
 pub(crate) fn info(c: &pmix_info_t) -> Result<Info, Status> {
@@ -110,7 +118,7 @@ pub(crate) fn keys(c: Ptr<Ptr<u8>>) -> Result<Vec<Key>, Status> {
 }
 
 pub(crate) fn blob(c: pmix_byte_object_t) -> Blob {
-    Blob::from(c.bytes.cast::<u8>().bytes(c.size))
+    Blob::from(c.bytes.bytes(c.size))
 }
 
 pub(crate) fn data_buffer(c: &pmix_data_buffer_t) -> Blob {
@@ -167,7 +175,8 @@ pub(crate) fn regattr(c: &pmix_regattr_t) -> Regattr {
 pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
     match c.source.text() {
         _ if c.bitmap.is_null() => Ok(None),
-        Some(source) if source == OURS => Ok(text(c.bitmap.cast())),
+        // SAFETY: what is ours is text.
+        Some(source) if source == OURS => Ok(text(unsafe { c.bitmap.cast() })),
         Some(source) if is_hwloc(&source) => {
             let list = hwloc().and_then(|hwloc| hwloc.list(c.bitmap)).ok_or(Status::ERR_NOT_SUPPORTED)?;
             Ok(Some(Text::from_bytes(&list)))
@@ -179,7 +188,8 @@ pub(crate) fn cpuset(c: &pmix_cpuset_t) -> Result<Option<Text>, Status> {
 /// The XML of a topology, see [`cpuset`].
 pub(crate) fn topology(c: &pmix_topology_t) -> Result<TopologyBlob, Status> {
     let xml = match c.source.text() {
-        Some(source) if source == OURS => text(c.topology.cast()),
+        // SAFETY: what is ours is text.
+        Some(source) if source == OURS => text(unsafe { c.topology.cast() }),
         Some(source) if is_hwloc(&source) && !c.topology.is_null() => {
             let xml = hwloc().and_then(|hwloc| hwloc.xml(c.topology)).ok_or(Status::ERR_NOT_SUPPORTED)?;
             Some(Text::from_bytes(&xml))

@@ -91,7 +91,8 @@ impl Hwloc {
             (self.bitmap_free)(bitmap);
             return None;
         }
-        Some(Ptr::from_raw(bitmap.cast()))
+        // SAFETY: of which nothing is said.
+        Some(unsafe { Ptr::from_raw(bitmap.cast()) })
     }
 
     /// The list form of a bitmap.
@@ -100,7 +101,8 @@ impl Hwloc {
         if (self.bitmap_list_asprintf)(&mut text, bitmap.raw().cast()) < 0 {
             return None;
         }
-        let text: Ptr<u8> = Ptr::from_raw(text.cast());
+        // SAFETY: a C string of its own.
+        let text: Ptr<u8> = unsafe { Ptr::from_raw(text.cast()) };
         let list = text.text();
         cmem::free(text);
         list
@@ -123,7 +125,8 @@ impl Hwloc {
         // Without this, devices are left out.
         (self.topology_set_io_types_filter)(topology, KEEP_IMPORTANT);
         if described && (self.topology_load)(topology) == 0 {
-            return Some(Ptr::from_raw(topology.cast()));
+            // SAFETY: of which nothing is said.
+            return Some(unsafe { Ptr::from_raw(topology.cast()) });
         }
         (self.topology_destroy)(topology);
         None
@@ -135,7 +138,8 @@ impl Hwloc {
         if (self.topology_export_xmlbuffer)(topology, &mut text, &mut length, 0) < 0 {
             return None;
         }
-        let xml = Ptr::<u8>::from_raw(text.cast()).text();
+        // SAFETY: a C string, until it is freed.
+        let xml = unsafe { Ptr::<u8>::from_raw(text.cast()) }.text();
         (self.free_xmlbuffer)(topology, text);
         xml
     }
@@ -147,7 +151,8 @@ impl Hwloc {
         let count = |depth| {
             let count = (self.get_nbobjs_by_depth)(topology, depth);
             let name = (self.obj_type_string)((self.get_depth_type)(topology, depth)).cast_mut();
-            let name = Ptr::<u8>::from_raw(name.cast()).text()?;
+            // SAFETY: a C string that stays, or NULL.
+            let name = unsafe { Ptr::<u8>::from_raw(name.cast()) }.text()?;
             (count > 0).then(|| format!("{count} {}", String::from_utf8_lossy(&name)))
         };
         levels.filter_map(count).collect::<Vec<_>>().join(", ")

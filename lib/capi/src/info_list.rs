@@ -5,6 +5,7 @@ use phalanx_wire::InfoFlags;
 
 use crate::cmem;
 use crate::guard::{BAD, exported};
+use crate::held::{hold, take, with};
 use crate::layout::*;
 use crate::names::fixed;
 use crate::pointer::{Opaque, Ptr};
@@ -17,11 +18,11 @@ struct List(Vec<Ptr<pmix_info_t>>);
 
 exported! {
     fn PMIx_Info_list_start() -> Ptr<Opaque> {
-        Ptr::to_owned(List::default())
+        hold(List::default())
     }
 
     fn PMIx_Info_list_release(list: Ptr<Opaque>) {
-        if let Some(list) = list.take_owned::<List>() {
+        if let Some(list) = take::<List>(list) {
             list.0.into_iter().for_each(|info| free_array(info, 1));
         }
     }
@@ -33,9 +34,7 @@ exported! {
 
     fn PMIx_Info_list_prepend(list: Ptr<Opaque>, key: Ptr<u8>, data: Ptr<Opaque>, of: u16) -> Code {
         let info = new(key, loaded(data, DataType(of))?)?;
-        let list = list.owned::<List>().ok_or(BAD)?;
-        list.0.insert(0, cmem::one(info));
-        Ok(())
+        with(list, |list: &mut List| list.0.insert(0, cmem::one(info))).ok_or(BAD)
     }
 
     /// With `overwrite`, a value that is there under the same key is replaced, else it stays.
@@ -71,12 +70,12 @@ exported! {
 
     /// An array with copies of all infos, the last marked as the end.
     fn PMIx_Info_list_convert(list: Ptr<Opaque>, to: Ptr<pmix_data_array_t>) -> Code {
-        let list = list.owned::<List>().ok_or(BAD)?;
+        let there = with(list, |list: &mut List| list.0.clone()).ok_or(BAD)?;
         if to.is_null() {
             return Err(BAD);
         }
-        let mut all = Vec::with_capacity(list.0.len());
-        for info in list.0.iter().filter_map(|info| info.read()) {
+        let mut all = Vec::with_capacity(there.len());
+        for info in there.iter().filter_map(|info| info.read()) {
             all.push(copied_info(&info)?);
         }
         let Some(last) = all.last_mut() else {
@@ -87,22 +86,24 @@ exported! {
         to.write(pmix_data_array_t {
             type_: DataType::INFO.0,
             size: all.len(),
-            array: cmem::array_of(&all).cast(),
+            array: cmem::array_of(&all).erased(),
         });
         Ok(())
     }
 
     fn PMIx_Info_list_get_size(list: Ptr<Opaque>) -> usize {
-        list.owned::<List>().map_or(0, |list| list.0.len())
+        with(list, |list: &mut List| list.0.len()).unwrap_or(0)
     }
 
     /// The info `prev` (NULL: the first); `next` is set to the one behind it, NULL at the end.
     fn PMIx_Info_list_get_info(list: Ptr<Opaque>, prev: Ptr<Opaque>, next: Ptr<Ptr<Opaque>>) -> Ptr<pmix_info_t> {
-        let Some(list) = list.owned::<List>() else { return Ptr::NULL };
-        let at = if prev.is_null() { Some(0) } else { list.0.iter().position(|info| info.cast() == prev) };
-        let behind = at.and_then(|at| list.0.get(at + 1));
-        next.write(behind.map_or(Ptr::NULL, |info| info.cast()));
-        at.and_then(|at| list.0.get(at)).copied().unwrap_or(Ptr::NULL)
+        let found = with(list, |list: &mut List| {
+            let mut from = list.0.iter().skip_while(|info| !prev.is_null() && info.erased() != prev);
+            (from.next().copied(), from.next().copied())
+        });
+        let Some((found, behind)) = found else { return Ptr::NULL };
+        next.write(behind.map_or(Ptr::NULL, Ptr::erased));
+        found.unwrap_or(Ptr::NULL)
     }
 }
 
@@ -115,29 +116,26 @@ fn new(key: Ptr<u8>, value: pmix_value_t) -> Result<pmix_info_t, Status> {
 }
 
 fn add(list: Ptr<Opaque>, info: pmix_info_t, wanted: bool) -> Result<(), Status> {
-    match list.owned::<List>() {
-        Some(list) if wanted => {
+    let known = with(list, |list: &mut List| {
+        if wanted {
             list.0.push(cmem::one(info));
-            Ok(())
         }
-        known => {
-            info.release();
-            known.map(|_| ()).ok_or(BAD)
-        }
+    });
+    if known.is_none() || !wanted {
+        info.release();
     }
+    known.ok_or(BAD)
 }
 
 fn add_unique(list: Ptr<Opaque>, info: pmix_info_t, overwrite: bool) -> Result<(), Status> {
-    let same = |at: &Ptr<pmix_info_t>| at.read().is_some_and(|c| c.key == info.key);
-    let known = list.owned::<List>().and_then(|list| list.0.iter().position(same));
-    match (known, list.owned::<List>()) {
-        (Some(at), Some(list)) if overwrite => {
-            if let Some(old) = list.0.get(at) {
-                old.read().inspect(Release::release);
-                old.write(info);
-            }
+    let same = |at: &&Ptr<pmix_info_t>| at.read().is_some_and(|c| c.key == info.key);
+    let known = with(list, |list: &mut List| list.0.iter().find(same).copied()).flatten();
+    match known {
+        Some(old) if overwrite => {
+            old.read().inspect(Release::release);
+            old.write(info);
             Ok(())
         }
-        (known, _) => add(list, info, known.is_none()),
+        known => add(list, info, known.is_none()),
     }
 }

@@ -1,7 +1,8 @@
 //! The C interface of PMIx: every function of the headers in `lib/libpmix/include`, over the native library.
 //!
-//! `pointer.rs` follows pointers, `cmem.rs` allocates, `guard.rs` makes C functions of Rust bodies; all other files are
-//! ordinary Rust. `element.rs`, `from_c.rs`, `to_c.rs` and `release.rs` know the structures, `instance.rs` the process's
+//! `pointer.rs` follows pointers, `cmem.rs` allocates, `guard.rs` makes C functions of Rust bodies, `held.rs` keeps what programs
+//! hold of ours. Elsewhere `unsafe` stands only where something is believed that a program, or the type beside a union, says of
+//! what is behind a pointer: `cargo xtask sources` has the list of these files. `element.rs`, `from_c.rs`, `to_c.rs` and `release.rs` know the structures, `instance.rs` the process's
 //! client; the rest are the functions, a file per section of the standard. Nothing here speaks to a server itself.
 #![allow(non_camel_case_types)]
 
@@ -19,6 +20,7 @@ mod r#gen {
     pub(crate) mod name_block;
 }
 mod guard;
+mod held;
 mod hwloc;
 mod info_list;
 mod instance;

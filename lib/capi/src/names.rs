@@ -44,7 +44,7 @@ exported! {
 
     fn PMIx_Check_procid(one: Ptr<pmix_proc_t>, other: Ptr<pmix_proc_t>) -> bool {
         match (one.read(), other.read()) {
-            (Some(a), Some(b)) => same_nspace(one.cast(), other.cast()) && same_rank(a.rank, b.rank),
+            (Some(a), Some(b)) => same_nspace(nspace_of(one), nspace_of(other)) && same_rank(a.rank, b.rank),
             _ => false,
         }
     }
@@ -114,4 +114,10 @@ fn same_nspace(one: Ptr<u8>, other: Ptr<u8>) -> bool {
 
 fn same_rank(one: u32, other: u32) -> bool {
     one == other || one == Rank::WILDCARD.0 || other == Rank::WILDCARD.0
+}
+
+/// A process begins with its namespace.
+fn nspace_of(proc: Ptr<pmix_proc_t>) -> Ptr<u8> {
+    // SAFETY: the program says that a process is there.
+    unsafe { proc.cast() }
 }

@@ -1,8 +1,9 @@
 //! Pointers of C programs: the one place where they are followed.
 //!
 //! Whether a pointer is valid, and for how many elements, is what a program promises by calling us with it; nobody but a
-//! program and `cmem.rs` makes one. What is behind it is copied out or in, never borrowed for longer than a call lasts.
-//! NULL is always noticed here.
+//! program and `cmem.rs` makes one. Whoever makes one here of something else, or says that something else is behind it, is
+//! `unsafe` and says why that holds. What is behind a pointer is copied out or in, never borrowed for longer than a call
+//! lasts. NULL is always noticed here.
 
 use std::mem::MaybeUninit;
 
@@ -10,7 +11,7 @@ use std::mem::MaybeUninit;
 #[repr(transparent)]
 pub(crate) struct Ptr<T>(*mut T);
 
-/// What a `void *` points to.
+/// What a `void *` points to: nothing that can be read or written before somebody says what it is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Opaque([u8; 0]);
@@ -69,7 +70,9 @@ unsafe impl<T> Sync for Ptr<T> {}
 impl<T> Ptr<T> {
     pub(crate) const NULL: Ptr<T> = Ptr(std::ptr::null_mut());
 
-    pub(crate) fn from_raw(raw: *mut T) -> Ptr<T> {
+    /// # Safety
+    /// NULL, or as many `T` are there as will be read or written through it, for as long as that happens.
+    pub(crate) unsafe fn from_raw(raw: *mut T) -> Ptr<T> {
         Ptr(raw)
     }
 
@@ -81,7 +84,14 @@ impl<T> Ptr<T> {
         self.0.is_null()
     }
 
-    pub(crate) fn cast<U>(self) -> Ptr<U> {
+    /// The same address, without a word on what is there.
+    pub(crate) fn erased(self) -> Ptr<Opaque> {
+        Ptr(self.0.cast())
+    }
+
+    /// # Safety
+    /// As of [`from_raw`](Ptr::from_raw), for `U`.
+    pub(crate) unsafe fn cast<U>(self) -> Ptr<U> {
         Ptr(self.0.cast())
     }
 
@@ -153,29 +163,36 @@ impl Ptr<u8> {
     }
 }
 
+impl<const N: usize> Ptr<[u8; N]> {
+    /// Its first byte.
+    pub(crate) fn start(self) -> Ptr<u8> {
+        Ptr(self.0.cast())
+    }
+}
+
 impl Ptr<Opaque> {
-    /// Makes a value of ours into what a program holds without knowing what it is.
-    pub(crate) fn to_owned<T: 'static>(value: T) -> Ptr<Opaque> {
-        Ptr(Box::into_raw(Box::new(value)).cast())
+    /// A number in the place of an address: nobody follows it.
+    pub(crate) fn token(number: usize) -> Ptr<Opaque> {
+        Ptr(std::ptr::without_provenance_mut(number))
     }
 
-    /// What [`to_owned`](Self::to_owned) made; the program's word stands for the type and for one use at a time.
-    pub(crate) fn owned<'a, T: 'static>(self) -> Option<&'a mut T> {
-        // SAFETY: NULL, or from to_owned on the program's word.
-        unsafe { self.0.cast::<T>().as_mut() }
-    }
-
-    /// Takes it back; it is not used any more, on the program's word.
-    pub(crate) fn take_owned<T: 'static>(self) -> Option<Box<T>> {
-        // SAFETY: from to_owned on the program's word, and not NULL.
-        (!self.is_null()).then(|| unsafe { Box::from_raw(self.0.cast::<T>()) })
+    pub(crate) fn number(self) -> usize {
+        self.0.addr()
     }
 }
 
 impl Data {
     pub(crate) const ZERO: Data = Data([MaybeUninit::new(0); 24]);
 
-    pub(crate) fn get<T: Plain>(&self) -> T {
+    /// The member that is a pointer to whatever.
+    pub(crate) fn pointer(&self) -> Ptr<Opaque> {
+        // SAFETY: any address is one of something unsaid.
+        unsafe { self.get() }
+    }
+
+    /// # Safety
+    /// It was set as a `T`, if that has pointers inside that will be followed.
+    pub(crate) unsafe fn get<T: Plain>(&self) -> T {
         const { assert!(size_of::<T>() <= size_of::<Data>()) }
         // SAFETY: large enough; what a program sets only in part, C reads in whole as well.
         unsafe { self.0.as_ptr().cast::<T>().read_unaligned() }

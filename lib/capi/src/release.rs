@@ -33,12 +33,17 @@ pub(crate) fn free_array<T: Release>(at: Ptr<T>, count: usize) {
 }
 
 /// Frees what elements of a type own.
-pub(crate) fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
+///
+/// # Safety
+/// There are so many of that type, or it is NULL.
+pub(crate) unsafe fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
     fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
-        at.cast::<T>().items(count).for_each(|c| c.release());
+        // SAFETY: the caller says so.
+        unsafe { at.cast::<T>() }.items(count).for_each(|c| c.release());
     }
     match of {
-        DataType::STRING => at.cast::<Ptr<u8>>().items(count).for_each(cmem::free),
+        // SAFETY: the caller says so.
+        DataType::STRING => unsafe { at.cast::<Ptr<u8>>() }.items(count).for_each(cmem::free),
         DataType::VALUE => all::<pmix_value_t>(at, count),
         DataType::APP => all::<pmix_app_t>(at, count),
         DataType::INFO => all::<pmix_info_t>(at, count),
@@ -72,9 +77,14 @@ pub(crate) fn elements(of: DataType, at: Ptr<Opaque>, count: usize) {
 }
 
 /// Makes elements of zeroes empty, where that is something else.
-pub(crate) fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
+///
+/// # Safety
+/// There is room for so many of that type.
+pub(crate) unsafe fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
     fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
-        (0..count).for_each(|index| at.cast::<T>().at(index).write(T::EMPTY));
+        // SAFETY: the caller says so.
+        let at = unsafe { at.cast::<T>() };
+        (0..count).for_each(|index| at.at(index).write(T::EMPTY));
     }
     match of {
         DataType::PROC => all::<pmix_proc_t>(at, count),
@@ -95,11 +105,13 @@ impl Release for pmix_value_t {
         match element::place(of) {
             Place::Inside => {
                 let mut data = self.data;
-                elements(of, Ptr::from_raw(&mut data).cast(), 1);
+                // SAFETY: the type says what the union is.
+                unsafe { elements(of, Ptr::from_raw(&mut data).erased(), 1) };
             }
             Place::Behind => {
-                let behind = self.data.get::<Ptr<Opaque>>();
-                elements(of, behind, 1);
+                let behind = self.data.pointer();
+                // SAFETY: the type says what is behind it.
+                unsafe { elements(of, behind, 1) };
                 cmem::free(behind);
             }
         }
@@ -110,7 +122,8 @@ impl Release for pmix_data_array_t {
     const EMPTY: Self = pmix_data_array_t { type_: DataType::UNDEF.0, size: 0, array: Ptr::NULL };
 
     fn release(&self) {
-        elements(DataType(self.type_), self.array, self.size);
+        // SAFETY: the array says so.
+        unsafe { elements(DataType(self.type_), self.array, self.size) };
         cmem::free(self.array);
     }
 }

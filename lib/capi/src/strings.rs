@@ -118,7 +118,8 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(
 };
 
 fn constant(text: &'static CStr) -> Ptr<u8> {
-    Ptr::from_raw(text.as_ptr().cast_mut().cast())
+    // SAFETY: it stays, and programs do not write there.
+    unsafe { Ptr::from_raw(text.as_ptr().cast_mut().cast()) }
 }
 
 /// A name in the block, or else one made once and kept: sets of flags have too many names for a table.
@@ -133,14 +134,16 @@ fn shared(name: Option<&str>, other: impl FnOnce() -> String) -> Ptr<u8> {
         return constant(c"UNKNOWN");
     }
     let kept = made.entry(text).or_insert_with_key(|text| CString::new(text.as_str()).unwrap_or_default());
-    Ptr::from_raw(kept.as_ptr().cast_mut().cast())
+    // SAFETY: entries stay where they are, and programs do not write there.
+    unsafe { Ptr::from_raw(kept.as_ptr().cast_mut().cast()) }
 }
 
 fn in_block(name: &str) -> Option<Ptr<u8>> {
     let wanted = format!("\0{name}\0");
     let at = NAMES.find(&wanted)?;
     let found = NAMES.get(at + 1..)?;
-    Some(Ptr::from_raw(found.as_ptr().cast_mut()))
+    // SAFETY: the block stays, and programs do not write there.
+    Some(unsafe { Ptr::from_raw(found.as_ptr().cast_mut()) })
 }
 
 fn owned(text: &str) -> Ptr<u8> {

@@ -190,8 +190,11 @@ fn infos(count: usize) -> Ptr<pmix_info_t> {
 /// Without room when C has no form of the type.
 fn array(count: usize, of: DataType) -> pmix_data_array_t {
     let size = element::size(of).unwrap_or(0);
-    let room: Ptr<Opaque> = cmem::array::<u8>(count.saturating_mul(size)).cast();
-    release::empty(of, room, count);
+    let room: Ptr<Opaque> = cmem::array::<u8>(count.saturating_mul(size)).erased();
+    if size > 0 {
+        // SAFETY: there is room for so many of that type, or none at all, which is NULL.
+        unsafe { release::empty(of, room, count) };
+    }
     pmix_data_array_t { type_: of.0, size: if size == 0 { 0 } else { count }, array: room }
 }
 

@@ -22,7 +22,8 @@ pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
     let mut data = Data::ZERO;
     match (value, element::place(of)) {
         (Value::Undef, _) => {}
-        (_, Place::Inside) => element::write(value, Ptr::from_raw(&mut data).cast())?,
+        // SAFETY: the union has room for what belongs inside.
+        (_, Place::Inside) => unsafe { element::write(value, Ptr::from_raw(&mut data).erased()) }?,
         (_, Place::Behind) => data = Data::of(boxed(value)?),
     }
     Ok(pmix_value_t { type_: of.0, data })
@@ -31,8 +32,9 @@ pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
 /// The value as an element of its own.
 pub(crate) fn boxed(value: &Value) -> Result<Ptr<Opaque>, Status> {
     let size = element::size(value.data_type()).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
-    let room: Ptr<Opaque> = cmem::array::<u8>(size).cast();
-    element::write(value, room).inspect_err(|_| cmem::free(room))?;
+    let room: Ptr<Opaque> = cmem::array::<u8>(size).erased();
+    // SAFETY: it is as large as such an element.
+    unsafe { element::write(value, room) }.inspect_err(|_| cmem::free(room))?;
     Ok(room)
 }
 
@@ -41,9 +43,10 @@ pub(crate) fn array(array: &DataArray) -> Result<pmix_data_array_t, Status> {
     let items: Vec<_> = array.items.iter().filter(|item| item.data_type() == array.of && size > 0).collect();
     let room: Ptr<u8> = cmem::array(size * items.len());
     for (index, item) in items.iter().enumerate() {
-        element::write(item, room.at(index * size).cast())?;
+        // SAFETY: there is room for so many of that type.
+        unsafe { element::write(item, room.at(index * size).erased()) }?;
     }
-    Ok(pmix_data_array_t { type_: array.of.0, size: items.len(), array: room.cast() })
+    Ok(pmix_data_array_t { type_: array.of.0, size: items.len(), array: room.erased() })
 }
 
 pub(crate) fn info(info: &Info) -> Result<pmix_info_t, Status> {
@@ -161,7 +164,7 @@ pub(crate) fn regattr(attribute: &Regattr) -> pmix_regattr_t {
 pub(crate) fn cpuset(list: &Option<Text>) -> pmix_cpuset_t {
     match for_hwloc(list.as_ref()).and_then(|list| hwloc()?.bitmap(&list)) {
         Some(bitmap) => pmix_cpuset_t { source: cmem::text(HWLOC), bitmap },
-        None => pmix_cpuset_t { source: cmem::text(OURS), bitmap: text(list.as_ref()).cast() },
+        None => pmix_cpuset_t { source: cmem::text(OURS), bitmap: text(list.as_ref()).erased() },
     }
 }
 
@@ -169,7 +172,7 @@ pub(crate) fn cpuset(list: &Option<Text>) -> pmix_cpuset_t {
 pub(crate) fn topology(topology: &TopologyBlob) -> pmix_topology_t {
     match for_hwloc(topology.xml.as_ref()).and_then(|xml| hwloc()?.topology(Some(&xml))) {
         Some(topology) => pmix_topology_t { source: cmem::text(HWLOC), topology },
-        None => pmix_topology_t { source: cmem::text(OURS), topology: text(topology.xml.as_ref()).cast() },
+        None => pmix_topology_t { source: cmem::text(OURS), topology: text(topology.xml.as_ref()).erased() },
     }
 }
 

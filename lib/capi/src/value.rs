@@ -69,15 +69,17 @@ exported! {
         let (found, length) = match of {
             DataType::UNDEF => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
             DataType::STRING => {
-                let text = c.data.get::<Ptr<u8>>().text();
+                // SAFETY: the type says that it is a C string.
+                let text = unsafe { c.data.get::<Ptr<u8>>() }.text();
                 let length = text.as_ref().map_or(0, Vec::len);
-                (text.map_or(Ptr::NULL, |text| cmem::text(&text)).cast(), length)
+                (text.map_or(Ptr::NULL, |text| cmem::text(&text)).erased(), length)
             }
             DataType::BYTE_OBJECT | DataType::COMPRESSED_STRING | DataType::COMPRESSED_BYTE_OBJECT | DataType::REGEX => {
-                let bytes = from_c::blob(c.data.get());
-                (cmem::bytes(bytes.as_bytes()).cast(), bytes.len())
+                // SAFETY: the type says that it is an object of bytes.
+                let bytes = from_c::blob(unsafe { c.data.get() });
+                (cmem::bytes(bytes.as_bytes()).erased(), bytes.len())
             }
-            DataType::POINTER => (c.data.get::<Ptr<Opaque>>(), size_of::<Ptr<Opaque>>()),
+            DataType::POINTER => (c.data.pointer(), size_of::<Ptr<Opaque>>()),
             _ => {
                 let length = element::size(of).ok_or(Status::ERR_UNKNOWN_DATA_TYPE)?;
                 if to.is_null() && PLAIN.contains(&of) {
@@ -87,7 +89,8 @@ exported! {
                 if to.is_null() {
                     (copy, length)
                 } else {
-                    to.cast::<u8>().fill(&copy.cast::<u8>().bytes(length));
+                    // SAFETY: an element of that type is there, and the program has room for one.
+                    unsafe { to.cast::<u8>().fill(&copy.cast::<u8>().bytes(length)) };
                     cmem::free(copy);
                     (to, length)
                 }
@@ -124,7 +127,9 @@ exported! {
         if to.is_null() {
             return Err(BAD);
         }
-        element::write(&number(&value, DataType(of))?, to)
+        let number = number(&value, DataType(of))?;
+        // SAFETY: the program says that there is room for such an element.
+        unsafe { element::write(&number, to) }
     }
 
     fn PMIx_Value_true(value: Ptr<pmix_value_t>) -> i32 {
@@ -228,16 +233,22 @@ pub(crate) fn loaded(data: Ptr<Opaque>, of: DataType) -> Result<pmix_value_t, St
         DataType::UNDEF => Data::ZERO,
         // The pointer is the datum.
         DataType::POINTER => Data::of(data),
-        DataType::STRING => Data::of(data.cast::<u8>().text().map_or(Ptr::NULL, |text| cmem::text(&text))),
+        DataType::STRING => {
+            // SAFETY: the program says that it is a C string.
+            let text = unsafe { data.cast::<u8>() }.text();
+            Data::of(text.map_or(Ptr::NULL, |text| cmem::text(&text)))
+        }
         // A directive without a value is on.
         DataType::BOOL if data.is_null() => Data::of(1_u8),
         _ if data.is_null() => Data::ZERO,
         // The datum is the map itself, as it is generated; in the value it stands with its length.
         DataType::REGEX => {
-            let map = map(data.cast()).ok_or(BAD)?;
-            Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map).cast(), size: map.len() })
+            // SAFETY: the program says that it is a map.
+            let map = map(unsafe { data.cast() }).ok_or(BAD)?;
+            Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map), size: map.len() })
         }
-        _ => return to_c::value(&element::read(of, data)?),
+        // SAFETY: the program says that such an element is there.
+        _ => return to_c::value(&unsafe { element::read(of, data) }?),
     };
     Ok(pmix_value_t { type_: of.0, data })
 }

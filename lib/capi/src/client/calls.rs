@@ -4,6 +4,7 @@ use phalanx_spec::Status;
 use pmix::{ClientCall, ClientReturn, Error, Info};
 
 use crate::guard::{Code, caught};
+use crate::held::{hold, take};
 use crate::instance::instance;
 use crate::layout::pmix_info_t;
 use crate::pointer::{Opaque, Ptr};
@@ -97,12 +98,12 @@ pub(crate) fn hand_over(callback: TakesInfos, status: Status, infos: &[Info], cb
         Ptr::NULL
     });
     let count = if array.is_null() { 0 } else { infos.len() };
-    callback(status.0, array, count, cbdata, Some(release_infos), Ptr::to_owned((array, count)));
+    callback(status.0, array, count, cbdata, Some(release_infos), hold((array, count)));
 }
 
 extern "C" fn release_infos(infos: Ptr<Opaque>) {
     caught(|| {
-        if let Some(infos) = infos.take_owned::<(Ptr<pmix_info_t>, usize)>() {
+        if let Some(infos) = take::<(Ptr<pmix_info_t>, usize)>(infos) {
             free_array(infos.0, infos.1);
         }
     });

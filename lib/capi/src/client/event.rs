@@ -158,7 +158,7 @@ fn deliver(
         all.open.insert(number, Delivery { done, source, infos, results });
         number
     };
-    let token = Ptr::from_raw(std::ptr::without_provenance_mut(number));
+    let token = Ptr::token(number);
     handler(reference, event.code.0, source, infos.0, infos.1, results.0, results.1, completed, token);
 }
 
@@ -171,7 +171,7 @@ extern "C" fn completed(
     token: Ptr<Opaque>,
 ) {
     caught(|| {
-        let delivery = deliveries().open.remove(&(token.raw() as usize));
+        let delivery = deliveries().open.remove(&token.number());
         if let Some(delivery) = delivery {
             let results = from_c::infos(results, nresults).unwrap_or_default();
             delivery.done.complete(Verdict { status: Status(status), results });
@@ -189,7 +189,7 @@ extern "C" fn completed(
 
 /// The pointer that a handler wants to be given with each event.
 fn returned(info: Ptr<pmix_info_t>, count: usize) -> Option<Ptr<Opaque>> {
-    info.items(count).find(is_object).map(|c| c.value.data.get())
+    info.items(count).find(is_object).map(|c| c.value.data.pointer())
 }
 
 /// Puts the handler's pointer where the event says only that there is one.

@@ -39,7 +39,9 @@ exported! {
                 beginning.run(job);
             }
             let mut name = answer.as_ref().map_or([0; 256], |job| to_c::name(job.nspace.as_str()));
-            callback(answer.err().unwrap_or(Status::SUCCESS).0, Ptr::from_raw(&mut name), cbdata);
+            // SAFETY: it is there until the callback has returned.
+            let at = unsafe { Ptr::from_raw(&mut name) };
+            callback(answer.err().unwrap_or(Status::SUCCESS).0, at, cbdata);
         })
     }
 }

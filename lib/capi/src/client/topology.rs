@@ -12,6 +12,7 @@ use pmix::{ClientCall, CpuSet, Info, Key, Lookup, LookupRequest, Text, Value};
 
 use super::calls::{ReleaseCallback, submit};
 use crate::guard::{BAD, Code, caught, exported};
+use crate::held::{hold, take};
 use crate::hwloc::{HWLOC, hwloc, is_hwloc};
 use crate::instance::{Instance, instance, told};
 use crate::layout::*;
@@ -118,7 +119,7 @@ exported! {
         let own = LookupRequest::new(instance.client.proc().clone(), None, &[Info::new(keys::OPTIONAL, true)]);
         submit(ClientCall::Get { request: own, info: vec![Info::new(keys::OPTIONAL, true)] }, move |_| {
             let array = in_c(&found);
-            let all = Ptr::to_owned((array, found.len()));
+            let all = hold((array, found.len()));
             callback(Status::SUCCESS.0, array, found.len(), cbdata, Some(release_distances), all);
         })
     }
@@ -128,7 +129,7 @@ exported! {
 pub(crate) fn own_value() -> Result<pmix_value_t, Status> {
     let topology = hwloc().and_then(|hwloc| hwloc.topology(None)).ok_or(Status::ERR_NOT_FOUND)?;
     let at = cmem::one(pmix_topology_t { source: cmem::text(HWLOC), topology });
-    Ok(pmix_value_t { type_: DataType::TOPO.0, data: Data::of(at.cast::<Opaque>()) })
+    Ok(pmix_value_t { type_: DataType::TOPO.0, data: Data::of(at.erased()) })
 }
 
 fn parse(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Result<(), Status> {
@@ -211,7 +212,7 @@ fn in_c(all: &[DeviceDistance]) -> Ptr<pmix_device_distance_t> {
 
 extern "C" fn release_distances(all: Ptr<Opaque>) {
     caught(|| {
-        if let Some(all) = all.take_owned::<(Ptr<pmix_device_distance_t>, usize)>() {
+        if let Some(all) = take::<(Ptr<pmix_device_distance_t>, usize)>(all) {
             free_array(all.0, all.1);
         }
     });

@@ -65,17 +65,27 @@ impl Args {
     pub(super) fn keys(&mut self, keys: &[Key]) -> Ptr<Ptr<u8>> {
         let texts: Vec<_> = keys.iter().map(|key| Text::from_bytes(key.as_str().as_bytes())).collect();
         let argv = to_c::argv(&texts);
-        self.0.push(Part { at: argv.cast(), count: 0, free: |at, _| cmem::free_argv(at.cast()) });
+        self.0.push(Part {
+            at: argv.erased(),
+            count: 0,
+            // SAFETY: it is called with this `at` alone.
+            free: |at, _| cmem::free_argv(unsafe { at.cast() }),
+        });
         argv
     }
 
     fn plain<T>(&mut self, at: Ptr<T>) -> Ptr<T> {
-        self.0.push(Part { at: at.cast(), count: 0, free: |at, _| cmem::free(at) });
+        self.0.push(Part { at: at.erased(), count: 0, free: |at, _| cmem::free(at) });
         at
     }
 
     fn structures<T: Release>(&mut self, at: Ptr<T>, count: usize) -> Ptr<T> {
-        self.0.push(Part { at: at.cast(), count, free: |at, count| free_array(at.cast::<T>(), count) });
+        self.0.push(Part {
+            at: at.erased(),
+            count,
+            // SAFETY: it is called with this `at` alone.
+            free: |at, count| free_array(unsafe { at.cast::<T>() }, count),
+        });
         at
     }
 }

@@ -195,6 +195,7 @@ impl Entries {
         if index >= self.count {
             return None;
         }
-        self.at.cast::<Option<T>>().at(index).read().flatten()
+        // SAFETY: a host says by the type that its table holds functions, each as long as a pointer; NULL is none.
+        unsafe { self.at.cast::<Option<T>>() }.at(index).read().flatten()
     }
 }

@@ -10,6 +10,7 @@ use super::init::serving;
 use super::register::{at_once, ending};
 use crate::client::calls::OpCallback;
 use crate::guard::{BAD, Code, caught, exported};
+use crate::held::{hold, take};
 use crate::instance::told;
 use crate::layout::*;
 use crate::names::fixed;
@@ -47,7 +48,7 @@ exported! {
             Ok(infos) if infos.is_empty() => callback(Status::SUCCESS.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL),
             Ok(infos) => match to_c::infos(&infos) {
                 Ok(array) => {
-                    let (count, given) = (infos.len(), Ptr::to_owned((array, infos.len())));
+                    let (count, given) = (infos.len(), hold((array, infos.len())));
                     callback(Status::SUCCESS.0, array, count, cbdata, Some(given_back), given);
                 }
                 Err(unfit) => callback(unfit.0, Ptr::NULL, 0, cbdata, None, Ptr::NULL),
@@ -77,7 +78,7 @@ exported! {
 
 extern "C" fn given_back(_: Code, given: Ptr<Opaque>) {
     caught(|| {
-        if let Some(infos) = given.take_owned::<(Ptr<pmix_info_t>, usize)>() {
+        if let Some(infos) = take::<(Ptr<pmix_info_t>, usize)>(given) {
             free_array(infos.0, infos.1);
         }
     });

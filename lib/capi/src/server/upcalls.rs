@@ -193,7 +193,7 @@ pub(super) extern "C" fn lookup(status: Code, data: Ptr<pmix_pdata_t>, count: us
 pub(super) extern "C" fn spawned(status: Code, nspace: Ptr<[u8; 256]>, cbdata: Ptr<Opaque>) {
     answered(cbdata, |pending| {
         // The host need not have a whole array.
-        let name = nspace.cast::<u8>().text().unwrap_or_default();
+        let name = nspace.start().text().unwrap_or_default();
         match (pending, from_c::nspace(&name)) {
             (Pending::Spawned(done), Ok(nspace)) if Status(status).is_success() => done.complete(nspace),
             (pending, Err(unreadable)) if Status(status).is_success() => pending.end(unreadable),
@@ -258,7 +258,7 @@ fn told(pending: Pending, status: Status, infos: Result<Vec<Info>, Status>) {
 }
 
 fn answered(cbdata: Ptr<Opaque>, reply: impl FnOnce(Pending)) {
-    caught(|| match take(cbdata.raw() as u64) {
+    caught(|| match take(cbdata.number() as u64) {
         Some(open) => reply(open.pending),
         None => tracing::warn!("the host answered what nobody waits for: ignored"),
     });
@@ -272,7 +272,7 @@ fn answered_with(
     data: Ptr<Opaque>,
     reply: impl FnOnce(Pending),
 ) {
-    caught(|| match take(cbdata.raw() as u64) {
+    caught(|| match take(cbdata.number() as u64) {
         Some(open) => reply(open.pending.afterwards(move || released(release, data))),
         None => {
             tracing::warn!("the host answered what nobody waits for: ignored");
@@ -313,7 +313,7 @@ fn take(token: u64) -> Option<Open> {
 }
 
 fn token(token: u64) -> Ptr<Opaque> {
-    Ptr::from_raw(std::ptr::without_provenance_mut(usize::try_from(token).unwrap_or(0)))
+    Ptr::token(usize::try_from(token).unwrap_or(0))
 }
 
 fn row(table: &mut Table, index: u32) -> Option<&mut Row> {
