@@ -15,7 +15,7 @@ use phalanx_wire::{ProcId, Text};
 
 use crate::effect::Effect;
 use crate::local::{Cx, Local};
-use crate::msg::{Cleanup, CleanupRequest, Collective, Members, OpId, Part};
+use crate::msg::{Cleanup, CleanupRequest, Members};
 use crate::ranges::Ranges;
 
 /// The registered paths of one job on this node.
@@ -175,15 +175,6 @@ impl Local {
         if !paths.is_empty() {
             cx.effect(Effect::Cleanup { nspace: proc.nspace.clone(), paths });
         }
-    }
-
-    /// A request that the root has sent to all daemons that it concerns.
-    pub(super) fn on_cleanup(&mut self, cx: &mut Cx<'_>, op: &Collective, request: &CleanupRequest) {
-        let part = match self.register_cleanup(cx, &op.members, request) {
-            Status::SUCCESS => Part::Nothing,
-            status => Part::Failed(status),
-        };
-        cx.join(OpId::Collective(op.clone()), part);
     }
 }
 

@@ -10,9 +10,10 @@ use crate::effect::Effect;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
-use crate::msg::{Control, ExitStatus, Members, Orders, SpawnFailure, Up};
+use crate::msg::{Collective, Control, ExitStatus, Members, OpId, Orders, Part, SpawnFailure, Up};
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
+use phalanx_spec::Status;
 
 impl Local {
     /// `ranks`: `None` for all.
@@ -96,6 +97,19 @@ impl Local {
             }
             Ok(_) => self.ask_root(cx, id, HostOp::JobControl { from, targets, directives }),
         }
+    }
+
+    /// What a process somewhere wants done to processes, some of which are here.
+    pub(super) fn on_orders(&mut self, cx: &mut Cx<'_>, op: &Collective, orders: &Orders) {
+        for Members { nspace, ranks } in op.members.iter() {
+            orders.actions.iter().for_each(|action| self.act_on(cx, nspace, Some(ranks), *action));
+        }
+        let entered = orders.cleanup.as_ref().map(|cleanup| self.register_cleanup(cx, &op.members, cleanup));
+        let part = match entered {
+            None | Some(Status::SUCCESS) => Part::Nothing,
+            Some(status) => Part::Failed(status),
+        };
+        cx.join(OpId::Collective(op.clone()), part);
     }
 
     /// Whether all of them are processes of this node.

@@ -300,7 +300,7 @@ impl Local {
             }
             Down::Start(desc) => self.on_start(cx, desc),
             Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
-            Down::Cleanup { op, request } => self.on_cleanup(cx, op, request),
+            Down::Orders { op, orders } => self.on_orders(cx, op, orders),
             Down::Survey(survey) => self.on_survey(cx, survey),
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),

@@ -17,7 +17,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
 ];
 
 /// What is done to a job, or to ranks of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     /// Deliver to every rank.
     Signal(i32),
@@ -43,7 +43,8 @@ impl Control {
 }
 
 /// What the directives of one request say.
-pub(crate) struct Orders {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Orders {
     pub(crate) actions: Vec<Control>,
     pub(crate) cleanup: Option<CleanupRequest>,
 }

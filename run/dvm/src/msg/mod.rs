@@ -59,11 +59,10 @@ pub enum Down {
         ranks: Option<Ranges>,
         action: Control,
     },
-    /// Paths that processes on the addressed daemons leave to them. Each contributes to the operation whether it could
-    /// enter them.
-    Cleanup {
+    /// What a process wants done to processes. Each daemon contributes to the operation when it has done its part.
+    Orders {
         op: Collective,
-        request: Arc<CleanupRequest>,
+        orders: Arc<Orders>,
     },
     /// Tell what you know.
     Survey(Survey),

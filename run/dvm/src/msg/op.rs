@@ -44,8 +44,8 @@ pub enum Kind {
     Disconnect,
     GroupConstruct,
     GroupDestruct,
-    /// Registration of paths for processes of several daemons.
-    Cleanup,
+    /// Job control of processes of several daemons.
+    Orders,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -156,7 +156,7 @@ impl OpId {
                 Kind::Disconnect => "disconnect",
                 Kind::GroupConstruct => "group construct",
                 Kind::GroupDestruct => "group destruct",
-                Kind::Cleanup => "registration of a cleanup",
+                Kind::Orders => "job control",
             },
         }
     }

@@ -42,16 +42,18 @@ impl Root {
                 cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
                 self.surveyed(cx, &survey, part);
             }
+            (OpId::Collective(collective), part) if collective.kind == Kind::Orders => {
+                cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
+                self.carried_out(cx, collective, &missing, &part);
+            }
             (OpId::Collective(collective), part) => {
                 let meeting = Meeting { op: op.clone(), to: among };
                 let outcome = match missing.is_empty() {
                     true => self.outcome_of(cx, meeting.clone(), collective, part),
                     false => Some(Err(Status::ERR_LOST_CONNECTION)),
                 };
-                let Some(outcome) = outcome else { return };
-                cx.cast(meeting.to, Down::Done { op: meeting.op, outcome: outcome.clone() });
-                if collective.kind == Kind::Cleanup {
-                    self.on_cleanup_spread(cx, collective, &outcome);
+                if let Some(outcome) = outcome {
+                    cx.cast(meeting.to, Down::Done { op: meeting.op, outcome });
                 }
             }
         }
@@ -73,7 +75,7 @@ impl Root {
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
-            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Cleanup), _) => {
+            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Orders), _) => {
                 match kind {
                     Kind::Connect => self.relations.connect(&collective.members),
                     Kind::Disconnect => self.relations.disconnect(&collective.members),

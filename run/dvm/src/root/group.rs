@@ -12,9 +12,9 @@ use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::id::NodeId;
 use crate::msg::{Agreed, Collective, Down, Members, Outcome, Part, each, procs as procs_in};
 use crate::ranges::Ranges;
+use crate::root::answer::Answer;
 use crate::root::collective::Meeting;
 use crate::root::timer::Timer;
 use crate::root::{Cx, Root};
@@ -70,8 +70,7 @@ struct Met {
 
 #[derive(Debug)]
 struct Came {
-    node: NodeId,
-    request: u64,
+    answer: Answer,
     leads: bool,
 }
 
@@ -138,21 +137,22 @@ impl Root {
     pub(super) fn assemble(
         &mut self,
         cx: &mut Cx<'_>,
-        (node, request): (NodeId, u64),
+        answer: Answer,
         from: &ProcId,
         name: &str,
         procs: &[ProcId],
         info: &[Info],
     ) {
         let entered = self.named_by(from, procs, info).and_then(|(leaders, members)| {
-            let came = Came { node, request, leads: leaders.is_some() };
-            self.enter_assembly(cx.now, name, from, came, leaders)?.add(members, info);
-            Ok(())
+            let assembly = self.enter_assembly(cx.now, name, from, leaders)?;
+            assembly.add(members, info);
+            Ok((assembly, leaders.is_some()))
         });
         match entered {
-            Ok(()) => self.end_assembly_by(cx, name, info),
-            Err(status) => return cx.refuse(node, request, status),
-        }
+            Ok((assembly, leads)) => assembly.came.insert(from.clone(), Came { answer, leads }),
+            Err(status) => return answer.done(cx, status),
+        };
+        self.end_assembly_by(cx, name, info);
         self.try_assembly(cx, name);
     }
 
@@ -174,7 +174,6 @@ impl Root {
         now: Time,
         name: &str,
         from: &ProcId,
-        came: Came,
         leaders: Option<u64>,
     ) -> Result<&mut Assembly, Status> {
         let assembly = self.open_assembly(now, name)?;
@@ -186,7 +185,6 @@ impl Root {
             return Err(Status::ERR_BAD_PARAM);
         }
         assembly.leaders = assembly.leaders.or(leaders);
-        assembly.came.insert(from.clone(), came);
         Ok(assembly)
     }
 
@@ -278,12 +276,12 @@ impl Root {
             let outcome = outcome.clone().map(Agreed::Group);
             cx.cast(to, Down::Done { op, outcome });
         }
-        for (proc, came) in &assembly.came {
+        for (proc, came) in assembly.came {
             let reply = match outcome {
-                Ok(_) if !assembly.members.contains(proc) => Err(Status::ERR_NOT_A_MEMBER),
+                Ok(_) if !assembly.members.contains(&proc) => Err(Status::ERR_NOT_A_MEMBER),
                 outcome => outcome.clone(),
             };
-            cx.answer(came.node, came.request, HostReply::Group(reply));
+            came.answer.give(cx, HostReply::Group(reply));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::job::{JobRequest, JobVerdict};
 use crate::msg::{Down, EndGroup, JobDesc, OpId, Part, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::answer::Answer;
 use crate::root::debug::Stops;
 use crate::root::descent::Descent;
 use crate::root::iof::{Cache, CachePlan};
@@ -64,14 +65,11 @@ pub(super) struct RootJob {
     pub(super) start_failure: Option<SpawnFailure>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum AskedBy {
     User(u64),
-    /// A process, through its daemon's request.
-    Process {
-        node: NodeId,
-        request: u64,
-    },
+    /// A process, through its daemon.
+    Process(Answer),
     /// Who asked has its answer.
     Answered,
 }
@@ -102,27 +100,34 @@ impl Root {
     }
 
     pub(super) fn launch_submitted(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
-        if let Err(error) = self.launch(cx, AskedBy::User(request), &job) {
+        if let Err((_, error)) = self.launch(cx, AskedBy::User(request), &job) {
             cx.report(Report::Refused { request, error });
         }
     }
 
-    /// Maps the job and tells everybody. The error says what, why, and a hint.
+    /// Maps the job and tells everybody. The error says what, why, and a hint; with it comes back who has asked.
     pub(super) fn launch(
         &mut self,
         cx: &mut Cx<'_>,
         asked_by: AskedBy,
         job: &JobRequest,
-    ) -> Result<Nspace, String> {
+    ) -> Result<Nspace, (AskedBy, String)> {
         if self.shutting_down {
-            return Err("the DVM is shutting down".to_owned());
+            return Err((asked_by, "the DVM is shutting down".to_owned()));
         }
         let number = self.next_job;
-        let (desc, placed) = self.plan(number, job)?;
+        let (desc, placed) = match self.plan(number, job) {
+            Ok(planned) => planned,
+            Err(error) => return Err((asked_by, error)),
+        };
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
         let descent = self.descent_of(&nspace, job);
         let runs_elsewhere = descent.run_by.is_some();
+        let request = match asked_by {
+            AskedBy::User(request) => Some(request),
+            AskedBy::Process(_) | AskedBy::Answered => None,
+        };
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
@@ -130,7 +135,7 @@ impl Root {
             style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
             stops: Stops::new(&job.info, desc.size),
             desc: desc.clone(),
-            asked_by: asked_by.clone(),
+            asked_by,
             descent,
             dead: Ranges::new(),
             since: cx.now,
@@ -153,9 +158,9 @@ impl Root {
         self.next_job = number.wrapping_add(1);
         self.jobs.insert(nspace.clone(), entry);
         let placed = Arc::new(placed);
-        cx.report(match asked_by {
-            AskedBy::User(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
-            _ => Report::Spawned {
+        cx.report(match request {
+            Some(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
+            None => Report::Spawned {
                 nspace: nspace.clone(),
                 placed,
                 parent: job.parent.as_ref().map(|parent| parent.nspace.clone()),

@@ -4,7 +4,7 @@
 //! A [`Root`] exists at node 0 only. It knows daemons by their numbers and processes by their names; trees, links and
 //! descriptors it does not know. All that happens comes in as [`ToRoot`], all that is to be done goes out as [`FromRoot`].
 
-mod cleanup;
+mod answer;
 mod collective;
 mod control;
 pub(crate) mod debug;
@@ -33,8 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::support::Honoured;
-use phalanx_core::{HostReply, Time, Waiting};
-use phalanx_spec::Status;
+use phalanx_core::{Time, Waiting};
 use phalanx_wire::{Key, Nspace};
 
 use crate::config::NodeConfig;
@@ -45,7 +44,8 @@ use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
 
-use cleanup::Spreads;
+use answer::Answer;
+use control::Operations;
 use event::Interests;
 use group::Assemblies;
 use history::History;
@@ -73,7 +73,7 @@ pub(crate) struct Root {
     last_context: u64,
     assemblies: Assemblies,
     survivals: Survivals,
-    spreads: Spreads,
+    operations: Operations,
     tools: Tools,
     surveys: Surveys,
     readers: Readers,
@@ -187,15 +187,6 @@ impl Cx<'_> {
     fn report(&mut self, report: Report) {
         self.out.push_back(FromRoot::Report(report));
     }
-
-    /// The answer to a daemon's request.
-    fn answer(&mut self, to: NodeId, request: u64, reply: HostReply) {
-        self.cast(Ranges::single(to.0), Down::Reply { request, reply });
-    }
-
-    fn refuse(&mut self, to: NodeId, request: u64, status: Status) {
-        self.answer(to, request, HostReply::Done(status));
-    }
 }
 
 impl Root {
@@ -212,7 +203,7 @@ impl Root {
             last_context: 0,
             assemblies: Assemblies::default(),
             survivals: Survivals::default(),
-            spreads: Spreads::default(),
+            operations: Operations::default(),
             tools: Tools::default(),
             surveys: Surveys::default(),
             readers: Readers::default(),
@@ -284,7 +275,7 @@ impl Root {
                 self.assemblies_without(cx, nspace, ranks);
                 self.survivals_without(cx, nspace, ranks);
             }
-            Up::Host { request, op } => self.on_root_call(cx, origin, *request, op),
+            Up::Host { request, op } => self.on_root_call(cx, Answer::new(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
                 self.end_pushes_of(cx, proc);
@@ -316,6 +307,7 @@ impl Root {
         waiting.extend(self.explain_survivals());
         waiting.extend(self.explain_stops());
         waiting.extend(self.explain_surveys());
+        waiting.extend(self.explain_control());
         waiting
     }
 
@@ -334,7 +326,7 @@ impl Root {
             ("relations", self.relations.know(nspace)),
             ("lookups", self.store.waits_for_any_of(nspace)),
             ("groups with survivors", self.survivals.know(nspace)),
-            ("cleanups", self.spreads.know(nspace)),
+            ("cleanups", self.operations.know(nspace)),
         ];
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }

@@ -12,6 +12,7 @@ use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::procs;
+use crate::root::answer::Answer;
 use crate::root::timer::Timer;
 use crate::root::{Cx, Root};
 
@@ -50,8 +51,7 @@ struct Entry {
 
 #[derive(Debug)]
 struct Lookup {
-    origin: NodeId,
-    request: u64,
+    answer: Answer,
     from: ProcId,
     uid: u32,
     keys: Vec<Key>,
@@ -113,8 +113,7 @@ impl Root {
     pub(super) fn lookup(
         &mut self,
         cx: &mut Cx<'_>,
-        origin: NodeId,
-        request: u64,
+        answer: Answer,
         from: &ProcId,
         uid: u32,
         keys: &[Key],
@@ -129,8 +128,7 @@ impl Root {
         };
         let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
         let lookup = Lookup {
-            origin,
-            request,
+            answer,
             from: from.clone(),
             uid,
             keys: keys.to_vec(),
@@ -140,11 +138,11 @@ impl Root {
             until: seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))),
         };
         if self.node_of(from).is_none() {
-            return cx.refuse(origin, request, Status::ERR_NOT_FOUND);
+            return lookup.answer.done(cx, Status::ERR_NOT_FOUND);
         }
         let Some(lookup) = self.try_lookup(cx, lookup) else { return };
         if self.store.waiting.len() >= MOST_WAITING {
-            return cx.refuse(origin, request, Status::ERR_OUT_OF_RESOURCE);
+            return lookup.answer.done(cx, Status::ERR_OUT_OF_RESOURCE);
         }
         self.store.last_lookup += 1;
         let id = self.store.last_lookup;
@@ -157,7 +155,10 @@ impl Root {
 
     /// Answers a lookup unless it has to wait; then it comes back.
     fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
-        let node = self.node_of(&lookup.from)?;
+        let Some(node) = self.node_of(&lookup.from) else {
+            lookup.answer.done(cx, Status::ERR_NOT_FOUND);
+            return None;
+        };
         let found: Vec<u64> =
             lookup.keys.iter().filter_map(|key| self.store.find(key, &lookup, node)).collect();
         if found.len() < lookup.wanted {
@@ -175,7 +176,7 @@ impl Root {
             0 => Err(Status::ERR_NOT_FOUND),
             _ => Ok(data),
         };
-        cx.answer(lookup.origin, lookup.request, HostReply::Lookup(result));
+        lookup.answer.give(cx, HostReply::Lookup(result));
         None
     }
 
@@ -189,11 +190,11 @@ impl Root {
 
     pub(super) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(lookup) = self.store.take_waiting(id) else { return };
-        self.end_lookup(cx, &lookup, Status::ERR_TIMEOUT);
+        self.end_lookup(cx, lookup, Status::ERR_TIMEOUT);
     }
 
-    fn end_lookup(&mut self, cx: &mut Cx<'_>, lookup: &Lookup, status: Status) {
-        cx.answer(lookup.origin, lookup.request, HostReply::Lookup(Err(status)));
+    fn end_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup, status: Status) {
+        lookup.answer.give(cx, HostReply::Lookup(Err(status)));
     }
 
     /// Nobody is left to be told: the servers that have asked must not wait for it.
@@ -205,7 +206,7 @@ impl Root {
         }
         let ended: Vec<Lookup> = ids.iter().filter_map(|id| self.store.take_waiting(*id)).collect();
         self.timers.cancel(|timer| matches!(timer, Timer::Lookup(id) if ids.contains(id)));
-        ended.iter().for_each(|lookup| self.end_lookup(cx, lookup, Status::ERR_NOT_FOUND));
+        ended.into_iter().for_each(|lookup| self.end_lookup(cx, lookup, Status::ERR_NOT_FOUND));
     }
 
     pub(super) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {

@@ -10,12 +10,12 @@ use phalanx_topo::CpuSet;
 use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::hosts::{merge_hosts, parse_hosts};
-use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest, JobVerdict};
 use crate::map::Policy;
 use crate::msg::{Down, EnvChange, FailurePolicy, StdinTarget, environment};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::answer::Answer;
 use crate::root::iof::OUTPUTS;
 use crate::root::jobs::{AskedBy, RootJob};
 use crate::root::query::names;
@@ -64,12 +64,20 @@ struct Unfit {
     why: String,
 }
 
+impl AskedBy {
+    /// Tells a process what has become of its spawn. The user reads reports.
+    fn answer(self, cx: &mut Cx<'_>, result: Result<Nspace, Status>) {
+        if let AskedBy::Process(answer) = self {
+            answer.give(cx, HostReply::Spawned(result));
+        }
+    }
+}
+
 impl Root {
     pub(super) fn spawn(
         &mut self,
         cx: &mut Cx<'_>,
-        origin: NodeId,
-        request: u64,
+        answer: Answer,
         from: &ProcId,
         job: &[Info],
         apps: &[App],
@@ -78,16 +86,15 @@ impl Root {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
                 self.tell_parent(cx, from, &why);
-                return cx.refuse(origin, request, status);
+                return answer.done(cx, status);
             }
         };
         if let Err(bad) = Style::default().overlaid(&job.info) {
             self.tell_parent(cx, from, &bad.to_string());
-            return cx.refuse(origin, request, Status::ERR_BAD_PARAM);
+            return answer.done(cx, Status::ERR_BAD_PARAM);
         }
         self.tell_ignored(cx, from, &job.info);
-        let asked_by = AskedBy::Process { node: origin, request };
-        match self.launch(cx, asked_by, &job) {
+        match self.launch(cx, AskedBy::Process(answer), &job) {
             Ok(child) => {
                 let run_by = self.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
                 let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
@@ -97,9 +104,9 @@ impl Root {
                     self.pull_for_parent(by.node, &by.tool, &child, channels, files);
                 }
             }
-            Err(error) => {
+            Err((asked_by, error)) => {
                 self.tell_parent(cx, from, &error);
-                cx.answer(origin, request, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+                asked_by.answer(cx, Err(Status::ERR_JOB_FAILED_TO_MAP));
             }
         }
     }
@@ -109,7 +116,7 @@ impl Root {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let status = job.start_status();
         let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
-        if let AskedBy::Process { node, request } = asked_by {
+        if let AskedBy::Process(_) = &asked_by {
             let why = match &job.verdict {
                 Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
                 // It may have failed already; it ran.
@@ -118,21 +125,18 @@ impl Root {
             if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
                 self.tell_parent(cx, &parent, &error);
             }
-            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
-            cx.answer(node, request, HostReply::Spawned(result));
+            asked_by.answer(cx, if status.is_success() { Ok(nspace.clone()) } else { Err(status) });
         }
         self.begin_for_parent(cx, nspace);
     }
 
     /// The job has ended; if nobody could say before that it ran, it did not.
-    pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &RootJob) {
-        if let AskedBy::Process { node, request } = job.asked_by {
-            let status = match job.start_status() {
-                Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
-                status => status,
-            };
-            cx.answer(node, request, HostReply::Spawned(Err(status)));
-        }
+    pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &mut RootJob) {
+        let status = match job.start_status() {
+            Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            status => status,
+        };
+        std::mem::replace(&mut job.asked_by, AskedBy::Answered).answer(cx, Err(status));
     }
 
     /// Directives that need not be honoured, and are not.

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::id::NodeId;
 use crate::msg::{Down, JobDesc, StdinTarget};
 use crate::ranges::Ranges;
+use crate::root::answer::Answer;
 use crate::root::{Cx, FromRoot, Root};
 
 /// What is honoured of a push.
@@ -49,7 +49,7 @@ struct Push {
     /// Behind it comes the end.
     ends: bool,
     /// Who waits for it to be gone.
-    asked_by: (NodeId, u64),
+    answer: Answer,
 }
 
 impl StdinFlow {
@@ -155,7 +155,7 @@ impl Root {
     pub(super) fn push_stdin(
         &mut self,
         cx: &mut Cx<'_>,
-        asked_by: (NodeId, u64),
+        answer: Answer,
         by: &ProcId,
         targets: &[ProcId],
         (directives, data): (&[Info], &Blob),
@@ -165,18 +165,18 @@ impl Root {
         targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
         let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);
         let Some(nspace) = targets.first().map(|target| target.nspace.clone()) else {
-            return cx.refuse(asked_by.0, asked_by.1, Status::ERR_BAD_PARAM);
+            return answer.done(cx, Status::ERR_BAD_PARAM);
         };
         match self.may_push(by, &nspace, &targets, data.len()) {
             Ok(ranks) => {
                 let Some(job) = self.jobs.get_mut(&nspace) else { return };
                 job.stdin.pushed_bytes += data.len();
                 let data = data.clone();
-                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, asked_by });
+                job.stdin.pushes.push_back(Push { by: by.clone(), ranks, data, gone: 0, ends, answer });
                 self.move_pushes(cx, &nspace);
             }
             Err(status) => {
-                cx.refuse(asked_by.0, asked_by.1, status);
+                answer.done(cx, status);
                 if status == Status::ERR_OUT_OF_RESOURCE {
                     self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN);
                 }
@@ -231,8 +231,7 @@ impl Root {
         let mut left = VecDeque::new();
         while let Some(mut push) = waiting.pop_front() {
             if !push.ranks.intersects(&busy) && self.move_push(cx, nspace, &mut push) {
-                let (node, request) = push.asked_by;
-                cx.refuse(node, request, Status::SUCCESS);
+                push.answer.done(cx, Status::SUCCESS);
             } else {
                 busy.add(&push.ranks);
                 left.push_back(push);
@@ -298,8 +297,7 @@ impl Root {
     /// The job is over; whoever pushes to it learns that.
     pub(super) fn refuse_pushes(&mut self, cx: &mut Cx<'_>, flow: StdinFlow) {
         for push in flow.pushes {
-            let (node, request) = push.asked_by;
-            cx.refuse(node, request, Status::ERR_IOF_COMPLETE);
+            push.answer.done(cx, Status::ERR_IOF_COMPLETE);
         }
     }
 

@@ -10,9 +10,9 @@ use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId, Query};
 
-use crate::id::NodeId;
 use crate::msg::{Down, Found, OpId, Part, Subject, Survey};
 use crate::ranges::Ranges;
+use crate::root::answer::Answer;
 use crate::root::{Cx, Root, query};
 
 /// The queries that wait.
@@ -33,8 +33,7 @@ impl Surveys {
 
 #[derive(Debug)]
 struct Question {
-    origin: NodeId,
-    request: u64,
+    answer: Answer,
     from: ProcId,
     queries: Vec<Query>,
     awaited: BTreeSet<Survey>,
@@ -47,14 +46,14 @@ impl Root {
     pub(super) fn ask_daemons(
         &mut self,
         cx: &mut Cx<'_>,
-        (origin, request): (NodeId, u64),
+        answer: Answer,
         from: &ProcId,
         queries: &[Query],
         subjects: BTreeSet<Subject>,
     ) {
         let size = self.nodes.size();
         if self.surveys.questions.len() >= MOST_QUESTIONS {
-            return cx.refuse(origin, request, Status::ERR_OUT_OF_RESOURCE);
+            return answer.done(cx, Status::ERR_OUT_OF_RESOURCE);
         }
         let mut surveys = Vec::new();
         for of in subjects {
@@ -69,8 +68,7 @@ impl Root {
             surveys.push((Survey { number: self.surveys.last, of }, to));
         }
         let question = Question {
-            origin,
-            request,
+            answer,
             from: from.clone(),
             queries: queries.to_vec(),
             awaited: surveys.iter().map(|(survey, _)| survey.clone()).collect(),
@@ -120,10 +118,10 @@ impl Root {
     }
 
     fn answer_question(&mut self, cx: &mut Cx<'_>, question: Question) {
-        let Question { origin, request, from, queries, found, .. } = question;
+        let Question { answer, from, queries, found, .. } = question;
         let asked = query::Inquiry { now: cx.now, from: &from, found: &found };
         let reply: HostReply = self.answer_queries(&asked, &queries);
-        cx.answer(origin, request, reply);
+        answer.give(cx, reply);
     }
 
     pub(super) fn explain_surveys(&self) -> Vec<Waiting> {

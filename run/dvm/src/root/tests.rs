@@ -1,7 +1,7 @@
 //! The root alone: it is told what happens, and what it wants done is looked at. No tree, no processes, no servers.
 
-use phalanx_core::HostOp;
-use phalanx_spec::{IofChannel, Persistence, Range, Rank, keys};
+use phalanx_core::{HostOp, HostReply};
+use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_topo::Topology;
 use phalanx_wire::{Info, ProcId, Text};
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::config::Limits;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
-use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Kind, OpId, ProcEnd, SpawnFailure, SpawnStep};
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, OpId, ProcEnd, SpawnFailure, SpawnStep};
 use crate::signals::SIGTERM;
 
 const FUNCTIONS: &[Honoured] = &[("PMIx_Spawn", &[spawn::ATTRIBUTES])];
@@ -325,36 +325,70 @@ fn output_is_taken_when_the_user_has_taken_it() {
     assert!(matches!(told.wishes.back(), Some(FromRoot::TellTaken { at_once: true })));
 }
 
+fn control(from: ProcId, targets: &[ProcId], directive: Info) -> HostOp {
+    HostOp::JobControl { from, targets: targets.to_vec(), directives: vec![directive] }
+}
+
 #[test]
-fn job_control_reaches_the_nodes_of_its_targets() {
+fn job_control_is_answered_when_all_daemons_have_done_it() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 8);
-    let control = HostOp::JobControl {
-        from: proc(&nspace, 0),
-        targets: vec![proc(&nspace, 7)],
-        directives: vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
-    };
-    let request = told.ask(0, control);
-    let [(to, Down::Control { ranks: Some(ranks), action: Control::Suspend, .. }), _] = told.casts()[..]
-    else {
-        panic!("{:?}", told.wishes)
-    };
-    assert_eq!((to, ranks), (&Ranges::single(1), &Ranges::single(7)));
+    let pause = Info::new(keys::JOB_CTRL_PAUSE, true);
+    let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 3), proc(&nspace, 7)], pause));
+    let [(to, Down::Orders { op, orders })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!((to, &orders.actions[..]), (&Ranges::first(2), &[Control::Suspend][..]));
+    let op = OpId::Collective(op.clone());
+    assert!(told.wishes.iter().any(|wish| matches!(wish, FromRoot::Await(awaited, _) if *awaited == op)));
+    assert_eq!(told.answer(request), None);
+    assert_eq!(told.root.explain()[0].asked_by, [proc(&nspace, 0)]);
+    told.gathered(op, Part::Nothing);
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
+    assert!(told.root.explain().is_empty());
+}
+
+#[test]
+fn job_control_tells_that_a_node_was_lost() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    for (targets, expected) in
+        [(vec![3, 7], Status::ERR_PARTIAL_SUCCESS), (vec![7], Status::ERR_LOST_CONNECTION)]
+    {
+        told.wishes.clear();
+        let targets: Vec<ProcId> = targets.into_iter().map(|rank| proc(&nspace, rank)).collect();
+        let signal = Info::new(keys::JOB_CTRL_SIGNAL, 10);
+        let request = told.ask(0, control(proc(&nspace, 0), &targets, signal));
+        let [(among, Down::Orders { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
+        let (op, among) = (Arc::new(OpId::Collective(op.clone())), among.clone());
+        told.tell(ToRoot::Gathered { op, among, missing: Ranges::single(1), part: Part::Nothing });
+        assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
+    }
+}
+
+#[test]
+fn a_cleanup_that_all_want_is_entered_once() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    let ask = |told: &mut Told, rank| {
+        let path = Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y");
+        told.ask(0, control(proc(&nspace, rank), &[], path))
+    };
+    let (first, second) = (ask(&mut told, 0), ask(&mut told, 1));
+    let [(_, Down::Orders { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
+    told.gathered(OpId::Collective(op.clone()), Part::Nothing);
+    let third = ask(&mut told, 2);
+    let orders = told.casts().iter().filter(|(_, body)| matches!(body, Down::Orders { .. })).count();
+    assert_eq!(orders, 1);
+    for request in [first, second, third] {
+        assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
+    }
 }
 
 #[test]
 fn a_cleanup_of_a_process_that_fails_meanwhile_is_answered() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 8);
-    let control = HostOp::JobControl {
-        from: proc(&nspace, 0),
-        targets: vec![proc(&nspace, 7)],
-        directives: vec![Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y")],
-    };
-    let request = told.ask(0, control);
-    let [(_, Down::Cleanup { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
-    assert_eq!(op.kind, Kind::Cleanup);
+    let path = Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y");
+    let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 7)], path));
     assert_eq!(told.answer(request), None);
     told.post(1, failed(&nspace, 7));
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::ERR_PROC_ABORTED));

@@ -11,6 +11,7 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::JobVerdict;
+use crate::root::answer::Answer;
 use crate::root::{Cx, Root};
 
 #[derive(Debug, Default)]
@@ -27,14 +28,8 @@ impl Tools {
 }
 
 impl Root {
-    /// A tool has connected to the server of `origin`. Without a name of its own it is given one.
-    pub(super) fn admit_tool(
-        &mut self,
-        cx: &mut Cx<'_>,
-        origin: NodeId,
-        request: u64,
-        claims: Option<&ProcId>,
-    ) {
+    /// A tool has connected to the server of the daemon that asks. Without a name of its own it is given one.
+    pub(super) fn admit_tool(&mut self, cx: &mut Cx<'_>, answer: Answer, claims: Option<&ProcId>) {
         let admitted = match claims {
             Some(proc) => self.check_claim(proc).map(|()| proc.clone()),
             None => self.name_tool(),
@@ -42,9 +37,9 @@ impl Root {
         if let Ok(proc) = &admitted
             && !self.jobs.contains_key(&proc.nspace)
         {
-            self.tools.connected.insert(proc.clone(), origin);
+            self.tools.connected.insert(proc.clone(), answer.origin());
         }
-        cx.answer(origin, request, HostReply::ToolAdmitted(admitted));
+        answer.give(cx, HostReply::ToolAdmitted(admitted));
     }
 
     /// A tool may be a process of a job that we run, or have a namespace that is nobody's.

@@ -9,6 +9,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::msg::TapName;
+use crate::root::answer::Answer;
 use crate::root::iof::cache::Backlog;
 use crate::root::iof::readers::Tap;
 use crate::root::{Cx, Root};
@@ -22,14 +23,14 @@ impl Root {
     pub(in crate::root) fn pull_output(
         &mut self,
         cx: &mut Cx<'_>,
-        (origin, request): (NodeId, u64),
+        answer: Answer,
         by: &ProcId,
         (sources, channels): (&[ProcId], IofChannel),
         (directives, handle): (&[Info], u64),
     ) {
         let wanted = IofChannel(channels.0 & OUTPUTS.0);
         if let Err(status) = self.may_pull(by, sources, wanted) {
-            return cx.refuse(origin, request, status);
+            return answer.done(cx, status);
         }
         // Redirection is the standard's default.
         let copy = directives.is_set(keys::IOF_COPY) && !directives.is_set(keys::IOF_REDIRECT);
@@ -37,13 +38,13 @@ impl Root {
         let backlog = self.backlog(by, sources, wanted, directives);
         backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
         tap.lost = backlog.lost;
-        let name = (origin, TapName::Pull(handle));
+        let name = (answer.origin(), TapName::Pull(handle));
         // Of several jobs the first one's.
         let style = sources.first().map(|source| self.style_of(by, &source.nspace)).unwrap_or_default();
         self.forget_read(by, sources, wanted);
         tap.names_places = names_places(&style) || names_places(directives);
         self.readers.taps.insert(name.clone(), tap);
-        cx.answer(origin, request, HostReply::Infos(Status::SUCCESS, style));
+        answer.give(cx, HostReply::Infos(Status::SUCCESS, style));
         self.pump_tap(cx, &name);
     }
 
@@ -125,18 +126,17 @@ impl Root {
     pub(in crate::root) fn stop_output(
         &mut self,
         cx: &mut Cx<'_>,
-        origin: NodeId,
-        request: u64,
+        answer: Answer,
         (handle, died): (u64, bool),
     ) {
-        let name = (origin, TapName::Pull(handle));
+        let name = (answer.origin(), TapName::Pull(handle));
         match self.readers.taps.get_mut(&name) {
             Some(tap) => {
-                tap.stopping = Some(request);
+                tap.stopping = Some(answer);
                 tap.ends_well = !died;
                 self.try_stopped(cx, &name);
             }
-            None => cx.refuse(origin, request, Status::SUCCESS),
+            None => answer.done(cx, Status::SUCCESS),
         }
     }
 

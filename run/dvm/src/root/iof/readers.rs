@@ -15,6 +15,7 @@ use crate::id::{Landing, NodeId};
 use crate::msg::{Down, Forward, JobDesc, OutputPiece, TapName, charge};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::answer::Answer;
 use crate::root::iof::past::Unread;
 use crate::root::iof::pull::OUTPUTS;
 use crate::root::iof::retained::Retained;
@@ -68,7 +69,7 @@ pub(super) struct Tap {
     /// It may be sent what it gets.
     pub(super) ready: bool,
     /// It gets nothing new; the request that waits for the rest.
-    pub(super) stopping: Option<u64>,
+    pub(super) stopping: Option<Answer>,
     /// Its reader lives, and gets what is held for it.
     pub(super) ends_well: bool,
     queue: VecDeque<Piece>,
@@ -348,8 +349,8 @@ impl Root {
         for piece in tap.flying.into_values().chain(tap.queue) {
             self.not_taken(cx, piece);
         }
-        if let Some(request) = tap.stopping {
-            cx.refuse(name.0, request, Status::SUCCESS);
+        if let Some(answer) = tap.stopping {
+            answer.done(cx, Status::SUCCESS);
         }
         self.feed_starved(cx);
         // The end of a stream needs no taking.

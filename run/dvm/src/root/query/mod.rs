@@ -16,8 +16,8 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
-use crate::id::NodeId;
 use crate::msg::{Found, Subject, environment};
+use crate::root::answer::Answer;
 use crate::root::{Cx, Root, debug, spawn};
 
 /// What is answered.
@@ -113,8 +113,7 @@ impl Root {
     pub(in crate::root) fn query(
         &mut self,
         cx: &mut Cx<'_>,
-        origin: NodeId,
-        request: u64,
+        answer: Answer,
         from: &ProcId,
         queries: &[Query],
     ) {
@@ -123,7 +122,7 @@ impl Root {
             let names = query.keys.iter().filter_map(|key| key.as_str());
             subjects.extend(names.filter_map(|key| subject(key, from, &query.qualifiers)));
         }
-        self.ask_daemons(cx, (origin, request), from, queries, subjects);
+        self.ask_daemons(cx, answer, from, queries, subjects);
     }
 
     /// The answer, when all is known that can be.
