@@ -2,7 +2,7 @@
 //!
 //! Each call of the program is one [`ClientCall`] and ends in exactly one [`ClientReturn`], whatever becomes of the
 //! connection. What stands between the two is a table of what is awaited (`pending.rs`), which can explain itself. One file
-//! per verb: it owns the verb's table, if there is one, and is handed that table and a [`Cx`] with the time, the link to the server,
+//! per verb: it owns the verb's table, if there is one, and is handed that table and a `Cx` with the time, the link to the server,
 //! and where outputs go. What one verb means for another is joined in `calls`, `handshake` (which makes the connection and sorts
 //! what arrives on it) and `replies`: `cargo xtask sources` checks that no file but these has all tables, and that the files
 //! import each other without a circle. Values go to the [`Store`], from which the

@@ -1,7 +1,7 @@
 //! The server role: what happens to everything that clients and tools send, that the host answers, and that the owner calls.
 //!
-//! This file owns the [`Server`] and its [`Tables`]. Each verb's file owns its table, or none, and is handed what it needs: its
-//! table, and a [`Cx`] with the time, the peers, and where outputs and requests to the host go. No such file knows the others; what
+//! This file owns the [`Server`] and its tables. Each verb's file owns its table, or none, and is handed what it needs: its
+//! table, and a `Cx` with the time, the peers, and where outputs and requests to the host go. No such file knows the others; what
 //! one verb means for another is joined here: in `frames`, `requests`, `calls`, `answers` and `finalize`. `cargo xtask sources`
 //! checks that no file but these has all tables, and that the files import each other without a circle.
 //!
