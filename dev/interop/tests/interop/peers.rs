@@ -30,6 +30,18 @@ fn commands_work_at_prterun_as_far_as_it_serves_them() {
     });
 }
 
+/// Exits as it does in a DVM of its own, and says which limit it was.
+#[test]
+fn a_time_limit_ends_a_job_at_prterun_with_124() {
+    some_prterun(":", |launcher| {
+        let words = ["run", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "--timeout", "2", "sleep", "1000"];
+        soon(|| {
+            let outcome = launcher.command(&words).run();
+            outcome.ended == Ended::Code(124) && outcome.stderr.contains("its time limit")
+        })
+    });
+}
+
 /// Debian's mpirun 4.1 serves no tools.
 #[test]
 fn mpirun_4_refuses_every_command_and_they_say_why() {

@@ -30,7 +30,7 @@ pub(crate) fn prepare(run: &mut Run, here: &Here) -> Result<Option<String>, Fail
                 }
                 let library = library.file;
                 remark = Some(format!(
-                    "{linked} MPICH ({library}), which was built without PMIx: it runs alone, as rank 0 of 1"
+                    "{linked} MPICH ({library}), which was built without PMIx: it runs alone, as rank 0 of 1; MPICH 5 refuses to start"
                 ));
             }
             Some(Linked { library, .. }) => run.mpi = Some(library.file),
