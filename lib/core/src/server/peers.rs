@@ -49,11 +49,12 @@ impl Peers {
     pub(super) fn together(&self, conn: ConnId, limit: usize, of: fn(&Peer) -> usize) -> usize {
         let Some(peer) = self.conns.peer(conn) else { return 0 };
         let own = of(peer);
+        if own <= limit / MAX_CLONES {
+            return own;
+        }
         match self.jobs.client(peer.proc()) {
-            Some(client) if own > limit / MAX_CLONES => {
-                client.conns().iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum()
-            }
-            _ => own,
+            Some(client) => client.conns().iter().filter_map(|conn| self.conns.peer(*conn)).map(of).sum(),
+            None => own,
         }
     }
 }
