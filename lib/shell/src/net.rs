@@ -25,8 +25,8 @@ pub struct Link {
     queued: usize,
     /// The peer has been told that nothing more comes.
     ended: bool,
-    /// Where we have connected to, if nobody has told yet who is there.
-    server: Option<SocketAddr>,
+    /// It is to be found out who is there.
+    is_unknown: bool,
 }
 
 impl Link {
@@ -43,13 +43,13 @@ impl Link {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(Link { connecting: true, server: Some(address), ..Link::accepted(socket) })
+        Ok(Link { connecting: true, is_unknown: true, ..Link::accepted(socket) })
     }
 
     /// A connection that somebody else has made.
     pub fn accepted(socket: OwnedFd) -> Link {
         let frames = VecDeque::new();
-        Link { socket, connecting: false, frames, sent: 0, queued: 0, ended: false, server: None }
+        Link { socket, connecting: false, frames, sent: 0, queued: 0, ended: false, is_unknown: false }
     }
 
     /// The outcome of connecting, when the link has become writable for the first time. `false`: it was connected before.
@@ -64,7 +64,12 @@ impl Link {
     /// Whose server is at the other end of a connection that has just been made. None: the kernel has told before, or the server
     /// is on another node.
     pub fn server_owner(&mut self) -> io::Result<Option<u32>> {
-        let Some(server) = self.server.take() else { return Ok(None) };
+        if !std::mem::take(&mut self.is_unknown) {
+            return Ok(None);
+        }
+        // Not the address that was asked for: 0.0.0.0, for one, leads to this node.
+        let Some(server) = rustix::net::getpeername(&self.socket)? else { return Ok(None) };
+        let server = SocketAddr::try_from(server)?;
         let ours = SocketAddr::try_from(rustix::net::getsockname(&self.socket)?)?;
         Identity::default().of_server(server, ours)
     }

@@ -314,7 +314,10 @@ impl Output {
 
     /// When the first reader will have taken nothing for so long, since this moment at the earliest.
     pub(crate) fn patience_over(&self, since: Instant, patience: Duration) -> Option<Instant> {
-        Some(self.sinks().filter_map(Sink::idle_since).min()?.max(since) + patience)
+        // What has just come to wait has not been tried yet.
+        let waiting = self.sinks().filter(|sink| sink.pending() > 0);
+        let idle = waiting.map(|sink| sink.idle_since().unwrap_or_else(Instant::now));
+        Some(idle.min()?.max(since) + patience)
     }
 
     /// Gives up readers that have taken nothing since then.

@@ -418,6 +418,10 @@ fn a_reader_that_never_reads_does_not_keep_px() {
         ("-n 2", endless, Some(Signal::TERM), 143),
         ("-n 2", endless, Some(Signal::INT), 130),
         ("-n 2 --timeout 1", endless, None, 124),
+        ("-n 2 --timeout 1 --output json", endless, None, 124),
+        ("-n 2 --output json", endless, Some(Signal::TERM), 143),
+        ("-n 2 --output xml", endless, Some(Signal::TERM), 143),
+        ("-n 2 --output tag", endless, Some(Signal::INT), 130),
         ("-n 8 --output raw", finite, None, 1),
     ] {
         let mut px = bench.start(&format!("--kill-after 1 {options}"), script);
