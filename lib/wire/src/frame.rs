@@ -17,7 +17,7 @@ pub const FIRST_REQUEST_TAG: u32 = 100;
 
 pub const HEADER_LEN: usize = 16;
 /// What a reader accepts unless told otherwise. OpenPMIx 6.1 accepts 32 MiB, older releases anything.
-pub const DEFAULT_LIMIT: usize = 64 << 20;
+pub const DEFAULT_LIMIT: usize = 256 << 20;
 
 /// One message as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]

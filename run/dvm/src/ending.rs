@@ -35,10 +35,13 @@ impl JobEnd {
                     1 => format!("; {} was still running", words::ranks(&running)),
                     _ => format!("; {} were still running", words::ranks(&running)),
                 };
-                return vec![format!(
-                    "the job was ended after {}, its time limit{who}",
-                    words::duration(*limit)
-                )];
+                // Another DVM does not tell the limit of a job that ranks have started there.
+                return vec![match limit.is_zero() {
+                    true => format!("the job was ended at its time limit{who}"),
+                    false => {
+                        format!("the job was ended after {}, its time limit{who}", words::duration(*limit))
+                    }
+                }];
             }
             JobVerdict::Cancelled { signal } => {
                 return vec![format!("the job was ended by {}", words::signal(*signal))];

@@ -23,7 +23,7 @@ pub(super) const MAX_TOLD: usize = 1024;
 /// Bytes of standard input from one connection that may wait for their readers; with more, its requests are read later.
 pub(super) const FULL_PUSHES: usize = 1 << 20;
 /// Bytes of messages that have not arrived whole, from a tool or from all connections of a rank.
-pub(super) const MAX_INCOMPLETE: usize = 128 << 20;
+pub(super) const MAX_INCOMPLETE: usize = 288 << 20;
 /// Bytes that one rank may have committed.
 pub(super) const MAX_COMMITTED: usize = 256 << 20;
 /// So many ranks, with so many bytes of values, are told in one answer to a process that asks for one after the other.

@@ -163,7 +163,7 @@ fn unread_bytes_are_bounded_for_all_together() {
 fn incomplete_messages_are_bounded_for_all_together() {
     let mut world = World::with_job(1, 1);
     let conns: Vec<ConnId> = (0..3).map(|_| world.connect(0)).collect();
-    let beginning = encode_frame(0, 101, &vec![0; 50 << 20]);
+    let beginning = encode_frame(0, 101, &vec![0; 100 << 20]);
     for conn in &conns {
         world.bytes(*conn, &beginning[..beginning.len() - 1]);
     }
