@@ -58,10 +58,25 @@ fn children_outlive_a_parent_that_ends_well_if_they_may() {
 }
 
 #[test]
+fn a_separate_child_outlives_a_parent_that_fails() {
+    let mut world = world(3);
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => {
+            Script::new(vec![separate(proc, true), separate(proc, false), seconds(5), Step::Exit(3)])
+        }
+        _ => Script::new(vec![seconds(20)]),
+    });
+    run(&mut world, 1, 3);
+    assert!(matches!(verdict(&world, 1), JobVerdict::Failed { .. }));
+    assert_eq!(*verdict(&world, 2), JobVerdict::Success);
+    assert_eq!(*verdict(&world, 3), JobVerdict::ParentEnded { parent: named(1) });
+}
+
+#[test]
 fn all_descendants_end_with_a_parent_that_fails() {
     let mut world = world(3);
     world.script(|proc| match (proc.nspace.as_str(), proc.rank) {
-        ("world@1", _) => Script::new(vec![separate(proc, true), seconds(5), Step::Exit(3)]),
+        ("world@1", _) => Script::new(vec![spawn(proc, Vec::new()), seconds(5), Step::Exit(3)]),
         ("world@2", Rank(0)) => Script::new(vec![spawn(proc, Vec::new()), Step::Hang]),
         _ => Script::new(vec![Step::Hang]),
     });

@@ -51,11 +51,9 @@ impl Root {
         Descent { first, run_by }
     }
 
-    /// A job has ended. The jobs that it has started go on only if it has ended well, and those only that need not end with
-    /// it (`PMIX_SPAWN_CHILD_SEP`, which is so unless it is said to be false).
+    /// A job has ended, and with it those of the jobs that it has started which are not to outlive it.
     pub(super) fn end_children(&mut self, cx: &mut Cx<'_>, end: &JobEnd) {
-        let well = end.verdict == JobVerdict::Success;
-        let children = self.jobs.iter().filter(|(_, job)| !(well && job.is_separate));
+        let children = self.jobs.iter().filter(|(_, job)| !job.separation.survives(&end.verdict));
         let children =
             children.filter(|(_, job)| job.desc.parent.as_ref().is_some_and(|p| p.nspace == end.nspace));
         let children: Vec<Nspace> = children.map(|(nspace, _)| nspace.clone()).collect();
@@ -73,7 +71,34 @@ impl Root {
     }
 }
 
-/// Whether the job may go on when its parent has ended well.
-pub(super) fn is_separate(job: &JobRequest) -> bool {
-    job.info.find(keys::SPAWN_CHILD_SEP).is_none_or(Value::is_true)
+/// What its spawn has said of a job's end with its parent (`PMIX_SPAWN_CHILD_SEP`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Separation {
+    /// True: it does not end with its parent.
+    Separate,
+    /// False: it does.
+    Tied,
+    /// Nothing: it does unless its parent has ended well.
+    Unsaid,
+}
+
+impl Separation {
+    pub(super) fn of(job: &JobRequest) -> Separation {
+        match job.info.find(keys::SPAWN_CHILD_SEP).map(Value::is_true) {
+            Some(true) => Separation::Separate,
+            Some(false) => Separation::Tied,
+            None => Separation::Unsaid,
+        }
+    }
+
+    /// Whether a child goes on after its parent has ended like this. What the user ends, he ends with all that belongs to it.
+    fn survives(self, end: &JobVerdict) -> bool {
+        match self {
+            Separation::Separate => {
+                !matches!(end, JobVerdict::Cancelled { .. } | JobVerdict::TimedOut { .. })
+            }
+            Separation::Tied => false,
+            Separation::Unsaid => *end == JobVerdict::Success,
+        }
+    }
 }

@@ -16,12 +16,12 @@ use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Answer;
 use crate::root::debug::Stops;
-use crate::root::descent::Descent;
+use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::spawn::writes_files;
 use crate::root::stdin::StdinFlow;
 use crate::root::timer::Timer;
-use crate::root::{Cx, Root, descent};
+use crate::root::{Cx, Root};
 
 #[derive(Debug)]
 pub(super) struct RootJob {
@@ -33,8 +33,7 @@ pub(super) struct RootJob {
     pub(super) since: Time,
     pub(super) running: bool,
     pub(super) limit: Option<Duration>,
-    /// It may go on when its parent has ended well.
-    pub(super) is_separate: bool,
+    pub(super) separation: Separation,
     /// Who has ended some of its processes, by job control, with which signal.
     pub(super) killed_by: Option<(ProcId, i32)>,
     pub(super) verdict: Option<JobVerdict>,
@@ -141,7 +140,7 @@ impl Root {
             since: cx.now,
             running: false,
             limit: job.timeout,
-            is_separate: descent::is_separate(job),
+            separation: Separation::of(job),
             killed_by: None,
             verdict: None,
             pids: Vec::new(),
