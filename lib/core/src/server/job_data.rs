@@ -172,8 +172,8 @@ impl Describer {
     fn own_values(&self, job: &Job) -> Vec<Kval> {
         let mut values = Vec::new();
         if let Some(node) = job.info().here.and_then(|here| at(&job.info().nodes, here)) {
-            // Not its number: clients would take that for one of the job itself.
             values.push(Kval { key: self.keys.hostname.clone(), value: (&*node.name).into() });
+            values.push(Kval { key: self.keys.node_id.clone(), value: node.id.into() });
             values.extend(own_directories(job));
         }
         if job.info().apps.len() == 1 {
