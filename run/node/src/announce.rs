@@ -7,7 +7,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use phalanx_dvm::Cleanup;
 use phalanx_shell::rendezvous::{Announcement, Notice};
 use phalanx_wire::Text;
@@ -21,6 +21,8 @@ use crate::session::Session;
 pub(crate) struct Announcer {
     /// What is still to be written, and when.
     due: Option<(Instant, Notice)>,
+    /// Why it could not be written.
+    failed: Option<String>,
     written: Vec<Announcement>,
 }
 
@@ -34,7 +36,7 @@ impl Announcer {
             true => vec![Announcement::make(&outside)?],
             false => Vec::new(),
         };
-        Ok(Announcer { due: Some((Instant::now() + DELAY, inside)), written })
+        Ok(Announcer { due: Some((Instant::now() + DELAY, inside)), failed: None, written })
     }
 
     /// Leaves word to the warden of what lies outside of the session directory.
@@ -42,7 +44,7 @@ impl Announcer {
         let Some((_, notice)) = &self.due else { return };
         for file in self.written.iter().flat_map(Announcement::files) {
             let file = Text::from_bytes(file.as_os_str().as_bytes());
-            cleanups.register(session.use_dir(), &notice.uri.server.nspace, file, Cleanup::File);
+            cleanups.register(session.dir_if_possible(), &notice.uri.server.nspace, file, Cleanup::File);
         }
     }
 
@@ -50,13 +52,22 @@ impl Announcer {
         self.due.as_ref().map(|(at, _)| *at)
     }
 
-    /// Writes what tools search for, if that has not been done.
-    pub(crate) fn announce(&mut self, session: &mut Session) -> Result<(), pmix::Error> {
-        let Some((_, notice)) = self.due.take() else { return Ok(()) };
-        session.use_dir();
-        self.written.push(Announcement::make(&notice)?);
-        Ok(())
+    /// Writes what tools search for, unless that has been tried before. The error says why they cannot find the node.
+    pub(crate) fn announce(&mut self, session: &mut Session) -> Result<(), String> {
+        if let Some((_, notice)) = self.due.take() {
+            match write(&notice, session) {
+                Ok(written) => self.written.push(written),
+                Err(error) => self.failed = Some(format!("{error:#}")),
+            }
+        }
+        self.failed.clone().map_or(Ok(()), Err)
     }
+}
+
+fn write(notice: &Notice, session: &mut Session) -> Result<Announcement> {
+    let dir = session.dir().display().to_string();
+    session.use_dir().with_context(|| format!("cannot make the session directory {dir}"))?;
+    Ok(Announcement::make(notice)?)
 }
 
 /// Launches that are over before this cost no directory. Nobody can name a launcher to a tool any sooner, unless it says its name.

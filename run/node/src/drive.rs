@@ -168,7 +168,7 @@ impl<D: Decide> Owner<D> {
                 Event::Wake(wake) => self.wake(wake),
                 Event::Taken(bytes) => self.input(Input::OutputTaken { bytes }),
                 Event::Time => self.input(Input::Tick),
-                Event::Announce => self.announce(),
+                Event::Announce => drop(self.announce()),
                 Event::Conn(event) => self.conn_event(event),
                 Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
                 Event::Stdin(event) => self.stdin_event(event),
@@ -262,8 +262,9 @@ impl<D: Decide> Owner<D> {
             }
             Effect::Close { conn } => self.close(conn),
             Effect::WriteFile { path, at, bytes } => {
-                self.session.use_dir();
-                self.files.write(path, at, &bytes);
+                if self.session.dir_if_possible().is_some() {
+                    self.files.write(path, at, &bytes);
+                }
             }
             Effect::RemoveFile { path } => self.files.remove(&path),
             Effect::MakeScratch { path } => self.session.make(Path::new(OsStr::from_bytes(path.as_bytes()))),
@@ -273,7 +274,7 @@ impl<D: Decide> Owner<D> {
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),
             Effect::RegisterCleanup { nspace, path, what } => {
-                self.cleanups.register(self.session.use_dir(), &nspace, path, what);
+                self.cleanups.register(self.session.dir_if_possible(), &nspace, path, what);
             }
             Effect::Cleanup { nspace, paths } => self.cleanups.clean(&nspace, &paths),
             Effect::StdinCredit { nspace, bytes } => self.feeds.entry(nspace).or_default().credit(bytes),
@@ -309,8 +310,7 @@ impl<D: Decide> Owner<D> {
             Request::Shutdown => self.input(Input::Shutdown),
             // Whoever asked may have gone meanwhile.
             Request::Announce { reply } => {
-                self.announce();
-                let _ = reply.send(());
+                let _ = reply.send(self.announce());
             }
             Request::Explain { reply } => {
                 drop(reply.send(Explanation { now: self.now(), waiting: self.decide.explain() }));
@@ -340,11 +340,15 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    fn announce(&mut self) {
-        if let Err(error) = self.announcer.announce(&mut self.session) {
+    /// The first time, the user is told if it fails.
+    fn announce(&mut self) -> Result<(), String> {
+        let is_first = self.announcer.deadline().is_some();
+        let announced = self.announcer.announce(&mut self.session);
+        if is_first && let Err(error) = &announced {
             let text = format!("tools cannot find this launcher: {error}");
             self.report(Report::Note { nspace: None, text });
         }
+        announced
     }
 
     fn wake(&mut self, wake: Wake) {
@@ -368,7 +372,7 @@ impl<D: Decide> Owner<D> {
     fn conn_event(&mut self, event: ConnEvent) {
         match event {
             ConnEvent::Accepted(accepted) => {
-                self.announce();
+                drop(self.announce());
                 let conn = ConnId(self.next_conn);
                 self.next_conn += 1;
                 let peer = accepted.peer;

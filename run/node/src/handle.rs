@@ -55,11 +55,11 @@ impl Handle {
         self.send(Request::Shutdown).await
     }
 
-    /// Lets tools find the node at once, instead of when it has lived for a moment.
-    pub async fn announce(&self) -> Result<(), Gone> {
+    /// Lets tools find the node at once, instead of when it has lived for a moment. The error says why they cannot.
+    pub async fn announce(&self) -> anyhow::Result<()> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Announce { reply }).await?;
-        answer.await.map_err(|_| Gone)
+        answer.await.map_err(|_| Gone)?.map_err(anyhow::Error::msg)
     }
 
     /// Everything that is being waited for at this node. Comes after all that was asked for before was carried out.
@@ -108,7 +108,7 @@ pub(crate) enum Request {
     Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
     Control { nspace: Nspace, action: Control },
     Shutdown,
-    Announce { reply: oneshot::Sender<()> },
+    Announce { reply: oneshot::Sender<Result<(), String>> },
     Explain { reply: oneshot::Sender<Explanation> },
 }
 

@@ -12,6 +12,7 @@ mod dir;
 mod lock;
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -82,21 +83,24 @@ impl Session {
         self.warden.groups()
     }
 
-    /// The directory, for something of our own. None: it cannot be made.
-    pub(crate) fn use_dir(&mut self) -> Option<&PrivateDir> {
-        if self.made.is_none() {
-            let name = self.dir.file_name().unwrap_or_default();
-            match self.place.make_dir(&self.lock, name) {
-                Ok(dir) => self.made = Some(dir),
-                Err(e) => tracing::warn!("cannot make {}: {e}", self.dir.display()),
-            }
-        }
-        self.made.as_ref()
+    /// The directory, for something of our own.
+    pub(crate) fn use_dir(&mut self) -> io::Result<&PrivateDir> {
+        let made = match self.made.take() {
+            Some(made) => made,
+            None => self.place.make_dir(&self.lock, self.dir.file_name().unwrap_or_default())?,
+        };
+        Ok(self.made.insert(made))
+    }
+
+    /// The directory, for something that can be done without it. None: it cannot be made, and the log says why.
+    pub(crate) fn dir_if_possible(&mut self) -> Option<&PrivateDir> {
+        let path = self.dir.clone();
+        self.use_dir().inspect_err(|e| tracing::warn!("cannot make {}: {e}", path.display())).ok()
     }
 
     /// Makes a directory of this session, because somebody may look for it from now on.
     pub(crate) fn make(&mut self, dir: &Path) {
-        if let Some(made) = self.use_dir()
+        if let Some(made) = self.dir_if_possible()
             && let Err(e) = made.make_below(dir)
         {
             tracing::warn!("cannot make {}: {e}", dir.display());

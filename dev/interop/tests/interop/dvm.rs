@@ -295,3 +295,26 @@ fn background_dvm_outlives_its_terminal() {
     let kept = Job::new("sh").args(["-c", script]).arg(px_binary()).run();
     let _ = kept.expect_code(143).expect_nothing_left();
 }
+
+/// `px WORDS` where the directory for temporary files has no room left.
+fn without_room(words: &[&str]) -> Job {
+    let full = "mount -t tmpfs -o size=64k none \"$TMPDIR\" && { cat /dev/zero > \"$TMPDIR/all\" 2>&-; exec \"$@\"; }";
+    Job::new("unshare").args(["--mount", "sh", "-c", full, "sh"]).arg(px_binary()).args(words)
+}
+
+#[test]
+fn full_tmpdir_lets_nothing_begin_that_nobody_finds() {
+    for words in
+        [&["dvm", "start"][..], &["dvm", "start", "--daemonize"], &["run", "--detach", "-n", "1", "true"]]
+    {
+        let outcome = without_room(words).run().expect_code(1);
+        assert_eq!(outcome.stdout, "", "{outcome}");
+        let _ = outcome.expect_stderr(&["tools could not find it", "No space left on device", "TMPDIR"]);
+    }
+    // A job at a terminal needs nobody who finds it.
+    let px = px_binary();
+    let outcome = without_room(&["run", "-n", "1", &px.to_string_lossy(), "hello"]).run().expect_code(0);
+    let outcome = outcome.expect_stdout(&["hello from rank 0 of 1"]);
+    let outcome = outcome.expect_stderr(&["tools cannot find this launcher", "No space left on device"]);
+    assert!(!outcome.stderr.contains("No such file"), "{outcome}");
+}

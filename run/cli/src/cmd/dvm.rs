@@ -78,8 +78,7 @@ async fn serve(
         false => error.into(),
     })?;
     let handle = running.handle.clone();
-    let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the DVM").because(gone);
-    handle.announce().await.map_err(gone)?;
+    handle.announce().await.map_err(|error| super::unfindable("cannot start the DVM", &error))?;
     let name = running.name.as_str();
     let line = match args.json {
         true => json!({ "type": "ready", "nspace": name, "pid": std::process::id() }).to_string(),

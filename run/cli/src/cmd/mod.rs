@@ -26,3 +26,9 @@ pub(crate) fn print(text: &[u8]) -> Result<u8, Failure> {
         _ => Ok(0),
     }
 }
+
+/// Nobody could find what is to go on without a terminal, so it is not begun.
+fn unfindable(doing: &str, error: &anyhow::Error) -> Failure {
+    let failure = Failure::new(format!("{doing}: tools could not find it")).because(format!("{error:#}"));
+    failure.hint("the files by which it is found go into the directory that TMPDIR names, or /tmp")
+}

@@ -100,7 +100,7 @@ async fn job(
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);
     if keep.is_some() {
         // Whoever reads the job's name looks for it at once.
-        handle.announce().await.map_err(gone)?;
+        handle.announce().await.map_err(|error| super::unfindable("cannot start the job", &error))?;
     }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
