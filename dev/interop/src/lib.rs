@@ -24,8 +24,8 @@ pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, mpi
 pub use job::{Job, Running, libpmix, new_directory, px, px_binary, rust_tool, workspace};
 pub use outcome::{Ended, Outcome};
 pub use program::{
-    Library, bench, copy_program, headers, mpi, own, own_source, pmix, pmix_on_ours, pmix_tool, script,
-    tool_on_ours, write_program,
+    CLIENT_PROGRAMS, Library, bench, copy_program, headers, mpi, own, own_source, pmix, pmix_on_ours,
+    pmix_tool, script, tool_on_ours, write_program,
 };
 pub use slurm::{Slurm, Whose, debians_libpmix_copied};
 pub use tools::{Prterun, c_tool, launcher, mpirun_4, some_prterun, soon};

@@ -12,6 +12,19 @@ use std::time::SystemTime;
 use crate::install::{debian_dir, debian_file, intel_wheel, mpich_wheel, wheel};
 use crate::job::{libpmix, target, workspace};
 
+/// The programs that try the client API, each with what every rank says when all is well.
+pub const CLIENT_PROGRAMS: [(&str, &str); 9] = [
+    ("values", "all values came back"),
+    ("modex", "direct modex is right"),
+    ("names", "publish, lookup and unpublish are right"),
+    ("events", "events are right"),
+    ("inquiry", "query, log and resolve are right"),
+    ("groups", "groups and connections are right"),
+    ("invite", "invitations are right"),
+    ("requests", "requests are right"),
+    ("topology", "the hardware is right"),
+];
+
 /// Whose library a program is compiled against, and runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {

@@ -43,6 +43,33 @@ pub struct NodeConfig {
     pub limits: Limits,
 }
 
+#[cfg(test)]
+impl NodeConfig {
+    /// Daemon `id` of `size` on nodes called n0, n1, ..., for tests of one room.
+    pub(crate) fn for_test(id: u32, size: u32, topology: Topology) -> NodeConfig {
+        let name: Arc<str> = format!("n{id}").into();
+        NodeConfig {
+            id: NodeId(id),
+            size,
+            radix: 2,
+            dvm: "dvm".into(),
+            first_job: 1,
+            hostname: name.clone(),
+            topology: Arc::new(topology),
+            slots: Slots::default(),
+            max_slots: None,
+            address: name,
+            lineage: Vec::new(),
+            uid: 1000,
+            gid: 1000,
+            env: Vec::new(),
+            scratch: "/scratch".into(),
+            lasts: true,
+            limits: Limits::default(),
+        }
+    }
+}
+
 /// Bounds in time and space.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {

@@ -1,21 +1,13 @@
 //! The client and tool functions, called from C on our headers and our library.
 
-use phalanx_interop::{Job, SIZES, new_directory, pmix_on_ours, px, px_binary, tool_on_ours};
+use phalanx_interop::{
+    CLIENT_PROGRAMS, Job, SIZES, new_directory, pmix_on_ours, px, px_binary, tool_on_ours,
+};
 use rustix::process::Signal;
 
 #[test]
 fn the_client_functions_work_from_c() {
-    for (program, verdict) in [
-        ("values", "all values came back"),
-        ("modex", "direct modex is right"),
-        ("names", "publish, lookup and unpublish are right"),
-        ("events", "events are right"),
-        ("inquiry", "query, log and resolve are right"),
-        ("groups", "groups and connections are right"),
-        ("invite", "invitations are right"),
-        ("requests", "requests are right"),
-        ("topology", "the hardware is right"),
-    ] {
+    for (program, verdict) in CLIENT_PROGRAMS {
         for ranks in SIZES {
             let outcome = px(["-n", &ranks.to_string()]).arg(pmix_on_ours(program)).run().expect_code(0);
             for rank in 0..ranks {

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use phalanx_interop::{
-    Job, Library::Pmix4, Outcome, SIZES, debian_file, headers, libpmix, own_source, pmix, px, workspace,
+    CLIENT_PROGRAMS, Job, Library::Pmix4, Outcome, SIZES, debian_file, headers, libpmix, own_source, pmix,
+    px, workspace,
 };
 
 #[test]
@@ -94,17 +95,7 @@ fn ranks_say_whose_library_they_use() {
 
 #[test]
 fn the_client_api_under_px() {
-    for (program, verdict) in [
-        ("values", "all values came back"),
-        ("modex", "direct modex is right"),
-        ("names", "publish, lookup and unpublish are right"),
-        ("events", "events are right"),
-        ("inquiry", "query, log and resolve are right"),
-        ("groups", "groups and connections are right"),
-        ("invite", "invitations are right"),
-        ("requests", "requests are right"),
-        ("topology", "the hardware is right"),
-    ] {
+    for (program, verdict) in CLIENT_PROGRAMS {
         for ranks in SIZES {
             let outcome = on_ours(px(["-n", &ranks.to_string()]).arg(pmix(program))).run().expect_code(0);
             verdicts(&outcome, ranks, verdict);

@@ -341,13 +341,7 @@ impl Jobs {
         format: Format,
         make: impl FnOnce(&Job) -> JobData,
     ) -> Option<EncodedJob> {
-        let job = self.all.get_mut(nspace)?;
-        if let Some(encoded) = job.shared.iter().find(|encoded| encoded.format() == format) {
-            return Some(encoded.clone());
-        }
-        let encoded = make(job).encoded(format);
-        job.shared.push(encoded.clone());
-        Some(encoded)
+        self.kept(nspace, |job| &mut job.shared, format, make)
     }
 
     /// The job data of a registered job, packed, likewise.
@@ -357,12 +351,22 @@ impl Jobs {
         format: Format,
         make: impl FnOnce(&Job) -> JobData,
     ) -> Option<EncodedJob> {
+        self.kept(nspace, |job| &mut job.encoded, format, make)
+    }
+
+    fn kept(
+        &mut self,
+        nspace: &Nspace,
+        among: fn(&mut Job) -> &mut Vec<EncodedJob>,
+        format: Format,
+        make: impl FnOnce(&Job) -> JobData,
+    ) -> Option<EncodedJob> {
         let job = self.all.get_mut(nspace)?;
-        if let Some(encoded) = job.encoded.iter().find(|encoded| encoded.format() == format) {
+        if let Some(encoded) = among(job).iter().find(|encoded| encoded.format() == format) {
             return Some(encoded.clone());
         }
         let encoded = make(job).encoded(format);
-        job.encoded.push(encoded.clone());
+        among(job).push(encoded.clone());
         Some(encoded)
     }
 

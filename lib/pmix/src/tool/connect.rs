@@ -37,7 +37,7 @@ enum Raced {
 }
 
 /// One way through the chain.
-pub(super) struct Pursuit<'a> {
+pub(super) struct ServerSearch<'a> {
     engine: &'a Engine<core::Tool>,
     directives: &'a Directives,
     hostname: &'a str,
@@ -54,19 +54,19 @@ pub(super) struct Pursuit<'a> {
     turned_away: u32,
 }
 
-impl<'a> Pursuit<'a> {
+impl<'a> ServerSearch<'a> {
     pub(super) fn new(
         engine: &'a Engine<core::Tool>,
         directives: &'a Directives,
         hostname: &'a str,
         own: Option<(ServerUri, Dialect)>,
-    ) -> Result<Pursuit<'a>, Error> {
+    ) -> Result<ServerSearch<'a>, Error> {
         engine.trust(&directives.trust);
         let connected = match engine.call(ToolCall::Servers)? {
             ToolReturn::Servers(servers) => servers,
             _ => Vec::new(),
         };
-        Ok(Pursuit {
+        Ok(ServerSearch {
             engine,
             directives,
             hostname: directives.hostname.as_deref().unwrap_or(hostname),

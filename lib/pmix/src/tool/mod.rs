@@ -21,7 +21,7 @@ use crate::engine::{Drive, Engine, Setup};
 use crate::environ::{self, Identity};
 use crate::error::Error;
 use crate::support::{AROUND, check_required};
-use connect::{Pursuit, variable};
+use connect::{ServerSearch, variable};
 use directives::{Directives, OWN_ATTRIBUTES, Target, number, text};
 use phalanx_shell::Trust;
 
@@ -83,7 +83,7 @@ impl Tool {
             return Ok(Tool::of(engine, attached, hostname));
         }
         let engine = starter(config.clone())?;
-        let found = Pursuit::new(&engine, &directives, &hostname, own).and_then(Pursuit::run);
+        let found = ServerSearch::new(&engine, &directives, &hostname, own).and_then(ServerSearch::run);
         let found = found.and_then(|found| {
             let origin = origin.filter(|origin| *origin != directives.target);
             connect_back(&engine, origin, &hostname).map(|()| found)
@@ -144,8 +144,8 @@ fn origin() -> Option<Target> {
 fn connect_back(engine: &Engine<core::Tool>, origin: Option<Target>, hostname: &str) -> Result<(), Error> {
     let Some(target) = origin else { return Ok(()) };
     let directives = Directives::of_origin(target);
-    let pursuit = Pursuit::new(engine, &directives, hostname, None)?;
-    if pursuit.is_over() { Ok(()) } else { pursuit.run().map(drop) }
+    let search = ServerSearch::new(engine, &directives, hostname, None)?;
+    if search.is_over() { Ok(()) } else { search.run().map(drop) }
 }
 
 fn start(config: ToolConfig, drive: Drive) -> Result<Arc<Engine<core::Tool>>, Error> {

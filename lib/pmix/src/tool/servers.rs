@@ -7,7 +7,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId};
 
 use super::Tool;
-use super::connect::Pursuit;
+use super::connect::ServerSearch;
 use super::directives::{CONNECTION_ATTRIBUTES, Directives, OWN_ATTRIBUTES, number};
 use crate::error::Error;
 use crate::support::check_required;
@@ -21,7 +21,7 @@ impl Tool {
         self.check_pid()?;
         check_required(info, &[CONNECTION_ATTRIBUTES, OWN_ATTRIBUTES])?;
         let directives = Directives::read(info)?;
-        let attached = Pursuit::new(&self.engine, &directives, &self.hostname, None)?.run()?;
+        let attached = ServerSearch::new(&self.engine, &directives, &self.hostname, None)?.run()?;
         attached.server.ok_or(Error::Ended)
     }
 

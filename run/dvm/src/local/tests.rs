@@ -71,25 +71,7 @@ fn desc() -> Arc<JobDesc> {
 impl Told {
     /// Node 1 of three.
     fn new() -> Told {
-        let config = NodeConfig {
-            id: NodeId(1),
-            size: 3,
-            radix: 2,
-            dvm: "dvm".into(),
-            first_job: 1,
-            hostname: "n1".into(),
-            topology: Arc::new(Topology::synthetic(1, 1, 1, 4, 1)),
-            slots: Default::default(),
-            max_slots: None,
-            address: "n1".into(),
-            lineage: Vec::new(),
-            uid: 1000,
-            gid: 1000,
-            env: Vec::new(),
-            scratch: "/scratch".into(),
-            lasts: true,
-            limits: Limits::default(),
-        };
+        let config = NodeConfig::for_test(1, 3, Topology::synthetic(1, 1, 1, 4, 1));
         let mut told = Told { local: Local::new(config), now: Time(0), wishes: VecDeque::new() };
         let names = ["n0", "n1", "n2"].map(Arc::from).to_vec();
         told.down(Down::Table(Arc::new(NodeTable::new(names))));

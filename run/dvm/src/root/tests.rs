@@ -35,25 +35,7 @@ fn topology() -> Topology {
 impl Told {
     /// The root of so many nodes, of which nothing was heard yet.
     fn new(size: u32) -> Told {
-        let config = NodeConfig {
-            id: NodeId::ROOT,
-            size,
-            radix: 2,
-            dvm: "dvm".into(),
-            first_job: 1,
-            hostname: "n0".into(),
-            topology: Arc::new(topology()),
-            slots: Slots::Stated(4),
-            max_slots: None,
-            address: "n0".into(),
-            lineage: Vec::new(),
-            uid: 1000,
-            gid: 1000,
-            env: Vec::new(),
-            scratch: "/scratch".into(),
-            lasts: true,
-            limits: Limits::default(),
-        };
+        let config = NodeConfig { slots: Slots::Stated(4), ..NodeConfig::for_test(0, size, topology()) };
         let root = Root::new(config, FUNCTIONS);
         let mut told = Told { root, now: Time(0), wishes: VecDeque::new(), requests: 0 };
         told.tell(ToRoot::Begin);
