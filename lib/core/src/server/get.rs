@@ -10,6 +10,7 @@ mod ahead;
 mod known;
 mod levels;
 mod look;
+mod room;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ use ahead::read_ahead;
 pub(super) use known::Known;
 use known::{Look, Waits, owned, to_kvals};
 use look::{look, look_for_others};
+use room::cut_to_room;
 use told::{has_news, is_plain, note_told, take_partial, told_values};
 
 pub(super) const ATTRIBUTES: &[&str] = &[
@@ -118,6 +120,7 @@ impl Gets {
                     data.extend(read_ahead(cx.peers, &known.modex, &from, &target));
                 }
                 note_told(cx.peers, &from, &target, &get.info);
+                let data = cut_to_room(cx.peers, Some(&from), &target, get.key.as_ref(), data);
                 deliver(cx, known, who, &target, Ok(data));
             }
             Look::Never(status) => deliver(cx, known, who, &target, Err(status)),
@@ -301,6 +304,9 @@ impl Gets {
         match (look, before) {
             (Look::Found(data), _) => {
                 self.note_told_of(cx, id);
+                let Some(pending) = self.pending.get(&id) else { return };
+                let (asker, key) = (pending.who.asker(), pending.key.as_ref());
+                let data = cut_to_room(cx.peers, asker, &pending.target, key, data);
                 self.end(cx, known, id, Ok(data));
             }
             (Look::Never(status), _) => self.end_without_key(cx, known, id, status),

@@ -16,6 +16,8 @@ pub(super) const FULL_QUEUE: usize = 1 << 20;
 /// Bytes that may wait for one tool, or for all connections of a rank, to read them before the next message. More, and an answer
 /// is replaced by a status; a connection that does not read so many bytes of what it did not ask for is given up.
 pub(super) const MAX_QUEUED: usize = 64 << 20;
+/// Bytes of the longest message that OpenPMIx 6 takes, unless its user sets another bound.
+pub(super) const LONGEST_TO_RELEASE_6: usize = 32 << 20;
 /// An answer as short as a status is sent in any case.
 pub(super) const SHORT_ANSWER: usize = 512;
 /// Processes for which a server remembers how much of their values a connection has been told.

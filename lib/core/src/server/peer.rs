@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_spec::keys;
 use phalanx_wire::codec::Dialect;
-use phalanx_wire::frame::{Frame, FrameReader, FrameTooLong};
+use phalanx_wire::frame::{DEFAULT_LIMIT, Frame, FrameReader, FrameTooLong};
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use super::limits::{FULL_PUSHES, FULL_QUEUE, MAX_TOLD};
+use super::limits::{FULL_PUSHES, FULL_QUEUE, LONGEST_TO_RELEASE_6, MAX_TOLD};
 use super::sweep::Sweep;
 use crate::machine::{ConnId, Time};
 
@@ -115,6 +115,11 @@ impl Peer {
 
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Bytes of the longest message that it takes. With a longer one it would close the connection.
+    pub(super) fn longest_message(&self) -> usize {
+        if self.dialect.release.major >= 6 { LONGEST_TO_RELEASE_6 } else { DEFAULT_LIMIT }
     }
 
     /// When it was let in.

@@ -38,7 +38,12 @@ impl Cx<'_> {
         let Some(peer) = self.peers.conns.peer_mut(to.conn) else { return };
         peer.note_answer();
         let dialect = peer.dialect();
+        let longest = peer.longest_message();
         let mut payload = encode(dialect);
+        if payload.len() > longest {
+            warn!(proc = %to.proc, bytes = payload.len(), longest, "peer takes no message of that length: an answer is left out");
+            payload = StatusReply(Status::ERR_OUT_OF_RESOURCE).encode(dialect);
+        }
         if payload.len() > SHORT_ANSWER && self.peers.together(to.conn, MAX_QUEUED, Peer::queued) > MAX_QUEUED
         {
             warn!(proc = %to.proc, limit = MAX_QUEUED, "peer reads slowly: an answer is left out");

@@ -8,7 +8,7 @@ use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
 
 use super::world::{World, dialect, fence, get, global, job, key, ns, proc};
 use crate::host::{HostOp, HostReply};
-use crate::machine::ConnId;
+use crate::machine::{ConnId, Input};
 use crate::server::modex::Contribution;
 use crate::server::{ServerCall, ServerReturn};
 
@@ -598,4 +598,41 @@ fn a_value_of_any_type_comes_back_as_it_went() {
     assert_eq!(world.ask_status(a, &Request::Commit(commit)), Status::SUCCESS);
     let reply: Reply = world.ask(b, &get(&proc("job", 0), "k0", Vec::new()));
     assert_eq!(reply.data[0].values, bucket);
+}
+
+#[test]
+fn answers_fit_the_messages_that_release_6_takes() {
+    const MIB: usize = 1 << 20;
+    let commit = |world: &mut World, conn, name: &str, mib: usize| {
+        let value = Value::ByteObject(vec![7; mib * MIB].into());
+        let commit = Commit { buckets: vec![(Scope::LOCAL, vec![Kval { key: key(name), value }])] };
+        assert_eq!(world.ask_status(conn, &Request::Commit(commit)), Status::SUCCESS);
+    };
+    let of_0 = |name: &str| get(&proc("job", 0), name, Vec::new());
+    let mut world = World::with_job(1, 3);
+    let puts = world.connect(0);
+    let asks = world.connect_as(&proc("job", 1), dialect(6, 1, 0));
+    for name in ["k0", "k1", "k2", "k3"] {
+        commit(&mut world, puts, name, 10);
+    }
+    // It is told as much as it can take, and first of all what it asks for.
+    for name in ["k3", "k2", "k1", "k0"] {
+        let tag = world.send(asks, &of_0(name));
+        assert!(world.client(asks).replies[&tag].len() <= 32 * MIB);
+        assert!(world.value(asks, tag, name).is_some());
+        world.input(Input::Writable { conn: asks, queued: 0 });
+    }
+    // So is one that has waited.
+    let waits = world.connect_as(&proc("job", 2), dialect(6, 1, 0));
+    let tag = world.send(waits, &of_0("last"));
+    assert!(!world.has_reply(waits, tag));
+    commit(&mut world, puts, "last", 1);
+    assert!(world.client(waits).replies[&tag].len() <= 32 * MIB);
+    assert!(world.value(waits, tag, "last").is_some());
+    // A value that is too long alone cannot be told, but to others.
+    commit(&mut world, puts, "long", 33);
+    assert_eq!(world.ask_status(asks, &of_0("long")), Status::ERR_OUT_OF_RESOURCE);
+    let other = world.connect(0);
+    let tag = world.send(other, &of_0("long"));
+    assert!(world.value(other, tag, "long").is_some());
 }
