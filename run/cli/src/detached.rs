@@ -1,13 +1,14 @@
 //! Jobs that go on without their terminal: what `px run --detach` writes is kept in files until `px attach` has shown it.
 //!
 //! The files are those of the launcher's standard output and error, as they would have been shown, in a directory that only their
-//! owner can enter, and that is opened once (`place.rs`). A record says whose they are, a second one how the job ended. Nothing is lost, whatever the size, and no rank
-//! waits for a reader. What nobody comes for is removed in the end. Which bytes are which rank's stands beside them (`ranks.rs`).
+//! owner can enter, and that is opened once (`place.rs`). A record says whose they are, a second one how the job ended. No rank
+//! waits for a reader, and nothing is lost as long as there is room; what there was no room for is counted, and the job goes on. What nobody comes for is removed in the end. Which bytes are which rank's stands beside them (`ranks.rs`).
 
 mod place;
 mod ranks;
 
 use std::cell::RefCell;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::thread;
@@ -15,11 +16,12 @@ use std::time::Duration;
 
 use phalanx_dvm::Ranges;
 use phalanx_wire::Nspace;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{EXIT_FAILURE, EXIT_SIGPIPE, Failure};
+use crate::render::hint;
 use crate::resolve::Run;
-use place::{Place, Store};
+use place::{Place, Reserved, Store};
 pub(crate) use ranks::Noted;
 use ranks::Reader;
 
@@ -37,15 +39,23 @@ pub(crate) struct Keep {
     trouble: RefCell<Option<Failure>>,
     /// For whoever writes to standard output and error.
     noted: RefCell<Option<[Noted; 2]>>,
+    /// What could not be kept, if anything.
+    missing: RefCell<Option<Missing>>,
+    /// Room for telling how the job has ended.
+    end: Reserved,
+}
+
+#[derive(Debug)]
+struct Missing {
+    because: String,
+    bytes: u64,
 }
 
 impl Keep {
     /// Makes the files, and puts them in the place of our standard output and error.
     pub(crate) fn open(run: &Run) -> Result<Keep, Failure> {
-        let tmpdir = place::tmpdir();
-        let cannot =
-            |e: io::Error| Failure::new(format!("cannot keep output in '{}'", tmpdir.display())).because(e);
-        let store = Store::make(&tmpdir).map_err(cannot)?;
+        let cannot = |e: io::Error| cannot_keep(e);
+        let store = Store::make(&place::tmpdir()).map_err(cannot)?;
         store.sweep();
         let place = store.place(std::process::id());
         let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
@@ -67,7 +77,21 @@ impl Keep {
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
         let command = words.collect::<Vec<_>>().join(" ");
         let (waiting, noted) = (RefCell::new(Some(waiting)), RefCell::new(noted));
-        Ok(Keep { place, command, _alive: alive, waiting, trouble: RefCell::new(None), noted })
+        let end = place.reserve("end").map_err(cannot)?;
+        let (trouble, missing) = (RefCell::default(), RefCell::default());
+        Ok(Keep { place, command, _alive: alive, waiting, trouble, noted, missing, end })
+    }
+
+    /// Output cannot be kept any longer. Only the first reason counts.
+    pub(crate) fn cannot_go_on(&self, error: &io::Error) {
+        self.missing.borrow_mut().get_or_insert_with(|| Missing { because: error.to_string(), bytes: 0 });
+    }
+
+    /// So many bytes were not kept in the end.
+    pub(crate) fn misses(&self, bytes: u64) {
+        if let Some(missing) = &mut *self.missing.borrow_mut() {
+            missing.bytes = bytes;
+        }
     }
 
     /// Where is to be noted which bytes of standard output and of standard error are which rank's, if they have any. Once.
@@ -114,15 +138,21 @@ impl Keep {
             if self.place.open("err").and_then(|mut file| file.read_to_end(&mut text)).is_ok() {
                 let _ = said.write_all(&text);
             }
-            if let Some(trouble) = self.trouble.take() {
-                crate::render::hint::say(&crate::render::hint::failure(&trouble, as_json));
+            let unkept = self.missing.take().map(|missing| cannot_keep(missing.because));
+            for trouble in self.trouble.take().into_iter().chain(unkept) {
+                hint::say(&hint::failure(&trouble, as_json));
             }
             return self.place.remove();
         }
         if let Err(failure) = code {
-            crate::render::hint::say(&crate::render::hint::failure(failure, as_json));
+            hint::say(&hint::failure(failure, as_json));
         }
-        if let Err(error) = self.place.record("end", &json!({ "exit_code": exit_code })) {
+        let mut record = json!({ "exit_code": exit_code });
+        if let Some(missing) = self.missing.take() {
+            record["missing"] = missing.bytes.into();
+            record["because"] = cannot_keep(missing.because).to_string().into();
+        }
+        if let Err(error) = self.place.record_reserved(self.end, &record) {
             tracing::warn!(%error, "cannot tell how the job has ended");
         }
     }
@@ -156,7 +186,12 @@ impl Kept {
 
     /// Shows what is kept, of all ranks or of `only` these, from the start or from now on, until the job has ended. The result is its
     /// exit code. What has been shown to its end is removed, if it was all.
-    pub(crate) fn show(&self, since_start: bool, only: Option<&Ranges>) -> Result<u8, Failure> {
+    pub(crate) fn show(
+        &self,
+        since_start: bool,
+        only: Option<&Ranges>,
+        as_json: bool,
+    ) -> Result<u8, Failure> {
         let cannot = |e: io::Error| Failure::new("cannot read what is kept of the job").because(e);
         let over = self.place.read("end").is_some();
         let reader = |end, ranks| -> io::Result<Reader> {
@@ -191,6 +226,9 @@ impl Kept {
                 _ if some => {}
                 Some(end) => {
                     shown();
+                    if let Some(text) = missing(&end) {
+                        hint::say(&hint::note(&text, as_json));
+                    }
                     let code = end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok());
                     return Ok(code.unwrap_or(EXIT_FAILURE));
                 }
@@ -210,6 +248,16 @@ impl Kept {
     pub(crate) fn pid(&self) -> u32 {
         self.place.pid
     }
+}
+
+/// What the end's record says of output that was not kept.
+fn missing(end: &Value) -> Option<String> {
+    let (bytes, because) = (end["missing"].as_u64()?, end["because"].as_str()?);
+    Some(format!("the last {bytes} bytes of the job's output are missing: {because}"))
+}
+
+fn cannot_keep(because: impl fmt::Display) -> Failure {
+    Failure::new(format!("cannot keep output in '{}'", place::tmpdir().display())).because(because)
 }
 
 /// How soon output is seen.

@@ -40,6 +40,8 @@ pub(crate) struct Output {
     first: Option<ProcId>,
     /// What stands before the first line has been written.
     opened: bool,
+    /// Nobody reads along: what cannot be written is counted.
+    is_kept: bool,
 }
 
 /// What formatting needs to know.
@@ -122,7 +124,13 @@ impl Output {
             pids: BTreeMap::new(),
         };
         let (others, began) = (BTreeMap::new(), Instant::now());
-        Output { context, lanes, own, files, others, began, trouble: None, first: None, opened: false }
+        let (trouble, first) = (None, None);
+        Output { context, lanes, own, files, others, began, trouble, first, opened: false, is_kept: false }
+    }
+
+    /// Standard output and standard error are files of ours, to be read later. What these cannot take is counted as undelivered.
+    pub(crate) fn keep(&mut self) {
+        self.is_kept = true;
     }
 
     /// The job's name, and where each rank runs, by rank.
@@ -296,14 +304,17 @@ impl Output {
     /// Writes what waits. May be dropped at any time: nothing is lost or written twice. After an error that descriptor
     /// is not written to any more.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
-        self.lanes.iter_mut().try_for_each(Lane::write_notes)?;
+        let after_error = if self.is_kept { AfterError::Count } else { AfterError::Drop };
+        self.lanes.iter_mut().try_for_each(|lane| lane.write_notes(after_error))?;
         let places = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]);
         let mut waiting = places.filter(|place| place.as_ref().is_some_and(|sink| sink.pending() > 0));
         // There are two, standard output and standard error: whoever does not read the one may read the other.
         match (waiting.next(), waiting.next()) {
             (None, _) => Ok(()),
-            (Some(one), None) => flush(one).await,
-            (Some(one), Some(other)) => tokio::try_join!(flush(one), flush(other)).map(drop),
+            (Some(one), None) => flush(one, after_error).await,
+            (Some(one), Some(other)) => {
+                tokio::try_join!(flush(one, after_error), flush(other, after_error)).map(drop)
+            }
         }
     }
 
@@ -444,12 +455,13 @@ impl Lane {
     }
 
     /// Before the bytes that they are about, which without them are not written either.
-    fn write_notes(&mut self) -> io::Result<()> {
+    fn write_notes(&mut self, after_error: AfterError) -> io::Result<()> {
         for (place, noted) in self.sinks.iter_mut().zip(&mut self.noted) {
-            if let (Some(sink), Some(noted)) = (&*place, noted)
-                && let Err(error) = noted.write(|| sink.place_of_buffer())
+            if let (Some(sink), Some(notes)) = (&*place, &mut *noted)
+                && let Err(error) = notes.write(|| sink.place_of_buffer())
             {
-                *place = None;
+                *noted = None;
+                after_error.act(place);
                 return Err(error);
             }
         }
@@ -472,14 +484,29 @@ fn is_full(sink: &Sink) -> bool {
     sink.pending() >= MOST_PENDING
 }
 
-/// After an error the descriptor is not written to any more.
-async fn flush(place: &mut Option<Sink>) -> io::Result<()> {
+async fn flush(place: &mut Option<Sink>, after_error: AfterError) -> io::Result<()> {
     let Some(sink) = place else { return Ok(()) };
     let written = sink.flush().await;
     if written.is_err() {
-        *place = None;
+        after_error.act(place);
     }
     written
+}
+
+/// What becomes of all that is still to go to a descriptor that is not written to any more.
+#[derive(Clone, Copy, Debug)]
+enum AfterError {
+    Drop,
+    Count,
+}
+
+impl AfterError {
+    fn act(self, place: &mut Option<Sink>) {
+        match (self, &mut *place) {
+            (AfterError::Count, Some(sink)) => sink.give_up(),
+            _ => *place = None,
+        }
+    }
 }
 
 fn unwritten(trouble: FileTrouble) -> Failure {

@@ -247,3 +247,26 @@ fn a_launcher_that_was_killed_is_told_of() {
     kill_process(launcher(&job), Signal::KILL).expect("killing");
     let _ = watching.wait().expect_failure().expect_stdout(&["begun"]).expect_stderr(&["was killed"]);
 }
+
+/// The job goes on, and nobody who comes later takes what there is for all.
+#[test]
+fn output_without_room_is_missed_and_told() {
+    // The launcher keeps its mount namespace, so whoever looks must be in it as well.
+    let script = "mount -t tmpfs -o size=256k none \"$TMPDIR\"; px=$1
+        job=$($px run --detach -n 1 sh -c 'echo first; seq 100000; echo aside >&2; exit 3')
+        $px attach --since-start \"$job\" > \"$OUTSIDE/out\" 2> \"$OUTSIDE/err\"; echo \"code $?\"
+        ls -A \"$TMPDIR\"";
+    let outside = new_directory();
+    let job = Job::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(px_binary());
+    let outcome = job.env("OUTSIDE", outside.path()).outlived().run().expect_code(0);
+    outcome.expect_lines(["code 3"]);
+    let read = |name: &str| fs::read_to_string(outside.path().join(name)).expect("readable");
+    let (kept, said) = (read("out"), read("err"));
+    let all: String =
+        std::iter::once("first\n".to_owned()).chain((1..=100_000).map(|n| format!("{n}\n"))).collect();
+    assert!(all.starts_with(&kept) && kept.len() > 64 << 10, "{} bytes", kept.len());
+    assert!(said.contains("of the job's output are missing"), "{said}");
+    assert!(said.contains("No space left on device"), "{said}");
+    let missing = said.split_whitespace().find_map(|word| word.parse::<usize>().ok());
+    assert!(missing.is_some_and(|missing| missing >= all.len() - kept.len()), "{said}");
+}

@@ -91,7 +91,7 @@ fn show_kept(args: &AttachArgs, nspace: &Nspace, wanted: Option<Ranges>, kept: &
         };
         input = Some((Input::begin(&tool, procs, args.json)?, tool));
     }
-    let shown = kept.show(args.since_start, wanted.as_ref());
+    let shown = kept.show(args.since_start, wanted.as_ref(), args.json);
     drop(input);
     shown
 }

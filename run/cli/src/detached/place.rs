@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,6 +40,13 @@ pub(super) struct Place {
     name: OsString,
     dir: Rc<OwnedFd>,
     pub(super) pid: u32,
+}
+
+/// A record that can be made without further room.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    file: File,
+    end: &'static str,
 }
 
 pub(super) fn tmpdir() -> PathBuf {
@@ -166,6 +174,21 @@ impl Place {
         Ok(renameat(&self.dir, self.name_of(DRAFT), &self.dir, self.name_of(end))?)
     }
 
+    /// Room for a record, so that it can be made when there is no more.
+    pub(super) fn reserve(&self, end: &'static str) -> io::Result<Reserved> {
+        let mut file = self.make(RESERVED)?;
+        file.write_all(&[b' '; MOST_RESERVED])?;
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Not the one for appending.
+        let file = openat(&self.dir, self.name_of(RESERVED), flags, Mode::empty())?.into();
+        Ok(Reserved { file, end })
+    }
+
+    pub(super) fn record_reserved(&self, reserved: Reserved, record: &Value) -> io::Result<()> {
+        reserved.file.write_all_at(record.to_string().as_bytes(), 0)?;
+        Ok(renameat(&self.dir, self.name_of(RESERVED), &self.dir, self.name_of(reserved.end))?)
+    }
+
     pub(super) fn read(&self, end: &str) -> Option<Value> {
         serde_json::from_reader(io::BufReader::new(self.open(end).ok()?)).ok()
     }
@@ -183,7 +206,7 @@ impl Place {
     }
 
     pub(super) fn remove(&self) {
-        for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", DRAFT, ALIVE] {
+        for end in ["out", OUT_RANKS, "err", ERR_RANKS, "job", "end", DRAFT, RESERVED, ALIVE] {
             self.remove_one(end);
         }
         // Only the last one can.
@@ -208,6 +231,8 @@ fn usual_name() -> OsString {
 /// How long the files of an ended job wait for somebody: a week.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const DRAFT: &str = "draft";
+const RESERVED: &str = "reserved";
+const MOST_RESERVED: usize = 4096;
 const ALIVE: &str = "alive";
 const MOST_NAMES: usize = 10_000;
 const MOST_NEIGHBOURS: usize = 1_000_000;

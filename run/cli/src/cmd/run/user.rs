@@ -60,8 +60,9 @@ impl<'a> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
         let mut output = Output::new(run.output.clone(), ranks);
-        if let Some(noted) = keep.as_ref().and_then(|keep| keep.take_noted()) {
-            output.note_ranks(noted);
+        if let Some(keep) = &keep {
+            output.keep();
+            keep.take_noted().into_iter().for_each(|noted| output.note_ranks(noted));
         }
         let on_terminal = output.has_person();
         let status = Status::new(on_terminal && !voice.quiet && !voice.json);
@@ -348,17 +349,20 @@ impl<'a> User<'a> {
         }
     }
 
-    /// A reader that is gone ends the job, as SIGPIPE would have ended the program without us.
+    /// A reader that is gone ends the job, as SIGPIPE would have ended the program without us. A detached job goes on.
     async fn on_written(&mut self, written: std::io::Result<()>) {
         if let Err(error) = written {
             self.cannot_write(error);
-            if self.asked_to_end == 0 {
+            if self.asked_to_end == 0 && self.keep.is_none() {
                 self.end_job(SIGPIPE).await;
             }
         }
     }
 
     fn cannot_write(&mut self, error: std::io::Error) {
+        if let Some(keep) = &self.keep {
+            return keep.cannot_go_on(&error);
+        }
         let gone = error.kind() == ErrorKind::BrokenPipe;
         // A terminal that was hung up is one no more; SIGHUP comes to those that are in its foreground.
         let hung_up = self.on_terminal && error.raw_os_error() == Some(Errno::IO.raw_os_error());
@@ -420,6 +424,10 @@ impl<'a> User<'a> {
     fn say_undelivered(&mut self) -> bool {
         let bytes = self.output.undelivered();
         if bytes == 0 {
+            return false;
+        }
+        if let Some(keep) = &self.keep {
+            keep.misses(bytes);
             return false;
         }
         self.trouble = true;
