@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::args::dvm::{DvmStartArgs, DvmStopArgs};
 use crate::cmd::run::user::hosts;
-use crate::failure::Failure;
+use crate::failure::{EXIT_SIGHUP, Failure};
 use crate::keepalive::Keepalive;
 use crate::origin::Origin;
 use crate::output::Output;
@@ -90,11 +90,16 @@ async fn serve(
     }
     origin.ready(name, &running.uri);
     let mut output = Output::new(Style { file_only: true, ..Style::default() }, None);
+    let mut code = 0;
     loop {
         tokio::select! {
             biased;
             signal = signals.next() => {
                 use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+                // The other signals are ways to stop a DVM. Its terminal has gone without being asked to.
+                if signal == Hangup {
+                    code = EXIT_SIGHUP;
+                }
                 if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
                     let _ = handle.shutdown().await;
                 }
@@ -113,7 +118,7 @@ async fn serve(
         }
     }
     running.finish().await?;
-    Ok(0)
+    Ok(code)
 }
 
 /// Of output, what a spawn wants to have in files.

@@ -142,6 +142,18 @@ fn a_terminal_that_hangs_up_ends_the_job() {
 }
 
 #[test]
+fn a_dvm_whose_terminal_hangs_up_exits_with_129() {
+    let place = place();
+    // It leads the terminal's session: of a hang-up the kernel tells nobody else until the leader ends.
+    let mut terminal = Terminal::new(place.path(), [PX, "dvm", "start"]);
+    terminal.see("is ready");
+    let Terminal { person, mut session, .. } = terminal;
+    drop(person);
+    assert_eq!(session.wait().expect("the DVM ends").code(), Some(129));
+    assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 0);
+}
+
+#[test]
 fn a_slow_terminal_slows_the_rank_and_gets_everything() {
     let place = place();
     // 4 MiB: a terminal is slow even without any person. What it makes of ends of lines comes on top.

@@ -209,6 +209,8 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                     "Start the machine's DVM, and return when jobs can be run in it.",
                 ),
             ],
+            signals: DVM_SIGNALS,
+            exit_status: DVM_STATUS,
             environment: &[TMPDIR, SYSTEM_TMPDIR, RNDZ_URI, RNDZ_FILE, KEEPALIVE, LOG],
             see_also: &["px-dvm-stop", "px-run"],
             ..TOOL
@@ -250,6 +252,13 @@ const TOOL_STATUS: &[Row] = &[
     ("2", "The command line was wrong."),
 ];
 
+const DVM_STATUS: &[Row] = &[
+    ("0", "The DVM was stopped. With --daemonize: it has started."),
+    ("129", "Its terminal was hung up."),
+    ("1", "It could not be started, or has failed; the message says why."),
+    ("2", "The command line was wrong."),
+];
+
 const RUN_STATUS: &[Row] = &[
     ("0", "Every rank ended with 0."),
     ("N", "The first rank that failed exited with N, or called abort with N."),
@@ -265,6 +274,8 @@ const RUN_STATUS: &[Row] = &[
     ("2", "The command line was wrong."),
     ("1", "Something else went wrong; the message says what."),
 ];
+
+const DVM_SIGNALS: &[Row] = &[("SIGINT, SIGTERM, SIGHUP, SIGQUIT", "End all jobs, and then the DVM.")];
 
 const RUN_SIGNALS: &[Row] = &[
     (
