@@ -11,6 +11,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ use ranks::Reader;
 /// The files of one job, where they are written.
 #[derive(Debug)]
 pub(crate) struct Keep {
+    /// Where all this is.
+    dir: PathBuf,
     place: Place,
     command: String,
     /// Held as long as this process lives. The kernel lets go of it, also if the process is killed, and even if nobody asks what
@@ -54,9 +57,13 @@ struct Missing {
 impl Keep {
     /// Makes the files, and puts them in the place of our standard output and error.
     pub(crate) fn open(run: &Run) -> Result<Keep, Failure> {
-        let cannot = |e: io::Error| cannot_keep(e);
-        let store = Store::make(&place::tmpdir()).map_err(cannot)?;
+        let (store, remark) = Store::choose()?;
+        if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
+            hint::say(&hint::note(&remark, run.voice.json));
+        }
         store.sweep();
+        let dir = store.tmpdir().to_owned();
+        let cannot = |e: io::Error| cannot_keep(&dir, e);
         let place = store.place(std::process::id());
         let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
         let waiting = (
@@ -79,7 +86,7 @@ impl Keep {
         let (waiting, noted) = (RefCell::new(Some(waiting)), RefCell::new(noted));
         let end = place.reserve("end").map_err(cannot)?;
         let (trouble, missing) = (RefCell::default(), RefCell::default());
-        Ok(Keep { place, command, _alive: alive, waiting, trouble, noted, missing, end })
+        Ok(Keep { dir, place, command, _alive: alive, waiting, trouble, noted, missing, end })
     }
 
     /// Output cannot be kept any longer. Only the first reason counts.
@@ -113,7 +120,7 @@ impl Keep {
         let record =
             json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid, "command": self.command });
         let cannot = |e: io::Error| {
-            Failure::new(format!("cannot keep what is known of the job in '{}'", place::tmpdir().display()))
+            Failure::new(format!("cannot keep what is known of the job in '{}'", self.dir.display()))
                 .because(e)
         };
         self.place.record("job", &record).map_err(cannot)?;
@@ -138,7 +145,7 @@ impl Keep {
             if self.place.open("err").and_then(|mut file| file.read_to_end(&mut text)).is_ok() {
                 let _ = said.write_all(&text);
             }
-            let unkept = self.missing.take().map(|missing| cannot_keep(missing.because));
+            let unkept = self.missing.take().map(|missing| cannot_keep(&self.dir, missing.because));
             for trouble in self.trouble.take().into_iter().chain(unkept) {
                 hint::say(&hint::failure(&trouble, as_json));
             }
@@ -150,7 +157,7 @@ impl Keep {
         let mut record = json!({ "exit_code": exit_code });
         if let Some(missing) = self.missing.take() {
             record["missing"] = missing.bytes.into();
-            record["because"] = cannot_keep(missing.because).to_string().into();
+            record["because"] = cannot_keep(&self.dir, missing.because).to_string().into();
         }
         if let Err(error) = self.place.record_reserved(self.end, &record) {
             tracing::warn!(%error, "cannot tell how the job has ended");
@@ -168,7 +175,7 @@ pub(crate) struct Kept {
 
 /// The job of this name, if its output is kept here.
 pub(crate) fn find(nspace: &str) -> Option<Kept> {
-    let stores = Store::all(&place::tmpdir());
+    let stores = Store::all();
     stores.iter().for_each(Store::sweep);
     let mut places = stores.iter().flat_map(|store| store.jobs().into_iter().map(|pid| store.place(pid)));
     places.find_map(|place| {
@@ -256,8 +263,8 @@ fn missing(end: &Value) -> Option<String> {
     Some(format!("the last {bytes} bytes of the job's output are missing: {because}"))
 }
 
-fn cannot_keep(because: impl fmt::Display) -> Failure {
-    Failure::new(format!("cannot keep output in '{}'", place::tmpdir().display())).because(because)
+fn cannot_keep(dir: &Path, because: impl fmt::Display) -> Failure {
+    Failure::new(format!("cannot keep output in '{}'", dir.display())).because(because)
 }
 
 /// How soon output is seen.

@@ -16,11 +16,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use rustix::process::Pid;
 
 use crate::cleanup;
 use crate::strays;
+use crate::tmpdir::TmpDir;
 use crate::warden::{Groups, Warden};
 pub(crate) use dir::PrivateDir;
 pub(crate) use lock::{Lock, Place};
@@ -52,8 +53,8 @@ impl Session {
     /// Makes the lock file and forks the warden. To be called while the process has one thread and little memory.
     pub fn begin(options: &SessionOptions) -> Result<Session> {
         let ((place, lock), note) = match &options.tmpdir {
-            Some(dir) => (lock_in(dir)?, None),
-            None => lock_in_first(std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()))?,
+            Some(dir) => (lock_in(TmpDir::open(dir)?)?, None),
+            None => TmpDir::choose(lock_in)?,
         };
         let dir = place.parent_path().join(place.secret_name().context("cannot get random bytes")?);
         let was_childless = !strays::have_children();
@@ -152,29 +153,9 @@ pub(crate) fn clear(place: &Place, lock: &Lock) {
     place.remove_lock(lock);
 }
 
-/// In `TMPDIR` if that works and others cannot interfere there, else in a place that nearly always does, with a note.
-fn lock_in_first(tmpdir: Option<OsString>) -> Result<((Place, Lock), Option<String>)> {
-    let fallback = Path::new("/tmp");
-    let tmpdir = tmpdir.as_ref().map_or(fallback, Path::new);
-    let made = lock_in(tmpdir).and_then(|(place, lock)| {
-        if tmpdir == fallback || place.is_safe() {
-            return Ok((place, lock));
-        }
-        place.remove_lock(&lock);
-        Err(anyhow!("others can rename files in {}", tmpdir.display()))
-    });
-    match made {
-        Ok(made) => Ok((made, None)),
-        Err(e) if tmpdir != fallback => {
-            let made = lock_in(fallback).with_context(|| format!("{e:#} (TMPDIR)"))?;
-            Ok((made, Some(format!("{e:#}; using {} instead of TMPDIR", fallback.display()))))
-        }
-        Err(e) => Err(e),
-    }
-}
-
-fn lock_in(parent: &Path) -> Result<(Place, Lock)> {
-    Place::lock_new(parent).map_err(|e| anyhow!("cannot make a lock file in {}: {e}", parent.display()))
+fn lock_in(dir: TmpDir) -> Result<(Place, Lock)> {
+    let path = dir.path().to_owned();
+    Place::lock_new(dir).with_context(|| format!("cannot make a lock file in {}", path.display()))
 }
 
 /// Removes a directory that may be losing or gaining files at the same time.

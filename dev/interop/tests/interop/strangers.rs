@@ -240,3 +240,62 @@ fn another_user_is_no_rank_of_a_job() {
 }
 
 const STRANGER: u32 = 65534;
+
+/// The directory for temporary files, or a link on the way to it, may be somebody else's to rename.
+#[test]
+fn tmpdir_that_others_can_rename_is_not_used() {
+    let place = place();
+    let make = |name: &str, mode: u32, owner: u32| {
+        let dir = place.path().join(name);
+        fs::create_dir_all(&dir).expect("a directory");
+        fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).expect("permissions");
+        chown(&dir, Some(owner), None).expect("an owner");
+        dir
+    };
+    let link = |to: &Path, name: &str, owner: u32| {
+        let link = place.path().join(name);
+        symlink(to, &link).expect("a link");
+        std::os::unix::fs::lchown(&link, Some(owner), None).expect("an owner");
+        link
+    };
+    let own = make("own", 0o700, 0);
+    let open = make("open", 0o777, 0);
+    let theirs = make("theirs", 0o755, STRANGER);
+    let below = make("theirs/own", 0o700, 0);
+    let sticky = make("sticky", 0o1777, 0);
+    let refused = [
+        open.clone(),
+        theirs.clone(),
+        below,
+        link(&own, "open/link", 0),
+        link(&own, "theirs/link", 0),
+        link(&own, "link-of-theirs", STRANGER),
+        link(&place.path().join("open/link"), "link-to-link", 0),
+    ];
+    // Ranks see what is kept of their jobs in /tmp and in TMPDIR.
+    let script = "px=$1; export SEE='echo $(ls /tmp | grep -c $0) $(ls $TMPDIR/ | grep -c $0)'
+        $px run -n 1 sh -c \"$SEE\" lock
+        job=$($px run --detach -n 1 sh -c \"$SEE\" detached) && $px attach --since-start \"$job\"";
+    let run = |tmpdir: &Path| {
+        let px = px_binary();
+        let job = alone("sh", &["-c", script, "sh", &px.to_string_lossy()], tmpdir);
+        job.outlived().run().expect_code(0)
+    };
+    for tmpdir in refused {
+        let seen = run(&tmpdir);
+        assert_eq!(seen.stdout, "1 0\n1 0\n", "{seen}");
+        // The second job's session says so where it is kept, and px run --detach at once.
+        assert_eq!(seen.stderr.matches("using /tmp instead of TMPDIR").count(), 3, "{seen}");
+    }
+    for tmpdir in [&own, &sticky, &link(&own, "link", 0), &link(&own, "sticky/link", 0)] {
+        let seen = run(tmpdir);
+        assert_eq!((&*seen.stdout, &*seen.stderr), ("0 1\n0 1\n", ""), "{seen}");
+    }
+    // The same for others: what only they and root can rename is theirs to use.
+    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    for (tmpdir, is_used) in [(&theirs, true), (&sticky, true), (&make("third", 0o777, 4242), false)] {
+        let job = Job::new("setpriv").args(&ids).arg(px_binary()).args(["run", "-n", "1", "true"]);
+        let seen = job.env("TMPDIR", tmpdir).run().expect_code(0);
+        assert_eq!(!seen.stderr.contains("using /tmp instead of TMPDIR"), is_used, "{seen}");
+    }
+}

@@ -10,10 +10,12 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
+use phalanx_node::TmpDir;
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, statat,
     unlinkat,
@@ -24,11 +26,12 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::Value;
 
 use super::{ERR_RANKS, OUT_RANKS};
+use crate::failure::Failure;
 
 /// A directory with the files of launchers.
 #[derive(Debug)]
 pub(super) struct Store {
-    above: Rc<OwnedFd>,
+    above: Rc<TmpDir>,
     name: OsString,
     dir: Rc<OwnedFd>,
 }
@@ -36,7 +39,7 @@ pub(super) struct Store {
 /// The files of one launcher.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    above: Rc<OwnedFd>,
+    above: Rc<TmpDir>,
     name: OsString,
     dir: Rc<OwnedFd>,
     pub(super) pid: u32,
@@ -49,22 +52,25 @@ pub(super) struct Reserved {
     end: &'static str,
 }
 
-pub(super) fn tmpdir() -> PathBuf {
-    let tmpdir = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty());
-    tmpdir.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
-}
-
 impl Store {
-    /// The one of this user, made if it is not there.
-    pub(super) fn make(tmpdir: &Path) -> io::Result<Store> {
-        let above = Rc::new(above(tmpdir)?);
+    /// The one of this user, made if it is not there, and a remark if it is not where it was to be.
+    pub(super) fn choose() -> Result<(Store, Option<String>), Failure> {
+        let make = |dir: TmpDir| {
+            let path = dir.path().to_owned();
+            Store::make(dir).with_context(|| format!("cannot keep output in '{}'", path.display()))
+        };
+        TmpDir::choose(make).map_err(Failure::from)
+    }
+
+    fn make(dir: TmpDir) -> io::Result<Store> {
+        let above = Rc::new(dir);
         let usual = usual_name();
         match Store::make_as(&above, &usual) {
             // It is somebody else's, or no directory.
-            Err(_) if statat(&above, &usual, AtFlags::SYMLINK_NOFOLLOW).is_ok() => {}
+            Err(_) if statat(above.fd(), &usual, AtFlags::SYMLINK_NOFOLLOW).is_ok() => {}
             made => return made,
         }
-        if let Some(other) = Store::all(tmpdir).into_iter().next() {
+        if let Some(other) = Store::all_in(&above).into_iter().next() {
             return Ok(other);
         }
         let mut random = [0; 8];
@@ -74,12 +80,15 @@ impl Store {
         Store::make_as(&above, &name)
     }
 
-    /// All of this user.
-    pub(super) fn all(tmpdir: &Path) -> Vec<Store> {
-        let Ok(above) = above(tmpdir).map(Rc::new) else { return Vec::new() };
+    /// All of this user, wherever one may have been made.
+    pub(super) fn all() -> Vec<Store> {
+        TmpDir::all().into_iter().flat_map(|dir| Store::all_in(&Rc::new(dir))).collect()
+    }
+
+    fn all_in(above: &Rc<TmpDir>) -> Vec<Store> {
         let usual = usual_name();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let entries = openat(&above, c".", flags, Mode::empty()).and_then(Dir::new);
+        let entries = openat(above.fd(), c".", flags, Mode::empty()).and_then(Dir::new);
         let mut names: Vec<OsString> = vec![usual.clone()];
         for entry in entries.into_iter().flatten().flatten().take(MOST_NEIGHBOURS) {
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -87,24 +96,29 @@ impl Store {
                 names.push(name.to_owned());
             }
         }
-        names.iter().filter_map(|name| Store::open(&above, name).ok()).take(MOST_STORES).collect()
+        names.iter().filter_map(|name| Store::open(above, name).ok()).take(MOST_STORES).collect()
     }
 
-    fn make_as(above: &Rc<OwnedFd>, name: &OsStr) -> io::Result<Store> {
-        match mkdirat(&**above, name, Mode::RWXU) {
+    fn make_as(above: &Rc<TmpDir>, name: &OsStr) -> io::Result<Store> {
+        match mkdirat(above.fd(), name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => Store::open(above, name),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn open(above: &Rc<OwnedFd>, name: &OsStr) -> io::Result<Store> {
+    fn open(above: &Rc<TmpDir>, name: &OsStr) -> io::Result<Store> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = openat(&**above, name, flags, Mode::empty())?;
+        let dir = openat(above.fd(), name, flags, Mode::empty())?;
         let stat = fstat(&dir)?;
         match stat.st_uid == geteuid().as_raw() && stat.st_mode & 0o077 == 0 {
             true => Ok(Store { above: above.clone(), name: name.to_owned(), dir: Rc::new(dir) }),
             false => Err(io::Error::other("it is not a directory that only you can enter")),
         }
+    }
+
+    /// The directory for temporary files that it is in.
+    pub(super) fn tmpdir(&self) -> &Path {
+        self.above.path()
     }
 
     pub(super) fn place(&self, pid: u32) -> Place {
@@ -210,18 +224,12 @@ impl Place {
             self.remove_one(end);
         }
         // Only the last one can.
-        let _ = unlinkat(&self.above, &self.name, AtFlags::REMOVEDIR);
+        let _ = unlinkat(self.above.fd(), &self.name, AtFlags::REMOVEDIR);
     }
 
     fn remove_one(&self, end: &str) {
         let _ = unlinkat(&self.dir, self.name_of(end), AtFlags::empty());
     }
-}
-
-/// As the user has named it, who may have named a link.
-fn above(tmpdir: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(tmpdir, flags, Mode::empty())?)
 }
 
 fn usual_name() -> OsString {

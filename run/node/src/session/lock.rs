@@ -15,10 +15,11 @@ use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
+use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::dir::PrivateDir;
+use crate::tmpdir::TmpDir;
 
 /// A session's place: the directory that the lock file is in, and the session's own name there.
 #[derive(Debug)]
@@ -37,10 +38,8 @@ pub(crate) struct Lock {
 
 impl Place {
     /// A new session in this directory, locked.
-    pub(crate) fn lock_new(path: &Path) -> io::Result<(Place, Lock)> {
-        let path = std::path::absolute(path)?;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let parent = rustix::fs::open(&path, flags, Mode::empty())?;
+    pub(crate) fn lock_new(dir: TmpDir) -> io::Result<(Place, Lock)> {
+        let (parent, path) = dir.into_parts();
         for _ in 0..ATTEMPTS {
             let name = format!("px.{}.{}.{}", geteuid().as_raw(), std::process::id(), letters::<6>()?);
             let name = OsString::from(name);
@@ -138,47 +137,6 @@ impl Place {
         name.push(secret);
         name
     }
-
-    /// Whether nobody else can rename what lies in this directory, or a directory above it.
-    pub(crate) fn is_safe(&self) -> bool {
-        let up = |dir: &OwnedFd| {
-            openat(dir, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        };
-        let Ok(mut here) = fstat(&self.parent) else { return false };
-        let Ok(mut above) = up(&self.parent) else { return false };
-        for _ in 0..DEEPEST {
-            let Ok(stat) = fstat(&above) else { return false };
-            if !is_only_ours(here.st_uid, here.st_gid, here.st_mode) {
-                return false;
-            }
-            // The root is above itself.
-            if (stat.st_dev, stat.st_ino) == (here.st_dev, here.st_ino) {
-                return true;
-            }
-            let Ok(next) = up(&above) else { return false };
-            (here, above) = (stat, next);
-        }
-        false
-    }
-}
-
-/// Whether nobody but root and we can rename what lies in a directory. Its group can unless it is root's, or the one of our name.
-fn is_only_ours(uid: u32, gid: u32, mode: u32) -> bool {
-    let me = geteuid().as_raw();
-    let is_private = gid == 0 || (gid == me && gid == getegid().as_raw());
-    let others = if is_private { 0o002 } else { 0o022 };
-    let is_trusted = uid == me || uid == 0 || (uid == UNMAPPED && !is_mapped(UNMAPPED));
-    is_trusted && (mode & others == 0 || mode & 0o1000 != 0)
-}
-
-/// Whether this user namespace has a user of this number.
-fn is_mapped(uid: u32) -> bool {
-    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    map.lines().any(|line| {
-        let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().unwrap_or(0));
-        let (first, _, count) = (numbers.next(), numbers.next(), numbers.next());
-        first.zip(count).is_some_and(|(first, count)| uid >= first && uid - first < count)
-    })
 }
 
 impl Lock {
@@ -254,37 +212,5 @@ const SECRET_LETTERS: usize = 12;
 const LOCK_SUFFIX: &[u8] = b".lock";
 const LONGEST: usize = 64;
 const ATTEMPTS: u32 = 16;
-/// More than a path can have.
-const DEEPEST: u32 = 4096;
 const SWEEP_NAMES: usize = 10_000;
 const SWEEP_SESSIONS: usize = 16;
-/// Stands for users that this user namespace does not know, the system's owner among them.
-const UNMAPPED: u32 = 65_534;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_that_others_can_change_are_not_safe() {
-        let me = geteuid().as_raw();
-        assert!(is_only_ours(me, 0, 0o770) && is_only_ours(0, 4242, 0o1777) && is_only_ours(me, 4242, 0o755));
-        assert!(!is_only_ours(me, 4242, 0o770) && !is_only_ours(me, 0, 0o777));
-        assert!(!is_only_ours(4242, 0, 0o755) && !is_only_ours(4242, 0, 0o1777));
-    }
-
-    #[test]
-    fn a_directory_is_as_safe_as_those_above_it() {
-        use std::os::unix::fs::PermissionsExt;
-        let top = tempfile::tempdir().unwrap();
-        let below = top.path().join("a/b");
-        std::fs::create_dir_all(&below).unwrap();
-        let is_safe = || Place::lock_new(&below).unwrap().0.is_safe();
-        assert!(is_safe());
-        let open = |mode| std::fs::set_permissions(top.path().join("a"), PermissionsExt::from_mode(mode));
-        open(0o777).unwrap();
-        assert!(!is_safe());
-        open(0o1777).unwrap();
-        assert!(is_safe());
-    }
-}

@@ -316,8 +316,10 @@ const RUN_ENVIRONMENT: &[Row] = &[
     ("NO_COLOR", "If set, messages have no colours."),
 ];
 
-const TMPDIR: Row =
-    ("TMPDIR", "Where servers keep their files and where commands look for servers; /tmp by default.");
+const TMPDIR: Row = (
+    "TMPDIR",
+    "Where servers keep their files and where commands look for servers; /tmp by default, and if others can rename what lies there.",
+);
 const SYSTEM_TMPDIR: Row =
     ("PMIX_SYSTEM_TMPDIR", "Where the system's server has its file, if not in TMPDIR.");
 const RNDZ_URI: Row =
