@@ -8,11 +8,13 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_core::output::{Channel, Files, Lines, MOST_HELD, Rules, Segment, Source, Stream};
+use rustix::fs::OFlags;
 
 /// The files of one run. Each is emptied when it is first written to.
 #[derive(Debug)]
@@ -113,7 +115,7 @@ impl Target {
             Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
             _ => Ok(()),
         };
-        let file = made.and_then(|()| File::create(path));
+        let file = made.and_then(|()| open(path, File::options().create(true).write(true).truncate(true)));
         let rules = Rules { solo, opens: true, prompt_after: None, patience: PATIENCE, most_held: MOST_HELD };
         let (file, result) = match file {
             Ok(file) => (Some(file), Ok(())),
@@ -128,13 +130,30 @@ impl Target {
         }
         let result = match &mut self.file {
             Some(file) => file.write_all(bytes),
-            closed => OpenOptions::new()
-                .append(true)
-                .open(path)
-                .and_then(|file| closed.insert(file).write_all(bytes)),
+            closed => {
+                open(path, File::options().append(true)).and_then(|file| closed.insert(file).write_all(bytes))
+            }
         };
         self.broken = result.is_err();
         result
+    }
+}
+
+/// Whoever writes serves others meanwhile, so nothing that is written to may make it wait. A pipe without a reader would at once, any
+/// other sooner or later.
+fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = how.custom_flags(flags.bits().cast_signed()).open(path);
+    // Without a reader it cannot be opened.
+    let is_pipe = match &opened {
+        Ok(file) => file.metadata()?.file_type().is_fifo(),
+        Err(_) => std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()),
+    };
+    match is_pipe {
+        true => {
+            Err(io::Error::other("it is a pipe, whose reader could stop px; standard output can go to one"))
+        }
+        false => opened,
     }
 }
 

@@ -190,6 +190,25 @@ fn output_in_files() {
     ended.expect(1, "a\n").says(&["px: error: cannot write output to '/proc/nowhere/x.0.out'"]);
 }
 
+/// A pipe can fill, and nobody may ever read it: px must not wait for that.
+#[test]
+fn a_pipe_is_no_file_for_output() {
+    let bench = Bench::new();
+    let pipe = |name: &str| {
+        let made = Command::new("mkfifo").arg(bench.path(name)).status().expect("mkfifo");
+        assert!(made.success());
+        bench.path(name)
+    };
+    let (_, shared) = (pipe("x.0.out"), pipe("shared"));
+    let _reader = File::options().read(true).write(true).open(shared).expect("a pipe");
+    for (output, name) in [("file=x", "x.0.out"), ("pattern=shared", "shared")] {
+        let ended = bench.run(&format!("-n 1 --output {output}"), "echo a");
+        ended.expect(1, "a\n").says(&[&format!("px: error: cannot write output to '{name}': it is a pipe")]);
+    }
+    // Devices are as good as files.
+    bench.run("-n 1 --output pattern=/dev/null", "echo a").expect(0, "a\n");
+}
+
 #[test]
 fn standard_input() {
     let bench = Bench::new();
