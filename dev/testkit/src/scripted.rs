@@ -386,7 +386,7 @@ impl RankServer for ScriptedServer {
             self.fail_fence(fence);
         }
         self.gone.insert(proc.clone());
-        self.upcall(HostOp::ClientLost { proc: proc.clone() }, Vec::new());
+        self.upcall(HostOp::ClientLost { proc: proc.clone(), cut_off: None }, Vec::new());
     }
 
     fn answers(&mut self) -> Vec<(ProcId, Answer)> {

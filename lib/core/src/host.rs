@@ -16,8 +16,9 @@ pub enum HostOp {
     /// that the rank has not finalized yet. Answer: `Done`.
     ClientFinalized { proc: ProcId, others: bool },
     /// A client's connection closed without finalize, and no other connection of the rank goes on or has finalized. Whoever waits
-    /// for it is told when the host has answered, which may find out before that the process has died. Answer: `Done`.
-    ClientLost { proc: ProcId },
+    /// for it is told when the host has answered, which may find out before that the process has died. `cut_off`: the server has
+    /// closed it, for this reason. Answer: `Done`.
+    ClientLost { proc: ProcId, cut_off: Option<String> },
     /// `procs` empty: the caller's whole job. Answer: `Done`.
     Abort { from: ProcId, status: Status, message: String, procs: Vec<ProcId> },
     /// All local participants are in; `data` is what this server contributes. `procs` is sorted: the same set, in whatever

@@ -195,8 +195,8 @@ impl Daemon {
     /// An upcall of our server.
     fn on_host_call(&mut self, cx: &mut Cx<'_>, id: HostCallId, mut op: HostOp) {
         if let Err(Unsupported { note, goes_on }) = self.gate.check(&mut op) {
-            if let Some(text) = note {
-                self.overlay.post(cx.now, Up::Note { nspace: None, text });
+            if let Some((about, text)) = note {
+                self.overlay.post(cx.now, Up::Note { about, text });
             }
             if !goes_on {
                 let reply = HostReply::Done(Status::ERR_NOT_SUPPORTED);

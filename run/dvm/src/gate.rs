@@ -1,18 +1,19 @@
 //! What this runtime supports, and what becomes of upcalls that require more.
 //!
 //! The table of what each function honours is what queries are told of, and what a required directive is looked up in before
-//! anything is done.
+//! anything is done. The root looks at spawns itself, so that whoever asked hears the reason before the status.
 
 use std::collections::BTreeSet;
 
 use phalanx_core::HostOp;
 use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
 use phalanx_core::support::{self, Honoured};
-use phalanx_spec::{Status, attribute, keys};
-use phalanx_wire::{Info, Key};
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, Key, Nspace, ProcId};
 
 use crate::local::fence;
 use crate::msg::{cleanup, control, environment};
+use crate::root::spawn::refusal;
 use crate::root::{debug, event, group, iof, log, publish, query, spawn, stdin};
 
 /// What each function honours.
@@ -50,15 +51,15 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
 /// Looks at the upcalls of our server before anybody acts upon them.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Directives that the user was told of.
-    told: BTreeSet<(&'static str, Key)>,
+    /// Directives that the user of a job was told of.
+    told: BTreeSet<(Nspace, &'static str, Key)>,
 }
 
 /// An upcall that requires what nobody honours.
 #[derive(Debug)]
 pub(crate) struct Unsupported {
-    /// The caller is told a status only; the user is told what it was about, once.
-    pub(crate) note: Option<String>,
+    /// The caller is told a status only; the user of the caller's job is told what it was about, once.
+    pub(crate) note: Option<(Option<ProcId>, String)>,
     /// Others wait for it: it goes on, and is to fail for all of them.
     pub(crate) goes_on: bool,
 }
@@ -69,29 +70,41 @@ impl Gate {
         Err(Unsupported { note: self.note(op, &directive), goes_on: fail_collective(op) })
     }
 
-    fn note(&mut self, op: &HostOp, directive: &Key) -> Option<String> {
+    fn note(&mut self, op: &HostOp, directive: &Key) -> Option<(Option<ProcId>, String)> {
         let function = op.function().unwrap_or_default();
-        if self.told.len() >= MOST_TOLD || !self.told.insert((function, directive.clone())) {
+        let by = caller(op);
+        let nspace = by.map_or(Nspace::none(), |by| by.nspace.clone());
+        if self.told.len() >= MOST_TOLD {
+            self.told.clear();
+        }
+        if !self.told.insert((nspace, function, directive.clone())) {
             return None;
         }
-        let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
-        Some(format!("{function} was refused: it requires {name} ({directive}), which is not supported"))
+        Some((by.cloned(), refusal(function, directive)))
     }
 }
 
 /// The first directive that must be honoured and that nobody honours.
 fn unknown_directive(op: &mut HostOp) -> Option<Key> {
-    if let HostOp::Spawn { apps, .. } = &*op {
-        let of_apps = apps.iter().flat_map(|app| &app.info);
-        let mut of_job_only = of_apps.filter(|info| info.is_required() && !spawn::is_of_app(info));
-        if let Some(info) = of_job_only.next() {
-            return Some(info.key.clone());
-        }
+    if matches!(op, HostOp::Spawn { .. }) {
+        return None;
     }
     let honoured: Vec<&str> = support::honoured(FUNCTIONS, op.function()?)?.collect();
     let mut directives = op.directives_mut().into_iter();
     let unknown = |info: &&mut Info| info.is_required() && !honoured.contains(&info.key.as_str());
     directives.find(unknown).map(|info| info.key.clone())
+}
+
+/// Who has called, or takes part.
+fn caller(op: &HostOp) -> Option<&ProcId> {
+    match op {
+        HostOp::Fence { procs, .. }
+        | HostOp::Connect { procs, .. }
+        | HostOp::Disconnect { procs, .. }
+        | HostOp::GroupConstruct { procs, .. }
+        | HostOp::GroupDestruct { procs, .. } => procs.first(),
+        _ => op.asked_by(),
+    }
 }
 
 /// Others take part in a collective, and wait: it is to fail for all of them. `false`: it is no collective.
@@ -109,5 +122,5 @@ fn fail_collective(op: &mut HostOp) -> bool {
     }
 }
 
-/// Directives that the user is told of.
+/// Directives that users were told of, at most.
 const MOST_TOLD: usize = 64;

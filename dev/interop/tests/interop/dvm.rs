@@ -6,7 +6,9 @@
 use std::fs;
 use std::path::Path;
 
-use phalanx_interop::{Job, Running, eventually, host, lives, new_directory, pmix, pmix_tool, px_binary};
+use phalanx_interop::{
+    Job, Running, eventually, host, libpmix, lives, new_directory, pmix, pmix_tool, px_binary,
+};
 use rustix::process::Signal;
 
 /// `px dvm start`, ready.
@@ -317,4 +319,19 @@ fn full_tmpdir_lets_nothing_begin_that_nobody_finds() {
     let outcome = outcome.expect_stdout(&["hello from rank 0 of 1"]);
     let outcome = outcome.expect_stderr(&["tools cannot find this launcher", "No space left on device"]);
     assert!(!outcome.stderr.contains("No such file"), "{outcome}");
+}
+
+#[test]
+fn refused_spawn_says_why_where_its_user_reads() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let program = pmix("spawn");
+    // Each user, however often the DVM has said it before.
+    for library in ["", libpmix().to_str().expect("text")] {
+        let words = ["run", "--pid", &pid, "-n", "1", program.to_str().expect("text")];
+        let job = px_at(&dvm, &words).args(["require", "pmix.pset.nm", "mine", "run", "true"]);
+        let outcome = job.env("LD_LIBRARY_PATH", library).run().expect_code(0).expect_lines(["true: -47"]);
+        let _ = outcome.expect_stderr(&["requires PMIX_PSET_NAME (pmix.pset.nm), which is not supported"]);
+    }
+    stop(dvm);
 }

@@ -97,7 +97,7 @@ fn jobs_end_with_their_tool_unless_nohup() {
                 connect(Some(me.clone())),
                 spawn(&me, false),
                 spawn(&me, true),
-                host(HostOp::ClientLost { proc: me.clone() }),
+                host(HostOp::ClientLost { proc: me.clone(), cut_off: None }),
                 Step::Hang,
             ],
             _ => vec![Step::Hang],

@@ -406,7 +406,7 @@ fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
 fn disown(cx: &mut Cx<'_>, proc: ProcId) {
     let is_here = cx.peers.conns.peers().any(|(_, peer)| *peer.proc() == proc);
     if !is_here && cx.peers.jobs.client(&proc).is_none() {
-        cx.ask(None, HostOp::ClientLost { proc }, Then::Nothing);
+        cx.ask(None, HostOp::ClientLost { proc, cut_off: None }, Then::Nothing);
     }
 }
 

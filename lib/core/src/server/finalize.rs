@@ -39,8 +39,16 @@ impl Tables {
     pub(super) fn on_closed(&mut self, cx: &mut Cx<'_>, conn: ConnId, reason: CloseReason) {
         match cx.peers.conns.remove(conn) {
             None => self.strangers.on_closed(cx, conn),
-            Some(peer) => self.on_peer_gone(cx, conn, *peer, reason),
+            Some(peer) => self.on_peer_gone(cx, conn, *peer, reason, None),
         }
+    }
+
+    /// Closes the connection of a peer that nothing else can be done with, with all that follows for it.
+    pub(super) fn cut_off(&mut self, cx: &mut Cx<'_>, conn: ConnId, why: String) {
+        let Some(peer) = cx.peers.conns.remove(conn) else { return };
+        warn!(proc = %peer.proc(), why, "closing the connection");
+        cx.out.push(Output::Close { conn });
+        self.on_peer_gone(cx, conn, *peer, CloseReason::Local, Some(why));
     }
 
     /// Closes a connection from our side, with all that follows for its peer.
@@ -49,7 +57,15 @@ impl Tables {
         self.on_closed(cx, conn, CloseReason::Local);
     }
 
-    fn on_peer_gone(&mut self, cx: &mut Cx<'_>, conn: ConnId, peer: Peer, reason: CloseReason) {
+    /// `cut_off`: why it was.
+    fn on_peer_gone(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        peer: Peer,
+        reason: CloseReason,
+        cut_off: Option<String>,
+    ) {
         let proc = peer.proc().clone();
         self.forget_doings_of(cx, conn, &proc);
         let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.disconnect(conn));
@@ -59,19 +75,25 @@ impl Tables {
             return debug!(%proc, "disconnected");
         }
         if of_rank.is_some() {
-            return self.on_rank_connection_lost(cx, proc, conn, reason);
+            return self.on_rank_connection_lost(cx, proc, conn, (reason, cut_off));
         }
-        self.report_loss(cx, proc, reason);
+        self.report_loss(cx, proc, reason, cut_off);
     }
 
     /// A connection of a rank has broken before it finalized.
-    fn on_rank_connection_lost(&mut self, cx: &mut Cx<'_>, proc: ProcId, conn: ConnId, reason: CloseReason) {
+    fn on_rank_connection_lost(
+        &mut self,
+        cx: &mut Cx<'_>,
+        proc: ProcId,
+        conn: ConnId,
+        (reason, cut_off): (CloseReason, Option<String>),
+    ) {
         if cx.peers.goes_on_without(&proc, conn) {
             return warn!(%proc, ?reason, "connection lost before finalize: another of the rank goes on");
         }
         match cx.peers.jobs.client_mut(&proc).and_then(Client::break_off) {
             None => return,
-            Some(Stage::Leaving) => return self.report_loss(cx, proc, reason),
+            Some(Stage::Leaving) => return self.report_loss(cx, proc, reason, cut_off),
             Some(_) => {}
         }
         warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
@@ -81,10 +103,10 @@ impl Tables {
     }
 
     /// The connection of a tool, or the last one of a rank, has broken.
-    fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason) {
+    fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason, cut_off: Option<String>) {
         warn!(%proc, ?reason, "connection lost before finalize");
         self.events.tell_one(cx, OWN, &loss_of(&proc));
-        cx.ask(None, HostOp::ClientLost { proc: proc.clone() }, Then::Lost(proc));
+        cx.ask(None, HostOp::ClientLost { proc: proc.clone(), cut_off }, Then::Lost(proc));
     }
 
     /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,

@@ -4,7 +4,7 @@ use phalanx_spec::{Command, Status};
 use phalanx_wire::cmd::iof::Taken;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Reader};
-use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, TAG_HEARTBEAT, TAG_IOF};
+use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, FrameTooLong, TAG_HEARTBEAT, TAG_IOF};
 use tracing::{debug, warn};
 
 use super::accept::Admitted;
@@ -35,19 +35,20 @@ impl Tables {
             match peer.next_frame() {
                 Ok(Some(frame)) => self.on_frame(cx, conn, &frame),
                 Ok(None) => break,
-                Err(error) => {
-                    warn!(proc = %peer.proc(), %error, "message cannot be framed: closing the connection");
-                    return self.drop_connection(cx, conn);
+                Err(FrameTooLong { claimed, limit }) => {
+                    let why = format!(
+                        "it sent a message of {claimed} bytes; no more than {limit} are accepted, so commit less at once"
+                    );
+                    return self.cut_off(cx, conn, why);
                 }
             }
         }
         if cx.peers.together(conn, limits::MAX_INCOMPLETE, Peer::incomplete) > limits::MAX_INCOMPLETE {
-            warn!(
-                conn = conn.0,
-                limit = limits::MAX_INCOMPLETE,
-                "too much of its rank is incomplete: closing the connection"
+            let why = format!(
+                "more than {} bytes of messages that have not arrived whole wait on the connections of its rank",
+                limits::MAX_INCOMPLETE
             );
-            self.drop_connection(cx, conn);
+            self.cut_off(cx, conn, why);
         }
     }
 
@@ -122,10 +123,8 @@ impl Tables {
     /// Closes the connections of peers that have let too many bytes wait.
     pub(super) fn give_up_overdue(&mut self, cx: &mut Cx<'_>) {
         while let Some(conn) = cx.peers.conns.take_overdue() {
-            if let Some(peer) = cx.peers.conns.peer(conn) {
-                warn!(proc = %peer.proc(), queued = peer.unasked(), limit = limits::MAX_QUEUED, "peer does not read: closing its connection");
-                self.drop_connection(cx, conn);
-            }
+            let why = format!("it does not read: more than {} bytes wait for it", limits::MAX_QUEUED);
+            self.cut_off(cx, conn, why);
         }
     }
 }

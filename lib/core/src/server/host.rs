@@ -187,7 +187,7 @@ fn describe(op: &HostOp) -> (&'static str, String) {
     match op {
         HostOp::ClientConnected { proc } => ("connection", proc.to_string()),
         HostOp::ClientFinalized { .. } => ("finalize", String::new()),
-        HostOp::ClientLost { proc } => ("lost connection", proc.to_string()),
+        HostOp::ClientLost { proc, .. } => ("lost connection", proc.to_string()),
         HostOp::Abort { message, .. } => ("abort", message.clone()),
         HostOp::Fence { .. } => ("fence", String::new()),
         HostOp::DirectModex { proc, .. } => ("direct modex", proc.to_string()),

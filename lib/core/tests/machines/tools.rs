@@ -155,7 +155,7 @@ impl World {
                         }
                         HostOp::Query { .. } if self.silent => continue,
                         HostOp::Query { .. } => HostReply::Infos(Status::SUCCESS, vec![Info::new("k", true)]),
-                        HostOp::ClientLost { proc } | HostOp::ClientFinalized { proc, .. } => {
+                        HostOp::ClientLost { proc, .. } | HostOp::ClientFinalized { proc, .. } => {
                             self.lost.push(proc);
                             HostReply::Done(Status::SUCCESS)
                         }

@@ -176,7 +176,7 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
         // Hosts hear of ranks, not of connections.
         HostOp::ClientFinalized { others: true, .. } => Done::<()>::new(to, "finalize").complete(()),
         HostOp::ClientFinalized { proc, .. } => host.client_finalized(proc, Done::new(to, "finalize")),
-        HostOp::ClientLost { proc } => host.client_lost(proc, Done::new(to, "lost connection")),
+        HostOp::ClientLost { proc, .. } => host.client_lost(proc, Done::new(to, "lost connection")),
         HostOp::Abort { from, status, message, procs } => {
             host.abort(AbortRequest { from, status, message, procs }, Done::new(to, "abort"));
         }

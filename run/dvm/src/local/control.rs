@@ -62,7 +62,7 @@ impl Local {
         for (proc, phase, pid) in hanging {
             let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
             let text = format!("rank {}{pid} on {} survived SIGKILL", proc.rank, self.config.hostname);
-            cx.post(Up::Note { nspace: Some(nspace.clone()), text });
+            cx.post(Up::Note { about: Some(proc.clone()), text });
             match phase {
                 Phase::Running => {
                     self.on_exited(cx, &proc, ExitStatus::Signal { number: SIGKILL, core_dumped: false });

@@ -26,7 +26,10 @@ impl Local {
                 self.tell_of_tool(cx, &proc);
                 done(cx);
             }
-            HostOp::ClientLost { proc } => {
+            HostOp::ClientLost { proc, cut_off } => {
+                if let Some(why) = cut_off {
+                    self.tell_cut_off(cx, &proc, &why);
+                }
                 self.on_client(cx, &proc, Pmix::Lost);
                 self.tell_of_tool(cx, &proc);
                 self.acknowledge_loss(cx, id, proc);

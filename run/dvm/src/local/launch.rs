@@ -51,7 +51,7 @@ impl Local {
         job.procs.values_mut().for_each(|proc| proc.never());
         job.start_failed = true;
         let text = format!("registering job {nspace} with the server of {}: {status}", self.config.hostname);
-        cx.post(Up::Note { nspace: Some(nspace.clone()), text });
+        cx.post(Up::Note { about: Some(ProcId::all(nspace)), text });
         let failure = SpawnFailure { step: SpawnStep::Fork, subject: nspace.to_string(), errno: 0 };
         cx.post(Up::StartFailed { proc: ProcId::new(nspace, rank), failure });
         self.try_started(cx, nspace);

@@ -46,6 +46,7 @@ pub(super) struct LocalJob {
     pub(super) registered: bool,
     /// A process here could not be started.
     pub(super) start_failed: bool,
+    told_cut_off: bool,
     told_started: bool,
     told_failed: bool,
     told_ended: bool,
@@ -126,6 +127,7 @@ impl LocalJob {
             inspected: None,
             registered: false,
             start_failed: false,
+            told_cut_off: false,
             told_started: false,
             told_failed: false,
             told_ended: false,
@@ -258,6 +260,18 @@ impl Local {
         if pmix == Pmix::Finalized {
             self.tell_over(cx, &proc.nspace);
         }
+    }
+
+    /// Our server has closed the connection of a rank. What follows from it says nothing of the reason. The first of a job
+    /// here speaks for all.
+    pub(super) fn tell_cut_off(&mut self, cx: &mut Cx<'_>, proc: &ProcId, why: &str) {
+        let Some(job) = self.jobs.get_mut(&proc.nspace).filter(|job| !job.told_cut_off) else { return };
+        job.told_cut_off = true;
+        let text = format!(
+            "the connection of rank {} (on {}) to its PMIx server was closed: {why}",
+            proc.rank, self.config.hostname
+        );
+        cx.post(Up::Note { about: Some(proc.clone()), text });
     }
 
     pub(super) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {

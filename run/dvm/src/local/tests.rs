@@ -255,3 +255,19 @@ fn upcalls_for_the_root_are_answered_by_it() {
     told.down(Down::Reply { request: *request, reply: reply.clone() });
     assert_eq!(told.reply(5), Some(&reply));
 }
+
+#[test]
+fn user_hears_why_a_connection_was_closed() {
+    let mut told = Told::running();
+    for rank in [0, 1] {
+        let cut_off = Some("it sent too much".to_owned());
+        told.upcall(u64::from(rank), HostOp::ClientLost { proc: proc(rank), cut_off });
+    }
+    let text = "the connection of rank 0 (on n1) to its PMIx server was closed: it sent too much".to_owned();
+    let notes = told.posts().into_iter().filter_map(|up| match up {
+        Up::Note { about, text } => Some((about.clone(), text.clone())),
+        _ => None,
+    });
+    // The first of a job speaks for all.
+    assert_eq!(notes.collect::<Vec<_>>(), [(Some(proc(0)), text)]);
+}

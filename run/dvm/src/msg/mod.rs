@@ -178,8 +178,9 @@ pub enum Up {
         pieces: Vec<(u64, usize)>,
         gone: bool,
     },
+    /// For the user of this process's job; without one, for the DVM's.
     Note {
-        nspace: Option<Nspace>,
+        about: Option<ProcId>,
         text: String,
     },
 }

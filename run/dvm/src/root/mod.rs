@@ -283,9 +283,8 @@ impl Root {
             Up::StdinTaken { nspace, rank, bytes } => self.on_stdin_room(cx, nspace, *rank, *bytes),
             Up::StdinRefused { nspace, rank } => self.on_stdin_lost(cx, nspace, *rank),
             Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
-            Up::Note { nspace, text } => {
-                cx.report(Report::Note { nspace: nspace.clone(), text: text.clone() });
-            }
+            Up::Note { about: None, text } => cx.report(Report::Note { nspace: None, text: text.clone() }),
+            Up::Note { about: Some(proc), text } => self.tell_user_of(cx, proc, text),
         }
     }
 

@@ -157,24 +157,27 @@ impl Root {
         self.unknown.len() < MOST_UNKNOWN && self.unknown.insert((function, directive.clone()))
     }
 
-    /// What a status has no room for. A tool, and the tool that runs the parent's job, gets it as what the server prints, which it
-    /// reads without asking; otherwise it goes to the user.
+    /// What a status has no room for.
     fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
-        let prefix = match self.is_tool(parent) {
-            true => String::new(),
-            false => format!("spawning a job for {parent}: "),
-        };
-        let run_by = self.jobs.get_mut(&parent.nspace).and_then(|job| job.descent.run_by.clone());
-        let tool = run_by.map_or_else(|| parent.clone(), |by| by.tool);
+        match self.is_tool(parent) {
+            true => self.tell_user_of(cx, parent, text),
+            false => self.tell_user_of(cx, parent, &format!("spawning a job for {parent}: {text}")),
+        }
+    }
+
+    /// A line for the user of a process. A tool, and the tool that runs the process's job, gets it as what the server prints,
+    /// which it reads without asking; otherwise it goes to the user of the DVM.
+    pub(super) fn tell_user_of(&mut self, cx: &mut Cx<'_>, proc: &ProcId, text: &str) {
+        let run_by = self.jobs.get_mut(&proc.nspace).and_then(|job| job.descent.run_by.clone());
+        let tool = run_by.map_or_else(|| proc.clone(), |by| by.tool);
         match self.node_of(&tool).filter(|_| self.is_tool(&tool)) {
             Some(node) => {
-                let (to, text) = (tool, format!("{prefix}{text}\n"));
+                let (to, text) = (tool, format!("{text}\n"));
                 cx.cast(Ranges::single(node.0), Down::Say { to, text });
             }
             None => {
-                let nspace = Some(parent.nspace.clone());
-                let text = format!("{prefix}{text}");
-                cx.report(Report::Note { nspace, text });
+                let nspace = Some(proc.nspace.clone());
+                cx.report(Report::Note { nspace, text: text.to_owned() });
             }
         }
     }
@@ -188,6 +191,10 @@ impl Root {
                 return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
             }
         };
+        if let Some(directive) = not_honoured(self.functions, job, apps).find(|info| info.is_required()) {
+            let why = refusal("PMIx_Spawn", &directive.key);
+            return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
+        }
         if let Some(why) = debug::impossible(job, apps) {
             return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
         }
@@ -220,15 +227,29 @@ impl Root {
     }
 }
 
-/// Keys of directives that are not carried out, each once. A flag that is false asks for nothing.
-fn ignored<'a>(functions: &[Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
+/// Why a function does nothing at all.
+pub(crate) fn refusal(function: &str, directive: &Key) -> String {
+    let name = attribute(directive.as_str()).map_or("an attribute", |attribute| attribute.name);
+    format!("{function} was refused: it requires {name} ({directive}), which is not supported")
+}
+
+/// Directives that are not carried out.
+fn not_honoured<'a>(
+    functions: &'a [Honoured],
+    job: &'a [Info],
+    apps: &'a [App],
+) -> impl Iterator<Item = &'a Info> {
     let is_honoured = |info: &Info| {
         let honoured = support::honoured(functions, "PMIx_Spawn");
         honoured.is_some_and(|mut keys| keys.any(|key| info.key == *key))
     };
-    let of_job = job.iter().filter(|info| !is_honoured(info));
-    let of_apps = apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info));
-    let asked = of_job.chain(of_apps).filter(|info| info.value != Value::Bool(false));
+    let of_job = job.iter().filter(move |info| !is_honoured(info));
+    of_job.chain(apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info)))
+}
+
+/// Their keys, each once. A flag that is false asks for nothing.
+fn ignored<'a>(functions: &'a [Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
+    let asked = not_honoured(functions, job, apps).filter(|info| info.value != Value::Bool(false));
     let mut keys: Vec<&str> = asked.map(|info| info.key.as_str()).collect();
     keys.retain(|key| !FACTS.contains(key) && *key != names::IGNORED);
     keys.sort_unstable();

@@ -176,7 +176,7 @@ fn a_rank_may_come_back_after_it_left() {
     world.close(second);
     let third = world.connect(0);
     world.close(third);
-    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 0) }));
+    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 0), cut_off: None }));
     world.connect(0);
     assert_eq!(world.call(ServerCall::DeregisterClient(proc("job", 0))), ServerReturn::Done(Status::SUCCESS));
     assert!(!survives(&mut world, UID, &hello(&proc("job", 0)).encode()), "it has ended");
@@ -201,7 +201,7 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
     let sent = world.client(conn).greeting();
     assert!(Answer::Welcome(expected).encode().starts_with(sent), "the rest went to the frame reader");
     world.close(conn);
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0) }));
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0), cut_off: None }));
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn host_gives_up_a_tool_that_left_early() {
     world.input(Input::Closed { conn, reason: CloseReason::Error });
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0) }));
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0), cut_off: None }));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn finalized(others: bool) -> HostOp {
 }
 
 fn lost() -> HostOp {
-    HostOp::ClientLost { proc: proc("job", 0) }
+    HostOp::ClientLost { proc: proc("job", 0), cut_off: None }
 }
 
 /// Whether another connection of rank 0 is let in.

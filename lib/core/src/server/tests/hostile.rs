@@ -66,7 +66,10 @@ fn a_claim_of_an_endless_message_ends_the_connection() {
     header[8..12].copy_from_slice(&u32::MAX.to_be_bytes());
     world.bytes(a, &header);
     assert!(world.closed.contains(&a));
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("job", 0) }));
+    let why =
+        "it sent a message of 4294967295 bytes; no more than 268435456 are accepted, so commit less at once";
+    let cut_off = Some(why.to_owned());
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("job", 0), cut_off }));
     assert_eq!(world.status(b, waiting), Status::ERR_NOT_FOUND);
     world.bytes(a, b"what comes after the end is nobody's");
     world.close(a);
@@ -102,7 +105,8 @@ fn peer_that_does_not_read_is_given_up_alone() {
         world.call(ServerCall::Notify(raised.clone()));
     }
     assert!(world.closed.contains(&b));
-    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 1) }));
+    let cut_off = Some(format!("it does not read: more than {MAX_QUEUED} bytes wait for it"));
+    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 1), cut_off }));
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
     // One that catches up in time is kept.
     let mut world = World::with_job(1, 1);

@@ -385,7 +385,7 @@ impl World {
                 });
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::ClientLost { proc } => {
+            HostOp::ClientLost { proc, .. } => {
                 self.call_server(node, ServerCall::DeregisterClient(proc));
                 HostReply::Done(Status::SUCCESS)
             }
