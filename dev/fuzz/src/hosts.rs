@@ -1,13 +1,16 @@
 //! What users and batch systems write: lists of hosts, hostfiles, rankfiles, sequences.
 
 use phalanx_dvm::hosts::{
-    parse_hostfile, parse_hosts, parse_lsf, parse_rankfile, parse_sequence, parse_slurm,
+    parse_hostfile, parse_hosts, parse_lsf, parse_rankfile, parse_sequence, parse_slurm, text_of,
 };
 
 /// An error shows the place, which must be there.
 pub(crate) fn files(input: &[u8]) {
     let Some((kind, text)) = input.split_first() else { return };
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let text = match text_of("hosts", text) {
+        Ok(text) => text,
+        Err(error) => return assert!(error.line > 0 && error.column > 0),
+    };
     let error = match kind % 6 {
         0 => parse_hosts("--host", text).err(),
         1 => parse_hostfile("hosts", text).err(),

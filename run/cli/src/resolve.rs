@@ -7,6 +7,7 @@
 mod allocation;
 mod env;
 mod far;
+mod file;
 mod hosts;
 
 use std::ffi::OsString;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use phalanx_dvm::hosts::{Host, HostEntry, merge_hosts, parse_hostfile, parse_lsf, parse_slurm};
 
-use crate::resolve::Here;
+use crate::resolve::{Here, file};
 
 /// What the user should know who has several hosts. What cannot be read is no allocation.
 pub(super) fn remark(here: &Here) -> Option<String> {
@@ -35,7 +35,7 @@ fn value<'a>(here: &'a Here, name: &str) -> Option<&'a str> {
 }
 
 fn text(file: &str) -> Option<String> {
-    std::fs::read_to_string(Path::new(file)).ok()
+    String::from_utf8(file::read(Path::new(file)).ok()?).ok()
 }
 
 fn count(entries: Vec<HostEntry>) -> usize {

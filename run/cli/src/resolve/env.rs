@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use phalanx_wire::Text;
 
 use crate::failure::Failure;
+use crate::resolve::file;
 
 /// px's own environment, as the ranks are to find it.
 pub(crate) type Environment = Vec<(OsString, OsString)>;
@@ -20,7 +21,7 @@ pub(crate) fn additions(
 ) -> Result<Vec<Text>, Failure> {
     let mut set = Vec::new();
     for file in files {
-        let text = std::fs::read(file).map_err(|e| {
+        let text = file::read(file).map_err(|e| {
             Failure::new(format!("cannot read the environment file '{}'", file.display())).because(e)
         })?;
         read_file(file, &text, &mut set)?;

@@ -8,12 +8,13 @@ use std::path::Path;
 
 use phalanx_dvm::hosts::{
     Host, HostEntry, HostsError, merge_hosts, parse_hostfile, parse_hosts, parse_rankfile, parse_sequence,
+    text_of,
 };
 use phalanx_dvm::map::{MapBy, Policy};
 
 use crate::args::AppArgs;
 use crate::failure::Failure;
-use crate::resolve::Here;
+use crate::resolve::{Here, file};
 
 /// The hosts of one app context; none if it names none.
 pub(crate) fn of_app(app: &AppArgs, here: &Here) -> Result<Vec<HostEntry>, Failure> {
@@ -108,8 +109,8 @@ fn is_here(name: &str, hostname: &str) -> bool {
 
 fn read(what: &str, file: &Path, here: &Here) -> Result<String, Failure> {
     let cannot = || Failure::new(format!("cannot read the {what} '{}'", file.display()));
-    let bytes = std::fs::read(here.cwd.join(file)).map_err(|e| cannot().because(e))?;
-    String::from_utf8(bytes).map_err(|_| cannot().because("it is not text"))
+    let bytes = file::read(&here.cwd.join(file)).map_err(|e| cannot().because(e))?;
+    text_of(&file.display().to_string(), &bytes).map(str::to_owned).map_err(wrong)
 }
 
 fn wrong(error: HostsError) -> Failure {

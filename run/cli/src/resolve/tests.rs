@@ -155,6 +155,18 @@ fn hostfiles_are_read() {
     assert!(text.contains("names no host"), "{text}");
     let text = resolve("--hostfile nope prog").expect_err("no file").to_string();
     assert!(text.starts_with("cannot read the hostfile 'nope': No such file"), "{text}");
+    std::fs::write(dir.path().join("hosts"), b"localhost\nlocalhost # \xff\n").expect("a file");
+    let text = resolve("--hostfile hosts prog").expect_err("no text").to_string();
+    assert!(text.starts_with("hosts:2:13: expected text in UTF-8, found \"\\xff\""), "{text}");
+    for (options, what) in [
+        ("--hostfile /dev/zero", "hostfile"),
+        ("--map-by seq:file=/dev/zero", "sequence"),
+        ("--env-file /dev/zero", "environment file"),
+    ] {
+        let text = resolve(&format!("{options} prog")).expect_err("no end").to_string();
+        let expected = format!("cannot read the {what} '/dev/zero': it has more than 32 MiB");
+        assert!(text.starts_with(&expected), "{text}");
+    }
 }
 
 #[test]

@@ -41,10 +41,10 @@ fn entry(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsE
             ranges::names(line)?.into_iter().map(Host::Name).collect()
         }
     };
-    let mut slots = Slots::Mentioned(1);
+    let mut slots = None;
     let mut max_slots = None;
     if line.take(":") {
-        slots = super::hostlist::slots(line)?;
+        slots = Some(super::hostlist::slots(line)?);
     }
     loop {
         let before = *line;
@@ -59,14 +59,21 @@ fn entry(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsE
         }
         line.equals(key)?;
         let value = *line;
+        let once = |is_given: bool, what: &str| match is_given {
+            true => Err(start.expected(&format!("{what} only once"))),
+            false => Ok(()),
+        };
         match key.to_ascii_lowercase().replace('-', "_").as_str() {
             "slots" | "slot" | "cpu" | "cpus" | "count" => {
-                slots = Slots::Stated(line.number_of("a number of slots")?);
+                once(slots.is_some(), "the slots")?;
+                slots = Some(Slots::Stated(line.number_of("a number of slots")?));
             }
             "max_slots" | "slots_max" | "cpu_max" | "max_cpu" | "count_max" | "max_count" => {
+                once(max_slots.is_some(), "max_slots")?;
                 max_slots = Some(line.number_of("a number of slots")?);
             }
             "user" | "username" | "user_name" => {
+                once(user_name.is_some(), "the account")?;
                 let name = line.take_while(|c| !c.is_whitespace());
                 if name.is_empty() || name.starts_with('-') {
                     return Err(value.expected("an account"));
@@ -75,12 +82,13 @@ fn entry(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsE
             }
             _ => return Err(start.expected("slots=N, max_slots=N or user=NAME")),
         }
-        if let (Slots::Stated(stated), Some(most)) = (slots, max_slots)
+        if let (Some(Slots::Stated(stated)), Some(most)) = (slots, max_slots)
             && most < stated
         {
             return Err(value.expected(&format!("max_slots of at least the {stated} slots")));
         }
     }
+    let slots = slots.unwrap_or(Slots::Mentioned(1));
     entries.extend(hosts.into_iter().map(|host| HostEntry {
         host,
         slots,

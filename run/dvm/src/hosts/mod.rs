@@ -21,6 +21,7 @@ pub use envs::{parse_lsf, parse_slurm};
 pub use hostfile::parse_hostfile;
 pub use hostlist::parse_hosts;
 pub use rankfile::parse_rankfile;
+pub use scan::text_of;
 pub use seqfile::parse_sequence;
 
 /// One mention of a node, or of several by their place in the allocation.

@@ -12,8 +12,8 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
-/// Whether a name server, or a file of hosts, could know it: labels of letters, digits, and dashes between them. Underscores and
-/// letters beyond ASCII are no part of the rules, and in use.
+/// Whether a name server, or a file of hosts, could know it: labels of letters, digits, and dashes between them. Underscores are no
+/// part of the rules, and in use. Letters beyond ASCII are in use as well, but name servers know such hosts by another name (xn--...).
 fn is_host_name(name: &str) -> bool {
     let is_inner = |label: &str| !label.starts_with('-') && !label.ends_with('-');
     let is_label = |label: &str| (1..=MOST_IN_LABEL).contains(&label.len()) && is_inner(label);
@@ -27,8 +27,13 @@ pub(super) fn names(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
         return Ok(vec![address]);
     }
     let mut names = vec![String::new()];
+    let mut is_named = false;
     loop {
         let plain = line.take_while(is_name);
+        if !plain.is_ascii() {
+            return Err(start.expected("a host name in ASCII"));
+        }
+        is_named |= !plain.is_empty();
         names.iter_mut().for_each(|name| name.push_str(plain));
         if !line.take("[") {
             break;
@@ -43,7 +48,8 @@ pub(super) fn names(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
             .collect();
     }
     match names.iter().all(|name| is_host_name(name)) {
-        true => Ok(names),
+        true if is_named => Ok(names),
+        true => Err(start.expected("a name around the numbers")),
         false => Err(start.expected("a host name")),
     }
 }

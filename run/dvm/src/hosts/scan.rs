@@ -16,6 +16,23 @@ pub(super) struct Line<'a> {
     end: usize,
 }
 
+/// The text of a file.
+pub fn text_of<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, HostsError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let (valid, rest) = bytes.split_at(error.valid_up_to());
+        // It is valid.
+        let before = String::from_utf8_lossy(valid);
+        let found = rest.first().map(|byte| format!("\\x{byte:02x}"));
+        HostsError {
+            file: file.to_owned(),
+            line: before.matches('\n').count() as u32 + 1,
+            column: before.chars().rev().take_while(|c| *c != '\n').count() as u32 + 1,
+            expected: "text in UTF-8".to_owned(),
+            found: found.unwrap_or_default(),
+        }
+    })
+}
+
 /// The lines of a file that say something. A `#` begins a comment, wherever it stands.
 pub(super) fn lines<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Line<'a>> {
     let numbered = text.lines().zip(1u32..);

@@ -119,7 +119,35 @@ fn bad_hostfiles_say_where() {
         error("a slots=4 max_slots=2"),
         "hosts:1:21: expected max_slots of at least the 4 slots, found \"2\""
     );
-    assert_eq!(error("ä slots=é"), "hosts:1:9: expected a number of slots, found \"é\"");
+    assert_eq!(error("a user=ä slots=é"), "hosts:1:16: expected a number of slots, found \"é\"");
+    assert_eq!(error("a slots=2 slots=3"), "hosts:1:11: expected the slots only once, found \"slots=3\"");
+    assert_eq!(error("a slots=2 cpus=3"), "hosts:1:11: expected the slots only once, found \"cpus=3\"");
+    assert_eq!(error("a:2 slots=3"), "hosts:1:5: expected the slots only once, found \"slots=3\"");
+    assert_eq!(
+        error("a max_slots=2 slots=1 max-slots=3"),
+        "hosts:1:23: expected max_slots only once, found \"max-slots=3\""
+    );
+    assert_eq!(error("a user=b user=c"), "hosts:1:10: expected the account only once, found \"user=c\"");
+}
+
+#[test]
+fn names_are_of_hosts() {
+    let error = |text: &str| parse_hostfile("hosts", text).unwrap_err().to_string();
+    assert_eq!(error("a\nb\nnœud1"), "hosts:3:1: expected a host name in ASCII, found \"nœud1\"");
+    assert_eq!(error(" ä[1-3]"), "hosts:1:2: expected a host name in ASCII, found \"ä[1-3]\"");
+    for nameless in ["[1-3]", "[1-3][0-1]", "[7]"] {
+        let expected = format!("hosts:1:1: expected a name around the numbers, found \"{nameless}\"");
+        assert_eq!(error(nameless), expected);
+    }
+    assert_eq!(hosts("[1-2]n,n_[3]"), ["1n", "2n", "n_3"].map(|name| named(name, Slots::Mentioned(1))));
+}
+
+#[test]
+fn bytes_that_are_no_text_say_where() {
+    assert_eq!(text_of("hosts", b"a\n\xc3\xa4"), Ok("a\n\u{e4}"));
+    let error = |bytes: &[u8]| text_of("hosts", bytes).unwrap_err().to_string();
+    assert_eq!(error(b"a\nb\xc3\xa4 \xff\xfe"), "hosts:2:4: expected text in UTF-8, found \"\\xff\"");
+    assert_eq!(error(b"\0\xc3"), "hosts:1:2: expected text in UTF-8, found \"\\xc3\"");
 }
 
 #[test]
