@@ -8,6 +8,7 @@
  *   with PROGRAM                  one more program of the next job, before the last
  *   run PROGRAM | sh SCRIPT       spawns, with this as the last program
  *   kill                          the job that was spawned last, by job control
+ *   signal NUMBER                 to that job
  *   until FILE                    waits for it
  *   exit CODE                     ends without finalize
  */
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
 {
     int seconds;
     bool yes = true, no = false;
+    int number;
     pmix_status_t status;
 
     start();
@@ -144,6 +146,10 @@ int main(int argc, char **argv)
             spawn("sh");
         } else if (strcmp(verb, "kill") == 0) {
             PMIX_INFO_LOAD(&job[0], PMIX_JOB_CTRL_KILL, &yes, PMIX_BOOL);
+            OK(PMIx_Job_control(&last, 1, job, 1, NULL, NULL));
+        } else if (strcmp(verb, "signal") == 0) {
+            number = atoi(*word++);
+            PMIX_INFO_LOAD(&job[0], PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
             OK(PMIx_Job_control(&last, 1, job, 1, NULL, NULL));
         } else if (strcmp(verb, "until") == 0) {
             while (access(*word, F_OK) != 0)

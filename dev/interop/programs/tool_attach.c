@@ -4,7 +4,7 @@
  *                optional | launcher | timeout N | retries N | delay N]... -- [VERB]...
  *
  * Verbs: me, servers, available, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, pending KEY (a lookup
- * that waits), kill NSPACE, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
+ * that waits), kill NSPACE, signal NSPACE NUMBER, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
  * KIND VALUE (waits while it is attached to), again (a second init and its finalize), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
@@ -196,6 +196,16 @@ static void kill_job(const char *nspace)
     printf("kill %s\n", word(PMIx_Job_control(&job, 1, &info, 1, NULL, NULL)));
 }
 
+static void send_signal(const char *nspace, int number)
+{
+    pmix_proc_t job;
+    pmix_info_t info;
+
+    PMIX_PROC_LOAD(&job, nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&info, PMIX_JOB_CTRL_SIGNAL, &number, PMIX_INT);
+    printf("signal %s\n", word(PMIx_Job_control(&job, 1, &info, 1, NULL, NULL)));
+}
+
 static void servers(void)
 {
     pmix_proc_t *all = NULL;
@@ -301,6 +311,9 @@ static int verb(char **args)
     } else if (strcmp(args[0], "kill") == 0) {
         kill_job(args[1]);
         return 2;
+    } else if (strcmp(args[0], "signal") == 0) {
+        send_signal(args[1], atoi(args[2]));
+        return 3;
     } else if (strcmp(args[0], "attach") == 0) {
         return 1 + attach(args + 1);
     } else if (strcmp(args[0], "detach") == 0) {

@@ -1,5 +1,7 @@
 //! How a job has ended, in one or two lines for a person: who failed first, and how.
 
+use phalanx_wire::ProcId;
+
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{ExitStatus, ProcEnd};
 use crate::words;
@@ -46,16 +48,7 @@ impl JobEnd {
             JobVerdict::Cancelled { signal } => {
                 return vec![format!("the job was ended by {}", words::signal(*signal))];
             }
-            JobVerdict::Killed { by, .. } => {
-                let killed: Vec<u32> =
-                    self.procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
-                let who = match killed.len() {
-                    count if count == self.procs.len() => "the job was".to_owned(),
-                    1 => format!("{} was", words::ranks(&killed)),
-                    _ => format!("{} were", words::ranks(&killed)),
-                };
-                return vec![format!("{who} ended by {by}, by job control")];
-            }
+            JobVerdict::Killed { by, signal } => return self.killed(by, *signal),
             JobVerdict::ParentEnded { parent } => {
                 return vec![format!("the job was ended with its parent, job {parent}")];
             }
@@ -91,6 +84,33 @@ impl JobEnd {
         }
         if !consequences.is_empty() {
             lines.push(consequences.join("; "));
+        }
+        lines
+    }
+}
+
+impl JobEnd {
+    /// Processes were ended by job control: by an order, or by a signal that they did not survive.
+    fn killed(&self, by: &ProcId, signal: i32) -> Vec<String> {
+        let ended = |p: &&ProcEnd| p.killed_by_us;
+        let signalled = |p: &&ProcEnd| {
+            !p.killed_by_us && matches!(p.status, Some(ExitStatus::Signal { number, .. }) if number == signal)
+        };
+        let ranks = |procs: Vec<&ProcEnd>| procs.iter().map(|p| p.proc.rank.0).collect::<Vec<u32>>();
+        let mut killed = ranks(self.procs.iter().filter(signalled).collect());
+        let mut consequences = ranks(self.procs.iter().filter(ended).collect());
+        if killed.is_empty() {
+            std::mem::swap(&mut killed, &mut consequences);
+        }
+        let were = |ranks: &[u32]| {
+            let verb = if ranks.len() == 1 { "was" } else { "were" };
+            format!("{} {verb}", words::ranks(ranks))
+        };
+        let who = if killed.len() == self.procs.len() { "the job was".to_owned() } else { were(&killed) };
+        let signal = words::signal(signal);
+        let mut lines = vec![format!("{who} ended by {by}, by job control ({signal})")];
+        if !consequences.is_empty() {
+            lines.push(format!("{} ended by px as a consequence", were(&consequences)));
         }
         lines
     }

@@ -171,7 +171,18 @@ fn a_job_that_was_killed_by_job_control_has_not_succeeded() {
     let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
     let outcome = launcher.wait().expect_code(137).expect_nothing_left();
     let _ = outcome.expect_stderr(&["px: error: the job was ended by px-", "-tool1:0, by job control"]);
+    // So has one that a signal has ended.
+    let launcher = phalanx_interop::launcher(2);
+    let job = launcher.job_name();
+    let words = ["pid", &launcher.pid().to_string(), "--", "signal", &job, "12"];
+    let tool = Job::new(pmix_tool("attach")).args(words);
+    let _ = tool.env("TMPDIR", launcher.tmpdir()).run().expect_code(0);
+    let outcome = launcher.wait().expect_code(140).expect_nothing_left();
+    let _ = outcome.expect_stderr(&["px: error: ", "-tool1:0, by job control (SIGUSR2)"]);
     // What a rank does to its own children is its own affair.
+    for job in spawners(&["sh", "exec sleep 1000", "signal", "10"]) {
+        let _ = job.run().expect_code(0).expect_stderr(&[":0, by job control (SIGUSR1)"]);
+    }
     for job in spawners(&["sh", "exec sleep 1000", "kill"]) {
         let _ = job.run().expect_code(0).expect_stderr(&["the job was ended by px-", ":0, by job control"]);
     }

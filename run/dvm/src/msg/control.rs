@@ -40,6 +40,14 @@ impl Control {
             Control::Signal(_) | Control::Suspend | Control::Resume => None,
         }
     }
+
+    /// The signal that it sends, whatever becomes of it.
+    pub(crate) fn sent(self) -> Option<i32> {
+        match self {
+            Control::Signal(signal) => Some(signal),
+            Control::Terminate { .. } | Control::Kill | Control::Suspend | Control::Resume => None,
+        }
+    }
 }
 
 /// What the directives of one request say.

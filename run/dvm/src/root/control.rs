@@ -77,6 +77,8 @@ impl Root {
         let deadly = orders.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
         for Members { nspace, ranks } in members.iter() {
             deadly.iter().for_each(|signal| self.note_killed(nspace, ranks, from, *signal));
+            let sent = orders.actions.iter().filter_map(|action| action.sent());
+            sent.for_each(|signal| self.note_signalled(nspace, ranks, from, signal));
         }
         self.carry_out(cx, answer, from, members, orders);
     }

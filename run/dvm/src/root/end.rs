@@ -36,8 +36,9 @@ impl Root {
         let nspace = &end.proc.nspace;
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
         if job.desc.on_failure.ends_job(end) {
+            let verdict = job.failure(end);
             self.tell_proc_event(cx, end);
-            return self.end_job(cx, nspace, JobVerdict::Failed { first: end.clone() });
+            return self.end_job(cx, nspace, verdict);
         }
         let ranks = Ranges::single(end.proc.rank.0);
         job.tell_dead(cx, &ranks);
@@ -130,6 +131,13 @@ impl Root {
         if ranks.count() >= job.desc.size {
             job.verdict.get_or_insert_with(|| JobVerdict::Killed { by: by.clone(), signal });
         }
+    }
+
+    /// Somebody sends a signal to processes, by job control. Whether it ends them is their affair.
+    pub(super) fn note_signalled(&mut self, nspace: &Nspace, ranks: &Ranges, by: &ProcId, signal: i32) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
+        let (_, reached) = job.signalled.entry(signal).or_insert_with(|| (by.clone(), Ranges::new()));
+        reached.add(ranks);
     }
 
     /// The job is to end, for this reason unless it had one already.
@@ -281,10 +289,11 @@ impl Root {
             }
         }
         let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
+        let failed = first_failure.map(|first| job.failure(first));
         let killed_by = job.killed_by.filter(|_| procs.iter().any(|end| end.killed_by_us));
-        let verdict = match (job.verdict, first_failure, killed_by) {
+        let verdict = match (job.verdict, failed, killed_by) {
             (Some(verdict), ..) => verdict,
-            (None, Some(first), _) => JobVerdict::Failed { first: first.clone() },
+            (None, Some(failed), _) => failed,
             (None, None, Some((by, signal))) => JobVerdict::Killed { by, signal },
             (None, None, None) => JobVerdict::Success,
         };

@@ -11,7 +11,7 @@ use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobRequest, JobVerdict};
-use crate::msg::{Down, EndGroup, JobDesc, OpId, Part, SpawnFailure};
+use crate::msg::{Down, EndGroup, ExitStatus, JobDesc, OpId, Part, ProcEnd, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Answer;
@@ -36,6 +36,8 @@ pub(super) struct RootJob {
     pub(super) separation: Separation,
     /// Who has ended some of its processes, by job control, with which signal.
     pub(super) killed_by: Option<(ProcId, i32)>,
+    /// Signals that job control has sent to its processes: by whom first, and to which.
+    pub(super) signalled: BTreeMap<i32, (ProcId, Ranges)>,
     pub(super) verdict: Option<JobVerdict>,
     /// Rank and pid, by rank.
     pub(super) pids: Vec<(u32, u32)>,
@@ -74,6 +76,20 @@ pub(super) enum AskedBy {
 }
 
 impl RootJob {
+    /// Why the job ends with this process: it has failed, or somebody has sent it the signal that ended it.
+    pub(super) fn failure(&self, first: &ProcEnd) -> JobVerdict {
+        let signal = match first.status {
+            Some(ExitStatus::Signal { number, .. }) => number,
+            _ => 0,
+        };
+        match self.signalled.get(&signal) {
+            Some((by, ranks)) if ranks.contains(first.proc.rank.0) => {
+                JobVerdict::Killed { by: by.clone(), signal }
+            }
+            _ => JobVerdict::Failed { first: first.clone() },
+        }
+    }
+
     pub(super) fn pid(&self, rank: Rank) -> Option<u32> {
         let at = self.pids.binary_search_by_key(&rank.0, |(rank, _)| *rank).ok()?;
         self.pids.get(at).map(|(_, pid)| *pid)
@@ -142,6 +158,7 @@ impl Root {
             limit: job.timeout,
             separation: Separation::of(job),
             killed_by: None,
+            signalled: BTreeMap::new(),
             verdict: None,
             pids: Vec::new(),
             mpi: None,

@@ -266,7 +266,10 @@ const RUN_STATUS: &[Row] = &[
         "128 + S",
         "The first rank that failed was killed by signal S, or the user ended the job with signal S.",
     ),
-    ("137, 143", "A process or a tool killed or terminated the job, or some of its ranks, by job control."),
+    (
+        "137, 143, 128+S",
+        "A process or a tool killed or terminated the job, or some of its ranks, by job control, or sent them signal S.",
+    ),
     ("124", "The job ran longer than --timeout."),
     ("126", "A program could not be started."),
     ("127", "A program was not found."),

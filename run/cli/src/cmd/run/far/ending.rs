@@ -30,6 +30,9 @@ pub(super) fn of(
     let culprit = find(keys::PROCID).and_then(Value::as_proc);
     let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
     let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
+    // The signal was the user's, and was not sent to end the job.
+    let passed_on = procs.iter().filter(|end| end.is_failure() && asked_to_end.is_none());
+    let passed_on = passed_on.min_by_key(|end| end.after);
     let verdict = match (find(names::VERDICT).and_then(Value::as_str), first, culprit) {
         (Some("failed"), Some(first), _) => JobVerdict::Failed { first: first.clone() },
         (Some("aborted"), _, Some(by)) => {
@@ -38,7 +41,10 @@ pub(super) fn of(
         (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
         (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 },
         (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
-        (Some("killed"), _, Some(by)) => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
+        (Some("killed"), _, Some(by)) => match passed_on.filter(|_| by == tool.proc()) {
+            Some(first) => JobVerdict::Failed { first: first.clone() },
+            None => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
+        },
         (Some("parent ended"), ..) => match Nspace::new(&reason()) {
             Ok(parent) => JobVerdict::ParentEnded { parent },
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
