@@ -336,7 +336,9 @@ impl Daemon {
     }
 
     fn explain_gathers(&self) -> impl Iterator<Item = Waiting> {
-        self.overlay.open_operations().map(|(op, since, awaited)| Waiting {
+        // What tasks are for, and who waits for them, the root knows.
+        let open = self.overlay.open_operations().filter(|(op, ..)| !matches!(op, OpId::Task(_)));
+        open.map(|(op, since, awaited)| Waiting {
             operation: op.name(),
             subject: op.subject(),
             asked_by: Vec::new(),

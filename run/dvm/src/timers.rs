@@ -25,6 +25,10 @@ impl<T: Ord> Timers<T> {
         }
     }
 
+    pub(crate) fn remove(&mut self, at: Time, timer: T) {
+        self.0.remove(&(at, timer));
+    }
+
     pub(crate) fn holds(&self, concerned: impl Fn(&T) -> bool) -> bool {
         self.0.iter().any(|(_, timer)| concerned(timer))
     }

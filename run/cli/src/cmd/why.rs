@@ -56,7 +56,7 @@ fn waits(tool: &Tool) -> Result<Vec<DataArray>, Failure> {
     })?;
     let mut waits = value::records(&info, names::WAITS);
     // Our own question is waited for, too.
-    waits.retain(|wait| !matches!(text(wait, names::OPERATION).as_str(), "query" | "survey"));
+    waits.retain(|wait| text(wait, names::OPERATION) != "query");
     Ok(waits)
 }
 

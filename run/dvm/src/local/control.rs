@@ -10,7 +10,9 @@ use crate::effect::Effect;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
-use crate::msg::{Collective, Control, ExitStatus, Members, OpId, Orders, Part, SpawnFailure, Up};
+use crate::msg::{
+    Control, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
+};
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use phalanx_spec::Status;
@@ -84,9 +86,9 @@ impl Local {
         targets: Vec<ProcId>,
         directives: Vec<Info>,
     ) {
-        match Orders::read(&directives) {
+        match ControlRequest::read(&directives) {
             Err(status) => cx.reply(id, HostReply::Done(status)),
-            Ok(Orders { actions, cleanup: Some(cleanup) })
+            Ok(ControlRequest { actions, cleanup: Some(cleanup) })
                 if actions.is_empty()
                     && let Ok(members) =
                         Members::targets(&from, &targets, |nspace| Some(&*self.jobs.get(nspace)?.desc))
@@ -100,16 +102,40 @@ impl Local {
     }
 
     /// What a process somewhere wants done to processes, some of which are here.
-    pub(super) fn on_orders(&mut self, cx: &mut Cx<'_>, op: &Collective, orders: &Orders) {
-        for Members { nspace, ranks } in op.members.iter() {
-            orders.actions.iter().for_each(|action| self.act_on(cx, nspace, Some(ranks), *action));
-        }
-        let entered = orders.cleanup.as_ref().map(|cleanup| self.register_cleanup(cx, &op.members, cleanup));
-        let part = match entered {
-            None | Some(Status::SUCCESS) => Part::Nothing,
-            Some(status) => Part::Failed(status),
+    pub(super) fn on_control_task(
+        &mut self,
+        cx: &mut Cx<'_>,
+        id: &TaskId,
+        targets: &Members,
+        request: &ControlRequest,
+    ) {
+        let Members { nspace, ranks } = targets;
+        let job = self.jobs.get(nspace);
+        let here: Ranges = job
+            .into_iter()
+            .flat_map(|job| job.procs.keys())
+            .map(|rank| rank.0)
+            .filter(|rank| ranks.contains(*rank))
+            .collect();
+        let is_gone = |rank: &u32| {
+            let proc = job.and_then(|job| job.procs.get(&Rank(*rank)));
+            proc.is_none_or(|proc| proc.phase == Phase::Gone)
         };
-        cx.join(OpId::Collective(op.clone()), part);
+        let gone: Ranges = here.iter().filter(is_gone).collect();
+        let living: Ranges = here.iter().filter(|rank| !gone.contains(*rank)).collect();
+        let mut results = Results::default();
+        if let Some(cleanup) = &request.cleanup {
+            let here = [Members { nspace: nspace.clone(), ranks: here.clone() }];
+            let status = self.register_cleanup(cx, &here, cleanup);
+            if !status.is_success() || request.actions.is_empty() {
+                results.set(&here[0].ranks, status);
+                return cx.join(OpId::Task(id.clone()), Part::Results(results));
+            }
+        }
+        request.actions.iter().for_each(|action| self.act_on(cx, nspace, Some(&living), *action));
+        results.set(&living, Status::SUCCESS);
+        results.set(&gone, request.result_of_gone());
+        cx.join(OpId::Task(id.clone()), Part::Results(results));
     }
 
     /// Whether all of them are processes of this node.

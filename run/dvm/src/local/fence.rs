@@ -13,7 +13,7 @@ use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::local::{Cx, ENOUGH, Local};
 use crate::msg;
-use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Subject, Up};
+use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Up};
 use crate::ranges::Ranges;
 
 /// Which data are collected and how long is waited, the servers see to.
@@ -84,10 +84,7 @@ impl Local {
     pub(crate) fn daemons_of(&self, op: &OpId) -> Option<Ranges> {
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
-            OpId::Survey(survey) => match &survey.of {
-                Subject::Procs { nspace, .. } => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
-                Subject::Waits | Subject::Nodes => Some(Ranges::first(self.config.size)),
-            },
+            OpId::Task(task) => Some(task.daemons.clone()),
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
                 for members in collective.members.iter() {
@@ -110,7 +107,7 @@ impl Local {
         };
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => on(nspace, None),
-            OpId::Survey(_) => Vec::new(),
+            OpId::Task(_) => Vec::new(),
             OpId::Collective(c) => {
                 c.members.iter().flat_map(|m| on(&m.nspace, Some(&m.ranks))).take(ENOUGH).collect()
             }

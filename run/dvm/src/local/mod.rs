@@ -32,7 +32,7 @@ use crate::effect::Effect;
 use crate::id::NodeId;
 use crate::msg::{
     Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Part, Side,
-    SpawnFailure, Survey, TapName, Up,
+    SpawnFailure, Survey, TapName, Task, Up,
 };
 use crate::signals::SIGKILL;
 use crate::timers::Timers;
@@ -300,8 +300,10 @@ impl Local {
             }
             Down::Start(desc) => self.on_start(cx, desc),
             Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
-            Down::Orders { op, orders } => self.on_orders(cx, op, orders),
-            Down::Survey(survey) => self.on_survey(cx, survey),
+            Down::Task { id, task } => match &**task {
+                Task::Control { targets, request } => self.on_control_task(cx, id, targets, request),
+                Task::Survey(of) => self.on_survey(cx, Survey { task: id.clone(), of: of.clone() }),
+            },
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
             Down::Forget { nspace } => self.on_forget(cx, nspace),

@@ -14,19 +14,19 @@ use crate::msg::{Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage,
 
 impl Local {
     /// The root wants to know.
-    pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: &Survey) {
+    pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: Survey) {
         match &survey.of {
-            Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey.clone())),
-            Subject::Nodes => cx.effect(Effect::Measure { survey: survey.clone(), pids: Vec::new() }),
+            Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey)),
+            Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
             Subject::Procs { nspace, usage: true } => {
                 let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
                 let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
                 let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
-                cx.effect(Effect::Measure { survey: survey.clone(), pids });
+                cx.effect(Effect::Measure { survey, pids });
             }
             Subject::Procs { nspace, usage: false } => {
                 let found = Found { procs: self.found_procs(nspace, BTreeMap::new()), ..Found::default() };
-                cx.join(OpId::Survey(survey.clone()), Part::Found(Box::new(found)));
+                cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
             }
         }
     }
@@ -43,7 +43,7 @@ impl Local {
             nodes: node.map(|usage| (self.me, usage)).into_iter().collect(),
             waits: Vec::new(),
         };
-        cx.join(OpId::Survey(survey), Part::Found(Box::new(found)));
+        cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
     }
 
     /// What is waited for at this node, by anybody.
@@ -52,7 +52,7 @@ impl Local {
         let waits = waiting.into_iter().take(MOST_WAITS);
         let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
         let found = Found { waits, ..Found::default() };
-        cx.join(OpId::Survey(survey), Part::Found(Box::new(found)));
+        cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
     }
 
     fn found_procs(&self, nspace: &Nspace, mut usage: BTreeMap<u32, Usage>) -> Vec<FoundProc> {

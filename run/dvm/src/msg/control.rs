@@ -50,15 +50,15 @@ impl Control {
     }
 }
 
-/// What the directives of one request say.
+/// What the directives of one request ask for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Orders {
+pub struct ControlRequest {
     pub(crate) actions: Vec<Control>,
     pub(crate) cleanup: Option<CleanupRequest>,
 }
 
-impl Orders {
-    pub(crate) fn read(directives: &[Info]) -> Result<Orders, Status> {
+impl ControlRequest {
+    pub(crate) fn read(directives: &[Info]) -> Result<ControlRequest, Status> {
         let mut actions = Vec::new();
         for directive in directives {
             let on = directive.value.is_true();
@@ -79,7 +79,20 @@ impl Orders {
         let cleanup = CleanupRequest::read(directives)?;
         match actions.is_empty() && cleanup.is_none() {
             true => Err(Status::ERR_NOT_SUPPORTED),
-            false => Ok(Orders { actions, cleanup }),
+            false => Ok(ControlRequest { actions, cleanup }),
+        }
+    }
+
+    /// Whether paths are left to the daemons, and nothing else is asked for.
+    pub(crate) fn is_cleanup_alone(&self) -> bool {
+        self.actions.is_empty()
+    }
+
+    /// The result for a target that has ended: there is nothing to end any more, and nobody to signal.
+    pub(crate) fn result_of_gone(&self) -> Status {
+        match self.actions.iter().all(|action| action.deadly().is_some()) {
+            true => Status::SUCCESS,
+            false => Status::ERR_NOT_FOUND,
         }
     }
 }

@@ -11,6 +11,7 @@ mod mpi;
 mod node;
 mod op;
 mod survey;
+mod task;
 mod usage;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::ranges::Ranges;
 
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
-pub(crate) use control::Orders;
+pub(crate) use control::ControlRequest;
 pub(crate) use desc::{AppDesc, Binding, JobDesc, Places};
 pub use desc::{FailurePolicy, StdinTarget};
 pub(crate) use end::{EndGroup, ended_state};
@@ -39,6 +40,7 @@ pub(crate) use node::{NodeReport, NodeTable};
 pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, each, procs};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Subject, Wait};
+pub(crate) use task::{Results, Task, TaskId};
 pub use usage::{Measured, NodeUsage, Usage};
 
 /// From the root to some daemons.
@@ -59,13 +61,11 @@ pub enum Down {
         ranks: Option<Ranges>,
         action: Control,
     },
-    /// What a process wants done to processes. Each daemon contributes to the operation when it has done its part.
-    Orders {
-        op: Collective,
-        orders: Arc<Orders>,
+    /// Part of what somebody has asked for. Each daemon contributes to the operation of this name when it has done it.
+    Task {
+        id: TaskId,
+        task: Arc<Task>,
     },
-    /// Tell what you know.
-    Survey(Survey),
     /// Processes that have failed while their job goes on: nobody waits for them any more.
     Dead {
         nspace: Nspace,

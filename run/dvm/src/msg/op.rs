@@ -6,8 +6,7 @@ use phalanx_core::host::GroupFormed;
 use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use super::{EndGroup, Found, Subject, Survey};
-use crate::msg::JobDesc;
+use super::{EndGroup, Found, JobDesc, Results, TaskId};
 use crate::ranges::Ranges;
 use phalanx_spec::Rank;
 use phalanx_spec::keys;
@@ -23,8 +22,8 @@ pub enum OpId {
     /// All processes of the job have ended and their output is out.
     Ended(Nspace),
     Collective(Collective),
-    /// The root has asked the daemons for something.
-    Survey(Survey),
+    /// The root has given daemons something to do.
+    Task(TaskId),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,8 +43,6 @@ pub enum Kind {
     Disconnect,
     GroupConstruct,
     GroupDestruct,
-    /// Job control of processes of several daemons.
-    Orders,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,6 +66,8 @@ pub enum Part {
     },
     Ends(Vec<EndGroup>),
     Found(Box<Found>),
+    /// What became of the targets of job control.
+    Results(Results),
     /// Somebody could not take part.
     Failed(Status),
 }
@@ -138,6 +137,7 @@ impl Part {
             }
             (Part::Ends(ends), Part::Ends(more)) => EndGroup::merge(ends, more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
+            (Part::Results(results), Part::Results(more)) => results.merge(more),
             // One binary on all daemons: an operation has parts of one kind.
             (_, _) => {}
         }
@@ -149,14 +149,13 @@ impl OpId {
         match self {
             OpId::Started(_) => "start of a job",
             OpId::Ended(_) => "end of a job",
-            OpId::Survey(_) => "survey",
+            OpId::Task(_) => "task",
             OpId::Collective(collective) => match collective.kind {
                 Kind::Fence => "fence",
                 Kind::Connect => "connect",
                 Kind::Disconnect => "disconnect",
                 Kind::GroupConstruct => "group construct",
                 Kind::GroupDestruct => "group destruct",
-                Kind::Orders => "job control",
             },
         }
     }
@@ -164,11 +163,7 @@ impl OpId {
     pub(crate) fn subject(&self) -> String {
         match self {
             OpId::Started(nspace) | OpId::Ended(nspace) => nspace.to_string(),
-            OpId::Survey(Survey { of: Subject::Procs { nspace, .. }, .. }) => {
-                format!("processes of {nspace}")
-            }
-            OpId::Survey(Survey { of: Subject::Nodes, .. }) => "what nodes use".to_owned(),
-            OpId::Survey(Survey { of: Subject::Waits, .. }) => "what is waited for".to_owned(),
+            OpId::Task(task) => format!("{} of operation {}", task.number, task.operation),
             OpId::Collective(collective) => {
                 let members = collective.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
                 let mut subject = members.collect::<Vec<_>>().join(" ");
@@ -184,7 +179,7 @@ impl OpId {
     pub(crate) fn includes(&self, nspace: &Nspace, ranks: &Ranges) -> bool {
         match self {
             OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
-            OpId::Started(_) | OpId::Ended(_) | OpId::Survey(_) => false,
+            OpId::Started(_) | OpId::Ended(_) | OpId::Task(_) => false,
         }
     }
 
@@ -192,7 +187,8 @@ impl OpId {
     pub fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             OpId::Started(job) | OpId::Ended(job) => job == nspace,
-            OpId::Survey(survey) => survey.of.concerns(nspace),
+            // Its daemons have still to say that they have done it.
+            OpId::Task(_) => false,
             OpId::Collective(collective) => collective.members.iter().any(|m| m.nspace == *nspace),
         }
     }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::{ExitStatus, NodeUsage, Usage};
+use super::{ExitStatus, NodeUsage, TaskId, Usage};
 use crate::id::NodeId;
 use phalanx_core::Waiting;
 use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
-/// One survey; its number is the root's.
+/// One survey.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Survey {
-    pub number: u64,
+    pub task: TaskId,
     pub of: Subject,
 }
 

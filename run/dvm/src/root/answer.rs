@@ -1,5 +1,7 @@
 //! The right to answer a request: a value that is used once.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+
 use phalanx_core::HostReply;
 use phalanx_spec::Status;
 
@@ -14,25 +16,65 @@ use crate::root::Cx;
 pub(super) struct Answer {
     to: NodeId,
     request: u64,
+    /// Where it is told of if it is dropped; none once it has been given.
+    dropped: Option<Sender<(NodeId, u64)>>,
+}
+
+/// Makes the right to answer, and hears of every one that nobody has used.
+#[derive(Debug)]
+pub(super) struct Answers {
+    dropped: Receiver<(NodeId, u64)>,
+    on_drop: Sender<(NodeId, u64)>,
+}
+
+impl Default for Answers {
+    fn default() -> Answers {
+        let (on_drop, dropped) = channel();
+        Answers { dropped, on_drop }
+    }
+}
+
+impl Answers {
+    pub(super) fn of(&self, to: NodeId, request: u64) -> Answer {
+        Answer { to, request, dropped: Some(self.on_drop.clone()) }
+    }
+
+    /// Nobody is to wait for ever for what was dropped by mistake.
+    pub(super) fn give_dropped(&self, cx: &mut Cx<'_>) {
+        for (to, request) in self.dropped.try_iter() {
+            debug_assert!(false, "request {request} of daemon {} was not answered", to.0);
+            tracing::error!(request, daemon = to.0, "a request was not answered");
+            reply(cx, to, request, HostReply::Done(Status::ERROR));
+        }
+    }
 }
 
 impl Answer {
-    pub(super) fn new(to: NodeId, request: u64) -> Answer {
-        Answer { to, request }
-    }
-
     /// The daemon that has asked.
     pub(super) fn origin(&self) -> NodeId {
         self.to
     }
 
-    pub(super) fn give(self, cx: &mut Cx<'_>, reply: HostReply) {
-        let Answer { to, request } = self;
-        cx.cast(Ranges::single(to.0), Down::Reply { request, reply });
+    pub(super) fn give(mut self, cx: &mut Cx<'_>, answer: HostReply) {
+        self.dropped = None;
+        reply(cx, self.to, self.request, answer);
     }
 
     /// With a status alone.
     pub(super) fn done(self, cx: &mut Cx<'_>, status: Status) {
         self.give(cx, HostReply::Done(status));
     }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(dropped) = self.dropped.take() {
+            // It is not heard where the root itself is gone.
+            let _ = dropped.send((self.to, self.request));
+        }
+    }
+}
+
+fn reply(cx: &mut Cx<'_>, to: NodeId, request: u64, reply: HostReply) {
+    cx.cast(Ranges::single(to.0), Down::Reply { request, reply });
 }

@@ -37,14 +37,9 @@ impl Root {
                 cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
                 self.ended.push_back((nspace, part));
             }
-            (OpId::Survey(survey), part) => {
-                let survey = survey.clone();
-                cx.cast(among, Down::Done { op, outcome: Ok(Agreed::Nothing) });
-                self.surveyed(cx, &survey, part);
-            }
-            (OpId::Collective(collective), part) if collective.kind == Kind::Orders => {
+            (OpId::Task(task), part) => {
                 cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
-                self.carried_out(cx, collective, &missing, &part);
+                self.task_done(cx, task, &missing, part);
             }
             (OpId::Collective(collective), part) => {
                 let meeting = Meeting { op: op.clone(), to: among };
@@ -75,7 +70,7 @@ impl Root {
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
-            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct | Kind::Orders), _) => {
+            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct), _) => {
                 match kind {
                     Kind::Connect => self.relations.connect(&collective.members),
                     Kind::Disconnect => self.relations.disconnect(&collective.members),

@@ -205,14 +205,14 @@ impl Root {
             job.ends = ends;
         }
         self.withdraw_published(cx, nspace);
-        self.operations.forget(nspace);
+        self.cleanups.forget(nspace);
         self.survivals.forget(nspace);
         cx.cast(self.nodes.all(), Down::Forget { nspace: nspace.clone() });
     }
 
     /// Ranks have failed while their job goes on: whatever waits for them need not.
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
-        self.control_without(cx, |members| members.nspace == *nspace && members.ranks.intersects(dead));
+        self.control_without(cx, nspace, dead);
         self.try_assemblies(cx);
         self.try_survivals(cx);
         self.stop_without(cx, nspace, dead);
@@ -222,15 +222,14 @@ impl Root {
     pub(super) fn on_forgotten(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
-        self.control_without(cx, |members| members.nspace == *nspace);
         self.try_assemblies(cx);
         self.try_survivals(cx);
         self.tell_end(cx, job);
-        self.end_surveys_of(cx, nspace);
+        self.end_operations_of(cx, nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // What came after the last process had ended, or has just been given up.
         self.withdraw_published(cx, nspace);
-        self.operations.forget(nspace);
+        self.cleanups.forget(nspace);
         self.survivals.forget(nspace);
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }

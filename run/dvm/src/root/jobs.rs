@@ -14,7 +14,6 @@ use crate::job::{JobRequest, JobVerdict};
 use crate::msg::{Down, EndGroup, ExitStatus, JobDesc, OpId, Part, ProcEnd, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::answer::Answer;
 use crate::root::debug::Stops;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
@@ -26,7 +25,8 @@ use crate::root::{Cx, Root};
 #[derive(Debug)]
 pub(super) struct RootJob {
     pub(super) desc: Arc<JobDesc>,
-    pub(super) asked_by: AskedBy,
+    /// The operation of whoever has spawned it and is not answered yet.
+    pub(super) spawn: Option<u64>,
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
@@ -64,15 +64,6 @@ pub(super) struct RootJob {
     pub(super) start_overdue: bool,
     /// Why its first process that could not be started was not.
     pub(super) start_failure: Option<SpawnFailure>,
-}
-
-#[derive(Debug)]
-pub(super) enum AskedBy {
-    User(u64),
-    /// A process, through its daemon.
-    Process(Answer),
-    /// Who asked has its answer.
-    Answered,
 }
 
 impl RootJob {
@@ -115,34 +106,27 @@ impl Root {
     }
 
     pub(super) fn launch_submitted(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
-        if let Err((_, error)) = self.launch(cx, AskedBy::User(request), &job) {
+        if let Err(error) = self.launch(cx, Some(request), &job) {
             cx.report(Report::Refused { request, error });
         }
     }
 
-    /// Maps the job and tells everybody. The error says what, why, and a hint; with it comes back who has asked.
+    /// Maps the job and tells everybody. The error says what, why, and a hint. `request`: the user's, if it is one.
     pub(super) fn launch(
         &mut self,
         cx: &mut Cx<'_>,
-        asked_by: AskedBy,
+        request: Option<u64>,
         job: &JobRequest,
-    ) -> Result<Nspace, (AskedBy, String)> {
+    ) -> Result<Nspace, String> {
         if self.shutting_down {
-            return Err((asked_by, "the DVM is shutting down".to_owned()));
+            return Err("the DVM is shutting down".to_owned());
         }
         let number = self.next_job;
-        let (desc, placed) = match self.plan(number, job) {
-            Ok(planned) => planned,
-            Err(error) => return Err((asked_by, error)),
-        };
+        let (desc, placed) = self.plan(number, job)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
         let descent = self.descent_of(&nspace, job);
         let runs_elsewhere = descent.run_by.is_some();
-        let request = match asked_by {
-            AskedBy::User(request) => Some(request),
-            AskedBy::Process(_) | AskedBy::Answered => None,
-        };
         let entry = RootJob {
             stdin: StdinFlow::new(&desc),
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
@@ -150,7 +134,7 @@ impl Root {
             style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
             stops: Stops::new(&job.info, desc.size),
             desc: desc.clone(),
-            asked_by,
+            spawn: None,
             descent,
             dead: Ranges::new(),
             since: cx.now,
@@ -189,9 +173,6 @@ impl Root {
         }
         if let Some(limit) = job.timeout {
             self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
-        }
-        if let Some(limit) = job.start_timeout {
-            self.timers.set(cx.now.after(limit), Timer::StartLimit(nspace.clone()));
         }
         cx.cast(self.nodes.all(), Down::Start(desc));
         Ok(nspace)

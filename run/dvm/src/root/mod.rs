@@ -18,6 +18,7 @@ pub(crate) mod iof;
 mod jobs;
 pub(crate) mod log;
 mod nodes;
+mod operations;
 mod plan;
 pub(crate) mod publish;
 pub(crate) mod query;
@@ -44,17 +45,17 @@ use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
 
-use answer::Answer;
-use control::Operations;
+use answer::Answers;
+use control::Cleanups;
 use event::Interests;
 use group::Assemblies;
 use history::History;
 use iof::Readers;
 use jobs::RootJob;
 use nodes::Nodes;
+use operations::Operations;
 use publish::Store;
 use relations::Relations;
-use survey::Surveys;
 use survivors::Survivals;
 use timer::Timer;
 use tool::Tools;
@@ -73,9 +74,10 @@ pub(crate) struct Root {
     last_context: u64,
     assemblies: Assemblies,
     survivals: Survivals,
+    answers: Answers,
     operations: Operations,
+    cleanups: Cleanups,
     tools: Tools,
-    surveys: Surveys,
     readers: Readers,
     history: History,
     timers: Timers<Timer>,
@@ -203,9 +205,10 @@ impl Root {
             last_context: 0,
             assemblies: Assemblies::default(),
             survivals: Survivals::default(),
+            answers: Answers::default(),
             operations: Operations::default(),
+            cleanups: Cleanups::default(),
             tools: Tools::default(),
-            surveys: Surveys::default(),
             readers: Readers::default(),
             history: History::default(),
             timers: Timers::default(),
@@ -251,6 +254,7 @@ impl Root {
                 }
             }
         }
+        self.answers.give_dropped(cx);
     }
 
     /// Does one thing that was put off until everything else has arrived. `false`: there is none.
@@ -275,7 +279,7 @@ impl Root {
                 self.assemblies_without(cx, nspace, ranks);
                 self.survivals_without(cx, nspace, ranks);
             }
-            Up::Host { request, op } => self.on_root_call(cx, Answer::new(origin, *request), op),
+            Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
                 self.end_pushes_of(cx, proc);
@@ -293,20 +297,17 @@ impl Root {
             Timer::Boot => self.on_boot_over(cx),
             Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
-            Timer::StartLimit(nspace) => self.on_start_limit(cx, &nspace),
-            Timer::Lookup(id) => self.on_lookup_over(cx, id),
+            Timer::Operation(number) => self.on_operation_due(cx, number),
             Timer::Assembly(number) => self.on_assembly_over(cx, number),
         }
     }
 
     /// What is waited for here.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
-        let mut waiting = self.explain_lookups();
+        let mut waiting = self.explain_operations();
         waiting.extend(self.explain_assemblies());
         waiting.extend(self.explain_survivals());
         waiting.extend(self.explain_stops());
-        waiting.extend(self.explain_surveys());
-        waiting.extend(self.explain_control());
         waiting
     }
 
@@ -318,14 +319,13 @@ impl Root {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
-            ("queries", self.surveys.know(nspace)),
+            ("operations", self.operations.know(nspace)),
             ("groups that grow", self.assemblies.know(nspace)),
             ("readers of output", self.readers.know(nspace)),
             ("pushes of input", self.has_pushes_by(nspace)),
             ("relations", self.relations.know(nspace)),
-            ("lookups", self.store.waits_for_any_of(nspace)),
             ("groups with survivors", self.survivals.know(nspace)),
-            ("cleanups", self.operations.know(nspace)),
+            ("cleanups", self.cleanups.know(nspace)),
         ];
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }

@@ -1,19 +1,19 @@
 //! Published data, held by the root: who may see what, how long it lives, who waits for it.
 //!
 //! The range of a publication says who may find it, that of a lookup whose publications are looked at: both have to agree. The
-//! store is bounded in bytes; lookups that wait are bounded by their number, and found by their keys.
+//! store is bounded in bytes. Lookups that wait are operations, and found by their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use phalanx_core::{HostReply, Time, Waiting};
+use phalanx_core::HostReply;
 use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::procs;
 use crate::root::answer::Answer;
-use crate::root::timer::Timer;
+use crate::root::operations::{Asked, Operation};
 use crate::root::{Cx, Root};
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
@@ -27,10 +27,8 @@ pub(super) struct Store {
     by_key: BTreeMap<Key, BTreeSet<u64>>,
     last_entry: u64,
     bytes: usize,
-    waiting: BTreeMap<u64, Lookup>,
-    /// Those that wait for a key, or did when they came.
+    /// The lookups that wait for a key, by operation.
     awaited: BTreeMap<Key, BTreeSet<u64>>,
-    last_lookup: u64,
 }
 
 #[derive(Debug)]
@@ -49,17 +47,21 @@ struct Entry {
     bytes: usize,
 }
 
+/// What is looked for, by whom.
 #[derive(Debug)]
-struct Lookup {
-    answer: Answer,
+pub(super) struct Lookup {
     from: ProcId,
     uid: u32,
     keys: Vec<Key>,
     range: Range,
     /// How many of the keys it waits for.
     wanted: usize,
-    since: Time,
-    until: Option<Time>,
+}
+
+impl Lookup {
+    pub(super) fn subject(&self) -> String {
+        self.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Root {
@@ -127,86 +129,39 @@ impl Root {
             Some((None, false)) => 0,
         };
         let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        let lookup = Lookup {
-            answer,
-            from: from.clone(),
-            uid,
-            keys: keys.to_vec(),
-            range,
-            wanted,
-            since: cx.now,
-            until: seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))),
-        };
-        if self.node_of(from).is_none() {
-            return lookup.answer.done(cx, Status::ERR_NOT_FOUND);
+        let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
+        let lookup = Lookup { from: from.clone(), uid, keys: keys.to_vec(), range, wanted };
+        let Some(node) = self.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
+        if let Some(result) = self.store.look_up(&lookup, node) {
+            return answer.give(cx, HostReply::Lookup(result));
         }
-        let Some(lookup) = self.try_lookup(cx, lookup) else { return };
-        if self.store.waiting.len() >= MOST_WAITING {
-            return lookup.answer.done(cx, Status::ERR_OUT_OF_RESOURCE);
-        }
-        self.store.last_lookup += 1;
-        let id = self.store.last_lookup;
-        let until = lookup.until;
-        self.store.put_waiting(id, lookup);
-        if let Some(until) = until {
-            self.timers.set(until, Timer::Lookup(id));
-        }
-    }
-
-    /// Answers a lookup unless it has to wait; then it comes back.
-    fn try_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup) -> Option<Lookup> {
-        let Some(node) = self.node_of(&lookup.from) else {
-            lookup.answer.done(cx, Status::ERR_NOT_FOUND);
-            return None;
-        };
-        let found: Vec<u64> =
-            lookup.keys.iter().filter_map(|key| self.store.find(key, &lookup, node)).collect();
-        if found.len() < lookup.wanted {
-            return Some(lookup);
-        }
-        let data: Vec<Pdata> =
-            found.iter().filter_map(|id| Some(self.store.entries.get(id)?.to_pdata())).collect();
-        let is_read = |entry: &Entry| entry.persistence == Persistence::FIRST_READ;
-        for id in found {
-            if self.store.entries.get(&id).is_some_and(is_read) {
-                self.store.take(id);
+        let asked = Asked::Lookup(lookup);
+        if let Some(number) = self.begin_operation(cx, answer, from, until, asked) {
+            for key in keys {
+                self.store.awaited.entry(key.clone()).or_default().insert(number);
             }
         }
-        let result = match data.len() {
-            0 => Err(Status::ERR_NOT_FOUND),
-            _ => Ok(data),
-        };
-        lookup.answer.give(cx, HostReply::Lookup(result));
-        None
     }
 
     /// Something that it waits for was published.
-    fn serve_lookup(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(lookup) = self.store.take_waiting(id) else { return };
-        if let Some(waits) = self.try_lookup(cx, lookup) {
-            self.store.put_waiting(id, waits);
+    fn serve_lookup(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let Some(Asked::Lookup(lookup)) = self.operations.get(number).map(|one| &one.asked) else { return };
+        let result = match self.node_of(&lookup.from) {
+            Some(node) => self.store.look_up(lookup, node),
+            None => Some(Err(Status::ERR_NOT_FOUND)),
+        };
+        if let Some(result) = result
+            && let Some(operation) = self.end_operation(number)
+        {
+            let reply = HostReply::Lookup(result);
+            operation.answers.into_iter().for_each(|answer| answer.give(cx, reply.clone()));
         }
-    }
-
-    pub(super) fn on_lookup_over(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let Some(lookup) = self.store.take_waiting(id) else { return };
-        self.end_lookup(cx, lookup, Status::ERR_TIMEOUT);
-    }
-
-    fn end_lookup(&mut self, cx: &mut Cx<'_>, lookup: Lookup, status: Status) {
-        lookup.answer.give(cx, HostReply::Lookup(Err(status)));
     }
 
     /// Nobody is left to be told: the servers that have asked must not wait for it.
     fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
-        let ids = self.store.waiting.iter().filter(|(_, lookup)| gone(&lookup.from)).map(|(id, _)| *id);
-        let ids: BTreeSet<u64> = ids.collect();
-        if ids.is_empty() {
-            return;
-        }
-        let ended: Vec<Lookup> = ids.iter().filter_map(|id| self.store.take_waiting(*id)).collect();
-        self.timers.cancel(|timer| matches!(timer, Timer::Lookup(id) if ids.contains(id)));
-        ended.into_iter().for_each(|lookup| self.end_lookup(cx, lookup, Status::ERR_NOT_FOUND));
+        let is_in_vain = |one: &Operation| matches!(&one.asked, Asked::Lookup(_)) && gone(&one.by);
+        self.fail_operations(cx, is_in_vain, Status::ERR_NOT_FOUND);
     }
 
     pub(super) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
@@ -229,19 +184,6 @@ impl Root {
     pub(super) fn withdraw_published_by(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         self.store.remove(|entry| entry.from == *proc && entry.persistence == Persistence::PROC);
         self.end_lookups(cx, |from| from == proc);
-    }
-
-    pub(super) fn explain_lookups(&self) -> Vec<Waiting> {
-        let waiting = |lookup: &Lookup| Waiting {
-            operation: "lookup",
-            subject: lookup.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" "),
-            asked_by: vec![lookup.from.clone()],
-            missing: Vec::new(),
-            since: lookup.since,
-            deadline: lookup.until,
-            unblocked_by: "somebody publishing the keys",
-        };
-        self.store.waiting.values().map(waiting).collect()
     }
 }
 
@@ -279,22 +221,24 @@ impl Store {
         Some(id)
     }
 
-    fn put_waiting(&mut self, id: u64, lookup: Lookup) {
-        for key in &lookup.keys {
-            self.awaited.entry(key.clone()).or_default().insert(id);
+    /// What the lookup finds, unless it has to wait.
+    fn look_up(&mut self, lookup: &Lookup, node: NodeId) -> Option<Result<Vec<Pdata>, Status>> {
+        let found: Vec<u64> = lookup.keys.iter().filter_map(|key| self.find(key, lookup, node)).collect();
+        if found.len() < lookup.wanted {
+            return None;
         }
-        self.waiting.insert(id, lookup);
+        let data: Vec<Pdata> = found.iter().filter_map(|id| Some(self.entries.get(id)?.to_pdata())).collect();
+        let is_read = |entry: &Entry| entry.persistence == Persistence::FIRST_READ;
+        for id in found {
+            if self.entries.get(&id).is_some_and(is_read) {
+                self.take(id);
+            }
+        }
+        Some(if data.is_empty() { Err(Status::ERR_NOT_FOUND) } else { Ok(data) })
     }
 
-    fn take_waiting(&mut self, id: u64) -> Option<Lookup> {
-        let lookup = self.waiting.remove(&id)?;
-        lookup.keys.iter().for_each(|key| drop_from(&mut self.awaited, key, id));
-        Some(lookup)
-    }
-
-    /// Whether anything waits on behalf of a job that is over.
-    pub(super) fn waits_for_any_of(&self, nspace: &Nspace) -> bool {
-        self.waiting.values().any(|lookup| lookup.from.nspace == *nspace)
+    pub(super) fn forget_waiting(&mut self, number: u64, lookup: &Lookup) {
+        lookup.keys.iter().for_each(|key| drop_from(&mut self.awaited, key, number));
     }
 }
 
@@ -384,7 +328,6 @@ fn numbers(value: Option<&Value>) -> impl Iterator<Item = u64> {
 }
 
 const OVERHEAD: usize = 64;
-const MOST_WAITING: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests;

@@ -17,9 +17,10 @@ use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Answer;
 use crate::root::iof::OUTPUTS;
-use crate::root::jobs::{AskedBy, RootJob};
+use crate::root::jobs::RootJob;
+use crate::root::operations::Asked;
 use crate::root::query::names;
-use crate::root::{Cx, Root, debug};
+use crate::root::{Cx, ENOUGH, Root, debug};
 
 /// The directives that are carried out, for the job or for one of its apps; `environment.rs` has more.
 pub(crate) const APP_ATTRIBUTES: &[&str] =
@@ -64,13 +65,10 @@ struct Unfit {
     why: String,
 }
 
-impl AskedBy {
-    /// Tells a process what has become of its spawn. The user reads reports.
-    fn answer(self, cx: &mut Cx<'_>, result: Result<Nspace, Status>) {
-        if let AskedBy::Process(answer) = self {
-            answer.give(cx, HostReply::Spawned(result));
-        }
-    }
+/// A spawn whose processes do not run yet.
+#[derive(Debug)]
+pub(super) struct Spawning {
+    pub(super) nspace: Nspace,
 }
 
 impl Root {
@@ -94,8 +92,14 @@ impl Root {
             return answer.done(cx, Status::ERR_BAD_PARAM);
         }
         self.tell_ignored(cx, from, &job.info);
-        match self.launch(cx, AskedBy::Process(answer), &job) {
+        match self.launch(cx, None, &job) {
             Ok(child) => {
+                let until = job.start_timeout.map(|limit| cx.now.after(limit));
+                let asked = Asked::Spawn(Spawning { nspace: child.clone() });
+                let spawn = self.begin_operation(cx, answer, from, until, asked);
+                if let Some(job) = self.jobs.get_mut(&child) {
+                    job.spawn = spawn;
+                }
                 let run_by = self.jobs.get_mut(&child).and_then(|job| job.descent.run_by.clone());
                 let (files, only) = (writes_files(&job.info), job.info.is_set(keys::IOF_FILE_ONLY));
                 if let Some(by) = run_by.filter(|_| !(files && only)) {
@@ -104,9 +108,9 @@ impl Root {
                     self.pull_for_parent(by.node, &by.tool, &child, channels, files);
                 }
             }
-            Err((asked_by, error)) => {
+            Err(error) => {
                 self.tell_parent(cx, from, &error);
-                asked_by.answer(cx, Err(Status::ERR_JOB_FAILED_TO_MAP));
+                answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
         }
     }
@@ -115,8 +119,7 @@ impl Root {
     pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let status = job.start_status();
-        let asked_by = std::mem::replace(&mut job.asked_by, AskedBy::Answered);
-        if let AskedBy::Process(_) = &asked_by {
+        if let Some(spawn) = job.spawn.take() {
             let why = match &job.verdict {
                 Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
                 // It may have failed already; it ran.
@@ -125,7 +128,8 @@ impl Root {
             if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
                 self.tell_parent(cx, &parent, &error);
             }
-            asked_by.answer(cx, if status.is_success() { Ok(nspace.clone()) } else { Err(status) });
+            let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
+            self.end_spawn(cx, spawn, &result);
         }
         self.begin_for_parent(cx, nspace);
     }
@@ -136,7 +140,21 @@ impl Root {
             Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
             status => status,
         };
-        std::mem::replace(&mut job.asked_by, AskedBy::Answered).answer(cx, Err(status));
+        if let Some(spawn) = job.spawn.take() {
+            self.end_spawn(cx, spawn, &Err(status));
+        }
+    }
+
+    fn end_spawn(&mut self, cx: &mut Cx<'_>, spawn: u64, result: &Result<Nspace, Status>) {
+        let answers = self.end_operation(spawn).map(|operation| operation.answers).unwrap_or_default();
+        answers.into_iter().for_each(|answer| answer.give(cx, HostReply::Spawned(result.clone())));
+    }
+
+    /// The processes of a job that are not known to run; no more than people read.
+    pub(super) fn not_started(&self, nspace: &Nspace) -> Vec<ProcId> {
+        let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
+        let missing = (0..job.desc.size).filter(|rank| job.pid(Rank(*rank)).is_none());
+        missing.take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
     }
 
     /// Directives that need not be honoured, and are not.

@@ -1,44 +1,47 @@
-//! Surveys: what only the daemons know of a job's processes, or of what is waited for, brought to the root through the
-//! tree.
+//! Queries for what only the daemons know: of a job's processes, or of what is waited for. They are asked through the tree.
 //!
-//! A query that needs it waits at the root until all surveys that it has started are in. A job that ends meanwhile is
-//! waited for no longer: its end tells the same.
+//! A query that needs it waits until all that it has asked the daemons is in. A job that ends meanwhile is waited for no
+//! longer: its end tells the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use phalanx_core::{HostReply, Time, Waiting};
-use phalanx_spec::Status;
+use phalanx_core::HostReply;
 use phalanx_wire::{Nspace, ProcId, Query};
 
-use crate::msg::{Down, Found, OpId, Part, Subject, Survey};
+use crate::msg::{Found, Part, Subject, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
+use crate::root::operations::Asked;
 use crate::root::{Cx, Root, query};
 
-/// The queries that wait.
-#[derive(Debug, Default)]
-pub(super) struct Surveys {
-    last: u64,
-    questions: BTreeMap<u64, Question>,
-}
-
-impl Surveys {
-    pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        self.questions.values().any(|question| {
-            question.from.nspace == *nspace
-                || question.awaited.iter().any(|survey| survey.of.concerns(nspace))
-        })
-    }
-}
-
+/// A query that waits.
 #[derive(Debug)]
-struct Question {
-    answer: Answer,
-    from: ProcId,
+pub(super) struct Question {
     queries: Vec<Query>,
-    awaited: BTreeSet<Survey>,
+    /// By task.
+    awaited: BTreeMap<u32, Subject>,
     found: BTreeMap<Subject, Found>,
-    since: Time,
+}
+
+impl Question {
+    /// Every daemon has told what it knows, but for those that were lost.
+    pub(super) fn told(&mut self, task: u32, part: Part) {
+        let Some(subject) = self.awaited.remove(&task) else { return };
+        let found = match part {
+            Part::Found(found) => *found,
+            _ => Found::default(),
+        };
+        self.found.insert(subject, found);
+    }
+
+    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
+        self.awaited.values().any(|of| of.concerns(nspace))
+    }
+
+    pub(super) fn subject(&self) -> String {
+        let keys = self.queries.iter().flat_map(|query| &query.keys).map(|key| key.to_string_lossy());
+        keys.collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Root {
@@ -51,93 +54,45 @@ impl Root {
         queries: &[Query],
         subjects: BTreeSet<Subject>,
     ) {
-        let size = self.nodes.size();
-        if self.surveys.questions.len() >= MOST_QUESTIONS {
-            return answer.done(cx, Status::ERR_OUT_OF_RESOURCE);
+        let tasks: Vec<(Subject, Ranges)> = subjects
+            .into_iter()
+            .filter_map(|of| {
+                let daemons = match &of {
+                    Subject::Waits | Subject::Nodes => Ranges::first(self.nodes.size()),
+                    Subject::Procs { nspace, .. } => self.jobs.get(nspace)?.desc.nodes.clone(),
+                };
+                Some((of, daemons))
+            })
+            .collect();
+        let (awaited, found) = (BTreeMap::new(), BTreeMap::new());
+        let question = Question { queries: queries.to_vec(), awaited, found };
+        if tasks.is_empty() {
+            return answer.give(cx, self.answer_question(cx, from, &question));
         }
-        let mut surveys = Vec::new();
-        for of in subjects {
-            let to = match &of {
-                Subject::Waits | Subject::Nodes => Ranges::first(size),
-                Subject::Procs { nspace, .. } => match self.jobs.get(nspace) {
-                    Some(job) => job.desc.nodes.clone(),
-                    None => continue,
-                },
-            };
-            self.surveys.last += 1;
-            surveys.push((Survey { number: self.surveys.last, of }, to));
-        }
-        let question = Question {
-            answer,
-            from: from.clone(),
-            queries: queries.to_vec(),
-            awaited: surveys.iter().map(|(survey, _)| survey.clone()).collect(),
-            found: BTreeMap::new(),
-            since: cx.now,
-        };
-        if surveys.is_empty() {
-            return self.answer_question(cx, question);
-        }
-        self.surveys.last += 1;
-        let number = self.surveys.last;
-        self.surveys.questions.insert(number, question);
-        for (survey, to) in surveys {
-            cx.cast(to.clone(), Down::Survey(survey.clone()));
-            // Those that are asked may be lost before anybody has answered.
-            cx.wait_for(OpId::Survey(survey), to);
-        }
-    }
-
-    /// Every daemon's part is here.
-    pub(super) fn surveyed(&mut self, cx: &mut Cx<'_>, survey: &Survey, part: Part) {
-        let found = match part {
-            Part::Found(found) => *found,
-            _ => Found::default(),
-        };
-        self.end_surveys(cx, |other| other == survey, Some(found));
-    }
-
-    /// The job is over. Nobody will tell more of it, and what its processes have asked nobody wants to know.
-    pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.surveys.questions.retain(|_, question| question.from.nspace != *nspace);
-        self.end_surveys(cx, |survey| survey.of.concerns(nspace), None);
-    }
-
-    fn end_surveys(&mut self, cx: &mut Cx<'_>, ended: impl Fn(&Survey) -> bool, found: Option<Found>) {
-        for question in self.surveys.questions.values_mut() {
-            for survey in question.awaited.extract_if(.., |survey| ended(survey)) {
-                if let Some(found) = &found {
-                    question.found.insert(survey.of, found.clone());
-                }
+        let asked = Asked::Query(question);
+        let Some(number) = self.begin_operation(cx, answer, from, None, asked) else { return };
+        for (of, daemons) in tasks {
+            let task = self.give_task(cx, number, daemons, Task::Survey(of.clone()));
+            if let Some(Asked::Query(question)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
+                question.awaited.insert(task, of);
             }
         }
-        let all = |question: &mut Question| question.awaited.is_empty();
-        let answered: Vec<Question> =
-            self.surveys.questions.extract_if(.., |_, question| all(question)).map(|(_, q)| q).collect();
-        answered.into_iter().for_each(|question| self.answer_question(cx, question));
     }
 
-    fn answer_question(&mut self, cx: &mut Cx<'_>, question: Question) {
-        let Question { answer, from, queries, found, .. } = question;
-        let asked = query::Inquiry { now: cx.now, from: &from, found: &found };
-        let reply: HostReply = self.answer_queries(&asked, &queries);
-        answer.give(cx, reply);
+    /// The job is over. Nobody will tell more of it.
+    pub(super) fn end_surveys_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let mut ended = Vec::new();
+        for (number, operation) in self.operations.iter_mut() {
+            if let Asked::Query(question) = &mut operation.asked {
+                let of_job = question.awaited.extract_if(.., |_, of| of.concerns(nspace));
+                ended.push((number, of_job.map(|(task, _)| task).collect::<Vec<_>>()));
+            }
+        }
+        ended.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
     }
 
-    pub(super) fn explain_surveys(&self) -> Vec<Waiting> {
-        let questions = self.surveys.questions.values();
-        let waiting = |question: &Question| Waiting {
-            operation: "query",
-            subject: question.queries.iter().flat_map(|q| &q.keys).map(|k| k.to_string_lossy()).collect(),
-            asked_by: vec![question.from.clone()],
-            missing: Vec::new(),
-            since: question.since,
-            deadline: None,
-            unblocked_by: "the daemons telling what they know, or being declared lost",
-        };
-        questions.map(waiting).collect()
+    pub(super) fn answer_question(&self, cx: &Cx<'_>, from: &ProcId, question: &Question) -> HostReply {
+        let asked = query::Inquiry { now: cx.now, from, found: &question.found };
+        self.answer_queries(&asked, &question.queries)
     }
 }
-
-/// Queries that wait at one time.
-const MOST_QUESTIONS: usize = 1024;

@@ -3,13 +3,15 @@
 use phalanx_core::{HostOp, HostReply};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_topo::Topology;
-use phalanx_wire::{Info, ProcId, Text};
+use phalanx_wire::{Info, ProcId, Query, Text};
 
 use super::*;
 use crate::config::Limits;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
-use crate::msg::{EndGroup, ExitStatus, FailurePolicy, OpId, ProcEnd, SpawnFailure, SpawnStep};
+use crate::msg::{
+    EndGroup, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
+};
 use crate::signals::SIGTERM;
 
 const FUNCTIONS: &[Honoured] = &[("PMIx_Spawn", &[spawn::ATTRIBUTES])];
@@ -114,6 +116,12 @@ impl Told {
             _ => None,
         });
         casts.collect()
+    }
+
+    /// The one task that daemons were given: who, the operation that they contribute to, and what it is.
+    fn task(&self) -> (Ranges, OpId, Arc<Task>) {
+        let [(to, Down::Task { id, task })] = self.casts()[..] else { panic!("{:?}", self.wishes) };
+        (to.clone(), OpId::Task(id.clone()), task.clone())
     }
 
     fn reports(&self) -> Vec<&Report> {
@@ -307,6 +315,12 @@ fn output_is_taken_when_the_user_has_taken_it() {
     assert!(matches!(told.wishes.back(), Some(FromRoot::TellTaken { at_once: true })));
 }
 
+fn done(ranks: &[u32]) -> Part {
+    let mut results = Results::default();
+    results.set(&ranks.iter().copied().collect(), Status::SUCCESS);
+    Part::Results(results)
+}
+
 fn control(from: ProcId, targets: &[ProcId], directive: Info) -> HostOp {
     HostOp::JobControl { from, targets: targets.to_vec(), directives: vec![directive] }
 }
@@ -317,13 +331,14 @@ fn job_control_is_answered_when_all_daemons_have_done_it() {
     let nspace = told.launch(JobRequest::default(), 8);
     let pause = Info::new(keys::JOB_CTRL_PAUSE, true);
     let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 3), proc(&nspace, 7)], pause));
-    let [(to, Down::Orders { op, orders })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
-    assert_eq!((to, &orders.actions[..]), (&Ranges::first(2), &[Control::Suspend][..]));
-    let op = OpId::Collective(op.clone());
+    let (to, op, task) = told.task();
+    let Task::Control { request: asked, .. } = &*task else { panic!("{task:?}") };
+    assert_eq!((to, &asked.actions[..]), (Ranges::first(2), &[Control::Suspend][..]));
     assert!(told.wishes.iter().any(|wish| matches!(wish, FromRoot::Await(awaited, _) if *awaited == op)));
     assert_eq!(told.answer(request), None);
     assert_eq!(told.root.explain()[0].asked_by, [proc(&nspace, 0)]);
-    told.gathered(op, Part::Nothing);
+    assert_eq!(told.root.explain()[0].missing, [proc(&nspace, 3), proc(&nspace, 7)]);
+    told.gathered(op, done(&[3, 7]));
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
     assert!(told.root.explain().is_empty());
 }
@@ -339,9 +354,9 @@ fn job_control_tells_that_a_node_was_lost() {
         let targets: Vec<ProcId> = targets.into_iter().map(|rank| proc(&nspace, rank)).collect();
         let signal = Info::new(keys::JOB_CTRL_SIGNAL, 10);
         let request = told.ask(0, control(proc(&nspace, 0), &targets, signal));
-        let [(among, Down::Orders { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
-        let (op, among) = (Arc::new(OpId::Collective(op.clone())), among.clone());
-        told.tell(ToRoot::Gathered { op, among, missing: Ranges::single(1), part: Part::Nothing });
+        let (among, op, _) = told.task();
+        let (op, part) = (Arc::new(op), done(&[3]));
+        told.tell(ToRoot::Gathered { op, among, missing: Ranges::single(1), part });
         assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
     }
 }
@@ -355,11 +370,11 @@ fn a_cleanup_that_all_want_is_entered_once() {
         told.ask(0, control(proc(&nspace, rank), &[], path))
     };
     let (first, second) = (ask(&mut told, 0), ask(&mut told, 1));
-    let [(_, Down::Orders { op, .. })] = told.casts()[..] else { panic!("{:?}", told.wishes) };
-    told.gathered(OpId::Collective(op.clone()), Part::Nothing);
+    let (_, op, _) = told.task();
+    told.gathered(op, done(&[0, 1, 2, 3, 4, 5, 6, 7]));
     let third = ask(&mut told, 2);
-    let orders = told.casts().iter().filter(|(_, body)| matches!(body, Down::Orders { .. })).count();
-    assert_eq!(orders, 1);
+    let tasks = told.casts().iter().filter(|(_, body)| matches!(body, Down::Task { .. })).count();
+    assert_eq!(tasks, 1);
     for request in [first, second, third] {
         assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
     }
@@ -406,4 +421,52 @@ fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
     told.gathered(OpId::Started(fails.clone()), Part::Started { pids: Vec::new(), failed: true });
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_EXE_NOT_FOUND));
     assert_eq!(told.answer(second), Some(&refused));
+}
+
+#[test]
+fn job_control_tells_of_targets_that_have_ended() {
+    for (gone, expected) in [(vec![3, 7], Status::ERR_NOT_FOUND), (vec![7], Status::SUCCESS)] {
+        let mut told = Told::up(2);
+        let nspace = told.launch(JobRequest::default(), 8);
+        let signal = Info::new(keys::JOB_CTRL_SIGNAL, 10);
+        let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 3), proc(&nspace, 7)], signal));
+        let (_, op, _) = told.task();
+        let mut results = Results::default();
+        for rank in [3, 7] {
+            let status = if gone.contains(&rank) { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
+            results.set(&Ranges::single(rank), status);
+        }
+        told.gathered(op, Part::Results(results));
+        assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
+    }
+}
+
+#[test]
+fn a_query_of_a_job_that_ends_meanwhile_is_answered() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 4);
+    let query = Query {
+        keys: vec![keys::QUERY_PROC_TABLE.into()],
+        qualifiers: vec![Info::new(keys::NSPACE, nspace.as_str())],
+    };
+    let request = told.ask(0, HostOp::Query { from: proc(&nspace, 0), queries: vec![query.clone()] });
+    let other = told.launch(JobRequest::default(), 4);
+    let asked = told.ask(0, HostOp::Query { from: proc(&other, 0), queries: vec![query] });
+    assert_eq!((told.answer(request), told.answer(asked)), (None, None));
+    told.end(&nspace, 4, ExitStatus::Code(0));
+    assert_eq!(told.answer(request).map(HostReply::status), Some(Status::ERR_LOST_CONNECTION));
+    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::SUCCESS));
+}
+
+#[test]
+fn a_lookup_that_nobody_serves_ends_in_time() {
+    let mut told = Told::up(1);
+    let nspace = told.launch(JobRequest::default(), 1);
+    let info = vec![Info::new(keys::WAIT, 0), Info::new(keys::TIMEOUT, 5)];
+    let (from, keys) = (proc(&nspace, 0), vec![Key::new("port").unwrap()]);
+    let request = told.ask(0, HostOp::Lookup { from, uid: 1000, keys, range: Range::SESSION, info });
+    assert_eq!((told.answer(request), &*told.root.explain()[0].subject), (None, "port"));
+    told.wait(6);
+    assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
+    assert!(told.root.explain().is_empty());
 }

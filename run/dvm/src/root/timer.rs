@@ -10,10 +10,8 @@ pub(super) enum Timer {
     Readers(Nspace),
     /// The job's own limit.
     Limit(Nspace),
-    /// The limit of a spawn: the job should run by now.
-    StartLimit(Nspace),
-    /// A lookup that waits.
-    Lookup(u64),
+    /// An operation should have ended by now.
+    Operation(u64),
     /// A group that has grown for long enough.
     Assembly(u64),
 }
@@ -21,8 +19,8 @@ pub(super) enum Timer {
 impl Timer {
     pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
-            Timer::Readers(job) | Timer::Limit(job) | Timer::StartLimit(job) => job == nspace,
-            Timer::Boot | Timer::Lookup(_) | Timer::Assembly(_) => false,
+            Timer::Readers(job) | Timer::Limit(job) => job == nspace,
+            Timer::Boot | Timer::Operation(_) | Timer::Assembly(_) => false,
         }
     }
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::root::answer::Answer;
 
 fn proc(nspace: &str, rank: u32) -> ProcId {
     ProcId::new(&Nspace::new(nspace).unwrap(), phalanx_spec::Rank(rank))
@@ -22,8 +21,7 @@ fn entry(range: Range) -> Entry {
 
 fn lookup(from: ProcId, range: Range) -> Lookup {
     let keys = vec![Key::of("port")];
-    let since = Time(0);
-    Lookup { answer: Answer::new(NodeId(0), 0), from, uid: 7, keys, range, wanted: 0, since, until: None }
+    Lookup { from, uid: 7, keys, range, wanted: 0 }
 }
 
 /// Who finds what, in `docs/guide/publish.md`: the publisher itself, its neighbour of the same job, one of the job elsewhere, a
