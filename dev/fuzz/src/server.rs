@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use phalanx_core::server::OutputTo;
 use phalanx_core::{
-    CallId, CloseReason, ConnId, GroupFormed, HostCallId, HostOp, HostReply, Input, JobApp, JobInfo, JobNode,
+    CallId, CloseReason, ConnId, GroupFormed, HostCall, HostOp, HostReply, Input, JobApp, JobInfo, JobNode,
     JobProc, Machine, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig, Time,
 };
 use phalanx_spec::{IofChannel, Rank, Status};
@@ -38,7 +38,7 @@ struct World {
     now: Time,
     out: Outbox<phalanx_core::ServerReturn, ()>,
     conns: [Option<ConnId>; CONNECTIONS],
-    asked: Vec<(HostCallId, HostOp)>,
+    asked: Vec<(HostCall, HostOp)>,
     last_conn: u64,
     last_tag: u32,
     calls: u64,
@@ -148,7 +148,7 @@ impl World {
         if self.asked.is_empty() {
             return;
         }
-        let (id, op) = self.asked.remove(which % self.asked.len());
+        let (call, op) = self.asked.remove(which % self.asked.len());
         let reply = match (how, op) {
             (0, _) => HostReply::Done(Status::ERR_NOT_SUPPORTED),
             (_, HostOp::Fence { data, .. }) => HostReply::Modex(Ok(data)),
@@ -167,7 +167,7 @@ impl World {
             (1, _) => HostReply::Infos(Status::SUCCESS, Vec::new()),
             _ => HostReply::Done(Status::SUCCESS),
         };
-        self.input(Input::Host { id, reply });
+        self.input(Input::Host { call, reply });
     }
 
     fn call(&mut self, call: ServerCall) {
@@ -186,11 +186,11 @@ impl World {
                     }
                 }
                 // Hosts admit clients at once, or nothing would ever get further.
-                Output::CallHost { id, op: HostOp::ClientConnected { .. } } => {
+                Output::CallHost { call, op: HostOp::ClientConnected { .. } } => {
                     let reply = HostReply::Done(Status::SUCCESS);
-                    self.server.handle(self.now, Input::Host { id, reply }, &mut self.out);
+                    self.server.handle(self.now, Input::Host { call, reply }, &mut self.out);
                 }
-                Output::CallHost { id, op } => self.asked.push((id, op)),
+                Output::CallHost { call, op } => self.asked.push((call, op)),
                 Output::Send { .. }
                 | Output::Return { .. }
                 | Output::WriteFile { .. }

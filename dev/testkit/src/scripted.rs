@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
-use phalanx_core::{CallId, Event, HostCallId, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
+use phalanx_core::{CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
@@ -24,8 +24,8 @@ pub struct ScriptedServer {
     pub taps: BTreeMap<u64, Tap>,
     last: u64,
     /// To be emitted at the next turn.
-    out: Vec<(HostCallId, HostOp)>,
-    pending: BTreeMap<HostCallId, Vec<(ProcId, Want)>>,
+    out: Vec<(HostCall, HostOp)>,
+    pending: BTreeMap<u64, Vec<(ProcId, Want)>>,
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
     /// Modex data of others, as fences brought it.
@@ -144,12 +144,12 @@ impl Machine for ScriptedServer {
                     out.push(Output::Return { id, result });
                 }
             }
-            Input::Host { id, reply } => self.on_reply(id, reply),
+            Input::Host { call, reply } => self.on_reply(&call, reply),
             _ => {}
         }
         self.taps.values_mut().for_each(|tap| tap.take(now, out));
-        for (id, op) in self.out.drain(..) {
-            out.push(Output::CallHost { id, op });
+        for (call, op) in self.out.drain(..) {
+            out.push(Output::CallHost { call, op });
         }
         let (committed, over) = (&self.committed, &self.over);
         self.asked.retain(|(id, proc, key)| {
@@ -221,8 +221,8 @@ impl ScriptedServer {
         tap.most_waiting = tap.most_waiting.max(tap.waiting.iter().map(|unread| unread.data.len()).sum());
     }
 
-    fn on_reply(&mut self, id: HostCallId, reply: HostReply) {
-        let waiting = self.pending.remove(&id).unwrap_or_default();
+    fn on_reply(&mut self, call: &HostCall, reply: HostReply) {
+        let waiting = self.pending.remove(&call.number()).unwrap_or_default();
         if let (HostReply::Modex(Ok(blob)), Some((proc, _))) = (&reply, waiting.first())
             && !blob.is_empty()
         {
@@ -266,9 +266,8 @@ impl ScriptedServer {
 
     fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
         self.last += 1;
-        let id = HostCallId(self.last);
-        self.out.push((id, op));
-        self.pending.insert(id, waiting);
+        self.out.push((HostCall::new(self.last), op));
+        self.pending.insert(self.last, waiting);
     }
 
     /// The local part of a fence; the host hears of it when all local members are in.

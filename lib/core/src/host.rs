@@ -1,7 +1,7 @@
 //! Upcalls to the host (the resource manager, our own `dvm`) as data: each is answered exactly once.
 //!
 //! One variant per entry of the standard's `pmix_server_module_t`. The server machine emits
-//! `Output::CallHost { id, op }`; the host answers `Input::Host { id, reply }`, in any order, at any time.
+//! `Output::CallHost { call, op }`; the host answers `Input::Host { call, reply }`, in any order, at any time.
 
 use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, ResourceBlockDirective, Status};
 use phalanx_wire::{App, Blob, Info, Key, Nspace, Pdata, ProcId, Query, ResourceUnit};

@@ -26,7 +26,7 @@ pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};
 pub use job::{JobApp, JobInfo, JobNode, JobProc};
 pub use machine::{
-    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCallId, Input, Machine, Outbox, Output, PeerCred,
+    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCall, Input, Machine, Outbox, Output, PeerCred,
     Time,
 };
 pub use qualified::opened as opened_qualified;

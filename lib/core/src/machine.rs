@@ -32,12 +32,26 @@ ids! {
     ConnId
     /// One call of the local API or of the owning daemon.
     CallId
-    /// One upcall to the host.
-    HostCallId
     /// One run of a user's callback.
     DeliveryId
     /// One registered callback.
     HandlerId
+}
+
+/// The right to answer one upcall: it cannot be copied, and giving the answer uses it up.
+#[must_use = "whoever has asked waits for the answer"]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostCall(u64);
+
+impl HostCall {
+    /// For machines, and for what stands in for one.
+    pub const fn new(number: u64) -> HostCall {
+        HostCall(number)
+    }
+
+    pub const fn number(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Who is at the other end, as the kernel says.
@@ -89,7 +103,7 @@ pub enum Input<'a, C> {
     },
     /// The host's answer to [`Output::CallHost`].
     Host {
-        id: HostCallId,
+        call: HostCall,
         reply: HostReply,
     },
     Tick,
@@ -126,7 +140,7 @@ pub enum Output<R, D> {
         result: R,
     },
     CallHost {
-        id: HostCallId,
+        call: HostCall,
         op: HostOp,
     },
     Deliver {

@@ -97,7 +97,7 @@ impl ServerProcess {
                     Output::Close { conn } => out.push(Output::Close { conn }),
                     Output::WriteFile { path, at, bytes } => out.push(Output::WriteFile { path, at, bytes }),
                     Output::RemoveFile { path } => out.push(Output::RemoveFile { path }),
-                    Output::CallHost { id, op } => out.push(Output::CallHost { id, op }),
+                    Output::CallHost { call, op } => out.push(Output::CallHost { call, op }),
                     Output::Deliver { .. } => {}
                 }
             } else if let Some(output) = from_client.pop() {
@@ -142,7 +142,7 @@ impl Machine for ServerProcess {
             Input::Bytes { conn, data } => Some(Input::Bytes { conn, data }),
             Input::Writable { conn, queued } => Some(Input::Writable { conn, queued }),
             Input::Closed { conn, reason } => Some(Input::Closed { conn, reason }),
-            Input::Host { id, reply } => Some(Input::Host { id, reply }),
+            Input::Host { call, reply } => Some(Input::Host { call, reply }),
             Input::Tick => {
                 self.client.handle(now, Input::Tick, &mut from_client);
                 Some(Input::Tick)

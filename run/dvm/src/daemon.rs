@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
-use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
+use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::Status;
 
 use crate::cargo::Load;
@@ -50,14 +50,14 @@ enum Boot {
 #[derive(Debug)]
 pub(crate) enum Happening<'a> {
     Input(Input<'a>),
-    HostCall { id: HostCallId, op: HostOp },
+    HostCall { call: HostCall, op: HostOp },
     Returned { id: CallId, result: ServerReturn },
 }
 
 #[derive(Debug)]
 pub(crate) enum Act {
     Effect(Effect),
-    Reply { id: HostCallId, reply: HostReply },
+    Reply { call: HostCall, reply: HostReply },
     Call { id: CallId, call: ServerCall },
 }
 
@@ -106,7 +106,7 @@ impl Daemon {
         }
         match happening {
             Happening::Input(input) => self.on_input(cx, input),
-            Happening::HostCall { id, op } => self.on_host_call(cx, id, op),
+            Happening::HostCall { call, op } => self.on_host_call(cx, call, op),
             Happening::Returned { id, result } => self.tell_local(now, ToLocal::Returned { id, result }),
         }
         self.settle(cx);
@@ -193,17 +193,17 @@ impl Daemon {
     }
 
     /// An upcall of our server.
-    fn on_host_call(&mut self, cx: &mut Cx<'_>, id: HostCallId, mut op: HostOp) {
+    fn on_host_call(&mut self, cx: &mut Cx<'_>, call: HostCall, mut op: HostOp) {
         if let Err(Unsupported { note, goes_on }) = self.gate.check(&mut op) {
             if let Some((about, text)) = note {
                 self.overlay.post(cx.now, Up::Note { about, text });
             }
             if !goes_on {
                 let reply = HostReply::Done(Status::ERR_NOT_SUPPORTED);
-                return cx.out.push_back(Act::Reply { id, reply });
+                return cx.out.push_back(Act::Reply { call, reply });
             }
         }
-        self.tell_local(cx.now, ToLocal::Upcall { id, op });
+        self.tell_local(cx.now, ToLocal::Upcall { call, op });
     }
 
     fn on_from_local(&mut self, cx: &mut Cx<'_>, wish: FromLocal) {
@@ -222,7 +222,7 @@ impl Daemon {
             }
             FromLocal::Effect(effect) => cx.effect(effect),
             FromLocal::Call { id, call } => cx.out.push_back(Act::Call { id, call }),
-            FromLocal::Reply { id, reply } => cx.out.push_back(Act::Reply { id, reply }),
+            FromLocal::Reply { call, reply } => cx.out.push_back(Act::Reply { call, reply }),
         }
     }
 

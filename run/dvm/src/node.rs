@@ -79,8 +79,8 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
                         effects.push_back(Effect::WriteFile { path, at, bytes })
                     }
                     Output::RemoveFile { path } => effects.push_back(Effect::RemoveFile { path }),
-                    Output::CallHost { id, op } => {
-                        self.daemon.handle(now, Happening::HostCall { id, op }, &mut self.acts);
+                    Output::CallHost { call, op } => {
+                        self.daemon.handle(now, Happening::HostCall { call, op }, &mut self.acts);
                     }
                     Output::Return { id, result } => {
                         self.daemon.handle(now, Happening::Returned { id, result }, &mut self.acts);
@@ -92,8 +92,8 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
             let Some(act) = self.acts.pop_front() else { return };
             match act {
                 Act::Effect(effect) => effects.push_back(effect),
-                Act::Reply { id, reply } => {
-                    self.server.handle(now, ServerInput::Host { id, reply }, &mut self.outbox);
+                Act::Reply { call, reply } => {
+                    self.server.handle(now, ServerInput::Host { call, reply }, &mut self.outbox);
                 }
                 Act::Call { id, call } => {
                     self.server.handle(now, ServerInput::Call { id, call }, &mut self.outbox);

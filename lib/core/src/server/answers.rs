@@ -10,12 +10,15 @@ use super::timers::Timer;
 use super::turn::Cx;
 use super::{Tables, connect, credential, fence, publish, query, spawn};
 use crate::host::HostReply;
-use crate::machine::HostCallId;
+use crate::machine::HostCall;
 
 impl Tables {
-    pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, id: HostCallId, reply: HostReply) {
-        let Some(then) = cx.upcalls.close(id) else {
-            return debug!(id = id.0, "nobody waits for this answer of the host, or it came twice: ignored");
+    pub(super) fn on_host(&mut self, cx: &mut Cx<'_>, call: HostCall, reply: HostReply) {
+        let Some(then) = cx.upcalls.close(call.number()) else {
+            return debug!(
+                number = call.number(),
+                "nobody waits for this answer of the host, or it came twice: ignored"
+            );
         };
         let status = reply.status();
         match then {

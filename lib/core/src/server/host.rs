@@ -12,13 +12,14 @@ use super::own::OWN;
 use super::peer::Asker;
 use crate::explain::Waiting;
 use crate::host::HostOp;
-use crate::machine::{ConnId, HostCallId, Time};
+use crate::machine::{ConnId, HostCall, Time};
 use crate::support::{self, Honoured};
 
 #[derive(Debug)]
 pub(super) struct Upcalls {
     functions: &'static [Honoured],
-    open: BTreeMap<HostCallId, Open>,
+    /// By number.
+    open: BTreeMap<u64, Open>,
     last: u64,
 }
 
@@ -103,19 +104,18 @@ impl Upcalls {
         asked_by: Option<&ProcId>,
         mut op: HostOp,
         then: Then,
-    ) -> (HostCallId, HostOp) {
+    ) -> (HostCall, HostOp) {
         self.mark_honoured(&mut op);
         self.last += 1;
-        let id = HostCallId(self.last);
         let (operation, subject) = describe(&op);
         let asked_by = asked_by.cloned();
-        self.open.insert(id, Open { operation, subject, asked_by, since: now, then });
-        (id, op)
+        self.open.insert(self.last, Open { operation, subject, asked_by, since: now, then });
+        (HostCall::new(self.last), op)
     }
 
     /// The host answers; `None` if nobody waits for that.
-    pub(super) fn close(&mut self, id: HostCallId) -> Option<Then> {
-        self.open.remove(&id).map(|open| open.then)
+    pub(super) fn close(&mut self, number: u64) -> Option<Then> {
+        self.open.remove(&number).map(|open| open.then)
     }
 
     fn mark_honoured(&self, op: &mut HostOp) {

@@ -173,7 +173,7 @@ impl Machine for Server {
             Input::Writable { conn, queued } => tables.on_writable(cx, conn, queued),
             Input::Closed { conn, reason } => tables.on_closed(cx, conn, reason),
             Input::Call { id, call } => tables.on_call(cx, id, call),
-            Input::Host { id, reply } => tables.on_host(cx, id, reply),
+            Input::Host { call, reply } => tables.on_host(cx, call, reply),
             Input::Tick => {}
         }
         tables.give_up_overdue(cx);

@@ -74,8 +74,8 @@ impl Cx<'_> {
 
     /// Asks the host. `asked_by`: whose request this is.
     pub(super) fn ask(&mut self, asked_by: Option<&ProcId>, op: HostOp, then: Then) {
-        let (id, op) = self.upcalls.open(self.now, asked_by, op, then);
-        self.out.push(Output::CallHost { id, op });
+        let (call, op) = self.upcalls.open(self.now, asked_by, op, then);
+        self.out.push(Output::CallHost { call, op });
     }
 
     /// Answers a call of the owner.

@@ -200,9 +200,9 @@ impl Replay {
         while let Some(output) = self.out.pop() {
             match output {
                 Output::Send { frame, .. } => self.receive(&frame),
-                Output::CallHost { id, op } => {
+                Output::CallHost { call, op } => {
                     let reply = self.host(op);
-                    self.server.handle(Time(0), Input::Host { id, reply }, &mut self.out);
+                    self.server.handle(Time(0), Input::Host { call, reply }, &mut self.out);
                 }
                 Output::Close { .. } => panic!("{}: closed", self.recording.name),
                 _ => {}
@@ -377,9 +377,9 @@ fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
     server.handle(Time(0), Input::Opened { conn: CONN, peer }, &mut out);
     server.handle(Time(0), Input::Bytes { conn: CONN, data: &hello.encode() }, &mut out);
     while let Some(output) = out.pop() {
-        if let Output::CallHost { id, .. } = output {
+        if let Output::CallHost { call, .. } = output {
             let reply = HostReply::Done(Status::SUCCESS);
-            server.handle(Time(0), Input::Host { id, reply }, &mut out);
+            server.handle(Time(0), Input::Host { call, reply }, &mut out);
         }
     }
     server.handle(Time(0), Input::Bytes { conn: CONN, data: &encode_frame(0, 101, &commit) }, &mut out);

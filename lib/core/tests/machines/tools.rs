@@ -148,7 +148,7 @@ impl World {
             match output {
                 Output::Send { frame, .. } => back.push(Some(frame)),
                 Output::Close { .. } => back.push(None),
-                Output::CallHost { id, op } => {
+                Output::CallHost { call, op } => {
                     let reply = match op {
                         HostOp::ToolConnected { claims, .. } => {
                             HostReply::ToolAdmitted(Ok(claims.unwrap_or_else(|| proc(self.given))))
@@ -161,7 +161,7 @@ impl World {
                         }
                         _ => HostReply::Done(Status::SUCCESS),
                     };
-                    server.handle(self.now, Input::Host { id, reply }, &mut out);
+                    server.handle(self.now, Input::Host { call, reply }, &mut out);
                 }
                 Output::Return { .. } => {}
                 other => panic!("{other:?}"),

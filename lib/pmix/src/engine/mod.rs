@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use phalanx_core::{
-    ClientDelivery, DeliveryId, Event, HandlerId, HostCallId, HostOp, HostReply, Machine, Time, Verdict,
+    ClientDelivery, DeliveryId, Event, HandlerId, HostCall, HostOp, HostReply, Machine, Time, Verdict,
     Waiting,
 };
 use phalanx_spec::{IofChannel, Status};
@@ -145,13 +145,13 @@ impl Drop for OutputDone {
 /// Where the host's answer to one upcall goes, from any thread, also when the engine has ended.
 pub(crate) struct Answer {
     to: Arc<dyn Inbox>,
-    id: HostCallId,
+    call: HostCall,
 }
 
 impl Answer {
     /// Whether anybody was there to take it. `after` happens when it has been taken, where progress is made.
     pub(crate) fn send(self, reply: HostReply, after: Afterwards) -> bool {
-        self.to.answered(self.id, reply, after)
+        self.to.answered(self.call, reply, after)
     }
 }
 
@@ -179,7 +179,7 @@ impl Drop for Afterwards {
 trait Inbox: Send + Sync {
     fn handled(&self, delivery: DeliveryId, verdict: Verdict);
     fn taken(&self, delivery: DeliveryId, held: usize);
-    fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool;
+    fn answered(&self, call: HostCall, reply: HostReply, after: Afterwards) -> bool;
 }
 
 impl<M: Role> Inbox for Queue<Order<M>> {
@@ -192,8 +192,8 @@ impl<M: Role> Inbox for Queue<Order<M>> {
         let _ = self.push_now(Order::Call { call: M::taken(delivery, held), reply: None });
     }
 
-    fn answered(&self, id: HostCallId, reply: HostReply, after: Afterwards) -> bool {
-        self.push_now(Order::Answer { id, reply, after }).is_ok()
+    fn answered(&self, call: HostCall, reply: HostReply, after: Afterwards) -> bool {
+        self.push_now(Order::Answer { call, reply, after }).is_ok()
     }
 }
 
@@ -211,7 +211,7 @@ enum Order<M: Role> {
         reply: Option<Reply<M::Return>>,
     },
     Answer {
-        id: HostCallId,
+        call: HostCall,
         reply: HostReply,
         after: Afterwards,
     },

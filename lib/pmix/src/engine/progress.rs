@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use phalanx_core::{
-    CallId, ClientDelivery, ConnId, DeliveryId, Event, HandlerId, HostCallId, HostOp, Input, Machine, Outbox,
+    CallId, ClientDelivery, ConnId, DeliveryId, Event, HandlerId, HostCall, HostOp, Input, Machine, Outbox,
     Output, Time, UNTOLD,
 };
 use phalanx_wire::Info;
@@ -382,8 +382,8 @@ impl<M: Role> Progress<M> {
         for order in self.queue.take() {
             match order {
                 Order::Call { call, reply } => self.make(call, reply),
-                Order::Answer { id, reply, after } => {
-                    self.feed(Input::Host { id, reply });
+                Order::Answer { call, reply, after } => {
+                    self.feed(Input::Host { call, reply });
                     drop(after);
                 }
                 Order::Keep { handler, callback } => {
@@ -533,7 +533,7 @@ impl<M: Role> Progress<M> {
                 Some(reply) => self.answers.push((reply, result)),
                 None => {}
             },
-            Output::CallHost { id, op } => self.call_host(id, op),
+            Output::CallHost { call, op } => self.call_host(call, op),
             Output::Deliver { id, to, what: ClientDelivery::Event { event, results } } => {
                 self.run_event_handler(to, &event, &results, id);
             }
@@ -552,14 +552,14 @@ impl<M: Role> Progress<M> {
 
     /// A host that has panicked knows no more what it has promised: it is not asked again, and all who wait here see that it
     /// is over.
-    fn call_host(&mut self, id: HostCallId, op: HostOp) {
+    fn call_host(&mut self, call: HostCall, op: HostOp) {
         let Some(upcalls) = &mut self.upcalls else {
             return tracing::error!(?op, "a role without a host asks for one");
         };
         if self.next == Next::Stop {
             return;
         }
-        let answer = HostAnswer { to: self.queue.clone(), id };
+        let answer = HostAnswer { to: self.queue.clone(), call };
         if catch_unwind(AssertUnwindSafe(|| upcalls(op, answer))).is_err() {
             tracing::error!("the host has panicked: its server ends");
             self.next = Next::Stop;

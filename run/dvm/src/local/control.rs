@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_core::{HostCallId, HostOp, HostReply};
+use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::Rank;
 use phalanx_wire::{Info, Nspace, ProcId};
 
@@ -81,13 +81,13 @@ impl Local {
     pub(super) fn on_job_control(
         &mut self,
         cx: &mut Cx<'_>,
-        id: HostCallId,
+        call: HostCall,
         from: ProcId,
         targets: Vec<ProcId>,
         directives: Vec<Info>,
     ) {
         match ControlRequest::read(&directives) {
-            Err(status) => cx.reply(id, HostReply::Done(status)),
+            Err(status) => cx.reply(call, HostReply::Done(status)),
             Ok(ControlRequest { actions, cleanup: Some(cleanup) })
                 if actions.is_empty()
                     && let Ok(members) =
@@ -95,9 +95,9 @@ impl Local {
                     && members.iter().all(|m| self.are_here(m)) =>
             {
                 let status = self.register_cleanup(cx, &members, &cleanup);
-                cx.reply(id, HostReply::Infos(status, Vec::new()));
+                cx.reply(call, HostReply::Infos(status, Vec::new()));
             }
-            Ok(_) => self.ask_root(cx, id, HostOp::JobControl { from, targets, directives }),
+            Ok(_) => self.ask_root(cx, call, HostOp::JobControl { from, targets, directives }),
         }
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use phalanx_core::server::ServerCall;
-use phalanx_core::{HostCallId, HostReply, Time, Waiting};
+use phalanx_core::{HostCall, HostReply, Time, Waiting};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
@@ -25,7 +25,7 @@ pub(super) struct Modexes {
 
 #[derive(Debug)]
 struct Asked {
-    id: HostCallId,
+    call: HostCall,
     proc: ProcId,
     key: Option<Key>,
     to: NodeId,
@@ -34,23 +34,16 @@ struct Asked {
 }
 
 impl Local {
-    pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId, info: &[Info]) {
-        let refuse = |cx: &mut Cx<'_>, status| cx.reply(id, HostReply::Modex(Err(status)));
-        let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
-        let rank = proc.rank;
-        if !job.registered || rank == Rank::WILDCARD {
-            // What is asked for is data of the job itself, or the job was a stranger until now.
-            self.introduce(cx, &proc.nspace);
+    pub(super) fn on_direct_modex(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId, info: &[Info]) {
+        // What is asked for is data of the job itself, or the job was a stranger until now.
+        self.introduce(cx, &proc.nspace);
+        if proc.rank == Rank::WILDCARD && self.jobs.contains_key(&proc.nspace) {
+            return cx.reply(call, HostReply::Modex(Ok(Blob::default())));
         }
-        if rank == Rank::WILDCARD {
-            return cx.reply(id, HostReply::Modex(Ok(Blob::default())));
-        }
-        let Some(job) = self.jobs.get(&proc.nspace) else { return refuse(cx, Status::ERR_NOT_FOUND) };
-        let Some(to) = job.desc.node_of(rank) else { return refuse(cx, Status::ERR_NOT_FOUND) };
-        // A rank that has ended may have put it before: its daemon knows.
-        if self.lost.contains(&to) {
-            return refuse(cx, Status::ERR_PROC_TERM_WO_SYNC);
-        }
+        let to = match self.keeper_of(&proc) {
+            Ok(to) => to,
+            Err(status) => return cx.reply(call, HostReply::Modex(Err(status))),
+        };
         let timeout =
             info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
         let until = timeout.map(|seconds| cx.now.after(std::time::Duration::from_secs(seconds)));
@@ -59,7 +52,7 @@ impl Local {
         let number = self.modexes.last;
         self.modexes
             .asked
-            .insert(number, Asked { id, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
+            .insert(number, Asked { call, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
         self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
         if let Some(until) = until {
             self.timers.set(until, Timer::Retry);
@@ -67,11 +60,20 @@ impl Local {
         cx.send(to, Side::Modex { id: number, proc, key });
     }
 
+    /// The daemon that knows what a process has put. It may have ended since.
+    fn keeper_of(&self, proc: &ProcId) -> Result<NodeId, Status> {
+        let node = self.jobs.get(&proc.nspace).and_then(|job| job.desc.node_of(proc.rank));
+        match node.ok_or(Status::ERR_NOT_FOUND)? {
+            lost if self.lost.contains(&lost) => Err(Status::ERR_PROC_TERM_WO_SYNC),
+            node => Ok(node),
+        }
+    }
+
     /// Whatever is unanswered is asked again, or given up when its time is over.
     pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>) {
         let over = |asked: &Asked| asked.until.is_some_and(|until| until <= cx.now);
         for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| over(asked)).collect::<Vec<_>>() {
-            cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
         }
         let open = self
             .modexes
@@ -101,7 +103,7 @@ impl Local {
             }
             Side::ModexIs { id, result } => {
                 if let Some(asked) = self.modexes.asked.remove(&id) {
-                    cx.reply(asked.id, HostReply::Modex(result));
+                    cx.reply(asked.call, HostReply::Modex(result));
                 }
             }
         }
@@ -139,7 +141,7 @@ impl Local {
 
     fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {
         for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| concerned(asked)).collect::<Vec<_>>() {
-            cx.reply(asked.id, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
+            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
         }
     }
 

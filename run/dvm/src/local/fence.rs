@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use phalanx_core::host::LOST_MEMBERS;
-use phalanx_core::{HostCallId, HostReply};
+use phalanx_core::{HostCall, HostReply};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
@@ -23,7 +23,7 @@ pub(crate) const ATTRIBUTES: &[&str] = &[];
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     counts: BTreeMap<Series, u64>,
-    waiting: BTreeMap<Collective, Vec<HostCallId>>,
+    waiting: BTreeMap<Collective, Vec<HostCall>>,
 }
 
 type Series = (Kind, Arc<[Members]>, Option<Arc<str>>);
@@ -33,20 +33,20 @@ impl Local {
     pub(super) fn on_fence(
         &mut self,
         cx: &mut Cx<'_>,
-        id: HostCallId,
+        call: HostCall,
         procs: &[ProcId],
         info: &[Info],
         data: Blob,
     ) {
         let part = if data.is_empty() { Part::Nothing } else { Part::Modex(vec![data]) };
-        self.join_collective(cx, id, Kind::Fence, procs, info, None, part);
+        self.join_collective(cx, call, Kind::Fence, procs, info, None, part);
     }
 
     #[allow(clippy::too_many_arguments)] // The upcall's own fields.
     pub(super) fn join_collective(
         &mut self,
         cx: &mut Cx<'_>,
-        id: HostCallId,
+        call: HostCall,
         kind: Kind,
         procs: &[ProcId],
         info: &[Info],
@@ -60,18 +60,18 @@ impl Local {
         };
         let members = match Members::of(procs, |nspace| Some(&*self.jobs.get(nspace)?.desc)) {
             Ok(members) => members,
-            Err(status) => return cx.reply(id, HostReply::Done(status)),
+            Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
         let Some(round) = self.rounds.next((kind, members.clone(), name.clone())) else {
-            return cx.reply(id, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
+            return cx.reply(call, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
         };
         let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
         let survives = kind.may_lack_members(info);
         if !survives && members.iter().any(dead) {
-            return cx.reply(id, HostReply::Done(Status::ERR_PROC_ABORTED));
+            return cx.reply(call, HostReply::Done(Status::ERR_PROC_ABORTED));
         }
         let op = Collective { kind, members, id: name, round };
-        self.rounds.waiting.entry(op.clone()).or_default().push(id);
+        self.rounds.waiting.entry(op.clone()).or_default().push(call);
         if survives {
             let lost = msg::procs(info.find(LOST_MEMBERS)).collect();
             cx.post(Up::GroupPart(Box::new(GroupPart { op, part, lost })));
@@ -121,14 +121,14 @@ impl Local {
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
         }
-        for id in waiting {
+        for call in waiting {
             let reply = match outcome {
                 Err(status) => HostReply::Done(*status),
                 Ok(Agreed::Nothing) => HostReply::Done(Status::SUCCESS),
                 Ok(Agreed::Modex(data)) => HostReply::Modex(Ok(data.clone())),
                 Ok(Agreed::Group(formed)) => HostReply::Group(Ok(formed.clone())),
             };
-            cx.reply(id, reply);
+            cx.reply(call, reply);
         }
     }
 }

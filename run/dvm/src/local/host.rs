@@ -2,7 +2,7 @@
 //!
 //! Whatever is not named here is refused with `PMIX_ERR_NOT_SUPPORTED`.
 
-use phalanx_core::{HostCallId, HostOp, HostReply};
+use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::Status;
 
 use crate::local::procs::Pmix;
@@ -10,21 +10,21 @@ use crate::local::{Cx, Local};
 use crate::msg::{Kind, Part, Up};
 
 impl Local {
-    pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
-        let done = |cx: &mut Cx<'_>| cx.reply(id, HostReply::Done(Status::SUCCESS));
+    pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
+        let done = |cx: &mut Cx<'_>, call| cx.reply(call, HostReply::Done(Status::SUCCESS));
         match op {
             HostOp::ClientConnected { proc } => {
                 self.on_client(cx, &proc, Pmix::Connected);
-                done(cx);
+                done(cx, call);
             }
             HostOp::ClientFinalized { proc, others: true } => {
                 self.on_client(cx, &proc, Pmix::Leaving);
-                done(cx);
+                done(cx, call);
             }
             HostOp::ClientFinalized { proc, others: false } => {
                 self.on_client(cx, &proc, Pmix::Finalized);
                 self.tell_of_tool(cx, &proc);
-                done(cx);
+                done(cx, call);
             }
             HostOp::ClientLost { proc, cut_off } => {
                 if let Some(why) = cut_off {
@@ -32,24 +32,24 @@ impl Local {
                 }
                 self.on_client(cx, &proc, Pmix::Lost);
                 self.tell_of_tool(cx, &proc);
-                self.acknowledge_loss(cx, id, proc);
+                self.acknowledge_loss(cx, call, proc);
             }
             HostOp::Abort { from, status, message, procs } => {
                 cx.post(Up::Abort { from, status, message, procs });
-                done(cx);
+                done(cx, call);
             }
-            HostOp::Fence { procs, data, info } => self.on_fence(cx, id, &procs, &info, data),
+            HostOp::Fence { procs, data, info } => self.on_fence(cx, call, &procs, &info, data),
             HostOp::Connect { procs, info } => {
-                self.join_collective(cx, id, Kind::Connect, &procs, &info, None, Part::Nothing);
+                self.join_collective(cx, call, Kind::Connect, &procs, &info, None, Part::Nothing);
             }
             HostOp::Disconnect { procs, info } => {
-                self.join_collective(cx, id, Kind::Disconnect, &procs, &info, None, Part::Nothing);
+                self.join_collective(cx, call, Kind::Disconnect, &procs, &info, None, Part::Nothing);
             }
             HostOp::GroupConstruct { id: name, procs, info } => {
                 let name = Some(name.into());
                 self.join_collective(
                     cx,
-                    id,
+                    call,
                     Kind::GroupConstruct,
                     &procs,
                     &info,
@@ -59,9 +59,9 @@ impl Local {
             }
             HostOp::GroupDestruct { id: name, procs, info } => {
                 let name = Some(name.into());
-                self.join_collective(cx, id, Kind::GroupDestruct, &procs, &info, name, Part::Nothing);
+                self.join_collective(cx, call, Kind::GroupDestruct, &procs, &info, name, Part::Nothing);
             }
-            HostOp::DirectModex { proc, info } => self.on_direct_modex(cx, id, proc, &info),
+            HostOp::DirectModex { proc, info } => self.on_direct_modex(cx, call, proc, &info),
             op @ (HostOp::Publish { .. }
             | HostOp::Lookup { .. }
             | HostOp::Unpublish { .. }
@@ -75,9 +75,9 @@ impl Local {
             | HostOp::IofStop { .. }
             | HostOp::PushStdin { .. }
             | HostOp::GroupAssemble { .. }
-            | HostOp::Log { .. }) => self.ask_root(cx, id, op),
+            | HostOp::Log { .. }) => self.ask_root(cx, call, op),
             HostOp::JobControl { from, targets, directives } => {
-                self.on_job_control(cx, id, from, targets, directives);
+                self.on_job_control(cx, call, from, targets, directives);
             }
             HostOp::Allocate { .. }
             | HostOp::ResourceBlock { .. }
@@ -86,7 +86,7 @@ impl Local {
             | HostOp::GetCredential { .. }
             | HostOp::ValidateCredential { .. }
             | HostOp::FabricRegister { .. }
-            | HostOp::FabricUpdate { .. } => cx.reply(id, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
+            | HostOp::FabricUpdate { .. } => cx.reply(call, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
         }
     }
 }

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
-use phalanx_core::{CallId, HostCallId, HostOp, HostReply, Time, Waiting};
+use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Nspace, ProcId};
 
@@ -60,7 +60,7 @@ pub(crate) struct Local {
     calls: BTreeMap<CallId, Call>,
     last_call: u64,
     /// Upcalls that wait for the root.
-    requests: BTreeMap<u64, (HostCallId, Option<ProcId>)>,
+    requests: BTreeMap<u64, (HostCall, Option<ProcId>)>,
     last_request: u64,
 }
 
@@ -87,7 +87,7 @@ pub(crate) enum ToLocal {
     },
     /// An upcall of our server.
     Upcall {
-        id: HostCallId,
+        call: HostCall,
         op: HostOp,
     },
     /// The answer to a call of our server.
@@ -158,7 +158,7 @@ pub(crate) enum FromLocal {
         call: ServerCall,
     },
     Reply {
-        id: HostCallId,
+        call: HostCall,
         reply: HostReply,
     },
 }
@@ -194,8 +194,8 @@ impl Cx<'_> {
         self.out.push_back(FromLocal::Effect(effect));
     }
 
-    fn reply(&mut self, id: HostCallId, reply: HostReply) {
-        self.out.push_back(FromLocal::Reply { id, reply });
+    fn reply(&mut self, call: HostCall, reply: HostReply) {
+        self.out.push_back(FromLocal::Reply { call, reply });
     }
 
     fn post(&mut self, up: Up) {
@@ -261,7 +261,7 @@ impl Local {
                 self.modex_without(cx, node);
             }
             ToLocal::Waits { survey, waiting } => self.tell_waits(cx, survey, waiting),
-            ToLocal::Upcall { id, op } => self.on_upcall(cx, id, op),
+            ToLocal::Upcall { call, op } => self.on_upcall(cx, call, op),
             ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
             ToLocal::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
             ToLocal::SpawnFailed { proc, failure } => self.on_spawn_failed(cx, proc, failure),
@@ -375,24 +375,24 @@ impl Local {
     }
 
     /// Hands an upcall to the root, which answers it.
-    fn ask_root(&mut self, cx: &mut Cx<'_>, id: HostCallId, op: HostOp) {
+    fn ask_root(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
         self.last_request += 1;
         let request = self.last_request;
-        self.requests.insert(request, (id, op.asked_by().cloned()));
+        self.requests.insert(request, (call, op.asked_by().cloned()));
         cx.post(Up::Host { request, op });
     }
 
     fn on_reply(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
-        if let Some((id, _)) = self.requests.remove(&request) {
-            cx.reply(id, reply.clone());
+        if let Some((call, _)) = self.requests.remove(&request) {
+            cx.reply(call, reply.clone());
         }
     }
 
     /// Nobody waits for these any more: the job of those who have asked is over. What the root says to them comes too late.
     fn drop_requests_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let of_job = |_: &u64, (_, by): &mut (HostCallId, Option<ProcId>)| is_of(by.as_ref(), nspace);
-        for (_, (id, _)) in self.requests.extract_if(.., of_job) {
-            cx.reply(id, HostReply::Done(Status::ERR_LOST_CONNECTION));
+        let of_job = |_: &u64, (_, by): &mut (HostCall, Option<ProcId>)| is_of(by.as_ref(), nspace);
+        for (_, (call, _)) in self.requests.extract_if(.., of_job) {
+            cx.reply(call, HostReply::Done(Status::ERR_LOST_CONNECTION));
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::{HostCallId, HostReply, Time};
+use phalanx_core::{HostCall, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
@@ -65,7 +65,7 @@ pub(super) struct Proc {
     /// Whether the streams still carry something: standard output, standard error.
     pub(super) open: [bool; 3],
     /// What our server wants to know before it gives the process up.
-    losses: Vec<HostCallId>,
+    losses: Vec<HostCall>,
     pub(super) status: Option<ExitStatus>,
     after: Duration,
     settled: bool,
@@ -333,14 +333,14 @@ impl Local {
 
     /// Our server has lost a client. A process that dies closes its connection before it can be reaped: it is given up
     /// when it was, or after a while if it goes on living.
-    pub(super) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, id: HostCallId, proc: ProcId) {
+    pub(super) fn acknowledge_loss(&mut self, cx: &mut Cx<'_>, call: HostCall, proc: ProcId) {
         let grace = self.config.limits.settle_grace;
         match self.proc_mut(&proc).filter(|entry| !entry.settled) {
             Some(entry) => {
-                entry.losses.push(id);
+                entry.losses.push(call);
                 self.timers.set(cx.now.after(grace), Timer::Over(proc));
             }
-            None => cx.reply(id, HostReply::Done(Status::SUCCESS)),
+            None => cx.reply(call, HostReply::Done(Status::SUCCESS)),
         }
     }
 
@@ -351,7 +351,7 @@ impl Local {
         if settled {
             self.deregister_client(cx, proc);
         }
-        losses.into_iter().for_each(|id| cx.reply(id, HostReply::Done(Status::SUCCESS)));
+        losses.into_iter().for_each(|call| cx.reply(call, HostReply::Done(Status::SUCCESS)));
         self.tell_over(cx, &proc.nspace);
     }
 
@@ -430,12 +430,12 @@ impl Local {
 
     /// The job is over everywhere.
     pub(super) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.remove(nspace) else { return };
+        let Some(mut job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.rounds.forget(nspace);
         self.modexes_without_job(cx, nspace);
-        let losses = job.procs.values().flat_map(|proc| &proc.losses);
-        losses.for_each(|id| cx.reply(*id, HostReply::Done(Status::SUCCESS)));
+        let losses = job.procs.values_mut().flat_map(|proc| std::mem::take(&mut proc.losses));
+        losses.for_each(|call| cx.reply(call, HostReply::Done(Status::SUCCESS)));
         self.drop_requests_of(cx, nspace);
         if job.registered {
             self.deregister(cx, nspace);

@@ -98,7 +98,7 @@ impl Told {
     }
 
     fn upcall(&mut self, id: u64, op: HostOp) {
-        self.tell(ToLocal::Upcall { id: HostCallId(id), op });
+        self.tell(ToLocal::Upcall { call: HostCall::new(id), op });
     }
 
     /// A server that grants everything.
@@ -157,7 +157,7 @@ impl Told {
 
     fn reply(&self, to: u64) -> Option<&HostReply> {
         self.wishes.iter().find_map(|wish| match wish {
-            FromLocal::Reply { id, reply } if *id == HostCallId(to) => Some(reply),
+            FromLocal::Reply { call, reply } if call.number() == to => Some(reply),
             _ => None,
         })
     }

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::world::{World, fence, get, global, ns, proc};
 use crate::host::{GroupFormed, HostOp, HostReply};
-use crate::machine::{ConnId, HostCallId};
+use crate::machine::{ConnId, HostCall};
 use crate::server::{ServerCall, ServerReturn};
 
 const LOCAL: u32 = 4;
@@ -162,14 +162,14 @@ impl Chaos {
         }
     }
 
-    fn answer(&mut self, id: HostCallId, op: &HostOp, well: bool) {
+    fn answer(&mut self, call: HostCall, op: &HostOp, well: bool) {
         let reply = match op {
             _ if !well => HostReply::Done(Status::ERR_LOST_CONNECTION),
             HostOp::Fence { .. } | HostOp::DirectModex { .. } => HostReply::Modex(Ok(Blob::default())),
             HostOp::GroupConstruct { .. } => HostReply::Group(Ok(GroupFormed::default())),
             _ => HostReply::Done(Status::SUCCESS),
         };
-        self.world.answer(id, reply);
+        self.world.answer(call, reply);
     }
 
     fn forget_closed(&mut self) {

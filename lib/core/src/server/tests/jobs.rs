@@ -316,13 +316,13 @@ fn nothing_stays_of_a_job_that_has_ended() {
     world.send(b, &super::world::fence(Vec::new(), Vec::new()));
     let keys = vec![Key::new("port").unwrap()];
     world.send(b, &Request::Lookup(Lookup { euid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
-    let asked: Vec<_> = world.asked.iter().map(|(id, _)| *id).collect();
     assert!(world.server.explain().len() >= 4);
+    let asked = std::mem::take(&mut world.asked);
     world.call(ServerCall::DeregisterNspace(proc("job", 0).nspace));
     assert_eq!(world.server.explain(), Vec::new());
     // The host answers late.
-    for id in asked {
-        world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
+    for (call, _) in asked {
+        world.answer(call, HostReply::Done(Status::ERR_NOT_FOUND));
     }
     assert_eq!(world.server.explain(), Vec::new());
 }

@@ -14,7 +14,7 @@ use phalanx_wire::{App, Blob, DataArray, Info, InfoList, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc};
 use crate::host::{HostOp, HostReply};
-use crate::machine::HostCallId;
+use crate::machine::HostCall;
 use crate::server::{ServerCall, ServerReturn};
 
 fn identity() -> [Info; 2] {
@@ -188,10 +188,12 @@ fn answers_nobody_waits_for_are_ignored() {
     let a = world.connect(0);
     let lookup = Request::Lookup(Lookup { euid: 0, keys: vec![key("port")], info: Vec::new() });
     let tag = world.send(a, &lookup);
-    let (id, _) = world.take_upcall();
-    world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
-    world.answer(id, HostReply::Done(Status::SUCCESS));
-    world.answer(HostCallId(4711), HostReply::Done(Status::SUCCESS));
+    let (call, _) = world.take_upcall();
+    // Only what stands in for a machine can do this.
+    let again = HostCall::new(call.number());
+    world.answer(call, HostReply::Done(Status::ERR_NOT_FOUND));
+    world.answer(again, HostReply::Done(Status::SUCCESS));
+    world.answer(HostCall::new(4711), HostReply::Done(Status::SUCCESS));
     assert_eq!(world.reply::<LookupReply>(a, tag).status, Status::ERR_NOT_FOUND);
     world.send(a, &lookup);
     let (id, _) = world.take_upcall();

@@ -18,9 +18,7 @@ use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Value};
 
 use crate::host::{HostOp, HostReply};
 use crate::job::{JobApp, JobInfo, JobNode, JobProc};
-use crate::machine::{
-    CallId, CloseReason, ConnId, HostCallId, Input, Machine, Outbox, Output, PeerCred, Time,
-};
+use crate::machine::{CallId, CloseReason, ConnId, HostCall, Input, Machine, Outbox, Output, PeerCred, Time};
 use crate::server::{Server, ServerCall, ServerConfig, ServerReturn};
 
 pub(super) const UID: u32 = 1000;
@@ -32,7 +30,7 @@ pub(super) struct World {
     pub(super) clients: BTreeMap<ConnId, TestClient>,
     pub(super) closed: BTreeSet<ConnId>,
     /// Upcalls that nobody has answered.
-    pub(super) asked: Vec<(HostCallId, HostOp)>,
+    pub(super) asked: Vec<(HostCall, HostOp)>,
     /// Every upcall there was.
     pub(super) history: Vec<HostOp>,
     pub(super) returns: BTreeMap<CallId, ServerReturn>,
@@ -214,13 +212,13 @@ impl World {
                     assert!(self.closed.insert(conn), "closed twice");
                 }
                 Output::Return { id, result } => assert!(self.returns.insert(id, result).is_none()),
-                Output::CallHost { id, op } => {
+                Output::CallHost { call, op } => {
                     self.history.push(op.clone());
                     if self.obliging && is_report(&op) {
                         let reply = HostReply::Done(Status::SUCCESS);
-                        self.server.handle(self.now, Input::Host { id, reply }, &mut self.out);
+                        self.server.handle(self.now, Input::Host { call, reply }, &mut self.out);
                     } else {
-                        self.asked.push((id, op));
+                        self.asked.push((call, op));
                     }
                 }
                 Output::WriteFile { path, at, bytes } => {
@@ -348,17 +346,17 @@ impl World {
     }
 
     /// The only upcall that is open.
-    pub(super) fn take_upcall(&mut self) -> (HostCallId, HostOp) {
+    pub(super) fn take_upcall(&mut self) -> (HostCall, HostOp) {
         assert_eq!(self.asked.len(), 1, "one open upcall: {:?}", self.asked);
         self.asked.remove(0)
     }
 
-    pub(super) fn answer(&mut self, id: HostCallId, reply: HostReply) {
-        self.input(Input::Host { id, reply });
+    pub(super) fn answer(&mut self, call: HostCall, reply: HostReply) {
+        self.input(Input::Host { call, reply });
     }
 
-    pub(super) fn answer_modex(&mut self, id: HostCallId, blob: Blob) {
-        self.answer(id, HostReply::Modex(Ok(blob)));
+    pub(super) fn answer_modex(&mut self, call: HostCall, blob: Blob) {
+        self.answer(call, HostReply::Modex(Ok(blob)));
     }
 }
 

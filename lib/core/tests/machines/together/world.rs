@@ -11,7 +11,7 @@ use phalanx_core::job::{JobApp, JobNode, JobProc};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, CloseReason, ConnId, Event,
-    HandlerId, HostCallId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Store, Time,
+    HandlerId, HostCall, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred, Store, Time,
     Verdict,
 };
 use phalanx_spec::{Rank, Scope, Status};
@@ -68,14 +68,14 @@ struct TestServer {
     files: Files,
     calls: u64,
     /// Questions of the host to this server, by call: who gets the answer.
-    modex_for: BTreeMap<CallId, (usize, HostCallId)>,
+    modex_for: BTreeMap<CallId, (usize, HostCall)>,
 }
 
-type Contribution = (usize, HostCallId, Vec<u8>);
+type Contribution = (usize, HostCall, Vec<u8>);
 
 #[derive(Default)]
 struct Host {
-    asked: VecDeque<(usize, HostCallId, HostOp)>,
+    asked: VecDeque<(usize, HostCall, HostOp)>,
     /// Who has asked for the fence of these participants, with the contributions.
     fences: BTreeMap<Vec<ProcId>, Vec<Contribution>>,
     published: BTreeMap<Key, (ProcId, Value)>,
@@ -316,7 +316,7 @@ impl World {
                     }
                 }
                 Output::Return { id, result } => self.on_server_return(node, id, result),
-                Output::CallHost { id, op } => self.host.asked.push_back((node, id, op)),
+                Output::CallHost { call, op } => self.host.asked.push_back((node, call, op)),
                 Output::WriteFile { path, at, bytes } => self.servers[node].files.write(path, at, &bytes),
                 Output::RemoveFile { path } => self.servers[node].files.remove(&path),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
@@ -327,27 +327,27 @@ impl World {
     fn on_server_return(&mut self, node: usize, id: CallId, result: ServerReturn) {
         let asked = self.servers[node].modex_for.remove(&id);
         match (asked, result) {
-            (Some((to, id)), ServerReturn::Modex(found)) => {
-                self.feed_server(to, Input::Host { id, reply: HostReply::Modex(found) });
+            (Some((to, call)), ServerReturn::Modex(found)) => {
+                self.feed_server(to, Input::Host { call, reply: HostReply::Modex(found) });
             }
             (None, ServerReturn::Done(status)) => assert!(status.is_success(), "{status}"),
             other => panic!("{other:?}"),
         }
     }
 
-    fn host_answers(&mut self, node: usize, id: HostCallId, op: HostOp) {
+    fn host_answers(&mut self, node: usize, call: HostCall, op: HostOp) {
         let reply = match op {
             HostOp::Fence { procs, data, .. } => {
                 let so_far = self.host.fences.entry(procs.clone()).or_default();
-                so_far.push((node, id, data.as_bytes().to_vec()));
+                so_far.push((node, call, data.as_bytes().to_vec()));
                 if so_far.len() < nodes_of(&procs) {
                     return;
                 }
                 let all = self.host.fences.remove(&procs).unwrap();
                 let union: Vec<u8> = all.iter().flat_map(|(_, _, data)| data.clone()).collect();
-                for (node, id, _) in all {
+                for (node, call, _) in all {
                     let reply = HostReply::Modex(Ok(Blob::from(union.clone())));
-                    self.feed_server(node, Input::Host { id, reply });
+                    self.feed_server(node, Input::Host { call, reply });
                 }
                 return;
             }
@@ -356,9 +356,9 @@ impl World {
                 let wanted = info.iter().find(|info| info.key == *phalanx_spec::keys::REQUIRED_KEY);
                 let key = wanted.and_then(|info| info.value.as_str()).map(|key| Key::new(key).unwrap());
                 // The answer may come within the call.
-                let call = CallId(self.servers[owner].calls + 1);
-                self.servers[owner].modex_for.insert(call, (node, id));
-                assert_eq!(self.call_server(owner, ServerCall::DirectModex { proc, key }), call);
+                let id = CallId(self.servers[owner].calls + 1);
+                self.servers[owner].modex_for.insert(id, (node, call));
+                assert_eq!(self.call_server(owner, ServerCall::DirectModex { proc, key }), id);
                 return;
             }
             HostOp::Publish { from, data, .. } => {
@@ -392,7 +392,7 @@ impl World {
             HostOp::Query { .. } => HostReply::Infos(Status::ERR_NOT_SUPPORTED, Vec::new()),
             _ => HostReply::Done(Status::SUCCESS),
         };
-        self.feed_server(node, Input::Host { id, reply });
+        self.feed_server(node, Input::Host { call, reply });
     }
 }
 
