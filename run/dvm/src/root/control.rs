@@ -162,7 +162,7 @@ impl Root {
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
         for Members { nspace, ranks } in members.iter() {
             deadly.iter().for_each(|signal| self.note_killed(nspace, ranks, from, *signal));
-            let sent = orders.actions.iter().filter_map(|action| action.sent());
+            let sent = request.actions.iter().filter_map(|action| action.sent());
             sent.for_each(|signal| self.note_signalled(nspace, ranks, from, signal));
         }
         self.carry_out(cx, answer, from, members, Arc::new(request));
