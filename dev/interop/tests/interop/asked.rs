@@ -81,6 +81,18 @@ fn keys_asked_for_in_init_are_answered() {
     }
 }
 
+/// A job has no node number. Clients of OpenPMIx answer themselves, with that of their own node, as under servers of theirs.
+#[test]
+fn job_has_no_node_number() {
+    let job = || px(["-n", "2"]).arg(pmix("asks")).args(["all:pmix.nodeid:plain", "own:pmix.nodeid:plain"]);
+    let on_ours = job().with(Pmix4).env("LD_LIBRARY_PATH", libpmix());
+    let own = "own pmix.nodeid plain: PMIX_UINT32 0";
+    let (found, missing) = ("all pmix.nodeid plain: PMIX_UINT32 0", "all pmix.nodeid plain: missing");
+    for (job, of_job) in [(job().with(Pmix4), found), (job().with(Pmix5), found), (on_ours, missing)] {
+        let _ = job.run().expect_code(0).expect_lines([of_job, own]);
+    }
+}
+
 /// To find a topology takes hwloc a hundred times as long as to read it, and more when all ranks of a node do.
 #[test]
 fn mpi_ranks_do_not_look_for_the_topology() {
