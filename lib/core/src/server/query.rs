@@ -5,7 +5,7 @@
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::query::QueryRequest;
-use phalanx_wire::{DataArray, Info, InfoList, ProcId, Query, Text, Value};
+use phalanx_wire::{DataArray, Info, InfoList, Key, Kval, ProcId, Query, Text, Value};
 
 use super::attributes::HostAttributes;
 use super::config::ServerConfig;
@@ -56,6 +56,8 @@ pub(super) const ATTRIBUTES: &[&str] = &[
     keys::NODEID,
     keys::NODE_INFO_ARRAY,
     keys::SERVER_URI,
+    keys::HWLOC_XML_V2,
+    keys::HWLOC_XML_V1,
 ];
 
 /// The tables that answers are read from, besides the jobs.
@@ -156,6 +158,10 @@ impl Sources<'_> {
                 let address = remote.unwrap_or(&cx.config.address);
                 let ProcId { nspace, rank } = &cx.config.identity;
                 Info::new(keys::SERVER_URI, format!("{nspace}.{rank};{address}"))
+            }
+            keys::HWLOC_XML_V2 | keys::HWLOC_XML_V1 if is_named_by(cx.config, qualifiers) => {
+                let Kval { key, value } = self.describer.topology.value(&Key::new(key).ok()?)?;
+                Info { key, flags: Default::default(), value }
             }
             keys::QUERY_NUM_PSETS => {
                 let count = self.psets.names().count();
