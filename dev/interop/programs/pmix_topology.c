@@ -44,6 +44,9 @@ static void value(void)
     OK(PMIx_Data_print(&text, NULL, value->data.topo, PMIX_TOPO));
     CHECK(strstr(text, "1 Machine") != NULL && strstr(text, " PU") != NULL, "%s", text);
     free(text);
+    OK(PMIx_Data_print(&text, NULL, value, PMIX_VALUE));
+    CHECK(strstr(text, "Machine") != NULL && strstr(text, " PU") != NULL, "%s", text);
+    free(text);
     PMIX_VALUE_RELEASE(value);
     EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Get(&all, PMIX_TOPOLOGY2, NULL, 0, &value));
 }

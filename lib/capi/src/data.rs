@@ -104,7 +104,7 @@ exported! {
             // SAFETY: as above.
             DataType::TOPO => summary(unsafe { from.cast() })?,
             // SAFETY: as above.
-            _ => unsafe { element::read(of, from) }?.to_string(),
+            _ => with_summaries(unsafe { element::read(of, from) }?).to_string(),
         };
         let mut line = prefix.text().unwrap_or_default();
         line.extend(format!("Data type: {}\tValue: {shown}", of.name().unwrap_or("unknown")).bytes());
@@ -215,6 +215,29 @@ fn summary(from: Ptr<pmix_topology_t>) -> Result<String, Status> {
         Some(hwloc) if !c.topology.is_null() => Ok(hwloc.summary(c.topology)),
         _ => Ok(Value::Topology(Box::new(from_c::topology(&c)?)).to_string()),
     }
+}
+
+/// With the summary of each topology that is a value in it, in the topology's place.
+fn with_summaries(mut value: Value) -> Value {
+    let insides: &mut [Value] = match &mut value {
+        Value::Topology(topology) => {
+            let c = to_c::topology(topology);
+            let summary = hwloc().filter(|_| c.source.text().is_some_and(|source| is_hwloc(&source)));
+            let summary = summary.map(|hwloc| hwloc.summary(c.topology));
+            c.release();
+            return summary.map_or(value, |summary| summary.as_str().into());
+        }
+        Value::Value(inside) => std::slice::from_mut(inside),
+        Value::Info(info) => std::slice::from_mut(&mut info.value),
+        Value::Kval(kval) => std::slice::from_mut(&mut kval.value),
+        Value::Pdata(data) => std::slice::from_mut(&mut data.value),
+        Value::DataArray(array) => &mut array.items,
+        _ => return value,
+    };
+    for inside in insides {
+        *inside = with_summaries(std::mem::replace(inside, Value::Undef));
+    }
+    value
 }
 
 fn load(buffer: Ptr<pmix_data_buffer_t>, bytes: Ptr<u8>, size: usize) -> Result<(), Status> {
