@@ -99,6 +99,10 @@ pub struct Limits {
     pub output_cache: usize,
     /// Bytes of standard input in flight to one process.
     pub stdin_window: usize,
+    /// Jobs that have ended and of which all is remembered.
+    pub ended_jobs: usize,
+    /// Bytes that this takes.
+    pub journals: usize,
     /// Bytes of published data that the root holds.
     pub published: usize,
     /// Bytes of paths that one job may leave to one daemon to remove.
@@ -121,6 +125,8 @@ impl Default for Limits {
             output_link: 256 << 10,
             output_cache: 64 << 10,
             stdin_window: 256 << 10,
+            ended_jobs: 64,
+            journals: 8 << 20,
             published: 32 << 20,
             cleanup: 1 << 20,
         }

@@ -99,6 +99,41 @@ pub enum JobVerdict {
     },
 }
 
+/// When a job came how far, counted from when it was submitted. What all processes must have come to is not told of jobs in which
+/// some have not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// Its processes have places.
+    pub placed: Option<Duration>,
+    /// All processes run: the last exec has succeeded.
+    pub started: Option<Duration>,
+    /// All have called init.
+    pub connected: Option<Duration>,
+    /// All have finalized.
+    pub finalized: Option<Duration>,
+    /// The last process has exited.
+    pub exited: Option<Duration>,
+    /// Its output is out, and nothing is left of it.
+    pub ended: Option<Duration>,
+}
+
+impl Phases {
+    /// With their names, in order; those that were reached.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Duration)> {
+        let Phases { placed, started, connected, finalized, exited, ended } = *self;
+        let phases = [placed, started, connected, finalized, exited, ended];
+        PHASES.into_iter().zip(phases).filter_map(|(name, time)| Some((name, time?)))
+    }
+
+    /// What [`iter`](Phases::iter) has told.
+    pub fn named(named: impl Fn(&str) -> Option<Duration>) -> Phases {
+        let [placed, started, connected, finalized, exited, ended] = PHASES.map(named);
+        Phases { placed, started, connected, finalized, exited, ended }
+    }
+}
+
+const PHASES: [&str; 6] = ["placed", "started", "connected", "finalized", "exited", "ended"];
+
 /// The exit report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobEnd {
@@ -112,6 +147,7 @@ pub struct JobEnd {
     pub connected: bool,
     /// The file of an MPI library that a rank was seen to have loaded before it connected.
     pub mpi: Option<String>,
+    pub phases: Phases,
 }
 
 impl JobVerdict {

@@ -33,7 +33,7 @@ pub use config::{Limits, NodeConfig};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use id::NodeId;
-pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict};
+pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
     Measured, MpiLibrary, NodeUsage, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage, charge,

@@ -86,6 +86,39 @@ fn the_system_server_runs_jobs_and_a_second_is_refused() {
 }
 
 #[test]
+fn past_of_a_dvm_is_told() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let hello = px_binary().display().to_string();
+    let ran = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "--report", "-", &hello, "hello"]).run();
+    let ran = ran.expect_code(0);
+    let report = ran.stdout.lines().find(|line| line.contains("\"type\":\"end\"")).unwrap_or_default();
+    let report: serde_json::Value = serde_json::from_str(report).expect("an exit report");
+    let at = |phase: &str| report["phases"][phase].as_f64().unwrap_or(-1.0);
+    let times = ["placed", "started", "connected", "finalized", "exited", "ended"].map(at);
+    assert!(times.is_sorted() && times.iter().all(|time| *time >= 0.0), "{report}");
+    let failed = px_at(&dvm, &["run", "--pid", &pid, "-n", "2", "false"]).run();
+    let _ = failed.expect_code(1);
+    let shown = px_at(&dvm, &["ps", "--pid", &pid, "--all", "--long"]).run().expect_code(0);
+    let _ = shown.expect_stdout(&["PHASE", "finalized", "success (0)", "failed (1)"]);
+    let past = px_at(&dvm, &["events", "--pid", &pid, "--since", "10m", "--count", "9"]).run();
+    let told: Vec<&str> = past.stdout.lines().filter_map(|line| line.split(' ').nth(3)).collect();
+    assert_eq!(told.get(..2), Some(&["submitted", "placed"][..]), "{past}");
+    assert!(["started", "connected", "exited", "ended"].iter().all(|what| told.contains(what)), "{past}");
+    let code =
+        ["events", "--pid", &pid, "--since", "10m", "--code", "EVENT_JOB_END", "--count", "2", "--json"];
+    let ends = px_at(&dvm, &code).run().expect_code(0);
+    let exits: Vec<i64> = ends
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|event| event["info"]["PMIX_EXIT_CODE"].as_i64())
+        .collect();
+    assert_eq!(exits, [0, 1], "{ends}");
+    stop(dvm);
+}
+
+#[test]
 fn existing_rendezvous_file_leads_to_the_dvm() {
     let place = new_directory();
     let file = place.path().join("here");

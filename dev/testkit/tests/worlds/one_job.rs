@@ -319,6 +319,39 @@ fn early_signal_waits_for_the_processes() {
     }
 }
 
+#[test]
+fn phases_are_those_of_the_last_process() {
+    let mut world = world(7, 3, 2);
+    let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    world.script(move |proc| {
+        Script::new(vec![
+            Step::Sleep(seconds(proc.rank.0)),
+            Step::Ask(Op::Init),
+            Step::Sleep(seconds(10)),
+            Step::Ask(Op::Finalize),
+            Step::Sleep(seconds(5)),
+        ])
+    });
+    let phases = run(&mut world, job("hello", 6)).phases;
+    let whole = |time: Option<Duration>| time.map(|time| time.as_secs());
+    // Ranks begin to connect when the last of them has begun to run, which takes no second.
+    let expected = [phases.placed, phases.started, phases.connected, phases.finalized, phases.exited];
+    assert_eq!(expected.map(whole), [Some(0), Some(0), Some(5), Some(15), Some(20)]);
+    assert!(phases.ended > phases.exited && phases.started > phases.placed, "{phases:?}");
+}
+
+#[test]
+fn phases_that_some_ranks_miss_are_not_told() {
+    let mut world = world(7, 2, 2);
+    world.script(move |proc| {
+        let connect = vec![Step::Ask(Op::Init), Step::Ask(Op::Finalize)];
+        Script::new(if proc.rank == Rank(3) { Vec::new() } else { connect })
+    });
+    let phases = run(&mut world, job("hello", 4)).phases;
+    assert_eq!((phases.connected, phases.finalized), (None, None));
+    assert!(phases.started.is_some() && phases.exited.is_some());
+}
+
 /// Some ranks of four on two nodes connect after a while; all of them have loaded MPI, with a PMIx client or without.
 fn run_with_mpi(connecting: &'static [u32], has_pmix: bool, after: Duration) -> JobEnd {
     let mut world = world(7, 2, 2);

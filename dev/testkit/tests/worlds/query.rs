@@ -239,6 +239,46 @@ fn an_ended_job_is_remembered() {
 }
 
 #[test]
+fn the_past_of_jobs_is_told_in_order() {
+    let mut world = world(2);
+    world.script(|proc| match proc.nspace.as_str() {
+        "world@1" => Script::new(vec![
+            Step::Sleep(Duration::from_secs(1)),
+            Step::Exit(i32::from(proc.rank != Rank(1)) * 4),
+        ]),
+        _ => Script::new(vec![
+            Step::Sleep(Duration::from_secs(10)),
+            ask(proc, names::HAPPENINGS, vec![of("world@1")]),
+            ask(proc, names::HAPPENINGS, vec![Info::new(names::SINCE, 10_u64)]),
+            ask(proc, names::JOBS, Vec::new()),
+        ]),
+    });
+    world.submit(job(3, FailurePolicy::Continue));
+    world.submit(job(1, FailurePolicy::default()));
+    world.run_until(Duration::from_secs(600), |world| world.user.ends.len() == 2);
+    let given = answers(&world, "world@2");
+    let told = infos(given[0].as_ref().unwrap());
+    let word =
+        |about: &DataArray, key| find(about, key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let states: Vec<String> = told.iter().map(|about| word(about, names::STATE)).collect();
+    assert_eq!(states, ["submitted", "placed", "started", "failed", "exited", "ended"]);
+    assert_eq!(
+        (word(&told[3], names::WHICH), word(&told[5], names::VERDICT)),
+        ("0,2".into(), "failed".into())
+    );
+    let numbers: Vec<u64> =
+        told.iter().filter_map(|about| find(about, names::NUMBER).and_then(Value::as_u64)).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let last = find(given[0].as_ref().unwrap().as_array().unwrap(), names::NUMBER).and_then(Value::as_u64);
+    assert!(last >= numbers.last().copied(), "{last:?}");
+    assert!(infos(given[1].as_ref().unwrap()).is_empty(), "nothing has happened lately");
+    let jobs = infos(given[2].as_ref().unwrap());
+    let phases = find(&jobs[0], names::PHASES).unwrap().as_array().unwrap();
+    let known: Vec<&str> = phases.infos().map(|info| info.key.as_str()).collect();
+    assert_eq!(known, ["placed", "started", "exited", "ended"]);
+}
+
+#[test]
 fn a_query_does_not_wait_for_a_node_that_is_lost() {
     let mut world = world(7);
     world.script(|proc| match proc.rank.0 {

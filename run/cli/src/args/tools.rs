@@ -59,6 +59,10 @@ pub(crate) struct PsArgs {
     #[arg(short, long)]
     pub(crate) all: bool,
 
+    /// Show how long each job took to be placed, start, connect, finalize, exit and end
+    #[arg(short, long)]
+    pub(crate) long: bool,
+
     /// Print JSON, one object for each server
     #[arg(long)]
     pub(crate) json: bool,
@@ -150,6 +154,12 @@ pub(crate) struct EventsArgs {
     /// Show only these events: PMIX_EVENT_JOB_END, EVENT_JOB_END or a number
     #[arg(short, long, value_name = "CODE,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) code: Vec<String>,
+
+    /// First show what has happened to jobs in this time, as far as the server still knows it: 30, 1.5s, 10m
+    ///
+    /// That is more than there are events for: jobs are submitted, placed, started, connected, and so on.
+    #[arg(short, long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) since: Option<Duration>,
 
     /// End after N events
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

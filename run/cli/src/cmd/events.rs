@@ -1,5 +1,7 @@
 //! `px events`: follows the events of a server until it is gone, or Ctrl-C.
 
+mod past;
+
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -17,8 +19,11 @@ use crate::tool::{
     choice::{self, Wanted},
 };
 
+use past::Past;
+
 pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     let mut codes = args.code.iter().map(|word| code(word)).collect::<Result<Vec<_>, _>>()?;
+    let wanted_codes = codes.clone();
     let tool = tool::attach(&choice::only_one(&args.server, Wanted::Any)?)?;
     // With this one missing nobody would tell when there is nothing to follow any more.
     let asked_for_loss = codes.is_empty() || codes.contains(&Status::ERR_LOST_CONNECTION);
@@ -45,7 +50,26 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
     }
     drop(told);
     let mut shown = 0;
+    let is_enough = |shown: u64| args.count.is_some_and(|count| shown >= count);
+    let mut past = Past::default();
+    if let Some(since) = args.since {
+        past = Past::of(&tool, since, &wanted_codes)?;
+        past.warn(args.json);
+        for line in past.happenings.iter().map(|about| past::show(about, args.json)) {
+            if !say(&line) {
+                return Ok(0);
+            }
+            shown += 1;
+            if is_enough(shown) {
+                return Ok(0);
+            }
+        }
+    }
     while let Ok(event) = events.recv() {
+        // Shown already, in its place among the others.
+        if past.has(&event) {
+            continue;
+        }
         let missed = lost.swap(0, Ordering::Relaxed);
         if missed > 0 {
             let text = format!("{missed} events are missing: they came faster than they were read");
@@ -58,7 +82,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
             }
             shown += 1;
         }
-        if is_last || args.count.is_some_and(|count| shown >= count) {
+        if is_last || is_enough(shown) {
             break;
         }
     }

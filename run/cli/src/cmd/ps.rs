@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::tools::PsArgs;
 use crate::failure::Failure;
-use crate::render::ps::{self, Job, Rank, Server};
+use crate::render::ps::{self, Details, Job, Rank, Server};
 use crate::render::{hint, value};
 use crate::tool;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
     let with_ranks = args.ranks || args.job.is_some();
     let text = match args.json {
         true => servers.iter().map(|server| format!("{}\n", server.json())).collect(),
-        false => ps::table(&servers, with_ranks),
+        false => ps::table(&servers, Details { ranks: with_ranks, phases: args.long }),
     };
     super::print(text.as_bytes())
 }

@@ -1,6 +1,6 @@
 //! How the job ended, as JSON. What a person is told is [`JobEnd::lines`].
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd};
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd};
 use serde_json::{Map, Value, json};
 
 use crate::render::words;
@@ -37,8 +37,14 @@ pub(crate) fn json(end: &JobEnd) -> Value {
     if let Value::Object(details) = details {
         report.extend(details);
     }
+    report.insert("phases".into(), phases(&end.phases));
     report.insert("procs".into(), end.procs.iter().map(proc).collect());
     Value::Object(report)
+}
+
+/// Seconds since the job was submitted.
+pub(crate) fn phases(phases: &Phases) -> Value {
+    phases.iter().map(|(phase, at)| (phase.to_owned(), at.as_secs_f64().into())).collect::<Map<_, _>>().into()
 }
 
 fn proc(end: &ProcEnd) -> Value {

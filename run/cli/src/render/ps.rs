@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use phalanx_dvm::names;
+use phalanx_dvm::{Phases, names};
 use phalanx_spec::ProcState;
 use pmix::{DataArray, Value, keys};
 use serde_json::{Value as Json, json};
 
 use super::table::{Column, Table};
-use super::{value, words};
+use super::{ending, value, words};
 
 #[derive(Debug, Default)]
 pub(crate) struct Server {
@@ -31,6 +31,7 @@ pub(crate) struct Job {
     pub(crate) nodes: Option<u32>,
     pub(crate) age: Option<Duration>,
     pub(crate) command: Option<String>,
+    pub(crate) phases: Phases,
     pub(crate) ranks: Vec<Rank>,
 }
 
@@ -63,6 +64,7 @@ impl Job {
             nodes: number(keys::NUM_NODES),
             age: value::find(about, names::AGE).and_then(Value::as_u64).map(Duration::from_millis),
             command: text(keys::CMD_LINE),
+            phases: value::find(about, names::PHASES).map(phases).unwrap_or_default(),
             ranks: Vec::new(),
         }
     }
@@ -77,6 +79,7 @@ impl Job {
             "nodes": self.nodes,
             "seconds": self.age.map(|age| age.as_secs_f64()),
             "command": self.command,
+            "phases": ending::phases(&self.phases),
             "procs": self.ranks.iter().map(Rank::json).collect::<Vec<_>>(),
         })
     }
@@ -152,8 +155,21 @@ impl Rank {
     }
 }
 
-/// Servers with their jobs; the ranks of each job below, if wanted.
-pub(crate) fn table(servers: &[Server], with_ranks: bool) -> String {
+/// When a job came how far, as its server tells it.
+pub(crate) fn phases(told: &Value) -> Phases {
+    let micros = |phase: &str| value::find(told.as_array()?, phase)?.as_u64();
+    Phases::named(|phase| micros(phase).map(Duration::from_micros))
+}
+
+/// What is shown of each job below the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Details {
+    pub(crate) ranks: bool,
+    pub(crate) phases: bool,
+}
+
+/// Servers with their jobs; details of each job below.
+pub(crate) fn table(servers: &[Server], details: Details) -> String {
     if servers.is_empty() {
         return "no PMIx server on this machine\n".to_owned();
     }
@@ -204,10 +220,25 @@ pub(crate) fn table(servers: &[Server], with_ranks: bool) -> String {
         }
     }
     let mut text = table.text();
-    for job in servers.iter().flat_map(|server| &server.jobs).filter(|_| with_ranks) {
-        text.push_str(&format!("\njob {}\n{}", job.nspace, ranks(&job.ranks)));
+    for job in servers.iter().flat_map(|server| &server.jobs).filter(|_| details.ranks || details.phases) {
+        text.push_str(&format!("\njob {}\n", job.nspace));
+        if details.phases {
+            text.push_str(&reached(&job.phases));
+        }
+        if details.ranks {
+            text.push_str(&ranks(&job.ranks));
+        }
     }
     text
+}
+
+/// Each phase with the time since the submission.
+fn reached(phases: &Phases) -> String {
+    let mut table = Table::new(&[Column::Left("PHASE"), Column::Right("AFTER")]);
+    for (phase, after) in phases.iter() {
+        table.row([phase.to_owned(), words::fine(after)]);
+    }
+    table.text()
 }
 
 fn ranks(ranks: &[Rank]) -> String {
@@ -250,6 +281,11 @@ mod tests {
             nodes: Some(1),
             age: Some(Duration::from_secs(61)),
             command: Some("prog -x".into()),
+            phases: Phases {
+                placed: Some(Duration::ZERO),
+                started: Some(Duration::from_millis(12)),
+                ..Phases::default()
+            },
             ranks: vec![
                 rank(0, ProcState::CONNECTED, false, None, None),
                 rank(1, ProcState::RUNNING, true, None, None),
@@ -260,7 +296,8 @@ mod tests {
         };
         let server = Server { name: "px-a-7".into(), pid: Some(7), jobs: vec![job], ..Server::default() };
         let idle = Server { name: "other".into(), problem: Some("no".into()), ..Server::default() };
-        let text = table(&[server, idle], true);
+        let servers = [server, idle];
+        let text = table(&servers, Details { ranks: true, phases: false });
         let lines: Vec<String> =
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[1], "px-a-7 7 px-a-7@7 running 4 1 1 min 1 s prog -x");
@@ -268,5 +305,8 @@ mod tests {
         assert_eq!(lines[4..7], ["job px-a-7@7", "RANK HOST PID STATE EXIT", "0 a 70 running"]);
         assert_eq!(lines[7..9], ["1 a 71 stopped", "2 a 72 ended 3"]);
         assert!(lines[9].starts_with("3 a 73 died"), "{text}");
+        let text = table(&servers, Details { ranks: false, phases: true });
+        let shown = "\njob px-a-7@7\nPHASE      AFTER\nplaced    0.0 ms\nstarted  12.0 ms\n";
+        assert!(text.ends_with(shown), "{text}");
     }
 }

@@ -7,6 +7,15 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
+/// `0.4 ms`, `12.3 ms`, `1.234 s`; from a minute on as everywhere else.
+pub(crate) fn fine(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{:.1} ms", time.as_secs_f64() * 1000.0),
+        1..60 => format!("{:.3} s", time.as_secs_f64()),
+        _ => duration(time),
+    }
+}
+
 /// `512 KiB`, `7.8 GiB`
 pub(crate) fn bytes(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -41,6 +50,12 @@ mod tests {
     fn command_lines() {
         let argv = ["./a.out", "", "two words", "it's", "x=1"].map(String::from);
         assert_eq!(shell_line(&argv), r"./a.out '' 'two words' 'it'\''s' x=1");
+    }
+
+    #[test]
+    fn fine_times() {
+        let times = [350, 12_345, 1_234_567, 61_000_000].map(|us| fine(std::time::Duration::from_micros(us)));
+        assert_eq!(times, ["0.3 ms", "12.3 ms", "1.235 s", "1 min 1 s"]);
     }
 
     #[test]

@@ -17,7 +17,9 @@ use crate::local::cleanup::Cleanups;
 use crate::local::launch::reads_stdin;
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
-use crate::msg::{EndGroup, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, SpawnFailure, Up};
+use crate::msg::{
+    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, Reached, SpawnFailure, Up,
+};
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
 
@@ -35,7 +37,10 @@ pub(super) struct LocalJob {
     pub(super) wrote: Time,
     /// Pieces of output that the user has not taken yet.
     pub(super) chunks: usize,
-    pub(super) connected: u32,
+    pub(super) connected: Reached,
+    /// The last process here has come to run, and to finalize, so long after the job's start.
+    started_after: Duration,
+    finalized_after: Duration,
     /// What is to be removed behind the processes here.
     pub(super) cleanups: Cleanups,
     /// A process here that has not connected has loaded an MPI library, which the root knows.
@@ -121,7 +126,9 @@ impl LocalJob {
             since: now,
             wrote: now,
             chunks: 0,
-            connected: 0,
+            connected: Reached::default(),
+            started_after: Duration::ZERO,
+            finalized_after: Duration::ZERO,
             cleanups: Cleanups::default(),
             loaded_mpi: false,
             inspected: None,
@@ -174,7 +181,12 @@ impl Local {
     }
 
     pub(super) fn on_spawned(&mut self, cx: &mut Cx<'_>, proc: &ProcId, pid: u32) {
-        let Some(entry) = self.proc_mut(proc).filter(|entry| entry.phase == Phase::Starting) else { return };
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let after = cx.now.since(job.since);
+        let Some(entry) = job.procs.get_mut(&proc.rank).filter(|entry| entry.phase == Phase::Starting) else {
+            return;
+        };
+        job.started_after = after;
         entry.phase = Phase::Running;
         entry.pid = Some(pid);
         for signal in std::mem::take(&mut entry.early) {
@@ -210,8 +222,8 @@ impl Local {
         }
         job.told_started = true;
         let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
-        let failed = job.start_failed;
-        cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed });
+        let (failed, after) = (job.start_failed, job.started_after);
+        cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed, after });
     }
 
     pub(super) fn on_exited(&mut self, cx: &mut Cx<'_>, proc: &ProcId, status: ExitStatus) {
@@ -245,10 +257,13 @@ impl Local {
         if pmix == Pmix::Lost && entry.pmix == Pmix::Finalized {
             return;
         }
+        if pmix == Pmix::Finalized {
+            job.finalized_after = cx.now.since(job.since);
+        }
         let first = entry.pmix == Pmix::Never;
         entry.pmix = pmix;
         if first && pmix == Pmix::Connected {
-            job.connected += 1;
+            job.connected.merge(Reached { count: 1, after: cx.now.since(job.since) });
             if let Some(scratch) = &job.desc.scratch {
                 cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
             }
@@ -275,8 +290,8 @@ impl Local {
     }
 
     pub(super) fn tell_connected(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        if let Some(count) = self.jobs.get(nspace).map(|job| job.connected) {
-            cx.post(Up::Connected { nspace: nspace.clone(), count });
+        if let Some(reached) = self.jobs.get(nspace).map(|job| job.connected) {
+            cx.post(Up::Connected { nspace: nspace.clone(), reached });
         }
     }
 
@@ -425,7 +440,14 @@ impl Local {
             };
             EndGroup::merge(&mut ends, vec![group]);
         }
-        cx.join(OpId::Ended(nspace.clone()), Part::Ends(ends));
+        let is_finalized = |proc: &&Proc| proc.pmix == Pmix::Finalized;
+        let count = job.procs.values().filter(is_finalized).count() as u32;
+        let finalized = Reached { count, after: job.finalized_after };
+        let mut exited = Reached::default();
+        let ran = job.procs.values().filter(|proc| proc.status.is_some());
+        ran.for_each(|proc| exited.merge(Reached { count: 1, after: proc.after }));
+        let ends = Ends { groups: ends, connected: job.connected, finalized, exited };
+        cx.join(OpId::Ended(nspace.clone()), Part::Ends(Box::new(ends)));
     }
 
     /// The job is over everywhere.

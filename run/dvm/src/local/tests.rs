@@ -171,7 +171,7 @@ fn its_own_processes_are_started_and_no_others() {
         _ => None,
     };
     assert_eq!(told.wishes.iter().filter_map(spawned).collect::<Vec<_>>(), [0, 1]);
-    let Some(Part::Started { pids, failed: false }) = told.part(&OpId::Started(nspace())) else {
+    let Some(Part::Started { pids, failed: false, .. }) = told.part(&OpId::Started(nspace())) else {
         panic!("{:?}", told.wishes)
     };
     assert_eq!(*pids, [(0, 100), (1, 101)]);
@@ -185,7 +185,7 @@ fn a_failure_is_told_and_the_end_when_nothing_is_left() {
     assert!(told.part(&OpId::Ended(nspace())).is_none());
     told.exit(0, ExitStatus::Code(0));
     let Some(Part::Ends(ends)) = told.part(&OpId::Ended(nspace())) else { panic!("{:?}", told.wishes) };
-    let by_status: Vec<_> = ends.iter().map(|end| (end.ranks.clone(), end.status)).collect();
+    let by_status: Vec<_> = ends.groups.iter().map(|end| (end.ranks.clone(), end.status)).collect();
     let expected = [(0, ExitStatus::Code(0)), (1, ExitStatus::Code(3))];
     assert_eq!(by_status, expected.map(|(rank, status)| (Ranges::single(rank), Some(status))));
     told.wishes.clear();

@@ -67,6 +67,41 @@ pub(crate) fn ended_state(
     }
 }
 
+/// How the processes of a subtree have ended, and what they had come to before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ends {
+    pub groups: Vec<EndGroup>,
+    /// Those that have called init.
+    pub connected: Reached,
+    /// Those that have finalized.
+    pub finalized: Reached,
+    /// Those that have run and exited.
+    pub exited: Reached,
+}
+
+/// So many processes have come so far, the last of them so long after the job's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reached {
+    pub count: u32,
+    pub after: Duration,
+}
+
+impl Ends {
+    pub fn merge(&mut self, more: Ends) {
+        EndGroup::merge(&mut self.groups, more.groups);
+        self.connected.merge(more.connected);
+        self.finalized.merge(more.finalized);
+        self.exited.merge(more.exited);
+    }
+}
+
+impl Reached {
+    pub fn merge(&mut self, more: Reached) {
+        self.count += more.count;
+        self.after = self.after.max(more.after);
+    }
+}
+
 /// Processes that ended alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndGroup {

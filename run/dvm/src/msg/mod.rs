@@ -28,7 +28,7 @@ pub use control::Control;
 pub(crate) use control::ControlRequest;
 pub(crate) use desc::{AppDesc, Binding, JobDesc, Places};
 pub use desc::{FailurePolicy, StdinTarget};
-pub(crate) use end::{EndGroup, ended_state};
+pub(crate) use end::{EndGroup, Ends, Reached, ended_state};
 pub use end::{ExitStatus, ProcEnd};
 pub(crate) use environment::Change;
 pub use environment::EnvChange;
@@ -140,7 +140,7 @@ pub enum Up {
     /// Processes that have called init, so far.
     Connected {
         nspace: Nspace,
-        count: u32,
+        reached: Reached,
     },
     /// All of a daemon's processes of this job have ended, some of their output has not been taken yet.
     Exited {

@@ -1,12 +1,13 @@
 //! Operations to which many daemons contribute: their names, what a part of them is, and how they end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::host::GroupFormed;
 use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
-use super::{EndGroup, Found, JobDesc, Results, TaskId};
+use super::{Ends, Found, JobDesc, Results, TaskId};
 use crate::ranges::Ranges;
 use phalanx_spec::Rank;
 use phalanx_spec::keys;
@@ -60,11 +61,13 @@ pub enum Part {
     Infos(Vec<Info>),
     /// Rank and pid of the processes that run. `failed`: one could not be started; what failed, its daemon says in
     /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may come later.
+    /// `after`: since the job's start, the last of them.
     Started {
         pids: Vec<(u32, u32)>,
         failed: bool,
+        after: Duration,
     },
-    Ends(Vec<EndGroup>),
+    Ends(Box<Ends>),
     Found(Box<Found>),
     /// What became of the targets of job control.
     Results(Results),
@@ -131,11 +134,15 @@ impl Part {
             (Part::Nothing, other) => *self = other,
             (Part::Modex(blobs), Part::Modex(more)) => blobs.extend(more),
             (Part::Infos(infos), Part::Infos(more)) => infos.extend(more),
-            (Part::Started { pids, failed }, Part::Started { pids: more, failed: also }) => {
+            (
+                Part::Started { pids, failed, after },
+                Part::Started { pids: more, failed: also, after: last },
+            ) => {
                 pids.extend(more);
                 *failed |= also;
+                *after = last.max(*after);
             }
-            (Part::Ends(ends), Part::Ends(more)) => EndGroup::merge(ends, more),
+            (Part::Ends(ends), Part::Ends(more)) => ends.merge(*more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
             (Part::Results(results), Part::Results(more)) => results.merge(more),
             // One binary on all daemons: an operation has parts of one kind.

@@ -161,9 +161,9 @@ impl Root {
         };
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
         for Members { nspace, ranks } in members.iter() {
-            deadly.iter().for_each(|signal| self.note_killed(nspace, ranks, from, *signal));
+            deadly.iter().for_each(|signal| self.note_killed(cx, nspace, ranks, from, *signal));
             let sent = request.actions.iter().filter_map(|action| action.sent());
-            sent.for_each(|signal| self.note_signalled(nspace, ranks, from, signal));
+            sent.for_each(|signal| self.note_signalled(cx, nspace, ranks, from, signal));
         }
         self.carry_out(cx, answer, from, members, Arc::new(request));
     }

@@ -13,6 +13,7 @@ use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 
 use crate::msg::Down;
 use crate::ranges::Ranges;
+use crate::root::journal::What;
 use crate::root::{Cx, ENOUGH, Root};
 
 /// The stops, in the order in which a process comes to them.
@@ -105,6 +106,9 @@ impl Root {
         while let Some(job) = self.jobs.get_mut(nspace)
             && let Some(stop) = job.stops.pop()
         {
+            if stop.is_reached {
+                self.journals.append(&mut job.journal, cx.now, What::Stopped);
+            }
             let Some(parent) = job.desc.parent.clone().filter(|_| stop.is_reached) else { continue };
             let mut info = vec![
                 Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
@@ -132,7 +136,7 @@ impl Root {
                     .take(ENOUGH)
                     .map(|rank| ProcId::new(&job.desc.nspace, Rank(rank)))
                     .collect(),
-                since: job.since,
+                since: job.journal.since(),
                 deadline: None,
                 unblocked_by: "the named processes coming to where they are to stop",
             })

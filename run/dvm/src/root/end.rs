@@ -6,17 +6,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use phalanx_core::Time;
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd};
+use crate::job::JobVerdict;
+use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::history::Past;
 use crate::root::jobs::RootJob;
+use crate::root::journal::What;
 use crate::root::{Cx, Root};
 use crate::signals::{SIGKILL, SIGTERM};
 
@@ -34,15 +33,21 @@ impl Root {
     /// A process has ended badly.
     pub(super) fn on_proc_failed(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let nspace = &end.proc.nspace;
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
-        if job.desc.on_failure.ends_job(end) {
-            let verdict = job.failure(end);
-            self.tell_proc_event(cx, end);
-            return self.end_job(cx, nspace, verdict);
-        }
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let ranks = Ranges::single(end.proc.rank.0);
-        job.tell_dead(cx, &ranks);
-        self.tell_proc_event(cx, end);
+        let ends_job = job.desc.on_failure.ends_job(end);
+        if !ends_job {
+            job.tell_dead(cx, &ranks);
+        }
+        let first = job.descent.first.clone();
+        let concerned: Arc<[Nspace]> = self.concerned_by(nspace, &first).into();
+        let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        self.tell_proc_event(cx, end, number, concerned);
+        if ends_job {
+            let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
+            return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
+        }
         self.go_on_without(cx, nspace, &ranks);
     }
 
@@ -69,7 +74,7 @@ impl Root {
                 self.end_job(cx, &nspace, verdict);
             } else {
                 let to = job.desc.nodes_of(&ranks);
-                self.note_killed(&nspace, &ranks, from, SIGTERM);
+                self.note_killed(cx, &nspace, &ranks, from, SIGTERM);
                 cx.cast(to, Down::Control { nspace, ranks: Some(ranks), action: TERMINATE });
             }
         }
@@ -79,14 +84,17 @@ impl Root {
     pub(super) fn on_loaded_mpi(&mut self, cx: &mut Cx<'_>, by: &ProcId, library: &MpiLibrary) {
         let Some(job) = self.jobs.get_mut(&by.nspace) else { return };
         tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
-        job.mpi.get_or_insert_with(|| library.file.clone());
+        let what = What::LoadedMpi { by: by.clone(), library: library.clone() };
+        self.journals.append(&mut job.journal, cx.now, what);
         if library.has_pmix {
             return;
         }
         let verdict = JobVerdict::WithoutPmix { by: by.clone(), library: library.file.clone() };
-        match &mut job.verdict {
+        match job.journal.verdict() {
             // Some releases of MPICH notice it themselves, and their ranks exit: that was the reason.
-            Some(failed @ JobVerdict::Failed { .. }) => *failed = verdict,
+            Some(JobVerdict::Failed { .. }) => {
+                self.append(cx, &by.nspace, What::Ending(verdict));
+            }
             _ => self.end_job(cx, &by.nspace, verdict),
         }
     }
@@ -98,17 +106,17 @@ impl Root {
 
     /// Whoever has spawned the job waits no longer for its processes to run.
     pub(super) fn on_start_limit(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.running) else { return };
-        let seconds = cx.now.since(job.since).as_secs();
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_started()) else { return };
+        let seconds = cx.now.since(job.journal.since()).as_secs();
         let error = format!("the job has not started within {seconds} s, the time limit of the spawn");
-        job.start_overdue = true;
+        self.append(cx, nspace, What::StartOverdue);
         self.end_job(cx, nspace, JobVerdict::NotStarted { error });
         self.answer_spawn(cx, nspace);
     }
 
     /// The user wants something done to a job.
     pub(super) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let to = job.desc.nodes.clone();
         match control {
             Control::Signal(_) | Control::Suspend | Control::Resume => {}
@@ -116,7 +124,7 @@ impl Root {
                 return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
             }
             Control::Kill => {
-                job.verdict.get_or_insert(JobVerdict::Cancelled { signal: SIGKILL });
+                self.note_reason(cx, nspace, JobVerdict::Cancelled { signal: SIGKILL });
                 self.tell_ending(cx, nspace);
                 self.abandon_taps_of(cx, nspace);
             }
@@ -125,28 +133,50 @@ impl Root {
     }
 
     /// A process ends processes of a job, by job control.
-    pub(super) fn note_killed(&mut self, nspace: &Nspace, ranks: &Ranges, by: &ProcId, signal: i32) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
-        job.killed_by.get_or_insert_with(|| (by.clone(), signal));
+    pub(super) fn note_killed(
+        &mut self,
+        cx: &Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        by: &ProcId,
+        signal: i32,
+    ) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let what = What::Killed { ranks: ranks.clone(), by: by.clone(), signal };
+        self.journals.append(&mut job.journal, cx.now, what);
         if ranks.count() >= job.desc.size {
-            job.verdict.get_or_insert_with(|| JobVerdict::Killed { by: by.clone(), signal });
+            self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
         }
     }
 
     /// Somebody sends a signal to processes, by job control. Whether it ends them is their affair.
-    pub(super) fn note_signalled(&mut self, nspace: &Nspace, ranks: &Ranges, by: &ProcId, signal: i32) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
-        let (_, reached) = job.signalled.entry(signal).or_insert_with(|| (by.clone(), Ranges::new()));
-        reached.add(ranks);
+    pub(super) fn note_signalled(
+        &mut self,
+        cx: &Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        by: &ProcId,
+        signal: i32,
+    ) {
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let what = What::Signalled { ranks: ranks.clone(), by: by.clone(), signal };
+        self.journals.append(&mut job.journal, cx.now, what);
+    }
+
+    /// The reason for which a job ends, unless there is one already.
+    fn note_reason(&mut self, cx: &Cx<'_>, nspace: &Nspace, verdict: JobVerdict) -> bool {
+        let open = |job: &&mut RootJob| !job.journal.has_exited() && job.journal.verdict().is_none();
+        let Some(job) = self.jobs.get_mut(nspace).filter(open) else { return false };
+        self.journals.append(&mut job.journal, cx.now, What::Ending(verdict));
+        true
     }
 
     /// The job is to end, for this reason unless it had one already.
     pub(super) fn end_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, verdict: JobVerdict) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.verdict.is_none() && !job.over) else {
+        if !self.note_reason(cx, nspace, verdict) {
             return;
-        };
-        job.verdict = Some(verdict);
-        let to = job.desc.nodes.clone();
+        }
+        let to = self.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
         self.tell_ending(cx, nspace);
         self.watch_readers(cx, nspace);
         cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE });
@@ -172,7 +202,7 @@ impl Root {
     /// Processes on a lost node are lost with it.
     pub(super) fn lose_processes(&mut self, cx: &mut Cx<'_>, node: NodeId, why: &str) {
         let name = self.nodes.name(node);
-        let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.over;
+        let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.journal.has_exited();
         let jobs: Vec<Arc<JobDesc>> =
             self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
         cx.report(Report::Note {
@@ -186,6 +216,8 @@ impl Root {
                 let ranks = desc.ranks_on(node);
                 if let Some(job) = self.jobs.get_mut(&desc.nspace) {
                     job.tell_dead(cx, &ranks);
+                    let what = What::Lost { ranks: ranks.clone(), node: name.to_string() };
+                    self.journals.append(&mut job.journal, cx.now, what);
                 }
                 dead.push((desc.nspace.clone(), ranks));
             } else {
@@ -199,11 +231,15 @@ impl Root {
     }
 
     pub(super) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.over) else { return };
-        job.over = true;
-        if let Part::Ends(ends) = part {
-            job.ends = ends;
-        }
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let ends = match part {
+            Part::Ends(ends) => ends,
+            _ => Box::default(),
+        };
+        // Those of a short job have ended before that was told.
+        let Reached { count, after } = ends.connected;
+        self.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
+        self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
         self.survivals.forget(nspace);
@@ -238,73 +274,27 @@ impl Root {
     fn tell_end(&mut self, cx: &mut Cx<'_>, mut job: RootJob) {
         self.answer_spawn_of(cx, &mut job);
         self.refuse_pushes(cx, std::mem::take(&mut job.stdin));
-        let (desc, since) = (job.desc.clone(), job.since);
+        let desc = job.desc.clone();
         let nspace = &desc.nspace;
         // A job that its parent was told had failed to start is nobody's job.
-        let is_known = desc.parent.is_none() || job.start_status().is_success();
-        let concerned = self.concerned_by(nspace, &job.descent.first);
+        let is_known = desc.parent.is_none() || job.journal.start_status().is_success();
+        let concerned: Arc<[Nspace]> = self.concerned_by(nspace, &job.descent.first).into();
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(cx, nspace);
         self.forget_unread_of(&ProcId::all(nspace));
-        self.keep_unread(&mut job);
-        let run_by = job.descent.run_by.take().map(|by| by.tool);
-        let end = self.job_end(cx.now, job);
+        let end = job.journal.end(cx.now, |node| self.nodes.name(node).to_string());
+        let (verdict, exit_code) = (end.verdict.clone(), end.exit_code);
+        let what = What::Ended { verdict, exit_code };
+        let number = self.journals.append(&mut job.journal, cx.now, what);
+        let journal = self.journals.keep(job.journal);
+        self.keep_unread(journal, job.cache, job.style);
         self.end_children(cx, &end);
         if is_known {
-            self.tell_job_end_event(cx, &end, concerned);
+            self.tell_job_end_event(cx, &end, number, concerned);
         }
         self.relations.forget(nspace);
-        self.history.add(Past { desc: desc.clone(), run_by, end: end.clone(), since, ended: cx.now });
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
-    }
-
-    fn job_end(&self, now: Time, job: RootJob) -> JobEnd {
-        let desc = &job.desc;
-        let lost = ProcEnd {
-            proc: ProcId::new(&desc.nspace, Rank(0)),
-            node: String::new(),
-            pid: None,
-            status: None,
-            after: now.since(job.since),
-            killed_by_us: false,
-            lost_connection: false,
-        };
-        let named = |rank: u32, end: &ProcEnd| ProcEnd {
-            proc: ProcId::new(&desc.nspace, Rank(rank)),
-            node: desc.node_of(Rank(rank)).map(|node| self.nodes.name(node).to_string()).unwrap_or_default(),
-            pid: job.pid(Rank(rank)),
-            ..end.clone()
-        };
-        let mut procs: Vec<ProcEnd> = (0..desc.size).map(|rank| named(rank, &lost)).collect();
-        for group in &job.ends {
-            for rank in group.ranks.iter() {
-                if let Some(end) = procs.get_mut(rank as usize) {
-                    end.status = group.status;
-                    end.after = group.after;
-                    end.killed_by_us = group.killed_by_us;
-                    end.lost_connection = group.lost_connection;
-                }
-            }
-        }
-        let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
-        let failed = first_failure.map(|first| job.failure(first));
-        let killed_by = job.killed_by.filter(|_| procs.iter().any(|end| end.killed_by_us));
-        let verdict = match (job.verdict, failed, killed_by) {
-            (Some(verdict), ..) => verdict,
-            (None, Some(failed), _) => failed,
-            (None, None, Some((by, signal))) => JobVerdict::Killed { by, signal },
-            (None, None, None) => JobVerdict::Success,
-        };
-        JobEnd {
-            nspace: desc.nspace.clone(),
-            exit_code: job.start_failure.map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
-            verdict,
-            procs,
-            duration: now.since(job.since),
-            connected: job.ends.iter().any(|group| group.connected),
-            mpi: job.mpi,
-        }
     }
 
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>) {

@@ -16,6 +16,7 @@ use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Down, ProcEnd, procs};
 use crate::ranges::Ranges;
+use crate::root::query::names;
 use crate::root::{Cx, Root};
 
 /// What a notification says that is acted upon here.
@@ -60,20 +61,31 @@ impl Root {
     }
 
     /// A process has ended badly.
-    pub(super) fn tell_proc_event(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+    pub(super) fn tell_proc_event(
+        &mut self,
+        cx: &mut Cx<'_>,
+        end: &ProcEnd,
+        number: u64,
+        concerned: Arc<[Nspace]>,
+    ) {
         self.withdraw_published_by(cx, &end.proc);
         let code = Status::EVENT_PROC_TERMINATED;
-        let mut info = vec![Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone())];
+        let mut info =
+            vec![Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone()), Info::new(names::NUMBER, number)];
         if let Some(status) = end.status {
             info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
         }
-        let first = self.jobs.get(&end.proc.nspace).map(|job| job.descent.first.clone());
-        let concerned = first.map(|first| self.concerned_by(&end.proc.nspace, &first)).unwrap_or_default();
         self.raise(cx, code, end.proc.clone(), info, Some(concerned));
     }
 
     /// A job is over. Tools may ask late, and by its name.
-    pub(super) fn tell_job_end_event(&mut self, cx: &mut Cx<'_>, end: &JobEnd, concerned: Vec<Nspace>) {
+    pub(super) fn tell_job_end_event(
+        &mut self,
+        cx: &mut Cx<'_>,
+        end: &JobEnd,
+        number: u64,
+        concerned: Arc<[Nspace]>,
+    ) {
         let whole = ProcId::all(&end.nspace);
         let status = match &end.verdict {
             JobVerdict::Success => Status::SUCCESS,
@@ -84,6 +96,7 @@ impl Root {
             Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
             Info::new(keys::JOB_TERM_STATUS, status),
             Info::new(keys::EXIT_CODE, end.exit_code),
+            Info::new(names::NUMBER, number),
         ];
         info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
         let mut text = end.lines().join("\n");
@@ -118,7 +131,7 @@ impl Root {
         code: Status,
         source: ProcId,
         mut info: Vec<Info>,
-        concerned: Option<Vec<Nspace>>,
+        concerned: Option<Arc<[Nspace]>>,
     ) {
         let mut to = self.interests.0.get(&code).cloned().unwrap_or_default();
         if code == Status::EVENT_JOB_END {
@@ -129,7 +142,7 @@ impl Root {
         if !to.is_empty() {
             info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
             let event = Arc::new(Event { code, source, range: Range::SESSION, info });
-            cx.cast(to, Down::Announce { event, concerned: concerned.map(Arc::from) });
+            cx.cast(to, Down::Announce { event, concerned });
         }
     }
 

@@ -12,10 +12,10 @@ mod descent;
 mod end;
 pub(crate) mod event;
 pub(crate) mod group;
-mod history;
 mod host;
 pub(crate) mod iof;
 mod jobs;
+mod journal;
 pub(crate) mod log;
 mod nodes;
 mod operations;
@@ -49,9 +49,9 @@ use answer::Answers;
 use control::Cleanups;
 use event::Interests;
 use group::Assemblies;
-use history::History;
 use iof::Readers;
 use jobs::RootJob;
+use journal::{Journals, What};
 use nodes::Nodes;
 use operations::Operations;
 use publish::Store;
@@ -79,7 +79,8 @@ pub(crate) struct Root {
     cleanups: Cleanups,
     tools: Tools,
     readers: Readers,
-    history: History,
+    /// Of jobs that have ended; that of a job that runs is with it.
+    journals: Journals,
     timers: Timers<Timer>,
     /// Directives that the user was told of, because nobody honours them.
     unknown: BTreeSet<(&'static str, Key)>,
@@ -196,6 +197,7 @@ impl Root {
         Root {
             nodes: Nodes::new(config.size, &config.topology),
             next_job: config.first_job,
+            journals: Journals::new(&config.limits),
             config,
             functions,
             jobs: BTreeMap::new(),
@@ -210,7 +212,6 @@ impl Root {
             cleanups: Cleanups::default(),
             tools: Tools::default(),
             readers: Readers::default(),
-            history: History::default(),
             timers: Timers::default(),
             unknown: BTreeSet::new(),
             ended: VecDeque::new(),
@@ -264,6 +265,12 @@ impl Root {
         true
     }
 
+    /// Adds to the journal of a job what has just happened to it. Its number.
+    fn append(&mut self, cx: &Cx<'_>, nspace: &Nspace, what: What) -> Option<u64> {
+        let job = self.jobs.get_mut(nspace)?;
+        Some(self.journals.append(&mut job.journal, cx.now, what))
+    }
+
     /// What a daemon says.
     fn on_up(&mut self, cx: &mut Cx<'_>, origin: NodeId, body: &Up) {
         match body {
@@ -272,7 +279,7 @@ impl Root {
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
-            Up::Connected { nspace, count } => self.on_connected(cx, origin, nspace, *count),
+            Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::GroupPart(share) => self.on_share(cx, origin, share),
             Up::Over { nspace, ranks } => {
@@ -313,7 +320,7 @@ impl Root {
 
     /// The tables that hold something of this job, which is nothing once it is over.
     ///
-    /// Not counted is the history, which is bounded, and what others have: publications that outlive their job, pulls of a server
+    /// Not counted are the journals, which are bounded, and what others have: publications that outlive their job, pulls of a server
     /// (which stops those of a process that leaves), what the job has written and its spawner has not read.
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [

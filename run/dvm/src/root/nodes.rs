@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use phalanx_core::Time;
 use phalanx_topo::Topology;
 
 use super::timer::Timer;
@@ -26,8 +27,8 @@ pub(super) struct Nodes {
     /// Who was asked for which kind of topology.
     asked: BTreeMap<Arc<str>, NodeId>,
     lost: BTreeSet<NodeId>,
-    /// Jobs that wait for the DVM.
-    waiting: Vec<(u64, Box<JobRequest>)>,
+    /// Jobs that wait for the DVM, and since when.
+    waiting: Vec<(Time, u64, Box<JobRequest>)>,
 }
 
 impl Nodes {
@@ -144,16 +145,16 @@ impl Root {
         self.timers.cancel(|timer| *timer == Timer::Boot);
         let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node))).collect();
         cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
-        for (request, job) in std::mem::take(&mut self.nodes.waiting) {
-            self.launch_submitted(cx, request, job);
+        for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
+            self.launch_submitted(cx, submitted, request, job);
         }
     }
 
     pub(super) fn on_submit(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
         if self.nodes.are_up {
-            self.launch_submitted(cx, request, job);
+            self.launch_submitted(cx, cx.now, request, job);
         } else {
-            self.nodes.waiting.push((request, job));
+            self.nodes.waiting.push((cx.now, request, job));
         }
     }
 
@@ -165,7 +166,7 @@ impl Root {
             self.nodes.size,
             self.config.limits.boot.as_secs(),
         );
-        for (request, _) in std::mem::take(&mut self.nodes.waiting) {
+        for (_, request, _) in std::mem::take(&mut self.nodes.waiting) {
             cx.report(Report::Refused { request, error: error.clone() });
         }
     }

@@ -92,7 +92,7 @@ impl Root {
             return answer.done(cx, Status::ERR_BAD_PARAM);
         }
         self.tell_ignored(cx, from, &job.info);
-        match self.launch(cx, None, &job) {
+        match self.launch(cx, None, cx.now, &job) {
             Ok(child) => {
                 let until = job.start_timeout.map(|limit| cx.now.after(limit));
                 let asked = Asked::Spawn(Spawning { nspace: child.clone() });
@@ -118,9 +118,9 @@ impl Root {
     /// All processes of the job run, or never will: whoever asked for it is told, once.
     pub(super) fn answer_spawn(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let status = job.start_status();
+        let status = job.journal.start_status();
         if let Some(spawn) = job.spawn.take() {
-            let why = match &job.verdict {
+            let why = match job.journal.verdict() {
                 Some(JobVerdict::NotStarted { error }) if !status.is_success() => Some(error.clone()),
                 // It may have failed already; it ran.
                 _ => None,
@@ -136,7 +136,7 @@ impl Root {
 
     /// The job has ended; if nobody could say before that it ran, it did not.
     pub(super) fn answer_spawn_of(&mut self, cx: &mut Cx<'_>, job: &mut RootJob) {
-        let status = match job.start_status() {
+        let status = match job.journal.start_status() {
             Status::SUCCESS => Status::ERR_JOB_FAILED_TO_LAUNCH,
             status => status,
         };
@@ -153,7 +153,7 @@ impl Root {
     /// The processes of a job that are not known to run; no more than people read.
     pub(super) fn not_started(&self, nspace: &Nspace) -> Vec<ProcId> {
         let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
-        let missing = (0..job.desc.size).filter(|rank| job.pid(Rank(*rank)).is_none());
+        let missing = (0..job.desc.size).filter(|rank| job.journal.pid(Rank(*rank)).is_none());
         missing.take(ENOUGH).map(|rank| ProcId::new(nspace, Rank(rank))).collect()
     }
 

@@ -91,7 +91,7 @@ impl Root {
     /// Asks the shell for as much as the slowest reader has room for.
     pub(super) fn ask_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let window = self.config.limits.stdin_window;
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.running) else { return };
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
         let flow = &mut job.stdin;
         if flow.readers.is_empty() || flow.ended {
             return;
@@ -193,7 +193,7 @@ impl Root {
         targets: &[ProcId],
         bytes: usize,
     ) -> Result<Ranges, Status> {
-        let is_over = self.history.get(nspace).is_some();
+        let is_over = self.journals.get(nspace).is_some();
         let unknown = if is_over { Status::ERR_IOF_COMPLETE } else { Status::ERR_NOT_FOUND };
         let job = self.jobs.get_mut(nspace).ok_or(unknown)?;
         if !job.desc.forward.intersects(IofChannel::STDIN) {
@@ -225,7 +225,7 @@ impl Root {
 
     /// Sends what there is room for, in order as far as targets are shared.
     pub(super) fn move_pushes(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.running) else { return };
+        let Some(job) = self.jobs.get_mut(nspace).filter(|job| job.journal.has_started()) else { return };
         let mut waiting = std::mem::take(&mut job.stdin.pushes);
         let mut busy = Ranges::new();
         let mut left = VecDeque::new();

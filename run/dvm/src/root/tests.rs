@@ -1,5 +1,7 @@
 //! The root alone: it is told what happens, and what it wants done is looked at. No tree, no processes, no servers.
 
+use std::time::Duration;
+
 use phalanx_core::{HostOp, HostReply};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_topo::Topology;
@@ -10,7 +12,7 @@ use crate::config::Limits;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
 use crate::msg::{
-    EndGroup, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
+    EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
 };
 use crate::signals::SIGTERM;
 
@@ -95,16 +97,19 @@ impl Told {
             killed_by_us: false,
             lost_connection: false,
             connected: true,
-            after: std::time::Duration::ZERO,
+            after: Duration::ZERO,
         };
-        self.gathered(OpId::Ended(nspace.clone()), Part::Ends(vec![end]));
+        self.gathered(
+            OpId::Ended(nspace.clone()),
+            Part::Ends(Box::new(Ends { groups: vec![end], ..Ends::default() })),
+        );
         while self.root.go_on(self.now, &mut self.wishes) {}
         assert!(self.casts().iter().any(|(_, body)| matches!(body, Down::Forget { .. })));
         self.tell(ToRoot::Forgotten(nspace.clone()));
     }
 
     fn wait(&mut self, seconds: u64) {
-        self.now = self.now.after(std::time::Duration::from_secs(seconds));
+        self.now = self.now.after(Duration::from_secs(seconds));
         while self.root.deadline().is_some_and(|due| due <= self.now) {
             self.tell(ToRoot::Tick);
         }
@@ -157,7 +162,7 @@ fn failed(nspace: &Nspace, rank: u32) -> Up {
         node: "n0".into(),
         pid: Some(1),
         status: Some(ExitStatus::Code(3)),
-        after: std::time::Duration::ZERO,
+        after: Duration::ZERO,
         killed_by_us: false,
         lost_connection: false,
     })
@@ -205,7 +210,7 @@ fn the_first_failure_decides_and_ends_the_job() {
     let nspace = told.launch(JobRequest::default(), 8);
     told.gathered(
         OpId::Started(nspace.clone()),
-        Part::Started { pids: (0..8).map(|r| (r, r)).collect(), failed: false },
+        Part::Started { pids: (0..8).map(|r| (r, r)).collect(), failed: false, after: Duration::ZERO },
     );
     told.wishes.clear();
     told.post(1, failed(&nspace, 5));
@@ -414,11 +419,17 @@ fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
     };
     let [runs, fails] = &started(&told)[..] else { panic!("{:?}", told.wishes) };
     assert_eq!((told.answer(first), told.answer(second)), (None, None));
-    told.gathered(OpId::Started(runs.clone()), Part::Started { pids: vec![(0, 9)], failed: false });
+    told.gathered(
+        OpId::Started(runs.clone()),
+        Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO },
+    );
     assert_eq!(told.answer(first), Some(&HostReply::Spawned(Ok(runs.clone()))));
     let failure = SpawnFailure { step: SpawnStep::Find, subject: "program".into(), errno: 2 };
     told.post(0, Up::StartFailed { proc: proc(fails, 0), failure });
-    told.gathered(OpId::Started(fails.clone()), Part::Started { pids: Vec::new(), failed: true });
+    told.gathered(
+        OpId::Started(fails.clone()),
+        Part::Started { pids: Vec::new(), failed: true, after: Duration::ZERO },
+    );
     let refused = HostReply::Spawned(Err(Status::ERR_JOB_EXE_NOT_FOUND));
     assert_eq!(told.answer(second), Some(&refused));
 }

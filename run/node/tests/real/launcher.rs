@@ -228,6 +228,7 @@ impl Script {
             duration: Duration::ZERO,
             connected: false,
             mpi: None,
+            phases: Default::default(),
         }))));
     }
 }

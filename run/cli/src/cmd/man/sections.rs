@@ -135,6 +135,7 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             examples: &[
                 ("px ps", "List servers and jobs."),
                 ("px ps px-node1-4711@4711", "List the ranks of one job."),
+                ("px ps -a -l", "List all jobs, and when each of them came how far."),
                 ("px ps -a --json", "Describe all jobs as JSON, also those that have ended lately."),
             ],
             ..TOOL
@@ -156,6 +157,10 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             examples: &[
                 ("px events", "Follow all events."),
                 ("px events --code EVENT_JOB_END --count 1", "Wait for the next end of a job."),
+                (
+                    "px events --since 10m",
+                    "Show what has happened to jobs in the last ten minutes, and follow.",
+                ),
             ],
             ..TOOL
         },

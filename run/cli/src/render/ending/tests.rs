@@ -23,7 +23,26 @@ fn ended(rank: u32, status: ExitStatus, killed_by_us: bool) -> ProcEnd {
 
 fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
     let duration = Duration::from_secs(2);
-    JobEnd { nspace: job(), verdict, exit_code, procs, duration, connected: false, mpi: None }
+    JobEnd {
+        nspace: job(),
+        verdict,
+        exit_code,
+        procs,
+        duration,
+        connected: false,
+        mpi: None,
+        phases: phases(),
+    }
+}
+
+fn phases() -> Phases {
+    Phases {
+        placed: Some(Duration::ZERO),
+        started: Some(Duration::from_millis(20)),
+        exited: Some(Duration::from_millis(1254)),
+        ended: Some(Duration::from_secs(2)),
+        ..Phases::default()
+    }
 }
 
 const TERM: ExitStatus = ExitStatus::Signal { number: 15, core_dumped: false };

@@ -12,7 +12,7 @@ use phalanx_wire::{Info, Nspace, ProcId};
 use crate::msg::JobDesc;
 use crate::root::Root;
 use crate::root::iof::cache::{Backlog, Cache};
-use crate::root::jobs::RootJob;
+use crate::root::journal::Journal;
 
 /// The oldest first.
 #[derive(Debug, Default)]
@@ -22,11 +22,9 @@ pub(super) struct Unread {
 
 #[derive(Debug)]
 struct Remains {
-    desc: Arc<JobDesc>,
+    journal: Arc<Journal>,
     parent: ProcId,
     style: Vec<Info>,
-    /// Rank and pid, by rank.
-    pids: Vec<(u32, u32)>,
     cache: Cache,
 }
 
@@ -36,7 +34,7 @@ impl Unread {
     }
 
     fn find(&self, nspace: &Nspace, reader: &ProcId) -> Option<&Remains> {
-        self.jobs.iter().find(|job| job.desc.nspace == *nspace && job.parent == *reader)
+        self.jobs.iter().find(|job| job.journal.desc().nspace == *nspace && job.parent == *reader)
     }
 
     /// How the output of a job is to look, if this reader may have it.
@@ -45,7 +43,7 @@ impl Unread {
     }
 
     pub(super) fn desc(&self, nspace: &Nspace, reader: &ProcId) -> Option<&JobDesc> {
-        Some(&self.find(nspace, reader)?.desc)
+        Some(self.find(nspace, reader)?.journal.desc())
     }
 
     /// Everything that is kept of what its spawner wants.
@@ -58,25 +56,20 @@ impl Unread {
     ) {
         for job in self.jobs.iter().filter(|job| job.parent == *reader) {
             let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
-            let pid = |proc: &ProcId| {
-                let at = job.pids.binary_search_by_key(&proc.rank.0, |(rank, _)| *rank).ok()?;
-                job.pids.get(at).map(|(_, pid)| *pid)
-            };
-            job.cache.replay(&job.desc.nspace, channels, wanted, pid, into);
+            let pid = |proc: &ProcId| job.journal.pid(proc.rank);
+            job.cache.replay(&job.journal.desc().nspace, channels, wanted, pid, into);
         }
     }
 }
 
 impl Root {
     /// The job is over: what only running jobs have readers for goes, unless its spawner may still ask for it.
-    pub(in crate::root) fn keep_unread(&mut self, job: &mut RootJob) {
-        let cache = std::mem::take(&mut job.cache);
+    pub(in crate::root) fn keep_unread(&mut self, journal: Arc<Journal>, cache: Cache, style: Vec<Info>) {
         let is_there = |parent: &ProcId| !cache.is_empty() && self.node_of(parent).is_some();
-        let Some(parent) = job.desc.parent.clone().filter(is_there) else {
+        let Some(parent) = journal.desc().parent.clone().filter(is_there) else {
             return self.readers.cached -= cache.cost();
         };
-        let (desc, style, pids) = (job.desc.clone(), job.style.clone(), job.pids.clone());
-        self.readers.unread.jobs.push_back(Remains { desc, parent, style, pids, cache });
+        self.readers.unread.jobs.push_back(Remains { journal, parent, style, cache });
         loop {
             let jobs = &self.readers.unread.jobs;
             let bytes: usize = jobs.iter().map(|job| job.cache.cost()).sum();
@@ -94,7 +87,7 @@ impl Root {
             sources.iter().any(|source| source.nspace == *nspace && source.rank == Rank::WILDCARD)
         };
         self.forget_unread(|job| {
-            if job.parent == *reader && whole(&job.desc.nspace) {
+            if job.parent == *reader && whole(&job.journal.desc().nspace) {
                 job.cache.forget(channels);
             }
             job.cache.is_empty()

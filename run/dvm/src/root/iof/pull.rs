@@ -83,7 +83,7 @@ impl Root {
         for (nspace, job) in &self.jobs {
             let wanted = |proc: &ProcId| sources.iter().any(|source| source.covers(proc));
             if size.unwrap_or_else(|| u64::from(job.desc.parent.as_ref() == Some(by))) > 0 {
-                let pid = |proc: &ProcId| job.pid(proc.rank);
+                let pid = |proc: &ProcId| job.journal.pid(proc.rank);
                 job.cache.replay(nspace, channels, wanted, pid, &mut backlog);
             }
         }

@@ -6,58 +6,45 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use super::{Inquiry, names, nspace};
 use crate::hosts::Slots;
-use crate::job::{JobEnd, JobVerdict};
+use crate::job::JobVerdict;
 use crate::msg::{Found, JobDesc, Subject};
 use crate::root::Root;
-use crate::root::history::Past;
 use crate::root::jobs::RootJob;
+use crate::root::journal::Journal;
 
 /// A job of now, or one of the past.
 #[derive(Clone, Copy)]
 pub(super) enum View<'a> {
     Live(&'a RootJob, Option<&'a Found>),
-    Over(&'a Past),
+    Over(&'a Journal),
 }
 
 impl<'a> View<'a> {
-    pub(super) fn desc(&self) -> &'a JobDesc {
+    pub(super) fn journal(&self) -> &'a Journal {
         match self {
-            View::Live(job, _) => &job.desc,
-            View::Over(past) => &past.desc,
+            View::Live(job, _) => &job.journal,
+            View::Over(journal) => journal,
         }
+    }
+
+    pub(super) fn desc(&self) -> &'a JobDesc {
+        self.journal().desc()
     }
 
     pub(super) fn verdict(&self) -> Option<&'a JobVerdict> {
-        match self {
-            View::Live(job, _) => job.verdict.as_ref(),
-            View::Over(past) => Some(&past.end.verdict),
-        }
-    }
-
-    fn run_by(&self) -> Option<&'a ProcId> {
-        match self {
-            View::Live(job, _) => job.descent.run_by.as_ref().map(|by| &by.tool),
-            View::Over(past) => past.run_by.as_ref(),
-        }
+        self.journal().verdict()
     }
 
     fn status(&self) -> Status {
         self.verdict().map_or(Status::SUCCESS, JobVerdict::status)
     }
 
-    fn end(&self) -> Option<&'a JobEnd> {
-        match self {
-            View::Live(..) => None,
-            View::Over(past) => Some(&past.end),
-        }
-    }
-
     fn state(&self) -> (&'static str, JobState) {
         match self {
-            View::Over(past) if past.end.exit_code == 0 => ("ended", JobState::TERMINATED),
+            View::Over(journal) if journal.exit_code() == Some(0) => ("ended", JobState::TERMINATED),
             View::Over(_) => ("ended", JobState::TERMINATED_WITH_ERROR),
-            View::Live(job, _) if job.verdict.is_some() => ("ending", JobState::UNTERMINATED),
-            View::Live(job, _) if job.running => ("running", JobState::RUNNING),
+            View::Live(job, _) if job.journal.verdict().is_some() => ("ending", JobState::UNTERMINATED),
+            View::Live(job, _) if job.journal.has_started() => ("running", JobState::RUNNING),
             View::Live(..) => ("starting", JobState::LAUNCH_UNDERWAY),
         }
     }
@@ -93,10 +80,10 @@ impl Root {
             names::RANKS => self.ranks(view).into(),
             keys::QUERY_JOB_STATUS => view.status().into(),
             keys::JOB_TERM_STATUS => view.verdict().map(JobVerdict::status)?.into(),
-            keys::EXIT_CODE => view.end()?.exit_code.into(),
+            keys::EXIT_CODE => view.journal().exit_code()?.into(),
             keys::TIME_REMAINING => match view {
                 View::Live(job, _) => {
-                    let left = job.limit?.saturating_sub(asked.now.since(job.since));
+                    let left = job.limit?.saturating_sub(asked.now.since(job.journal.since()));
                     u32::try_from(left.as_secs()).unwrap_or(u32::MAX).into()
                 }
                 View::Over(_) => return None,
@@ -122,7 +109,7 @@ impl Root {
 
     fn view<'a>(&'a self, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
         let live = self.jobs.get(nspace).map(|job| View::Live(job, found));
-        live.or_else(|| self.history.get(nspace).map(View::Over))
+        live.or_else(|| self.journals.get(nspace).map(View::Over))
     }
 
     /// The namespaces that run: their command lines, their sizes, where their ranks are. PRRTE gives its elements these
@@ -154,7 +141,7 @@ impl Root {
 
     /// Every job that is known.
     pub(super) fn all_jobs(&self, now: Time) -> DataArray {
-        let past = self.history.iter().map(View::Over);
+        let past = self.journals.iter().map(View::Over);
         let jobs = past.chain(self.jobs.values().map(|job| View::Live(job, None)));
         DataArray::of_infos(jobs.map(|view| Info::new(keys::JOB_INFO_ARRAY, self.about_job(view, now))))
     }
@@ -172,27 +159,25 @@ impl Root {
             Info::new(names::STATE, word),
         ];
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
-        about.extend(view.run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
+        about.extend(view.journal().run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
         about.extend(view.verdict().map(|verdict| Info::new(names::VERDICT, verdict.word())));
         about.extend(
             view.verdict().and_then(|verdict| verdict.reason()).map(|why| Info::new(names::REASON, why)),
         );
         let culprit = view.verdict().and_then(|verdict| verdict.culprit());
         about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
-        let age = match view {
-            View::Live(job, _) => {
-                about.extend(job.mpi.as_ref().map(|file| Info::new(names::MPI, file.as_str())));
-                now.since(job.since)
-            }
-            View::Over(past) => {
-                about.push(Info::new(keys::EXIT_CODE, past.end.exit_code));
-                about.push(Info::new(names::CONNECTED, past.end.connected));
-                about.extend(past.end.mpi.as_ref().map(|file| Info::new(names::MPI, file.as_str())));
-                about.push(Info::new(names::ENDED, now.since(past.ended).as_millis() as u64));
-                past.ended.since(past.since)
-            }
-        };
+        let journal = view.journal();
+        about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
+        about.extend(journal.exit_code().map(|code| Info::new(keys::EXIT_CODE, code)));
+        if let Some(ended) = journal.ended() {
+            about.push(Info::new(names::CONNECTED, journal.has_connected()));
+            about.push(Info::new(names::ENDED, now.since(ended).as_millis() as u64));
+        }
+        let age = journal.ended().unwrap_or(now).since(journal.since());
         about.push(Info::new(names::AGE, age.as_millis() as u64));
+        let phases = journal.phases();
+        let phases = phases.iter().map(|(phase, at)| Info::new(phase, at.as_micros() as u64));
+        about.push(Info::new(names::PHASES, DataArray::of_infos(phases)));
         DataArray::of_infos(about)
     }
 

@@ -5,6 +5,7 @@
 
 mod job;
 pub mod names;
+mod past;
 mod procs;
 mod usage;
 mod waits;
@@ -37,6 +38,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_AVAILABLE_SLOTS,
     keys::QUERY_NODE_RESOURCE_USAGE,
     names::JOBS,
+    names::HAPPENINGS,
     names::WAITS,
     names::LASTS,
     // Of one job.
@@ -100,6 +102,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     keys::QUERY_REPORT_AVG,
     keys::QUERY_REPORT_MINMAX,
     keys::QUERY_REFRESH_CACHE,
+    names::SINCE,
 ];
 
 /// Who asks, when, and what the daemons have told for it.
@@ -170,6 +173,7 @@ impl Root {
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
             keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
             names::JOBS => self.all_jobs(asked.now).into(),
+            names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
             names::LASTS => self.config.lasts.into(),
             names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
             key => return self.answer_of_job(asked, key, qualifiers),

@@ -2,6 +2,22 @@
 
 /// All jobs, those that ended lately included: an array of `PMIX_JOB_INFO_ARRAY`.
 pub const JOBS: &str = "phalanx.jobs";
+/// What has happened to jobs, those that ended lately included, or to the one that `PMIX_NSPACE` names: [`NUMBER`], [`OMITTED`], and
+/// a [`HAPPENING`] each, the oldest first.
+pub const HAPPENINGS: &str = "phalanx.happenings";
+/// One thing that has happened to a job; [`STATE`] says what.
+pub const HAPPENING: &str = "phalanx.happening";
+/// A qualifier: only of the last so many milliseconds.
+pub const SINCE: &str = "phalanx.since";
+/// The sequence number of what has happened, also in the events that tell it; of the answer, the last that is in it.
+pub const NUMBER: &str = "phalanx.number";
+/// How many more have happened that are not told.
+pub const OMITTED: &str = "phalanx.omitted";
+/// The code of the event that tells it.
+pub const CODE: &str = "phalanx.code";
+/// The ranks to which it has happened, and how many there are.
+pub const WHICH: &str = "phalanx.of_ranks";
+pub const COUNT: &str = "phalanx.count";
 /// The processes of the job that `PMIX_NSPACE` names: an array of `PMIX_PROC_INFO_ARRAY`.
 pub const RANKS: &str = "phalanx.ranks";
 /// What is waited for anywhere in the DVM: an array of [`WAIT`].
@@ -28,6 +44,8 @@ pub const CONNECTED: &str = "phalanx.connected";
 pub const MPI: &str = "phalanx.mpi";
 /// Milliseconds that a job or a process runs, has run, or that something is waited for.
 pub const AGE: &str = "phalanx.age";
+/// Of a job: when it came how far, in microseconds since it was submitted. The phases are the keys of an array.
+pub const PHASES: &str = "phalanx.phases";
 /// Milliseconds since a job has ended.
 pub const ENDED: &str = "phalanx.ended";
 /// A process was stopped on request.

@@ -178,6 +178,10 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
         Some(JobVerdict::Aborted { by, .. }) if by.nspace == desc.nspace => Some(by.rank),
         _ => None,
     };
+    let ends = match view {
+        View::Over(journal) => journal.ends_by_rank(),
+        View::Live(..) => Vec::new(),
+    };
     (0..desc.size).map(move |rank| {
         let mut proc = ProcView {
             rank: Rank(rank),
@@ -190,11 +194,14 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             after: None,
         };
         match view {
-            View::Over(past) => {
-                if let Some(end) = past.end.procs.get(rank as usize) {
-                    proc.state = ended_state(end.status, end.killed_by_us, end.lost_connection);
-                    (proc.pid, proc.status, proc.after) = (end.pid, end.status, Some(end.after));
-                }
+            View::Over(journal) => {
+                let end = ends.get(rank as usize).copied().flatten();
+                proc.state = end.map_or(ProcState::FAILED_TO_START, |end| {
+                    ended_state(end.status, end.killed_by_us, end.lost_connection)
+                });
+                proc.status = end.and_then(|end| end.status);
+                proc.after = end.map_or_else(|| journal.duration(), |end| Some(end.after));
+                proc.pid = journal.pid(proc.rank);
             }
             View::Live(job, _) => match found.get(&rank) {
                 Some(found) => {
@@ -202,10 +209,7 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
                     (proc.pid, proc.status, proc.usage) = (found.pid, found.status, found.usage.clone());
                 }
                 // Its daemon is gone, or has said nothing.
-                None => {
-                    let at = job.pids.binary_search_by_key(&rank, |(rank, _)| *rank).ok();
-                    proc.pid = at.and_then(|at| job.pids.get(at)).map(|(_, pid)| *pid);
-                }
+                None => proc.pid = job.journal.pid(proc.rank),
             },
         }
         if aborted == Some(proc.rank) && proc.state >= ProcState::TERMINATED {

@@ -8,7 +8,7 @@ use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
 
 use super::Shared;
-use crate::render::value;
+use crate::render::{ps, value};
 
 /// The end of a job that has run.
 pub(super) fn of(
@@ -64,6 +64,7 @@ pub(super) fn of(
     // Servers of others do not say.
     let connected = known(names::CONNECTED).is_none_or(Value::is_true);
     let mpi = known(names::MPI).and_then(Value::as_str).map(str::to_owned);
+    let phases = known(names::PHASES).map(ps::phases).unwrap_or_default();
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     let by_us = match &verdict {
         // Servers of others may not say that they ended it.
@@ -81,8 +82,11 @@ pub(super) fn of(
             duration,
             connected,
             mpi,
+            phases,
         },
-        None => JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration, connected, mpi },
+        None => {
+            JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration, connected, mpi, phases }
+        }
     }
 }
 

@@ -1,0 +1,64 @@
+//! The exit report, read from a journal.
+
+use phalanx_core::Time;
+use phalanx_spec::Rank;
+use phalanx_wire::ProcId;
+
+use super::Journal;
+use crate::id::NodeId;
+use crate::job::{JobEnd, JobVerdict, Phases};
+use crate::msg::{EndGroup, ExitStatus, ProcEnd};
+
+impl Journal {
+    /// How a job that ends `at` this time has ended, process by process. `name`: of a node.
+    pub(in crate::root) fn end(&self, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {
+        let duration = at.since(self.since());
+        // One of whom nothing was told was lost with its node.
+        let end = |(rank, group): (u32, Option<&EndGroup>)| ProcEnd {
+            proc: ProcId::new(&self.desc.nspace, Rank(rank)),
+            node: self.desc.node_of(Rank(rank)).map(&name).unwrap_or_default(),
+            pid: self.pid(Rank(rank)),
+            status: group.and_then(|group| group.status),
+            after: group.map_or(duration, |group| group.after),
+            killed_by_us: group.is_some_and(|group| group.killed_by_us),
+            lost_connection: group.is_some_and(|group| group.lost_connection),
+        };
+        let procs: Vec<ProcEnd> = (0..).zip(self.ends_by_rank()).map(end).collect();
+        let verdict = self.outcome(&procs);
+        JobEnd {
+            nspace: self.desc.nspace.clone(),
+            exit_code: self
+                .start_failure()
+                .map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
+            verdict,
+            procs,
+            duration,
+            connected: self.has_connected(),
+            mpi: self.mpi().map(str::to_owned),
+            phases: Phases { ended: Some(at.since(self.submitted())), ..self.phases() },
+        }
+    }
+
+    /// Why the job ends with this process: it has failed, or somebody has sent it the signal that ended it.
+    pub(in crate::root) fn failure(&self, first: &ProcEnd) -> JobVerdict {
+        let Some(ExitStatus::Signal { number, .. }) = first.status else {
+            return JobVerdict::Failed { first: first.clone() };
+        };
+        match self.sender(number, first.proc.rank) {
+            Some(by) => JobVerdict::Killed { by: by.clone(), signal: number },
+            None => JobVerdict::Failed { first: first.clone() },
+        }
+    }
+
+    /// The reason that was known while it ran; or else what its processes show.
+    fn outcome(&self, procs: &[ProcEnd]) -> JobVerdict {
+        let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
+        let killer = self.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
+        match (self.verdict(), first_failure, killer) {
+            (Some(verdict), ..) => verdict.clone(),
+            (None, Some(first), _) => self.failure(first),
+            (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal },
+            (None, None, None) => JobVerdict::Success,
+        }
+    }
+}

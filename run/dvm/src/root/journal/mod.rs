@@ -1,0 +1,314 @@
+//! The journal of a job: what happened to it, in order, and nothing twice.
+//!
+//! Whoever decides something about a job appends it here. Everything that is told of a job's past is read from here: how it
+//! ended, its processes, its phases, events for those who ask late. No one else keeps history. The journals of jobs that have
+//! ended are kept within one bound; then the oldest go first.
+//!
+//! Equal things that happen to many ranks are one entry with ranges of ranks. No clock is read here.
+
+mod end;
+mod read;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_core::Time;
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::config::Limits;
+use crate::job::JobVerdict;
+use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure};
+use crate::ranges::Ranges;
+
+/// All that happened to one job.
+#[derive(Debug)]
+pub(super) struct Journal {
+    desc: Arc<JobDesc>,
+    /// The tool that runs it.
+    run_by: Option<ProcId>,
+    entries: Vec<Entry>,
+    /// Entries that found no room.
+    dropped: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    number: u64,
+    at: Time,
+    what: What,
+}
+
+/// What can happen to a job. Times that daemons tell are those since it was placed.
+#[derive(Debug)]
+pub(super) enum What {
+    Submitted,
+    /// Its processes have places, and the daemons are told.
+    Placed,
+    /// These could not be started, for the same reason.
+    StartFailed {
+        ranks: Ranges,
+        failure: SpawnFailure,
+    },
+    /// The start has taken longer than the spawn allows.
+    StartOverdue,
+    /// Every process runs, or could not be started. Rank and pid of those that run, by rank.
+    Started {
+        pids: Vec<(u32, u32)>,
+        after: Duration,
+    },
+    /// So many have called init: the first of them, then all.
+    Connected {
+        count: u32,
+        after: Duration,
+    },
+    /// A process that has not connected has loaded an MPI library.
+    LoadedMpi {
+        by: ProcId,
+        library: MpiLibrary,
+    },
+    /// All that are to wait for a debugger do.
+    Stopped,
+    /// These have ended badly, and alike; the first of them like this.
+    Failed {
+        ranks: Ranges,
+        first: ProcEnd,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
+    },
+    /// These were lost with their node, and the job goes on.
+    Lost {
+        ranks: Ranges,
+        node: String,
+    },
+    /// A process or a tool has ended these by job control.
+    Killed {
+        ranks: Ranges,
+        by: ProcId,
+        signal: i32,
+    },
+    /// A process or a tool has sent these a signal by job control. Whether it ends them is their affair.
+    Signalled {
+        ranks: Ranges,
+        by: ProcId,
+        signal: i32,
+    },
+    /// It is to end, for this reason.
+    Ending(JobVerdict),
+    /// All processes have ended, and their output is out.
+    Exited(Box<Ends>),
+    /// Nothing is left of it anywhere.
+    Ended {
+        verdict: JobVerdict,
+        exit_code: i32,
+    },
+}
+
+impl Entry {
+    /// Its sequence number, among those of all jobs.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn at(&self) -> Time {
+        self.at
+    }
+
+    pub(super) fn what(&self) -> &What {
+        &self.what
+    }
+}
+
+/// Hands out sequence numbers, and keeps the journals of jobs that have ended, the oldest first.
+#[derive(Debug)]
+pub(super) struct Journals {
+    last: u64,
+    ended: VecDeque<Arc<Journal>>,
+    bytes: usize,
+    most_jobs: usize,
+    most_bytes: usize,
+}
+
+impl Journals {
+    pub(super) fn new(limits: &Limits) -> Journals {
+        let (most_jobs, most_bytes) = (limits.ended_jobs, limits.journals);
+        Journals { last: 0, ended: VecDeque::new(), bytes: 0, most_jobs, most_bytes }
+    }
+
+    /// Begins the journal of a job that has just been placed.
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        submitted: Time,
+        desc: Arc<JobDesc>,
+        run_by: Option<ProcId>,
+    ) -> Journal {
+        let mut journal = Journal { desc, run_by, entries: Vec::with_capacity(FEW), dropped: 0 };
+        self.append(&mut journal, submitted, What::Submitted);
+        self.append(&mut journal, now, What::Placed);
+        journal
+    }
+
+    /// Adds what has just happened; its number, which is also that of what was added to an earlier entry.
+    pub(super) fn append(&mut self, journal: &mut Journal, now: Time, what: What) -> u64 {
+        self.last += 1;
+        if let Some(what) = journal.absorb(what) {
+            journal.entries.push(Entry { number: self.last, at: now, what });
+        }
+        self.last
+    }
+
+    /// The last number.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The job has ended: its journal is kept for a while.
+    pub(super) fn keep(&mut self, journal: Journal) -> Arc<Journal> {
+        let journal = Arc::new(journal);
+        self.bytes += journal.weight();
+        self.ended.push_back(journal.clone());
+        while self.ended.len() > self.most_jobs || self.bytes > self.most_bytes {
+            let Some(oldest) = self.ended.pop_front() else { break };
+            self.bytes -= oldest.weight();
+        }
+        journal
+    }
+
+    /// Of a job that has ended.
+    pub(super) fn get(&self, nspace: &Nspace) -> Option<&Journal> {
+        self.ended.iter().rev().find(|journal| journal.desc.nspace == *nspace).map(|journal| &**journal)
+    }
+
+    /// Of the jobs that have ended, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Journal> {
+        self.ended.iter().map(|journal| &**journal)
+    }
+}
+
+impl Journal {
+    /// Adds to an entry that says the same of other ranks, or hands back what needs an entry of its own.
+    fn absorb(&mut self, what: What) -> Option<What> {
+        match &what {
+            What::StartFailed { ranks: more, failure } => {
+                for entry in &mut self.entries {
+                    if let What::StartFailed { ranks, failure: same } = &mut entry.what
+                        && same == failure
+                    {
+                        ranks.add(more);
+                        return None;
+                    }
+                }
+            }
+            What::Failed { ranks: more, first, concerned } => {
+                let alike = |one: &ProcEnd| (one.status, one.killed_by_us, one.lost_connection);
+                for entry in &mut self.entries {
+                    if let What::Failed { ranks, first: same, concerned: told } = &mut entry.what
+                        && alike(same) == alike(first)
+                        && told == concerned
+                    {
+                        ranks.add(more);
+                        return None;
+                    }
+                }
+            }
+            What::Killed { ranks: more, by, signal } => {
+                for entry in &mut self.entries {
+                    if let What::Killed { ranks, by: same, signal: with } = &mut entry.what
+                        && (&*same, &*with) == (by, signal)
+                    {
+                        ranks.add(more);
+                        return None;
+                    }
+                }
+            }
+            What::Signalled { ranks: more, by, signal } => {
+                for entry in &mut self.entries {
+                    if let What::Signalled { ranks, by: same, signal: with } = &mut entry.what
+                        && (&*same, &*with) == (by, signal)
+                    {
+                        ranks.add(more);
+                        return None;
+                    }
+                }
+            }
+            What::Connected { count: now, .. } => {
+                let counts = self.entries.iter().filter_map(|entry| match entry.what {
+                    What::Connected { count, .. } => Some(count),
+                    _ => None,
+                });
+                match counts.max().unwrap_or(0) {
+                    0 if *now > 0 => {}
+                    before if before < *now && *now == self.desc.size => {}
+                    _ => return None,
+                }
+            }
+            What::LoadedMpi { .. } => {
+                if self.mpi().is_some() {
+                    return None;
+                }
+            }
+            What::Submitted
+            | What::Placed
+            | What::StartOverdue
+            | What::Started { .. }
+            | What::Stopped
+            | What::Lost { .. }
+            | What::Ending(_)
+            | What::Exited(_)
+            | What::Ended { .. } => {}
+        }
+        if what.may_repeat() && self.entries.len() >= MOST_ENTRIES {
+            self.dropped += 1;
+            return None;
+        }
+        Some(what)
+    }
+
+    /// About how many bytes it takes.
+    fn weight(&self) -> usize {
+        let entries: usize = self.entries.iter().map(|entry| entry.what.weight()).sum();
+        entries + self.desc.size as usize * PER_RANK
+    }
+}
+
+impl What {
+    /// Whether programs decide how often it happens.
+    fn may_repeat(&self) -> bool {
+        matches!(
+            self,
+            What::StartFailed { .. }
+                | What::Failed { .. }
+                | What::Lost { .. }
+                | What::Killed { .. }
+                | What::Signalled { .. }
+        )
+    }
+
+    fn weight(&self) -> usize {
+        let ranges = |ranks: &Ranges| ranks.spans().count() * size_of::<(u32, u32)>();
+        let inside = match self {
+            What::Started { pids, .. } => pids.len() * size_of::<(u32, u32)>(),
+            What::StartFailed { ranks, .. }
+            | What::Failed { ranks, .. }
+            | What::Lost { ranks, .. }
+            | What::Killed { ranks, .. }
+            | What::Signalled { ranks, .. } => ranges(ranks),
+            What::Exited(ends) => {
+                ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
+            }
+            _ => 0,
+        };
+        size_of::<Entry>() + inside
+    }
+}
+
+/// What happens to an ordinary job.
+const FEW: usize = 6;
+/// Of one job. What can happen only once is entered all the same.
+const MOST_ENTRIES: usize = 1024;
+/// Of a job's description, which every daemon has expanded.
+const PER_RANK: usize = 64;
+
+#[cfg(test)]
+mod tests;

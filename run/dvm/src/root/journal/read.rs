@@ -1,0 +1,203 @@
+//! What is read from a journal: how far the job has come, why it ends, its processes, and what happened after an entry.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_core::Time;
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::ProcId;
+
+use super::{Entry, Journal, What};
+use crate::job::{JobVerdict, Phases};
+use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure};
+
+impl Journal {
+    pub(in crate::root) fn desc(&self) -> &Arc<JobDesc> {
+        &self.desc
+    }
+
+    pub(in crate::root) fn run_by(&self) -> Option<&ProcId> {
+        self.run_by.as_ref()
+    }
+
+    /// In the order in which they happened.
+    pub(in crate::root) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many entries have found no room.
+    pub(in crate::root) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// When the job was placed, from which its times are counted.
+    pub(in crate::root) fn since(&self) -> Time {
+        self.time_of(|what| matches!(what, What::Placed)).unwrap_or_default()
+    }
+
+    pub(super) fn submitted(&self) -> Time {
+        self.time_of(|what| matches!(what, What::Submitted)).unwrap_or_default()
+    }
+
+    /// How long it has run until nothing was left of it.
+    pub(in crate::root) fn duration(&self) -> Option<Duration> {
+        Some(self.ended()?.since(self.since()))
+    }
+
+    /// When nothing was left of it.
+    pub(in crate::root) fn ended(&self) -> Option<Time> {
+        self.time_of(|what| matches!(what, What::Ended { .. }))
+    }
+
+    /// All its processes run, or could not be started.
+    pub(in crate::root) fn has_started(&self) -> bool {
+        self.started().is_some()
+    }
+
+    /// All its processes have ended.
+    pub(in crate::root) fn has_exited(&self) -> bool {
+        self.exits().is_some()
+    }
+
+    /// Why it ends, or has ended. What turns out later to have been the reason comes last.
+    pub(in crate::root) fn verdict(&self) -> Option<&JobVerdict> {
+        self.entries.iter().rev().find_map(|entry| match &entry.what {
+            What::Ending(verdict) | What::Ended { verdict, .. } => Some(verdict),
+            _ => None,
+        })
+    }
+
+    /// What the launcher of a job that has ended exits with.
+    pub(in crate::root) fn exit_code(&self) -> Option<i32> {
+        self.first(|what| match what {
+            What::Ended { exit_code, .. } => Some(*exit_code),
+            _ => None,
+        })
+    }
+
+    /// Some rank has called init.
+    pub(in crate::root) fn has_connected(&self) -> bool {
+        self.end_groups().iter().any(|group| group.connected)
+    }
+
+    /// Who has ended some of its processes first, by job control, with which signal.
+    pub(super) fn killer(&self) -> Option<(&ProcId, i32)> {
+        self.first(|what| match what {
+            What::Killed { by, signal, .. } => Some((by, *signal)),
+            _ => None,
+        })
+    }
+
+    /// Who has first sent this signal to a process, by job control.
+    pub(super) fn sender(&self, number: i32, rank: Rank) -> Option<&ProcId> {
+        self.first(|what| match what {
+            What::Signalled { ranks, by, signal } => {
+                (*signal == number && ranks.contains(rank.0)).then_some(by)
+            }
+            _ => None,
+        })
+    }
+
+    /// The file of the first MPI library that ranks have loaded without having connected.
+    pub(in crate::root) fn mpi(&self) -> Option<&str> {
+        self.first(|what| match what {
+            What::LoadedMpi { library, .. } => Some(library.file.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Why its first process that could not be started was not.
+    pub(super) fn start_failure(&self) -> Option<&SpawnFailure> {
+        self.first(|what| match what {
+            What::StartFailed { failure, .. } => Some(failure),
+            _ => None,
+        })
+    }
+
+    /// How the spawn went, once all processes run or never will. What fails later is no failure of the spawn.
+    pub(in crate::root) fn start_status(&self) -> Status {
+        let is_overdue = self.time_of(|what| matches!(what, What::StartOverdue)).is_some();
+        match self.start_failure() {
+            _ if is_overdue => Status::ERR_TIMEOUT,
+            Some(failure) => failure.status(),
+            None if !self.pids().is_empty() => Status::SUCCESS,
+            None => match self.verdict().map(JobVerdict::status) {
+                Some(status) if !status.is_success() => status,
+                _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
+            },
+        }
+    }
+
+    pub(in crate::root) fn pid(&self, rank: Rank) -> Option<u32> {
+        let at = self.pids().binary_search_by_key(&rank.0, |(rank, _)| *rank).ok()?;
+        self.pids().get(at).map(|(_, pid)| *pid)
+    }
+
+    /// Rank and pid of all processes that have run, by rank.
+    pub(in crate::root) fn pids(&self) -> &[(u32, u32)] {
+        self.started().map_or(&[], |(pids, _)| pids)
+    }
+
+    /// How processes have ended, in groups of those that ended alike.
+    fn end_groups(&self) -> &[EndGroup] {
+        self.exits().map_or(&[], |ends| &ends.groups)
+    }
+
+    /// How each process has ended; nothing if it was lost with its node, or has not ended.
+    pub(in crate::root) fn ends_by_rank(&self) -> Vec<Option<&EndGroup>> {
+        let mut of_rank = vec![None; self.desc.size as usize];
+        for group in self.end_groups() {
+            for rank in group.ranks.iter() {
+                of_rank.get_mut(rank as usize).into_iter().for_each(|of| *of = Some(group));
+            }
+        }
+        of_rank
+    }
+
+    /// When the job came how far, counted from when it was submitted.
+    pub(in crate::root) fn phases(&self) -> Phases {
+        let begin = self.submitted();
+        let waited = self.since().since(begin);
+        let by_all = |reached: Reached| (reached.count == self.desc.size).then_some(reached.after);
+        let exits = self.exits();
+        let connected = match exits {
+            Some(ends) => by_all(ends.connected),
+            None => self.first(|what| match what {
+                What::Connected { count, after } => by_all(Reached { count: *count, after: *after }),
+                _ => None,
+            }),
+        };
+        // Of a job that could not be started, nothing more is told.
+        let started = self.started().filter(|(pids, _)| pids.len() == self.desc.size as usize);
+        Phases {
+            placed: Some(waited),
+            started: started.map(|(_, after)| waited + after),
+            connected: connected.map(|after| waited + after),
+            finalized: exits.and_then(|ends| by_all(ends.finalized)).map(|after| waited + after),
+            exited: exits.filter(|ends| ends.exited.count > 0).map(|ends| waited + ends.exited.after),
+            ended: self.ended().map(|at| at.since(begin)),
+        }
+    }
+
+    fn started(&self) -> Option<(&[(u32, u32)], Duration)> {
+        self.first(|what| match what {
+            What::Started { pids, after } => Some((&pids[..], *after)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn exits(&self) -> Option<&Ends> {
+        self.first(|what| match what {
+            What::Exited(ends) => Some(&**ends),
+            _ => None,
+        })
+    }
+
+    fn time_of(&self, is_it: impl Fn(&What) -> bool) -> Option<Time> {
+        self.entries.iter().find(|entry| is_it(&entry.what)).map(|entry| entry.at)
+    }
+
+    fn first<'a, T>(&'a self, read: impl Fn(&'a What) -> Option<T>) -> Option<T> {
+        self.entries.iter().find_map(|entry| read(&entry.what))
+    }
+}

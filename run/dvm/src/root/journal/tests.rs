@@ -1,0 +1,201 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::OnceLock;
+
+use phalanx_spec::{IofChannel, Rank, Status};
+
+use super::*;
+use crate::id::NodeId;
+use crate::job::Phases;
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Places, Reached, SpawnStep, StdinTarget};
+
+fn desc(name: &str, size: u32) -> Arc<JobDesc> {
+    Arc::new(JobDesc {
+        nspace: Nspace::new(name).unwrap(),
+        number: 1,
+        parent: None,
+        size,
+        nodes: Ranges::first(1),
+        crowded: Ranges::new(),
+        places: Places::default(),
+        env: Vec::new(),
+        apps: Vec::new(),
+        stdin: StdinTarget::None,
+        forward: IofChannel::NONE,
+        diag: false,
+        on_failure: FailurePolicy::Continue,
+        scratch: None,
+        job: Arc::default(),
+        session: Arc::default(),
+        expanded: OnceLock::new(),
+    })
+}
+
+fn journals(ended_jobs: usize, bytes: usize) -> Journals {
+    Journals::new(&Limits { ended_jobs, journals: bytes, ..Limits::default() })
+}
+
+fn at(seconds: u64) -> Time {
+    Time(seconds * 1_000_000_000)
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn proc(rank: u32) -> ProcId {
+    ProcId::new(&Nspace::new("job").unwrap(), Rank(rank))
+}
+
+fn failed(rank: u32, code: i32) -> What {
+    let first = ProcEnd {
+        proc: proc(rank),
+        node: "n".into(),
+        pid: Some(rank),
+        status: Some(ExitStatus::Code(code)),
+        after: seconds(u64::from(rank)),
+        killed_by_us: false,
+        lost_connection: false,
+    };
+    What::Failed { ranks: Ranges::single(rank), first, concerned: Arc::default() }
+}
+
+fn group(ranks: Ranges, code: i32, after: u64) -> EndGroup {
+    EndGroup {
+        ranks,
+        status: Some(ExitStatus::Code(code)),
+        killed_by_us: false,
+        lost_connection: false,
+        connected: true,
+        after: seconds(after),
+    }
+}
+
+#[test]
+fn equal_failures_of_many_ranks_are_one_entry() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), desc("job", 100_000), None);
+    for rank in 0..100_000 {
+        journals.append(&mut journal, at(1), failed(rank, if rank == 7 { 3 } else { 1 }));
+    }
+    let of = |code| {
+        journal.entries().iter().find_map(|entry| match entry.what() {
+            What::Failed { ranks, first, .. } if first.status == Some(ExitStatus::Code(code)) => {
+                Some((ranks.clone(), first.proc.rank.0))
+            }
+            _ => None,
+        })
+    };
+    assert_eq!(of(3), Some((Ranges::single(7), 7)));
+    assert_eq!(of(1).map(|(ranks, first)| (ranks.count(), first)), Some((99_999, 0)));
+    assert_eq!(journal.entries().len(), 4);
+}
+
+#[test]
+fn repeated_entries_are_bounded_and_the_end_is_not() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), desc("job", 9), None);
+    for signal in 0..3000 {
+        let (ranks, by) = (Ranges::single(1), proc(0));
+        journals.append(&mut journal, at(1), What::Killed { ranks, by, signal });
+    }
+    journals.append(&mut journal, at(2), What::Ending(JobVerdict::Success));
+    assert_eq!(journal.entries().len(), MOST_ENTRIES + 1);
+    assert_eq!(journal.dropped, 3002 - MOST_ENTRIES as u64);
+    assert_eq!(journal.verdict(), Some(&JobVerdict::Success));
+    let numbers: Vec<u64> = journal.entries().iter().map(Entry::number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&3003));
+}
+
+#[test]
+fn the_oldest_ended_jobs_go_first() {
+    let mut all = journals(3, 1 << 20);
+    for name in ["a", "b", "c", "d", "e"] {
+        let journal = all.begin(at(0), at(0), desc(name, 1), None);
+        all.keep(journal);
+    }
+    let kept = |all: &Journals| -> Vec<String> { all.iter().map(|j| j.desc().nspace.to_string()).collect() };
+    assert_eq!(kept(&all), ["c", "d", "e"]);
+    assert!(all.get(&Nspace::new("b").unwrap()).is_none());
+    // A large job has the room of many small ones.
+    let pids = (0..10_000).map(|rank| (rank, rank)).collect();
+    let mut large = all.begin(at(0), at(0), desc("large", 10_000), None);
+    all.append(&mut large, at(1), What::Started { pids, after: seconds(1) });
+    assert!(large.weight() > 10_000 * 72, "{}", large.weight());
+    all.keep(large);
+    assert_eq!(kept(&all), ["d", "e", "large"]);
+    let mut small = journals(3, 1000);
+    for name in ["a", "b"] {
+        let journal = small.begin(at(0), at(0), desc(name, 9), None);
+        small.keep(journal);
+    }
+    assert_eq!((kept(&small), small.bytes < 1000), (vec!["b".to_owned()], true));
+}
+
+#[test]
+fn phases_are_counted_from_the_submission() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(5), at(3), desc("job", 2), None);
+    assert_eq!(journal.phases(), Phases { placed: Some(seconds(2)), ..Phases::default() });
+    journals.append(&mut journal, at(9), What::Started { pids: vec![(0, 70), (1, 71)], after: seconds(1) });
+    journals.append(&mut journal, at(9), What::Connected { count: 1, after: seconds(2) });
+    assert_eq!((journal.phases().started, journal.phases().connected), (Some(seconds(3)), None));
+    journals.append(&mut journal, at(9), What::Connected { count: 2, after: seconds(4) });
+    assert_eq!(journal.phases().connected, Some(seconds(6)));
+    let all = |after| Reached { count: 2, after: seconds(after) };
+    let groups = vec![group(Ranges::first(2), 0, 8)];
+    let ends = Ends {
+        groups,
+        connected: all(3),
+        finalized: Reached { count: 1, after: seconds(7) },
+        exited: all(8),
+    };
+    journals.append(&mut journal, at(20), What::Exited(Box::new(ends)));
+    let report = journal.end(at(23), |_| "n".into());
+    let expected = Phases {
+        placed: Some(seconds(2)),
+        started: Some(seconds(3)),
+        connected: Some(seconds(5)),
+        finalized: None,
+        exited: Some(seconds(10)),
+        ended: Some(seconds(20)),
+    };
+    assert_eq!((report.phases, report.duration), (expected, seconds(18)));
+    let words: Vec<_> = expected.iter().map(|(word, _)| word).collect();
+    assert_eq!(words, ["placed", "started", "connected", "exited", "ended"]);
+    let again = Phases::named(|name| expected.iter().find(|(word, _)| *word == name).map(|(_, time)| time));
+    assert_eq!(again, expected);
+}
+
+#[test]
+fn the_report_names_the_first_failure_and_lost_ranks() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), desc("job", 4), None);
+    let groups =
+        vec![group(Ranges::single(0), 0, 1), group(Ranges::single(1), 4, 3), group(Ranges::single(2), 5, 2)];
+    let ends = Ends { groups, ..Ends::default() };
+    journals.append(&mut journal, at(6), What::Exited(Box::new(ends)));
+    let report = journal.end(at(7), |node| format!("n{}", node.0));
+    assert_eq!(report.exit_code, 5);
+    assert!(matches!(report.verdict, JobVerdict::Failed { first } if first.proc == proc(2)));
+    let lost = report.procs.last().unwrap();
+    assert_eq!((lost.status, lost.after, &*lost.node), (None, seconds(7), "n0"));
+}
+
+#[test]
+fn what_turns_out_to_be_the_reason_replaces_the_first() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), desc("job", 4), None);
+    assert_eq!(journal.start_status(), Status::ERR_JOB_FAILED_TO_LAUNCH);
+    let failure = SpawnFailure { step: SpawnStep::Exec, subject: "x".into(), errno: 2 };
+    for rank in [0, 1] {
+        let ranks = Ranges::single(rank);
+        journals.append(&mut journal, at(1), What::StartFailed { ranks, failure: failure.clone() });
+    }
+    assert_eq!(journal.start_status(), Status::ERR_JOB_EXE_NOT_FOUND);
+    for (at_second, signal) in [(2, 15), (3, 9)] {
+        journals.append(&mut journal, at(at_second), What::Ending(JobVerdict::Cancelled { signal }));
+    }
+    assert_eq!(journal.verdict(), Some(&JobVerdict::Cancelled { signal: 9 }));
+    assert_eq!(journal.end(at(4), |_: NodeId| String::new()).exit_code, 127);
+}

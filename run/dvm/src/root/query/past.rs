@@ -1,0 +1,106 @@
+//! What has happened to jobs, as their journals have it.
+
+use phalanx_core::Time;
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, Value};
+
+use super::{names, nspace};
+use crate::root::Root;
+use crate::root::journal::{Entry, Journal, What};
+
+impl Root {
+    /// The entries of the journals, of one job or all, of the last so many milliseconds or since ever: the oldest first. If there are
+    /// more than one answer holds, the newest.
+    pub(super) fn happenings(&self, now: Time, qualifiers: &[Info]) -> DataArray {
+        let wanted = nspace(qualifiers);
+        let ago = qualifiers.find(names::SINCE).and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let live = self.jobs.values().map(|job| &job.journal);
+        let journals = self.journals.iter().chain(live);
+        let journals: Vec<&Journal> =
+            journals.filter(|j| wanted.as_ref().is_none_or(|wanted| *wanted == j.desc().nspace)).collect();
+        let is_recent = |entry: &Entry| now.since(entry.at()).as_millis() <= u128::from(ago);
+        let entries = journals.iter().flat_map(|j| j.entries().iter().map(move |entry| (*j, entry)));
+        let mut entries: Vec<_> = entries.filter(|(_, entry)| is_recent(entry)).collect();
+        entries.sort_by_key(|(_, entry)| entry.number());
+        let too_many = entries.len().saturating_sub(MOST_ENTRIES);
+        let omitted = too_many as u64 + journals.iter().map(|journal| journal.dropped()).sum::<u64>();
+        let head = [Info::new(names::NUMBER, self.journals.last()), Info::new(names::OMITTED, omitted)];
+        let told = entries.into_iter().skip(too_many);
+        let told = told.map(|(j, entry)| Info::new(names::HAPPENING, about(j, entry, now)));
+        DataArray::of_infos(head.into_iter().chain(told))
+    }
+}
+
+fn about(journal: &Journal, entry: &Entry, now: Time) -> DataArray {
+    let (what, code) = entry.what().words();
+    let mut about = vec![
+        Info::new(names::NUMBER, entry.number()),
+        Info::new(names::AGE, now.since(entry.at()).as_millis() as u64),
+        Info::new(keys::NSPACE, journal.desc().nspace.as_str()),
+        Info::new(names::STATE, what),
+    ];
+    about.extend(code.map(|code| Info::new(names::CODE, code)));
+    about.extend(entry.what().facts(journal));
+    DataArray::of_infos(about)
+}
+
+impl What {
+    /// In a word or two, and the event that tells it.
+    fn words(&self) -> (&'static str, Option<Status>) {
+        match self {
+            What::Submitted => ("submitted", None),
+            What::Placed => ("placed", None),
+            What::StartFailed { .. } => ("start failed", None),
+            What::StartOverdue => ("start overdue", None),
+            What::Started { .. } => ("started", None),
+            What::Connected { .. } => ("connected", None),
+            What::LoadedMpi { .. } => ("loaded MPI", None),
+            What::Stopped => ("waiting for a debugger", None),
+            What::Failed { .. } => ("failed", Some(Status::EVENT_PROC_TERMINATED)),
+            What::Lost { .. } => ("node lost", None),
+            What::Killed { .. } => ("killed", None),
+            What::Signalled { .. } => ("signalled", None),
+            What::Ending(_) => ("ending", None),
+            What::Exited(_) => ("exited", None),
+            What::Ended { .. } => ("ended", Some(Status::EVENT_JOB_END)),
+        }
+    }
+
+    fn facts(&self, journal: &Journal) -> Vec<Info> {
+        let which = |ranks: &dyn std::fmt::Display| Info::new(names::WHICH, ranks.to_string());
+        let text = |text: &str| Info::new(keys::EVENT_TEXT_MESSAGE, text);
+        match self {
+            What::Placed => {
+                let desc = journal.desc();
+                vec![Info::new(keys::JOB_SIZE, desc.size), Info::new(keys::NUM_NODES, desc.nodes.count())]
+            }
+            What::StartFailed { ranks, failure } => vec![which(ranks), text(&failure.to_string())],
+            What::Started { pids, .. } => vec![Info::new(names::COUNT, pids.len() as u32)],
+            What::Connected { count, .. } => vec![Info::new(names::COUNT, *count)],
+            What::LoadedMpi { by, library } => {
+                vec![Info::new(keys::PROCID, by.clone()), Info::new(names::MPI, library.file.as_str())]
+            }
+            What::Failed { ranks, first, .. } => {
+                let mut facts = vec![which(ranks), Info::new(keys::PROCID, first.proc.clone())];
+                facts.extend(first.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
+                facts
+            }
+            What::Lost { ranks, node } => vec![which(ranks), Info::new(keys::HOSTNAME, node.as_str())],
+            What::Killed { ranks, by, signal } | What::Signalled { ranks, by, signal } => {
+                vec![which(ranks), Info::new(keys::PROCID, by.clone()), Info::new(names::SIGNAL, *signal)]
+            }
+            What::Ending(verdict) => {
+                let mut facts = vec![Info::new(names::VERDICT, verdict.word())];
+                facts.extend(verdict.reason().map(text));
+                facts
+            }
+            What::Ended { verdict, exit_code } => {
+                vec![Info::new(names::VERDICT, verdict.word()), Info::new(keys::EXIT_CODE, *exit_code)]
+            }
+            What::Submitted | What::StartOverdue | What::Stopped | What::Exited(_) => Vec::new(),
+        }
+    }
+}
+
+/// Of one answer.
+const MOST_ENTRIES: usize = 4096;
