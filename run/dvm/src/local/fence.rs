@@ -3,17 +3,18 @@
 //! The same set of processes may fence again and again; the how-manieth time it is counts on every daemon alike, and is
 //! part of the operation's name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use phalanx_core::host::LOST_MEMBERS;
 use phalanx_core::{HostCall, HostReply};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
+use crate::local::procs::Proc;
+use crate::local::timer::Timer;
 use crate::local::{Cx, ENOUGH, Local};
-use crate::msg;
-use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Up};
+use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
 use crate::ranges::Ranges;
 
 /// Which data are collected and how long is waited, the servers see to.
@@ -22,11 +23,19 @@ pub(crate) const ATTRIBUTES: &[&str] = &[];
 /// Counts operations that are alike, and holds the upcalls that wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    counts: BTreeMap<Series, u64>,
+    /// By series: the operation without its number.
+    counts: BTreeMap<Collective, Count>,
     waiting: BTreeMap<Collective, Vec<HostCall>>,
+    /// What may lack members, waits elsewhere, and has not been joined here.
+    expected: BTreeSet<Collective>,
 }
 
-type Series = (Kind, Arc<[Members]>, Option<Arc<str>>);
+#[derive(Debug, Default)]
+struct Count {
+    begun: u64,
+    /// The last to which this daemon has contributed for members who had not come.
+    ended: u64,
+}
 
 impl Local {
     /// Our clients' part of a fence.
@@ -62,22 +71,74 @@ impl Local {
             Ok(members) => members,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
-        let Some(round) = self.rounds.next((kind, members.clone(), name.clone())) else {
-            return cx.reply(call, HostReply::Done(Status::ERR_OUT_OF_RESOURCE));
-        };
+        let policy = self.policy(kind, info, &members);
         let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
-        let survives = kind.may_lack_members(info);
-        if !survives && members.iter().any(dead) {
+        let op = Collective { kind, members, id: name, round: 0, policy };
+        let op = match self.rounds.next(op) {
+            Ok(op) => op,
+            Err(status) => return cx.reply(call, HostReply::Done(status)),
+        };
+        if op.policy == Policy::Fixed && op.members.iter().any(dead) {
             return cx.reply(call, HostReply::Done(Status::ERR_PROC_ABORTED));
         }
-        let op = Collective { kind, members, id: name, round };
         self.rounds.waiting.entry(op.clone()).or_default().push(call);
-        if survives {
-            let lost = msg::procs(info.find(LOST_MEMBERS)).collect();
-            cx.post(Up::GroupPart(Box::new(GroupPart { op, part, lost })));
-        } else {
-            cx.join(OpId::Collective(op), part);
+        if op.policy != Policy::Fixed && !self.rounds.expected.remove(&op) {
+            self.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
         }
+        cx.join(OpId::Collective(op), part);
+    }
+
+    fn policy(&self, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
+        if !kind.may_lack_members(info) {
+            return Policy::Fixed;
+        }
+        let mut daemons = Ranges::new();
+        for members in members {
+            if let Some(job) = self.jobs.get(&members.nspace) {
+                daemons.add(&job.desc.nodes_of(&members.ranks));
+            }
+        }
+        Policy::Shrinks { daemons }
+    }
+
+    /// What may lack members has not ended yet: the root is to look whether there are daemons where none is left.
+    pub(super) fn on_patience_over(&mut self, cx: &mut Cx<'_>) {
+        let waiting = self.rounds.waiting.keys().filter(|op| op.policy != Policy::Fixed);
+        waiting.for_each(|op| cx.post(Up::Waits(op.clone())));
+    }
+
+    /// An operation waits that may lack members, as far as this daemon's have ended.
+    pub(super) fn on_expect(&mut self, cx: &mut Cx<'_>, op: &Collective) {
+        if !self.rounds.waiting.contains_key(op) {
+            self.rounds.expected.insert(op.clone());
+            self.try_expected(cx);
+        }
+    }
+
+    /// Somebody has ended here, who may be a member whom others wait for.
+    pub(super) fn try_expected(&mut self, cx: &mut Cx<'_>) {
+        let expected = std::mem::take(&mut self.rounds.expected);
+        for op in expected {
+            let here: Vec<ProcId> = op.members.iter().flat_map(|members| self.hosted(members)).collect();
+            if !here.iter().all(|proc| {
+                self.jobs
+                    .get(&proc.nspace)
+                    .and_then(|job| job.procs.get(&proc.rank))
+                    .is_none_or(Proc::is_over)
+            }) {
+                self.rounds.expected.insert(op);
+                continue;
+            }
+            self.rounds.set_ended(&op);
+            cx.join(OpId::Collective(op), Part::Group(GroupPart { silent: here, ..GroupPart::default() }));
+        }
+    }
+
+    /// Those of the members who are processes of this node.
+    fn hosted(&self, members: &Members) -> impl Iterator<Item = ProcId> {
+        let job = self.jobs.get(&members.nspace);
+        let here = job.map(|job| job.desc.ranks_on(self.me).and(&members.ranks)).unwrap_or_default();
+        each(&[Members { nspace: members.nspace.clone(), ranks: here }]).collect::<Vec<_>>().into_iter()
     }
 
     /// The daemons that contribute to an operation. `None`: the operation is about a job that is forgotten, or about processes that have failed.
@@ -85,6 +146,7 @@ impl Local {
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
             OpId::Task(task) => Some(task.daemons.clone()),
+            OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, .. }) => Some(daemons.clone()),
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
                 for members in collective.members.iter() {
@@ -118,6 +180,7 @@ impl Local {
     pub(super) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
         let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
+        self.rounds.expected.remove(collective);
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
         }
@@ -134,25 +197,39 @@ impl Local {
 }
 
 impl Rounds {
-    fn next(&mut self, series: Series) -> Option<u64> {
-        if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&series) {
-            return None;
+    /// The same with its number in its series.
+    fn next(&mut self, op: Collective) -> Result<Collective, Status> {
+        if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&op) {
+            return Err(Status::ERR_OUT_OF_RESOURCE);
         }
-        let count = self.counts.entry(series).or_default();
-        *count += 1;
-        Some(*count)
+        let count = self.counts.entry(op.clone()).or_default();
+        count.begun += 1;
+        match count.begun > count.ended {
+            true => Ok(Collective { round: count.begun, ..op }),
+            // Its members had been taken for gone.
+            false => Err(Status::GROUP_CONSTRUCT_ABORT),
+        }
+    }
+
+    /// This daemon has contributed although nobody here had come.
+    fn set_ended(&mut self, op: &Collective) {
+        let count = self.counts.entry(Collective { round: 0, ..op.clone() }).or_default();
+        count.ended = count.ended.max(op.round);
     }
 
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        let is_of = |members: &Arc<[Members]>| members.iter().all(|one| one.nspace == *nspace);
-        self.counts.keys().any(|(_, members, _)| is_of(members))
-            || self.waiting.keys().any(|op| is_of(&op.members))
+        let is_of = |op: &Collective| op.members.iter().all(|one| one.nspace == *nspace);
+        self.counts.keys().chain(self.waiting.keys()).chain(&self.expected).any(is_of)
     }
 
     pub(super) fn forget(&mut self, nspace: &Nspace) {
-        self.counts.retain(|(_, members, _), _| members.iter().all(|m| m.nspace != *nspace));
+        let lives = |op: &Collective| op.members.iter().any(|m| m.nspace != *nspace);
+        self.counts.retain(|op, _| lives(op));
+        self.expected.retain(lives);
     }
 }
 
 /// Different sets of processes that the living jobs may use in collectives.
 const MOST_SERIES: usize = 1 << 16;
+/// How long an operation that may lack members waits before daemons are asked whether any of theirs is left.
+const PATIENCE: Duration = Duration::from_millis(100);

@@ -2,12 +2,14 @@
 //!
 //! Whatever is not named here is refused with `PMIX_ERR_NOT_SUPPORTED`.
 
+use phalanx_core::host::LOST_MEMBERS;
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::Status;
+use phalanx_wire::InfoList;
 
 use crate::local::procs::Pmix;
 use crate::local::{Cx, Local};
-use crate::msg::{Kind, Part, Up};
+use crate::msg::{GroupPart, Kind, Part, Up, procs as procs_in};
 
 impl Local {
     pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
@@ -54,7 +56,11 @@ impl Local {
                     &procs,
                     &info,
                     name,
-                    Part::Infos(info.clone()),
+                    Part::Group(GroupPart {
+                        lost: procs_in(info.find(LOST_MEMBERS)).collect(),
+                        silent: Vec::new(),
+                        info: info.clone(),
+                    }),
                 );
             }
             HostOp::GroupDestruct { id: name, procs, info } => {

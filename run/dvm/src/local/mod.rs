@@ -306,6 +306,7 @@ impl Local {
             },
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
+            Down::Expect(op) => self.on_expect(cx, op),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
             Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
             Down::Say { to, text } => self.say_to_tool(cx, to, text),
@@ -330,6 +331,7 @@ impl Local {
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
             Timer::Retry => self.ask_again(cx),
+            Timer::Waits => self.on_patience_over(cx),
         }
     }
 

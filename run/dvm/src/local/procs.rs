@@ -163,7 +163,7 @@ impl Proc {
 
     /// Whether nothing more comes from it. One that has lost its connection may still turn out to have died, while its loss is
     /// looked into.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.settled || self.pmix == Pmix::Finalized || (self.pmix == Pmix::Lost && self.losses.is_empty())
     }
 
@@ -379,6 +379,7 @@ impl Local {
     }
 
     fn tell_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.try_expected(cx);
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let is_over = |rank: &u32| job.procs.get(&Rank(*rank)).is_none_or(Proc::is_over);
         let over: Ranges = job.watched.iter().filter(is_over).collect();
@@ -455,6 +456,7 @@ impl Local {
         let Some(mut job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.rounds.forget(nspace);
+        self.try_expected(cx);
         self.modexes_without_job(cx, nspace);
         let losses = job.procs.values_mut().flat_map(|proc| std::mem::take(&mut proc.losses));
         losses.for_each(|call| cx.reply(call, HostReply::Done(Status::SUCCESS)));

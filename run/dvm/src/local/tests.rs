@@ -10,7 +10,7 @@ use phalanx_wire::{Blob, Info, Text};
 use super::*;
 use crate::config::Limits;
 use crate::msg::{
-    Agreed, AppDesc, Collective, Control, FailurePolicy, JobDesc, Kind, Members, Places, StdinTarget,
+    Agreed, AppDesc, Collective, Control, FailurePolicy, JobDesc, Kind, Members, Places, Policy, StdinTarget,
 };
 use crate::ranges::Ranges;
 
@@ -236,7 +236,13 @@ fn a_fence_is_answered_with_the_data_of_all() {
     let (procs, data) = (vec![ProcId::all(&nspace())], Blob::from(b"ours".to_vec()));
     told.upcall(1, HostOp::Fence { procs, info: Vec::new(), data });
     let members = [Members { nspace: nspace(), ranks: Ranges::first(3) }].into();
-    let op = OpId::Collective(Collective { kind: Kind::Fence, members, id: None, round: 1 });
+    let op = OpId::Collective(Collective {
+        kind: Kind::Fence,
+        members,
+        id: None,
+        round: 1,
+        policy: Policy::Fixed,
+    });
     assert!(matches!(told.part(&op), Some(Part::Modex(blobs)) if blobs.len() == 1));
     assert_eq!(told.local.daemons_of(&op), Some([1, 2].into_iter().collect()));
     let all = Blob::from(b"ours and theirs".to_vec());

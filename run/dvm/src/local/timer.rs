@@ -22,6 +22,8 @@ pub(super) enum Timer {
     Drain(Nspace),
     /// Ask again for remote data.
     Retry,
+    /// Collectives that may lack members have waited for a while.
+    Waits,
 }
 
 impl Timer {

@@ -37,7 +37,7 @@ pub(crate) use iof::{Forward, OutputPiece, TapName};
 pub use iof::{LEAST_CHARGE, charge};
 pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
-pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, each, procs};
+pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, each, procs};
 pub use survey::Survey;
 pub(crate) use survey::{Found, FoundProc, Subject, Wait};
 pub(crate) use task::{Results, Task, TaskId};
@@ -76,6 +76,8 @@ pub enum Down {
         nspace: Nspace,
         ranks: Ranges,
     },
+    /// This operation waits: contribute, even if none of its members here will come any more.
+    Expect(Collective),
     Forget {
         nspace: Nspace,
     },
@@ -146,8 +148,8 @@ pub enum Up {
     Exited {
         nspace: Nspace,
     },
-    /// What a daemon's members bring to an operation that may lack members.
-    GroupPart(Box<GroupPart>),
+    /// An operation that may lack members waits; there may be daemons none of whose members will come.
+    Waits(Collective),
     /// Of the processes that are watched these have ended, or finalized.
     Over {
         nspace: Nspace,

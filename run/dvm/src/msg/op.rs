@@ -33,8 +33,18 @@ pub struct Collective {
     pub members: Arc<[Members]>,
     /// A group's name.
     pub id: Option<Arc<str>>,
-    /// Sequence number among operations of the same kind, members and name.
+    /// Sequence number among operations of the same kind, members, name and policy.
     pub round: u64,
+    pub policy: Policy,
+}
+
+/// What becomes of an operation when a member ends before it has come.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Policy {
+    /// It fails.
+    Fixed,
+    /// It goes on without that member, and is carried by these daemons, even if none of their members is left.
+    Shrinks { daemons: Ranges },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +68,7 @@ pub enum Part {
     #[default]
     Nothing,
     Modex(Vec<Blob>),
-    Infos(Vec<Info>),
+    Group(GroupPart),
     /// Rank and pid of the processes that run. `failed`: one could not be started; what failed, its daemon says in
     /// [`Up::StartFailed`](crate::msg::Up::StartFailed), which may come later.
     /// `after`: since the job's start, the last of them.
@@ -133,7 +143,7 @@ impl Part {
             (_, Part::Failed(status)) => *self = Part::Failed(status),
             (Part::Nothing, other) => *self = other,
             (Part::Modex(blobs), Part::Modex(more)) => blobs.extend(more),
-            (Part::Infos(infos), Part::Infos(more)) => infos.extend(more),
+            (Part::Group(part), Part::Group(more)) => part.merge(more),
             (
                 Part::Started { pids, failed, after },
                 Part::Started { pids: more, failed: also, after: last },
@@ -182,32 +192,45 @@ impl OpId {
         }
     }
 
-    /// Whether any of these processes is a member.
+    /// Whether it cannot come to its end without these processes.
     pub(crate) fn includes(&self, nspace: &Nspace, ranks: &Ranges) -> bool {
         match self {
+            OpId::Collective(Collective { policy: Policy::Shrinks { .. }, .. }) => false,
             OpId::Collective(c) => c.members.iter().any(|m| m.nspace == *nspace && m.ranks.intersects(ranks)),
             OpId::Started(_) | OpId::Ended(_) | OpId::Task(_) => false,
         }
     }
 
-    /// Whether `nspace` has members in it.
+    /// Whether it is nobody's when this job is over.
     pub fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             OpId::Started(job) | OpId::Ended(job) => job == nspace,
             // Its daemons have still to say that they have done it.
             OpId::Task(_) => false,
+            OpId::Collective(Collective { policy: Policy::Shrinks { .. }, members, .. }) => {
+                members.iter().all(|m| m.nspace == *nspace)
+            }
             OpId::Collective(collective) => collective.members.iter().any(|m| m.nspace == *nspace),
         }
     }
 }
 
-/// What the members of one daemon bring.
-#[derive(Clone, Debug)]
+/// What members bring to a group.
+#[derive(Clone, Debug, Default)]
 pub struct GroupPart {
-    pub op: Collective,
-    pub part: Part,
-    /// Those of them who have ended without having come.
+    pub info: Vec<Info>,
+    /// Those who have ended without having come, as their server has told the others.
     pub lost: Vec<ProcId>,
+    /// Likewise, but no server knows: none of their daemon's members has come.
+    pub silent: Vec<ProcId>,
+}
+
+impl GroupPart {
+    fn merge(&mut self, more: GroupPart) {
+        self.info.extend(more.info);
+        self.lost.extend(more.lost);
+        self.silent.extend(more.silent);
+    }
 }
 
 /// The processes that a value names: one, or an array.

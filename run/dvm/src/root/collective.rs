@@ -1,11 +1,13 @@
 //! Operations to which many daemons contribute: what becomes of the parts when all of them are here.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use phalanx_spec::Status;
-use phalanx_wire::Blob;
+use phalanx_core::Event;
+use phalanx_spec::{DataType, Range, Status, keys};
+use phalanx_wire::{Blob, DataArray, Info, Nspace, ProcId, Value};
 
-use crate::msg::{Agreed, Collective, Down, Kind, OpId, Outcome, Part, each};
+use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
 use crate::root::{Cx, Root};
 
@@ -14,6 +16,31 @@ use crate::root::{Cx, Root};
 pub(super) struct Meeting {
     pub(super) op: Arc<OpId>,
     pub(super) to: Ranges,
+}
+
+/// The last operation that has ended of each series (the operation without its number), among those that may lack members.
+#[derive(Debug, Default)]
+pub(super) struct Collectives(BTreeMap<Collective, u64>);
+
+impl Collectives {
+    fn set_ended(&mut self, op: &Collective) {
+        if self.0.len() >= MOST_SERIES {
+            self.0.pop_first();
+        }
+        self.0.insert(Collective { round: 0, ..op.clone() }, op.round);
+    }
+
+    fn has_ended(&self, op: &Collective) -> bool {
+        self.0.get(&Collective { round: 0, ..op.clone() }).is_some_and(|last| op.round <= *last)
+    }
+
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        self.0.keys().any(|op| op.members.iter().all(|members| members.nspace == *nspace))
+    }
+
+    pub(super) fn forget(&mut self, nspace: &Nspace) {
+        self.0.retain(|op, _| op.members.iter().any(|members| members.nspace != *nspace));
+    }
 }
 
 impl Root {
@@ -43,10 +70,13 @@ impl Root {
             }
             (OpId::Collective(collective), part) => {
                 let meeting = Meeting { op: op.clone(), to: among };
-                let outcome = match missing.is_empty() {
-                    true => self.outcome_of(cx, meeting.clone(), collective, part),
-                    false => Some(Err(Status::ERR_LOST_CONNECTION)),
+                let outcome = match collective.policy {
+                    Policy::Fixed if !missing.is_empty() => Some(Err(Status::ERR_LOST_CONNECTION)),
+                    _ => self.outcome_of(cx, meeting.clone(), collective, &missing, part),
                 };
+                if collective.policy != Policy::Fixed {
+                    self.collectives.set_ended(collective);
+                }
                 if let Some(outcome) = outcome {
                     cx.cast(meeting.to, Down::Done { op: meeting.op, outcome });
                 }
@@ -55,11 +85,12 @@ impl Root {
     }
 
     /// The result, from everybody's parts. `None`: it comes later.
-    pub(super) fn outcome_of(
+    fn outcome_of(
         &mut self,
         cx: &mut Cx<'_>,
         meeting: Meeting,
         collective: &Collective,
+        missing: &Ranges,
         part: Part,
     ) -> Option<Outcome> {
         Some(match (collective.kind, part) {
@@ -70,19 +101,57 @@ impl Root {
             (_, Part::Failed(status)) => Err(status),
             (Kind::Fence, Part::Modex(blobs)) => Ok(Agreed::Modex(join(&blobs))),
             (Kind::Fence, _) => Ok(Agreed::Modex(Blob::default())),
-            (kind @ (Kind::Connect | Kind::Disconnect | Kind::GroupDestruct), _) => {
-                match kind {
-                    Kind::Connect => self.relations.connect(&collective.members),
-                    Kind::Disconnect => self.relations.disconnect(&collective.members),
-                    _ => {}
-                }
+            (Kind::Connect, _) => {
+                self.relations.connect(&collective.members);
                 Ok(Agreed::Nothing)
             }
+            (Kind::Disconnect, _) => {
+                self.relations.disconnect(&collective.members);
+                Ok(Agreed::Nothing)
+            }
+            (Kind::GroupDestruct, _) => Ok(Agreed::Nothing),
             (Kind::GroupConstruct, part) => {
-                let members = each(&collective.members).collect();
-                return self.form_group(cx, meeting, collective, members, part);
+                let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
+                let members = self.survivors(cx, collective, missing, &part);
+                return self.form_group(cx, meeting, collective, members, part.info);
             }
         })
+    }
+
+    /// The members who have come. Those of whom no server could tell that they will not are announced to them.
+    fn survivors(&self, cx: &mut Cx<'_>, op: &Collective, missing: &Ranges, part: &GroupPart) -> Vec<ProcId> {
+        let mut silent: BTreeSet<ProcId> = part.silent.iter().cloned().collect();
+        if !missing.is_empty() {
+            let is_lost = |proc: &ProcId| self.node_of(proc).is_some_and(|node| missing.contains(node.0));
+            silent.extend(each(&op.members).filter(is_lost));
+        }
+        let lost: BTreeSet<&ProcId> = part.lost.iter().chain(&silent).collect();
+        let survivors: Vec<ProcId> = each(&op.members).filter(|proc| !lost.contains(proc)).collect();
+        silent.iter().for_each(|proc| self.announce_lost(cx, op, proc, &survivors));
+        survivors
+    }
+
+    fn announce_lost(&self, cx: &mut Cx<'_>, op: &Collective, proc: &ProcId, survivors: &[ProcId]) {
+        let items = survivors.iter().cloned().map(Value::Proc).collect();
+        let info = vec![
+            Info::new(keys::GROUP_ID, op.id.as_deref().unwrap_or_default()),
+            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+            Info::new(keys::EVENT_CUSTOM_RANGE, DataArray { of: DataType::PROC, items }),
+        ];
+        let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
+        let event = Arc::new(Event { code, source: proc.clone(), range, info });
+        let to = self.nodes_of_procs(survivors.iter().cloned());
+        cx.cast(to, Down::Event { event, except: None });
+    }
+
+    /// An operation that may lack members waits at some daemon. Where none of its members is left, nobody else would say so.
+    pub(super) fn on_waits(&mut self, cx: &mut Cx<'_>, op: &Collective) {
+        let Policy::Shrinks { daemons } = &op.policy else { return };
+        if self.collectives.has_ended(op) {
+            return;
+        }
+        cx.cast(daemons.clone(), Down::Expect(op.clone()));
+        cx.wait_for(OpId::Collective(op.clone()), daemons.clone());
     }
 }
 
@@ -91,3 +160,6 @@ fn join(blobs: &[Blob]) -> Blob {
     blobs.iter().for_each(|blob| all.extend_from_slice(blob.as_bytes()));
     Blob::from(all)
 }
+
+/// Sets of processes with such operations.
+const MOST_SERIES: usize = 1 << 16;

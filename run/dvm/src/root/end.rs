@@ -242,7 +242,7 @@ impl Root {
         self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
-        self.survivals.forget(nspace);
+        self.collectives.forget(nspace);
         cx.cast(self.nodes.all(), Down::Forget { nspace: nspace.clone() });
     }
 
@@ -250,7 +250,6 @@ impl Root {
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
         self.control_without(cx, nspace, dead);
         self.try_assemblies(cx);
-        self.try_survivals(cx);
         self.stop_without(cx, nspace, dead);
     }
 
@@ -259,14 +258,14 @@ impl Root {
         let Some(job) = self.jobs.remove(nspace) else { return };
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.try_assemblies(cx);
-        self.try_survivals(cx);
         self.tell_end(cx, job);
         self.end_operations_of(cx, nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // What came after the last process had ended, or has just been given up.
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
-        self.survivals.forget(nspace);
+        self.collectives.forget(nspace);
+        self.unsupported.retain(|(job, _)| job != nspace);
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }
 

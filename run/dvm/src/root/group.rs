@@ -12,7 +12,7 @@ use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::msg::{Agreed, Collective, Down, Members, Outcome, Part, each, procs as procs_in};
+use crate::msg::{Agreed, Collective, Down, Members, Outcome, each, procs as procs_in};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::collective::Meeting;
@@ -82,12 +82,8 @@ impl Root {
         meeting: Meeting,
         collective: &Collective,
         members: Vec<ProcId>,
-        part: Part,
+        infos: Vec<Info>,
     ) -> Option<Outcome> {
-        let infos = match part {
-            Part::Infos(infos) => infos,
-            _ => Vec::new(),
-        };
         let procs: BTreeSet<ProcId> = members.into_iter().collect();
         let added: Vec<ProcId> = added_by(&infos).collect();
         if added.is_empty() {

@@ -26,7 +26,6 @@ mod relations;
 pub(crate) mod spawn;
 pub(crate) mod stdin;
 mod survey;
-mod survivors;
 mod timer;
 mod tool;
 
@@ -35,7 +34,7 @@ use std::sync::Arc;
 
 use phalanx_core::support::Honoured;
 use phalanx_core::{Time, Waiting};
-use phalanx_wire::{Key, Nspace};
+use phalanx_wire::Nspace;
 
 use crate::config::NodeConfig;
 use crate::id::{Landing, NodeId};
@@ -46,6 +45,7 @@ use crate::report::Report;
 use crate::timers::Timers;
 
 use answer::Answers;
+use collective::Collectives;
 use control::Cleanups;
 use event::Interests;
 use group::Assemblies;
@@ -56,7 +56,6 @@ use nodes::Nodes;
 use operations::Operations;
 use publish::Store;
 use relations::Relations;
-use survivors::Survivals;
 use timer::Timer;
 use tool::Tools;
 
@@ -72,8 +71,8 @@ pub(crate) struct Root {
     interests: Interests,
     relations: Relations,
     last_context: u64,
+    collectives: Collectives,
     assemblies: Assemblies,
-    survivals: Survivals,
     answers: Answers,
     operations: Operations,
     cleanups: Cleanups,
@@ -83,7 +82,7 @@ pub(crate) struct Root {
     journals: Journals,
     timers: Timers<Timer>,
     /// Directives that the user was told of, because nobody honours them.
-    unknown: BTreeSet<(&'static str, Key)>,
+    unsupported: BTreeSet<(Nspace, String)>,
     /// Jobs that have ended everywhere. What was said before comes first.
     ended: VecDeque<(Nspace, Part)>,
     shutting_down: bool,
@@ -205,15 +204,15 @@ impl Root {
             interests: Interests::default(),
             relations: Relations::default(),
             last_context: 0,
+            collectives: Collectives::default(),
             assemblies: Assemblies::default(),
-            survivals: Survivals::default(),
             answers: Answers::default(),
             operations: Operations::default(),
             cleanups: Cleanups::default(),
             tools: Tools::default(),
             readers: Readers::default(),
             timers: Timers::default(),
-            unknown: BTreeSet::new(),
+            unsupported: BTreeSet::new(),
             ended: VecDeque::new(),
             shutting_down: false,
         }
@@ -238,10 +237,7 @@ impl Root {
             ToRoot::Advanced { op, arrived } => self.gather_advanced(cx, &op, &arrived),
             ToRoot::Gathered { op, among, missing, part } => self.gathered(cx, op, among, missing, part),
             ToRoot::Output { landing, piece } => self.show(cx, landing, piece),
-            ToRoot::Without(node) => {
-                self.boot_without(cx, node);
-                self.try_survivals(cx);
-            }
+            ToRoot::Without(node) => self.boot_without(cx, node),
             ToRoot::Lost { node, why } => {
                 self.forget_readers_on(cx, node);
                 self.on_tools_lost(cx, node);
@@ -281,11 +277,8 @@ impl Root {
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
-            Up::GroupPart(share) => self.on_share(cx, origin, share),
-            Up::Over { nspace, ranks } => {
-                self.assemblies_without(cx, nspace, ranks);
-                self.survivals_without(cx, nspace, ranks);
-            }
+            Up::Waits(op) => self.on_waits(cx, op),
+            Up::Over { nspace, ranks } => self.assemblies_without(cx, nspace, ranks),
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
@@ -313,7 +306,6 @@ impl Root {
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting = self.explain_operations();
         waiting.extend(self.explain_assemblies());
-        waiting.extend(self.explain_survivals());
         waiting.extend(self.explain_stops());
         waiting
     }
@@ -331,7 +323,7 @@ impl Root {
             ("readers of output", self.readers.know(nspace)),
             ("pushes of input", self.has_pushes_by(nspace)),
             ("relations", self.relations.know(nspace)),
-            ("groups with survivors", self.survivals.know(nspace)),
+            ("collectives", self.collectives.know(nspace)),
             ("cleanups", self.cleanups.know(nspace)),
         ];
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()

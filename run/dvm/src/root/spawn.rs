@@ -83,7 +83,10 @@ impl Root {
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
-                self.tell_parent(cx, from, &why);
+                // A tool is told each time; the user of a job that spawns again and again, once.
+                if self.is_tool(from) || self.is_first_unsupported(from, &why) {
+                    self.tell_parent(cx, from, &why);
+                }
                 return answer.done(cx, status);
             }
         };
@@ -161,18 +164,20 @@ impl Root {
     fn tell_ignored(&mut self, cx: &mut Cx<'_>, parent: &ProcId, job: &[Info]) {
         let Some(ignored) = job.find(names::IGNORED).and_then(Value::as_str) else { return };
         for key in ignored.split(',') {
-            // A tool is told each time; the user of a job that spawns again and again, once.
-            let Ok(key) = Key::new(key) else { continue };
-            if self.is_tool(parent) || self.is_first_unknown("PMIx_Spawn", &key) {
-                let name = attribute(key.as_str()).map_or("an attribute", |attribute| attribute.name);
-                self.tell_parent(cx, parent, &format!("{name} ({key}) is not supported, and was ignored"));
+            let name = attribute(key).map_or("an attribute", |attribute| attribute.name);
+            let note = format!("{name} ({key}) is not supported, and was ignored");
+            if self.is_tool(parent) || self.is_first_unsupported(parent, &note) {
+                self.tell_parent(cx, parent, &note);
             }
         }
     }
 
-    /// Whether nobody was told yet that the function does not honour the directive. So many are told, and no more.
-    fn is_first_unknown(&mut self, function: &'static str, directive: &Key) -> bool {
-        self.unknown.len() < MOST_UNKNOWN && self.unknown.insert((function, directive.clone()))
+    /// Whether nobody of the job was told of this yet.
+    fn is_first_unsupported(&mut self, parent: &ProcId, note: &str) -> bool {
+        if self.unsupported.len() >= MOST_UNSUPPORTED {
+            self.unsupported.clear();
+        }
+        self.unsupported.insert((parent.nspace.clone(), note.to_owned()))
     }
 
     /// What a status has no room for.
@@ -388,5 +393,5 @@ fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
     })
 }
 
-/// Directives that the user is told of.
-const MOST_UNKNOWN: usize = 64;
+/// What users were told of, at most.
+const MOST_UNSUPPORTED: usize = 64;

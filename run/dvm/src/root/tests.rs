@@ -5,7 +5,7 @@ use std::time::Duration;
 use phalanx_core::{HostOp, HostReply};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_topo::Topology;
-use phalanx_wire::{Info, ProcId, Query, Text};
+use phalanx_wire::{Info, Key, ProcId, Query, Text};
 
 use super::*;
 use crate::config::Limits;
