@@ -152,6 +152,21 @@ fn children_end_with_a_parent_that_fails_or_keeps_them() {
 }
 
 #[test]
+fn separate_children_outlive_a_parent_that_fails() {
+    let place = new_directory();
+    let parent = place.path().join("parent");
+    let parent = parent.to_str().expect("text");
+    let spawner = format!("echo $$ > '{parent}'; exec \"$@\"");
+    let script = format!("while [ -e /proc/$(cat '{parent}') ]; do sleep 0.02; done; echo outlived");
+    for library in ["", libpmix().to_str().expect("text")] {
+        let job = px(["-n", "1", "sh", "-c", &spawner, "sh"]).arg(pmix("spawn"));
+        let job = job.args(["flag", "pmix.spchildsep", "sh", &script, "exit", "5"]);
+        let outcome = job.env("LD_LIBRARY_PATH", library).run().expect_code(5).expect_nothing_left();
+        let _ = outcome.expect_lines(["sh: 0", "outlived"]);
+    }
+}
+
+#[test]
 fn the_user_ends_what_a_finished_job_has_spawned() {
     let place = new_directory();
     let ready = place.path().join("ready");
