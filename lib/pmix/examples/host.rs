@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Command, ExitCode};
 
-use pmix::server::{AbortRequest, LookupRequested, PublishRequest, ToolRequest};
+use pmix::server::{AbortRequest, JobControlRequest, LookupRequested, PublishRequest, ToolRequest};
 use pmix::{
-    Done, Host, Info, Key, Nspace, Pdata, ProcId, Rank, Server, ServerOptions, Status, Value, generate_ppn,
-    generate_regex, keys,
+    Done, Host, Info, InfoList, Key, Nspace, Pdata, ProcId, Rank, Server, ServerOptions, Status, Value,
+    generate_ppn, generate_regex, keys,
 };
 
 /// What this resource manager can do: values that are published are found again. All else is refused, and the ranks are told.
@@ -43,6 +43,14 @@ impl Host for SmallHost {
         let found: Vec<Pdata> = found.collect();
         // An answer may also be given later, from any thread: `done` can be kept.
         if found.is_empty() { done.refuse(Status::ERR_NOT_FOUND) } else { done.complete(found) }
+    }
+
+    /// Nobody in particular is this host. It has no time for an answer.
+    fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
+        if !(request.targets.is_empty() && request.directives.is_set(keys::JOB_CTRL_TERMINATE)) {
+            return done.refuse(Status::ERR_NOT_SUPPORTED);
+        }
+        std::process::exit(0);
     }
 
     fn tool_connected(&mut self, request: ToolRequest, done: Done<ProcId>) {

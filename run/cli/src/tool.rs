@@ -2,12 +2,15 @@
 
 pub(crate) mod choice;
 
+use std::io::ErrorKind;
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pmix::{DataArray, Info, Nspace, Query, TRUST_USER, Tool, Value, keys};
+use phalanx_wire::uri::ServerUri;
+use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys};
 
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
@@ -159,11 +162,30 @@ pub(crate) fn failed(doing: &str, error: &pmix::Error) -> Failure {
     }
 }
 
+/// Whether the connection ended before the answer came.
+pub(crate) fn is_lost(error: &pmix::Error) -> bool {
+    matches!(error, pmix::Error::Failed { status: Status::ERR_LOST_CONNECTION, .. })
+}
+
+/// Waits so long for a server to end: until nobody listens at its address.
+pub(crate) fn ends(uri: &ServerUri, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while Instant::now() < until {
+        match TcpStream::connect_timeout(&uri.address, ONE_TRY) {
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => return true,
+            _ => thread::sleep(PAUSE),
+        }
+    }
+    false
+}
+
 fn utf8(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::usage(format!("'{}' is not UTF-8", path.display())))
 }
 
 /// How long one of several servers may take to let us in.
 const PATIENCE: Duration = Duration::from_secs(3);
+const ONE_TRY: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
 /// How many servers are asked at the same time.
 const AT_ONCE: usize = 32;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
-    Job, Running, eventually, host, libpmix, lives, new_directory, pmix, pmix_tool, px_binary,
+    Job, Running, eventually, host, libpmix, lives, new_directory, pmix, pmix_tool, px_binary, rust_tool,
 };
 use rustix::process::Signal;
 
@@ -367,4 +367,33 @@ fn refused_spawn_says_why_where_its_user_reads() {
         let _ = outcome.expect_stderr(&["requires PMIX_PSET_NAME (pmix.pset.nm), which is not supported"]);
     }
     stop(dvm);
+}
+
+#[test]
+fn a_rank_stops_the_dvm_it_names_and_no_other_server() {
+    let dvm = dvm(&[]);
+    let (pid, px) = (dvm.pid().to_string(), px_binary());
+    let stop = format!("{} dvm stop --pid {pid}; echo said $?; exec sleep 1000", px.display());
+    let _ = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &stop]).run().expect_failure();
+    dvm.wait().expect_code(0).expect_nothing_left();
+    // Without a name it is the rank's own server, here a launcher that ends with its job.
+    let stop = format!("{} dvm stop; echo said $?", px.display());
+    let outcome = Job::new(px).args(["run", "-n", "1", "sh", "-c", &stop]).run().expect_code(0);
+    let _ = outcome.expect_lines(["said 1"]).expect_stderr(&["is no DVM that lasts", "--pid"]);
+}
+
+#[test]
+fn a_server_that_stops_without_an_answer_has_stopped() {
+    let place = new_directory();
+    let over = place.path().join("over");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", over.display());
+    let host = Job::new(rust_tool("host")).args(["pmix.srvr.tool", "1", "/bin/sh", "-c", &wait]);
+    let running = host.env("HOST_TMPDIR", place.path()).env("TMPDIR", place.path()).outlived().start();
+    let pid = running.pid().to_string();
+    let file = place.path().join(format!("pmix.{}.tool.{pid}", phalanx_interop::host()));
+    eventually("the host can be found", || file.exists());
+    let stop = Job::new(px_binary()).args(["dvm", "stop", "--pid", &pid]).env("TMPDIR", place.path());
+    let _ = stop.run().expect_code(0).expect_stderr(&["has stopped", "without an answer"]);
+    fs::write(&over, "").expect("writing");
+    let _ = running.wait().expect_code(0);
 }

@@ -206,6 +206,26 @@ fn twenty_silent_servers_cost_a_search_no_more_than_one() {
     stopped.into_iter().chain([living]).for_each(|running| drop(running.end()));
 }
 
+/// The one that answers may not be the one that was meant.
+#[test]
+fn a_dvm_is_not_stopped_beside_silent_servers() {
+    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).env("TMPDIR", place.path()).start();
+    eventually("the DVM can be found", || files_of(place.path(), dvm.pid()).len() == 3);
+    for _ in 0..20 {
+        add_mute_server(&dvm, place.path(), || false);
+    }
+    let stop =
+        |words: &[&str]| without_tmp(px_binary(), &[&["dvm", "stop"], words].concat(), place.path()).run();
+    let refused = stop(&[]).expect_failure();
+    let living = format!("{} (pid {})", name(dvm.pid()), dvm.pid());
+    let refused =
+        refused.expect_stderr(&["21 servers may be meant", &living, "mute", "does not answer", "--pid"]);
+    assert!(refused.took < Duration::from_secs(20), "{refused}");
+    let _ = stop(&["--pid", &dvm.pid().to_string()]).expect_code(0);
+    let _ = dvm.wait().expect_code(0);
+}
+
 #[test]
 fn a_search_asks_slow_servers_again() {
     let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");

@@ -4,7 +4,7 @@
 //! wants it in files.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream, Style};
 use phalanx_dvm::hosts::Slots;
@@ -13,7 +13,7 @@ use phalanx_node::{
     Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
 };
 use phalanx_shell::rendezvous::system_directories;
-use pmix::{Info, keys};
+use pmix::{Info, ProcId, keys};
 use serde_json::json;
 
 use crate::args::dvm::{DvmStartArgs, DvmStopArgs};
@@ -149,7 +149,28 @@ fn system_directory() -> PathBuf {
 /// As tools of OpenPMIx ask for it: an end for nobody in particular. Without a server named it is only ever for a DVM.
 pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
     let tool = tool::attach(&choice::only_one(&args.server, Wanted::Dvm)?)?;
-    tool.job_control(&[], &[Info::new(keys::JOB_CTRL_TERMINATE, true)])
-        .map_err(|error| tool::failed("cannot stop the server", &error))?;
-    Ok(0)
+    let servers = tool.servers().map_err(|error| tool::failed("cannot stop the server", &error))?;
+    let server = servers.first().ok_or_else(|| Failure::new("cannot stop a server without one"))?;
+    let name = &server.server.nspace;
+    let lasts = choice::lasts(&tool);
+    if lasts == Some(false) && !tool::names_any(&args.server) {
+        return Err(Failure::new(format!("the server of this rank, {name}, is no DVM that lasts"))
+            .hint("it ends with its job; --pid and --nspace name another server"));
+    }
+    // For a rank nobody in particular would be its own job. Only ours know their own name.
+    let targets = lasts.map(|_| ProcId::all(name));
+    let asked = tool.job_control(targets.as_slice(), &[Info::new(keys::JOB_CTRL_TERMINATE, true)]);
+    match asked {
+        Ok(_) => Ok(0),
+        // Some end before they have answered.
+        Err(error) if tool::is_lost(&error) && tool::ends(&server.uri, PATIENCE) => {
+            let text = format!("{name} has stopped; it closed the connection without an answer");
+            hint::say(&hint::note(&text, args.json));
+            Ok(0)
+        }
+        Err(error) => Err(tool::failed("cannot stop the server", &error)),
+    }
 }
+
+/// How long a server that has closed the connection may take to end.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -8,7 +8,7 @@ use pmix::{DataArray, InfoList, Query, Tool, Value, keys};
 use super::{alone, ask_all, names_any, servers_here};
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
-use crate::render::value;
+use crate::render::{value, words};
 
 /// What a server must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,17 @@ pub(crate) enum Wanted {
     Any,
     /// A DVM of ours that lasts, started by somebody whose servers let us in.
     Dvm,
+}
+
+/// A server, and whether it is what it must be.
+type Candidate<'a> = (&'a DataArray, Fit);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Yes,
+    No,
+    /// It does not answer.
+    Unknown,
 }
 
 /// The server that the options or the environment of a rank name; otherwise the only one of this machine that fits. Where there
@@ -26,21 +37,24 @@ pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs
     }
     let found = servers_here(&alone()?, server)?;
     let fits = match wanted {
-        Wanted::Any => vec![true; found.len()],
-        Wanted::Dvm => {
-            ask_all(server, &found, |tool| lasts(&tool)).into_iter().map(|is| is.unwrap_or(false)).collect()
-        }
+        Wanted::Any => vec![Fit::Yes; found.len()],
+        Wanted::Dvm => ask_all(server, &found, |tool| lasts(&tool)).into_iter().map(Fit::of).collect(),
     };
-    let fitting: Vec<&DataArray> =
-        found.iter().zip(fits).filter(|(_, fits)| *fits).map(|(about, _)| about).collect();
+    let all: Vec<Candidate<'_>> = found.iter().zip(fits).collect();
+    let fitting: Vec<Candidate<'_>> = all.iter().filter(|(_, fit)| *fit != Fit::No).copied().collect();
     match (fitting.as_slice(), found.is_empty()) {
-        ([about], _) => Ok(ServerArgs { uri: Some(text(about, keys::SERVER_URI)), ..server.clone() }),
+        ([(about, Fit::Yes)], _) => {
+            Ok(ServerArgs { uri: Some(text(about, keys::SERVER_URI)), ..server.clone() })
+        }
         ([], true) => Ok(server.clone()),
-        ([], false) => Err(Failure::new("there is no DVM of yours on this machine that lasts").hint(
-            format!("other servers are stopped by name only: {}", list(&found.iter().collect::<Vec<_>>())),
-        )),
+        ([], false) => Err(Failure::new("there is no DVM of yours on this machine that lasts")
+            .hint(format!("other servers are stopped by name only: {}", list(&all)))),
         (several, _) => {
-            Err(Failure::new(format!("{} servers fit, and none is named: {}", several.len(), list(several)))
+            let fit = match several.iter().any(|(_, fit)| *fit == Fit::Unknown) {
+                true => format!("{} may be meant", words::count(several.len(), "server")),
+                false => format!("{} servers fit", several.len()),
+            };
+            Err(Failure::new(format!("{fit}, and none is named: {}", list(several)))
                 .hint("name one with --pid or --nspace; 'px ps' shows their jobs"))
         }
     }
@@ -51,18 +65,30 @@ pub(crate) fn is_named_by_environment() -> bool {
     std::env::vars_os().any(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("PMIX_SERVER_URI")))
 }
 
-/// Whether the server is a DVM that goes on without a job. Those that do not say so are none of ours.
-fn lasts(tool: &Tool) -> bool {
+/// Whether the server is a DVM that goes on without a job. None: it does not say so, and is none of ours.
+pub(crate) fn lasts(tool: &Tool) -> Option<bool> {
     let query = Query { keys: vec![names::LASTS.into()], qualifiers: Vec::new() };
-    let asked = tool.query(&[query]);
-    asked.is_ok_and(|info| info.find(names::LASTS).is_some_and(Value::is_true))
+    Some(tool.query(&[query]).ok()?.find(names::LASTS)?.is_true())
 }
 
-fn list(servers: &[&DataArray]) -> String {
-    let words = servers.iter().map(|about| {
+impl Fit {
+    fn of(answer: Result<Option<bool>, pmix::Error>) -> Fit {
+        match answer {
+            Ok(Some(true)) => Fit::Yes,
+            Ok(_) => Fit::No,
+            Err(_) => Fit::Unknown,
+        }
+    }
+}
+
+fn list(servers: &[Candidate<'_>]) -> String {
+    let words = servers.iter().map(|(about, fit)| {
         let pid = value::find(about, keys::SERVER_PIDINFO).and_then(Value::as_u32);
-        let pid = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        format!("{}{pid}", text(about, keys::NSPACE))
+        let pid = pid.map(|pid| format!("pid {pid}"));
+        let silent = (*fit == Fit::Unknown).then(|| "does not answer".to_owned());
+        let more = pid.into_iter().chain(silent).collect::<Vec<_>>().join(", ");
+        let more = if more.is_empty() { more } else { format!(" ({more})") };
+        format!("{}{more}", text(about, keys::NSPACE))
     });
     words.collect::<Vec<_>>().join(", ")
 }

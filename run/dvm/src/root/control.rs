@@ -146,11 +146,16 @@ impl Root {
         directives: &[Info],
     ) {
         let read = ControlRequest::read(directives);
-        // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
         let ends = |request: &ControlRequest| {
             request.actions.iter().any(|action| matches!(action, msg::Control::Terminate { .. }))
         };
-        if targets.is_empty() && self.is_tool(from) && read.as_ref().is_ok_and(ends) {
+        let is_dvm = match targets {
+            // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
+            [] => self.is_tool(from),
+            // What ranks ask for by no name is for their own job.
+            named => named.iter().all(|proc| *proc.nspace.as_str() == *self.config.dvm),
+        };
+        if is_dvm && read.as_ref().is_ok_and(ends) {
             answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
             return self.on_shutdown(cx);
         }
