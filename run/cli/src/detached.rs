@@ -70,21 +70,15 @@ impl Keep {
             own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
             own(rustix::io::fcntl_dupfd_cloexec(io::stderr(), 3).map_err(io::Error::from))?,
         );
-        let alive = place.hold().map_err(cannot)?;
-        let (out, err) = (place.make("out").map_err(cannot)?, place.make("err").map_err(cannot)?);
+        let made =
+            Made::new(&place, !run.output.file_only).inspect_err(|_| place.remove()).map_err(cannot)?;
+        let Made { alive, out, err, noted, end } = made;
+        // Only now: what goes wrong before is told to whoever has started us.
         rustix::stdio::dup2_stdout(&out).map_err(|e| cannot(e.into()))?;
         rustix::stdio::dup2_stderr(&err).map_err(|e| cannot(e.into()))?;
-        let noted = match run.output.file_only {
-            true => None,
-            false => {
-                let noted = |end| place.make(end).map(Noted::new).map_err(cannot);
-                Some([noted(OUT_RANKS)?, noted(ERR_RANKS)?])
-            }
-        };
         let words = run.request.apps.iter().flat_map(|app| &app.argv).map(ToString::to_string);
         let command = words.collect::<Vec<_>>().join(" ");
         let (waiting, noted) = (RefCell::new(Some(waiting)), RefCell::new(noted));
-        let end = place.reserve("end").map_err(cannot)?;
         let (trouble, missing) = (RefCell::default(), RefCell::default());
         Ok(Keep { dir, place, command, _alive: alive, waiting, trouble, noted, missing, end })
     }
@@ -162,6 +156,27 @@ impl Keep {
         if let Err(error) = self.place.record_reserved(self.end, &record) {
             tracing::warn!(%error, "cannot tell how the job has ended");
         }
+    }
+}
+
+/// Everything that one job needs, made at once.
+struct Made {
+    alive: File,
+    out: File,
+    err: File,
+    noted: Option<[Noted; 2]>,
+    end: Reserved,
+}
+
+impl Made {
+    fn new(place: &Place, is_shown: bool) -> io::Result<Made> {
+        let (alive, out, err) = (place.hold()?, place.make("out")?, place.make("err")?);
+        let noted = |end| place.make(end).map(Noted::new);
+        let noted = match is_shown {
+            true => Some([noted(OUT_RANKS)?, noted(ERR_RANKS)?]),
+            false => None,
+        };
+        Ok(Made { alive, out, err, noted, end: place.reserve("end")? })
     }
 }
 
