@@ -352,11 +352,7 @@ fn a_reader_that_waits_makes_ranks_wait() {
     let mut child = bench.start("-n 1", script);
     // The rank stops somewhere, because its output goes nowhere.
     let progress = || bench.read("progress").trim().parse::<u32>().unwrap_or(0);
-    bench.wait_for("the rank to stop", || {
-        let before = progress();
-        std::thread::sleep(Duration::from_millis(300));
-        before > 0 && progress() == before
-    });
+    bench.wait_for("the rank to stop", || progress() > 0 && nobody_goes_on(&child));
     assert!(progress() < 20_000, "px holds more than it should");
     kill_process(pid(&child), Signal::TERM).expect("px is there");
     drop(child.stdout.take());
@@ -447,11 +443,7 @@ fn a_reader_that_never_reads_does_not_keep_px() {
         if let Some(signal) = signal {
             let stdout = px.stdout.as_ref().expect("a pipe");
             let waiting = || rustix::io::ioctl_fionread(stdout).expect("a pipe");
-            bench.wait_for("a full pipe", || {
-                let before = waiting();
-                std::thread::sleep(Duration::from_millis(300));
-                before > 0 && waiting() == before
-            });
+            bench.wait_for("a full pipe", || waiting() > 0 && nobody_goes_on(&px));
             kill_process(pid(&px), signal).expect("px runs");
         }
         let mut said = String::new();
@@ -513,11 +505,35 @@ fn a_slow_reader_gets_what_ended_ranks_have_written() {
         "head -c 450000 /dev/zero | tr '\\0' x; : >ended.$PMIX_RANK",
     );
     bench.wait_for("the ranks' end", || (0..4).all(|rank| bench.path(&format!("ended.{rank}")).exists()));
-    // Longer than px waits for pipes that descendants of the ranks hold.
-    std::thread::sleep(Duration::from_secs(3));
+    // Another px that has begun later waits as long as px does for a pipe that somebody holds when its rank has ended.
+    let other = bench.start("-n 1", "echo $$ > new; mv new rank; until [ -e go ]; do sleep 0.01; done");
+    bench.wait_for("its rank", || bench.path("rank").exists());
+    let pipe = format!("/proc/{}/fd/1", bench.read("rank").trim());
+    let _held = File::options().write(true).open(pipe).expect("the rank's pipe");
+    fs::write(bench.path("go"), "").expect("a file");
+    let other = other.wait_with_output().expect("px ends");
+    assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stderr));
     let output = px.wait_with_output().expect("px ends");
     assert_eq!(output.stdout.len(), 4 * 450_000, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success());
+}
+
+/// Whether px and all that it has started sleep. If the ranks have more to write, their pipes are full and px does not read them: it
+/// would be awake.
+fn nobody_goes_on(px: &Child) -> bool {
+    let mut family = vec![px.id().to_string()];
+    let mut known = 0;
+    while let Some(pid) = family.get(known) {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        family.extend(children.split_whitespace().map(str::to_owned));
+        known += 1;
+    }
+    let sleeps = |pid: &String| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    };
+    // px after those that could wake it.
+    family.iter().rev().all(sleeps)
 }
 
 fn pid(child: &Child) -> Pid {
