@@ -193,7 +193,7 @@ impl ScriptedServer {
             // What it has not put by now, nobody will.
             ServerCall::DeregisterClient(proc) => drop(self.over.insert(proc)),
             ServerCall::Notify(event) => self.events.push(event),
-            ServerCall::Announce { event, concerned } => {
+            ServerCall::Announce { event, concerned, .. } => {
                 self.events.push(event.clone());
                 self.announced.push((event, concerned));
             }

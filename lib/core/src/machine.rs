@@ -14,6 +14,10 @@ impl Time {
         Time(self.0.saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX)))
     }
 
+    pub fn before(self, ago: Duration) -> Time {
+        Time(self.0.saturating_sub(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
     /// How long ago `earlier` was; zero if it lies ahead.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

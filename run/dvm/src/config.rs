@@ -100,7 +100,7 @@ pub struct Limits {
     /// Bytes of standard input in flight to one process.
     pub stdin_window: usize,
     /// Jobs that have ended and of which all is remembered.
-    pub ended_jobs: usize,
+    pub ended_jobs: u32,
     /// Bytes that this takes.
     pub journals: usize,
     /// Bytes of published data that the root holds.

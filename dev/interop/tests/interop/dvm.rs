@@ -119,6 +119,19 @@ fn past_of_a_dvm_is_told() {
 }
 
 #[test]
+fn dvm_remembers_as_many_ended_jobs_as_it_is_told() {
+    let dvm = dvm(&["--keep-jobs", "2"]);
+    let pid = dvm.pid().to_string();
+    for program in ["false", "true", "true"] {
+        let _ = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", program]).run();
+    }
+    let shown = px_at(&dvm, &["ps", "--pid", &pid, "--all"]).run().expect_code(0);
+    let count = |word: &str| shown.stdout.matches(word).count();
+    assert_eq!((count("success (0)"), count("failed (1)")), (2, 0), "{shown}");
+    stop(dvm);
+}
+
+#[test]
 fn existing_rendezvous_file_leads_to_the_dvm() {
     let place = new_directory();
     let file = place.path().join("here");

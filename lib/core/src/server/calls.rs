@@ -33,9 +33,12 @@ impl Tables {
                 self.groups.learn(&cx.peers.jobs, &event);
                 self.events.on_event_from_host(cx, &event)
             }
-            ServerCall::Announce { event, concerned } => {
+            ServerCall::Announce { event, concerned, ago: None } => {
                 self.groups.learn(&cx.peers.jobs, &event);
                 self.events.on_announcement(cx, &event, concerned)
+            }
+            ServerCall::Announce { event, concerned, ago: Some(ago) } => {
+                self.events.on_late_announcement(cx, event, concerned, ago)
             }
             ServerCall::Output { to, source, channel, data, info } => {
                 return self.streams.on_output(cx, id, &to, &source, channel, &data, &info);

@@ -11,6 +11,7 @@
 mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use phalanx_spec::{Range, Status, keys};
 use phalanx_wire::cmd::Body;
@@ -22,7 +23,7 @@ use tracing::{debug, warn};
 
 use super::directive::{procs_of, refuse_unknown};
 use super::host::Then;
-use super::limits::{MAX_EVENT_BYTES, MAX_REGISTRATIONS};
+use super::limits::{EVENT_AGE, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use super::own::OWN;
 use super::peer::{Asker, Peer, Role};
 use super::turn::Cx;
@@ -220,6 +221,33 @@ impl Events {
         concerned: Option<Vec<Nspace>>,
     ) -> Status {
         self.tell(cx, event, None, Audience::OfJob { concerned });
+        Status::SUCCESS
+    }
+
+    /// The host tells what happened a while ago, because somebody here has asked for such events only now.
+    pub(super) fn on_late_announcement(
+        &mut self,
+        cx: &mut Cx<'_>,
+        event: Event,
+        concerned: Option<Vec<Nspace>>,
+        ago: Duration,
+    ) -> Status {
+        let is_same =
+            |cached: &Cached| cached.event.code == event.code && cached.event.source == event.source;
+        if ago <= EVENT_AGE && !self.announced.recent(cx.now).any(|cached| is_same(cached)) {
+            let (since, audience) = (cx.now.before(ago), Audience::OfJob { concerned });
+            let mut cached = Cached::new(since, event, None, audience, BTreeSet::new());
+            let peers = cx.peers.conns.peers();
+            cached.told = peers
+                .filter(|(conn, peer)| self.is_due(*conn, peer, &cached))
+                .map(|(conn, _)| conn)
+                .collect();
+            let mut encoded = Vec::new();
+            for conn in &cached.told {
+                send_event(cx, *conn, &cached.event, &mut encoded);
+            }
+            self.keep(cx.now, cached);
+        }
         Status::SUCCESS
     }
 

@@ -1,6 +1,7 @@
 //! The options of the commands about a DVM that lasts.
 
 use clap::{Args, Subcommand};
+use phalanx_dvm::Limits;
 
 use super::serve::ServeArgs;
 use super::tools::ServerArgs;
@@ -28,6 +29,10 @@ pub(crate) struct DvmStartArgs {
     /// Continue in the background once tools can connect
     #[arg(long)]
     pub(crate) daemonize: bool,
+
+    /// Remember how the last N jobs ended, fewer if they were large
+    #[arg(long, value_name = "N", default_value_t = Limits::default().ended_jobs, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keep_jobs: u32,
 
     /// Print messages as JSON
     #[arg(long)]

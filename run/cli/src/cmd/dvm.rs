@@ -69,7 +69,7 @@ async fn serve(
         system_dir: args.system_server.then(system_directory),
         env: resolve::inherited(&here.env),
         lasts: true,
-        limits: Limits::default(),
+        limits: Limits { ended_jobs: args.keep_jobs, ..Limits::default() },
     })
     .map_err(|error| match args.system_server {
         true => {

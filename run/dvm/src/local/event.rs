@@ -1,5 +1,7 @@
 //! Events that are passed on to the clients here.
 
+use std::time::Duration;
+
 use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
 use phalanx_wire::Nspace;
@@ -14,8 +16,15 @@ impl Local {
         }
     }
 
-    pub(super) fn announce(&mut self, cx: &mut Cx<'_>, event: &Event, concerned: Option<&[Nspace]>) {
-        let call = ServerCall::Announce { event: event.clone(), concerned: concerned.map(<[_]>::to_vec) };
+    pub(super) fn announce(
+        &mut self,
+        cx: &mut Cx<'_>,
+        event: &Event,
+        concerned: Option<&[Nspace]>,
+        ago: Option<Duration>,
+    ) {
+        let call =
+            ServerCall::Announce { event: event.clone(), concerned: concerned.map(<[_]>::to_vec), ago };
         self.call(cx, call, Call::Told("passing on what happened to a job"));
     }
 }

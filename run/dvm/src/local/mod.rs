@@ -314,7 +314,7 @@ impl Local {
             Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
             Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
             Down::Event { event, except } => self.deliver_event(cx, event, *except),
-            Down::Announce { event, concerned } => self.announce(cx, event, concerned.as_deref()),
+            Down::Announce { event, concerned, ago } => self.announce(cx, event, concerned.as_deref(), *ago),
             // Whoever stops this daemon says so with [`ToLocal::Stop`].
             Down::Stop => {}
         }

@@ -15,6 +15,7 @@ mod task;
 mod usage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::{Event, HostOp, HostReply};
 use phalanx_spec::{Rank, Status};
@@ -111,6 +112,8 @@ pub enum Down {
     Announce {
         event: Arc<Event>,
         concerned: Option<Arc<[Nspace]>>,
+        /// How long ago it happened, for those who have asked only now.
+        ago: Option<Duration>,
     },
     Stop,
 }

@@ -283,7 +283,7 @@ impl Root {
         self.forget_unread_of(&ProcId::all(nspace));
         let end = job.journal.end(cx.now, |node| self.nodes.name(node).to_string());
         let (verdict, exit_code) = (end.verdict.clone(), end.exit_code);
-        let what = What::Ended { verdict, exit_code };
+        let what = What::Ended { verdict, exit_code, concerned: concerned.clone() };
         let number = self.journals.append(&mut job.journal, cx.now, what);
         let journal = self.journals.keep(job.journal);
         self.keep_unread(journal, job.cache, job.style);

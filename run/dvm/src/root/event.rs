@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::Event;
 use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
@@ -16,6 +17,7 @@ use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Down, ProcEnd, procs};
 use crate::ranges::Ranges;
+use crate::root::journal::{Entry, Journal, What};
 use crate::root::query::names;
 use crate::root::{Cx, Root};
 
@@ -28,10 +30,73 @@ pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];
 pub(super) struct Interests(BTreeMap<Status, Ranges>);
 
 impl Root {
-    pub(super) fn register_events(&mut self, node: NodeId, codes: &[Status]) {
+    pub(super) fn register_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
+        let mut new = Vec::new();
         for code in codes {
-            self.interests.0.entry(*code).or_default().insert(node.0);
+            let nodes = self.interests.0.entry(*code).or_default();
+            if !nodes.contains(node.0) {
+                nodes.insert(node.0);
+                new.push(*code);
+            }
         }
+        self.replay(cx, node, &new, info);
+    }
+
+    /// Tells a daemon what happened to jobs before it wanted to hear of it: to those that the registration names, to those that
+    /// concern its processes, and to all if it has tools. Its server knows who of them was there at the time.
+    fn replay(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
+        if !codes.iter().any(|code| REPLAYED.contains(code)) {
+            return;
+        }
+        let named = [keys::EVENT_AFFECTED_PROC, keys::EVENT_AFFECTED_PROCS];
+        let named: Vec<ProcId> = named.into_iter().flat_map(|key| procs(info.find(key))).collect();
+        let has_tools = self.tools.nodes().any(|at| at == node);
+        let is_here = |job: &Nspace| self.jobs.get(job).is_some_and(|job| job.desc.nodes.contains(node.0));
+        let live = self.jobs.values().map(|job| &job.journal);
+        let mut past = Vec::new();
+        for journal in self.journals.iter().chain(live) {
+            let nspace = &journal.desc().nspace;
+            let is_named = named.iter().any(|proc| proc.nspace == *nspace);
+            for entry in journal.entries() {
+                let ago = cx.now.since(entry.at());
+                let is_due = |code: &Status| ago <= LATEST && codes.contains(code);
+                let (Some(_), Some(concerned)) =
+                    (entry.what().event_code().filter(is_due), entry.what().concerned())
+                else {
+                    continue;
+                };
+                if is_named || has_tools || concerned.iter().any(is_here) {
+                    let told = self.events_of(journal, entry).take(MOST_REPLAYED);
+                    past.extend(told.map(|event| (ago, event, concerned.clone())));
+                }
+            }
+        }
+        past.sort_by_key(|(ago, ..)| std::cmp::Reverse(*ago));
+        let too_many = past.len().saturating_sub(MOST_REPLAYED);
+        for (ago, event, concerned) in past.into_iter().skip(too_many) {
+            let (event, concerned, ago) = (Arc::new(event), Some(concerned), Some(ago));
+            cx.cast(Ranges::single(node.0), Down::Announce { event, concerned, ago });
+        }
+    }
+
+    /// The events that tell an entry of a journal.
+    fn events_of<'a>(&'a self, journal: &'a Journal, entry: &'a Entry) -> impl Iterator<Item = Event> + 'a {
+        let number = entry.number();
+        let (failed, ended) = match entry.what() {
+            What::Failed { ranks, first, .. } => (Some((ranks, first)), None),
+            What::Ended { .. } => {
+                let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
+                (None, Some(job_end_event(&end, number)))
+            }
+            _ => (None, None),
+        };
+        let failed = failed.into_iter().flat_map(move |(ranks, first)| {
+            ranks.iter().map(move |rank| {
+                let proc = ProcId::new(&first.proc.nspace, Rank(rank));
+                proc_event(&ProcEnd { proc, ..first.clone() }, number)
+            })
+        });
+        failed.chain(ended)
     }
 
     pub(super) fn deregister_events(&mut self, node: NodeId, codes: &[Status]) {
@@ -69,16 +134,10 @@ impl Root {
         concerned: Arc<[Nspace]>,
     ) {
         self.withdraw_published_by(cx, &end.proc);
-        let code = Status::EVENT_PROC_TERMINATED;
-        let mut info =
-            vec![Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone()), Info::new(names::NUMBER, number)];
-        if let Some(status) = end.status {
-            info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
-        }
-        self.raise(cx, code, end.proc.clone(), info, Some(concerned));
+        self.raise(cx, proc_event(end, number), Some(concerned));
     }
 
-    /// A job is over. Tools may ask late, and by its name.
+    /// A job is over.
     pub(super) fn tell_job_end_event(
         &mut self,
         cx: &mut Cx<'_>,
@@ -86,25 +145,7 @@ impl Root {
         number: u64,
         concerned: Arc<[Nspace]>,
     ) {
-        let whole = ProcId::all(&end.nspace);
-        let status = match &end.verdict {
-            JobVerdict::Success => Status::SUCCESS,
-            JobVerdict::Aborted { status, .. } => *status,
-            _ => Status::ERR_JOB_TERMINATED,
-        };
-        let mut info = vec![
-            Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
-            Info::new(keys::JOB_TERM_STATUS, status),
-            Info::new(keys::EXIT_CODE, end.exit_code),
-            Info::new(names::NUMBER, number),
-        ];
-        info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
-        let mut text = end.lines().join("\n");
-        if !text.is_empty() {
-            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
-            info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
-        }
-        self.raise(cx, Status::EVENT_JOB_END, whole, info, Some(concerned));
+        self.raise(cx, job_end_event(end, number), Some(concerned));
     }
 
     /// A stream of a process is over, or what was in it is lost. Processes of any job may read it.
@@ -121,28 +162,13 @@ impl Root {
             Info::new(CHANNEL, channel.0),
         ];
         // In the name of its whole job: a source is not told, and this one may want to know.
-        self.raise(cx, code, ProcId::all(&proc.nspace), info, None);
+        self.raise(cx, announcement(code, ProcId::all(&proc.nspace), info), None);
     }
 
     /// An event of the runtime's own, for those who registered for its code.
-    fn raise(
-        &mut self,
-        cx: &mut Cx<'_>,
-        code: Status,
-        source: ProcId,
-        mut info: Vec<Info>,
-        concerned: Option<Arc<[Nspace]>>,
-    ) {
-        let mut to = self.interests.0.get(&code).cloned().unwrap_or_default();
-        if code == Status::EVENT_JOB_END {
-            // Those who have spawned it register when they know its name, and it may be over by then.
-            to.insert(NodeId::ROOT.0);
-            self.tools.nodes().for_each(|node| to.insert(node.0));
-        }
-        if !to.is_empty() {
-            info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
-            let event = Arc::new(Event { code, source, range: Range::SESSION, info });
-            cx.cast(to, Down::Announce { event, concerned });
+    fn raise(&mut self, cx: &mut Cx<'_>, event: Event, concerned: Option<Arc<[Nspace]>>) {
+        if let Some(to) = self.interests.0.get(&event.code).cloned() {
+            cx.cast(to, Down::Announce { event: Arc::new(event), concerned, ago: None });
         }
     }
 
@@ -165,6 +191,48 @@ impl Root {
     }
 }
 
+fn proc_event(end: &ProcEnd, number: u64) -> Event {
+    let affected = Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone());
+    let mut info = vec![affected, Info::new(names::NUMBER, number)];
+    if let Some(status) = end.status {
+        info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
+    }
+    announcement(Status::EVENT_PROC_TERMINATED, end.proc.clone(), info)
+}
+
+fn job_end_event(end: &JobEnd, number: u64) -> Event {
+    let whole = ProcId::all(&end.nspace);
+    let status = match &end.verdict {
+        JobVerdict::Success => Status::SUCCESS,
+        JobVerdict::Aborted { status, .. } => *status,
+        _ => Status::ERR_JOB_TERMINATED,
+    };
+    let mut info = vec![
+        Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
+        Info::new(keys::JOB_TERM_STATUS, status),
+        Info::new(keys::EXIT_CODE, end.exit_code),
+        Info::new(names::NUMBER, number),
+    ];
+    info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
+    let mut text = end.lines().join("\n");
+    if !text.is_empty() {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
+    }
+    announcement(Status::EVENT_JOB_END, whole, info)
+}
+
+/// Handlers of all events are spared it.
+fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) -> Event {
+    info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
+    Event { code, source, range: Range::SESSION, info }
+}
+
+/// What the journals tell those who come late.
+const REPLAYED: [Status; 2] = [Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_END];
+/// Events that one registration is told, and how old they may be: as many as servers keep.
+const MOST_REPLAYED: usize = 512;
+const LATEST: Duration = Duration::from_secs(120);
 /// What an event says to people: programs that abort say as much as they like.
 const LONGEST_TEXT: usize = 4096;
 /// Names the channel in an event.

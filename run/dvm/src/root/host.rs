@@ -22,9 +22,11 @@ impl Root {
                 answer.done(cx, status);
             }
             HostOp::Spawn { from, job, apps } => self.spawn(cx, answer, from, job, apps),
-            HostOp::RegisterEvents { codes, info: _ } => {
-                self.register_events(answer.origin(), codes);
+            HostOp::RegisterEvents { codes, info } => {
+                let node = answer.origin();
+                // The answer first: what happened before is told behind it.
                 answer.done(cx, Status::SUCCESS);
+                self.register_events(cx, node, codes, info);
             }
             HostOp::DeregisterEvents { codes } => {
                 self.deregister_events(answer.origin(), codes);

@@ -481,3 +481,41 @@ fn a_lookup_that_nobody_serves_ends_in_time() {
     assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
     assert!(told.root.explain().is_empty());
 }
+
+#[test]
+fn what_happened_is_replayed_to_those_who_may_hear_it() {
+    let mut told = Told::up(2);
+    let other = told.launch(JobRequest::default(), 8);
+    // Oversubscribed, as all slots are taken.
+    let crowd = crate::map::Policy { map: ":oversubscribe".parse().unwrap(), ..Default::default() };
+    let gone = told.launch(
+        JobRequest { on_failure: FailurePolicy::Continue, policy: crowd, ..JobRequest::default() },
+        1,
+    );
+    told.post(0, failed(&gone, 0));
+    told.end(&gone, 1, ExitStatus::Code(3));
+    told.wait(5);
+    let late = |told: &mut Told, node: u32, info: Vec<Info>| -> Vec<(Status, u64, usize)> {
+        told.wishes.clear();
+        let codes = vec![Status::EVENT_JOB_END, Status::EVENT_PROC_TERMINATED];
+        told.ask(node, HostOp::RegisterEvents { codes: codes.clone(), info });
+        assert!(matches!(told.casts()[0], (_, Down::Reply { .. })), "the answer comes first");
+        let announced = told.casts().into_iter().filter_map(|(to, body)| match body {
+            Down::Announce { event, concerned: Some(concerned), ago: Some(ago) } => {
+                assert_eq!((to, &event.source.nspace), (&Ranges::single(node), &gone));
+                Some((event.code, ago.as_secs(), concerned.len()))
+            }
+            _ => None,
+        });
+        let announced = announced.collect();
+        told.ask(node, HostOp::DeregisterEvents { codes });
+        announced
+    };
+    let all = [(Status::EVENT_PROC_TERMINATED, 5, 1), (Status::EVENT_JOB_END, 5, 1)];
+    assert_eq!(late(&mut told, 1, Vec::new()), [], "{other} is a stranger");
+    let name = |nspace: &Nspace| vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(nspace))];
+    assert_eq!(late(&mut told, 1, name(&other)), []);
+    assert_eq!(late(&mut told, 1, name(&gone)), all);
+    told.wait(200);
+    assert_eq!(late(&mut told, 1, name(&gone)), [], "that is too long ago");
+}

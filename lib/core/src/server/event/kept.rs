@@ -68,7 +68,8 @@ impl Kept {
             self.bytes -= oldest.bytes;
         }
         self.bytes += bytes;
-        self.all.push_back(cached);
+        let at = self.all.partition_point(|other| other.since <= cached.since);
+        self.all.insert(at, cached);
     }
 
     pub(super) fn recent(&mut self, now: Time) -> impl Iterator<Item = &mut Cached> {

@@ -336,7 +336,42 @@ fn announce(whom: ProcId, concerned: &[&str]) -> ServerCall {
     let info =
         vec![Info::new(keys::EVENT_AFFECTED_PROC, whom.clone()), Info::new(keys::EVENT_NON_DEFAULT, true)];
     let event = Event { code: CODE, source: whom, range: Range::SESSION, info };
-    ServerCall::Announce { event, concerned: Some(concerned.iter().map(|name| ns(name)).collect()) }
+    let concerned = Some(concerned.iter().map(|name| ns(name)).collect());
+    ServerCall::Announce { event, concerned, ago: None }
+}
+
+fn announce_late(whom: ProcId, concerned: &[&str], seconds: u64) -> ServerCall {
+    let ServerCall::Announce { event, concerned, .. } = announce(whom, concerned) else { unreachable!() };
+    ServerCall::Announce { event, concerned, ago: Some(Duration::from_secs(seconds)) }
+}
+
+#[test]
+fn a_late_announcement_obeys_the_rule_of_its_time() {
+    let mut world = World::with_job(1, 4);
+    world.register(job("stranger", 1, 1));
+    let early = world.connect(0);
+    let stranger = world.connect_as(&proc("stranger", 0), super::world::v41());
+    world.advance(Duration::from_secs(10));
+    let (late, naming) = (world.connect(1), world.connect(2));
+    let ended = ProcId::all(&ns("gone"));
+    for conn in [early, late, stranger] {
+        world.ask_status(conn, &register(&[CODE], Vec::new()));
+    }
+    let named = vec![Info::new(keys::EVENT_AFFECTED_PROC, ended.clone())];
+    world.ask_status(naming, &register(&[CODE], named.clone()));
+    // It happened when only the first two were there; it is told once, however often it is announced.
+    for _ in 0..2 {
+        world.call(announce_late(ended.clone(), &["job"], 5));
+    }
+    assert_eq!([early, late, naming, stranger].map(|conn| heard(&world, conn)), [1, 0, 1, 0]);
+    // Who names it later still is told from what is kept.
+    let last = world.connect(3);
+    world.ask_status(last, &register(&[CODE], named));
+    assert_eq!(heard(&world, last), 1);
+    // What is too old is not told at all.
+    let older = ProcId::all(&ns("older"));
+    world.call(announce_late(older.clone(), &["job"], 1000));
+    assert_eq!(heard(&world, early), 1);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::config::Limits;
 use crate::job::JobVerdict;
@@ -101,6 +101,8 @@ pub(super) enum What {
     Ended {
         verdict: JobVerdict,
         exit_code: i32,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
     },
 }
 
@@ -131,7 +133,7 @@ pub(super) struct Journals {
 
 impl Journals {
     pub(super) fn new(limits: &Limits) -> Journals {
-        let (most_jobs, most_bytes) = (limits.ended_jobs, limits.journals);
+        let (most_jobs, most_bytes) = (limits.ended_jobs as usize, limits.journals);
         Journals { last: 0, ended: VecDeque::new(), bytes: 0, most_jobs, most_bytes }
     }
 
@@ -268,7 +270,9 @@ impl Journal {
     /// About how many bytes it takes.
     fn weight(&self) -> usize {
         let entries: usize = self.entries.iter().map(|entry| entry.what.weight()).sum();
-        entries + self.desc.size as usize * PER_RANK
+        let texts = |texts: &[Text]| texts.iter().map(|text| text.as_bytes().len() + PER_TEXT).sum::<usize>();
+        let apps: usize = self.desc.apps.iter().map(|app| texts(&app.argv) + texts(&app.env)).sum();
+        entries + apps + texts(&self.desc.env) + self.desc.size as usize * PER_RANK
     }
 }
 
@@ -309,6 +313,8 @@ const FEW: usize = 6;
 const MOST_ENTRIES: usize = 1024;
 /// Of a job's description, which every daemon has expanded.
 const PER_RANK: usize = 64;
+/// What a text takes beside its bytes.
+const PER_TEXT: usize = size_of::<Text>();
 
 #[cfg(test)]
 mod tests;

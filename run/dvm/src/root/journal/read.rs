@@ -5,11 +5,30 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_spec::{Rank, Status};
-use phalanx_wire::ProcId;
+use phalanx_wire::{Nspace, ProcId};
 
 use super::{Entry, Journal, What};
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure};
+
+impl What {
+    /// The event that tells it, if there is one.
+    pub(in crate::root) fn event_code(&self) -> Option<Status> {
+        match self {
+            What::Failed { .. } => Some(Status::EVENT_PROC_TERMINATED),
+            What::Ended { .. } => Some(Status::EVENT_JOB_END),
+            _ => None,
+        }
+    }
+
+    /// The jobs whose ranks may hear of it, if there is an event that tells it.
+    pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
+        match self {
+            What::Failed { concerned, .. } | What::Ended { concerned, .. } => Some(concerned),
+            _ => None,
+        }
+    }
+}
 
 impl Journal {
     pub(in crate::root) fn desc(&self) -> &Arc<JobDesc> {

@@ -31,7 +31,7 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
     })
 }
 
-fn journals(ended_jobs: usize, bytes: usize) -> Journals {
+fn journals(ended_jobs: u32, bytes: usize) -> Journals {
     Journals::new(&Limits { ended_jobs, journals: bytes, ..Limits::default() })
 }
 

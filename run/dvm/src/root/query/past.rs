@@ -1,7 +1,7 @@
 //! What has happened to jobs, as their journals have it.
 
 use phalanx_core::Time;
-use phalanx_spec::{Status, keys};
+use phalanx_spec::keys;
 use phalanx_wire::{DataArray, Info, InfoList, Value};
 
 use super::{names, nspace};
@@ -32,7 +32,7 @@ impl Root {
 }
 
 fn about(journal: &Journal, entry: &Entry, now: Time) -> DataArray {
-    let (what, code) = entry.what().words();
+    let (what, code) = (entry.what().words(), entry.what().event_code());
     let mut about = vec![
         Info::new(names::NUMBER, entry.number()),
         Info::new(names::AGE, now.since(entry.at()).as_millis() as u64),
@@ -45,24 +45,24 @@ fn about(journal: &Journal, entry: &Entry, now: Time) -> DataArray {
 }
 
 impl What {
-    /// In a word or two, and the event that tells it.
-    fn words(&self) -> (&'static str, Option<Status>) {
+    /// In a word or two.
+    fn words(&self) -> &'static str {
         match self {
-            What::Submitted => ("submitted", None),
-            What::Placed => ("placed", None),
-            What::StartFailed { .. } => ("start failed", None),
-            What::StartOverdue => ("start overdue", None),
-            What::Started { .. } => ("started", None),
-            What::Connected { .. } => ("connected", None),
-            What::LoadedMpi { .. } => ("loaded MPI", None),
-            What::Stopped => ("waiting for a debugger", None),
-            What::Failed { .. } => ("failed", Some(Status::EVENT_PROC_TERMINATED)),
-            What::Lost { .. } => ("node lost", None),
-            What::Killed { .. } => ("killed", None),
-            What::Signalled { .. } => ("signalled", None),
-            What::Ending(_) => ("ending", None),
-            What::Exited(_) => ("exited", None),
-            What::Ended { .. } => ("ended", Some(Status::EVENT_JOB_END)),
+            What::Submitted => "submitted",
+            What::Placed => "placed",
+            What::StartFailed { .. } => "start failed",
+            What::StartOverdue => "start overdue",
+            What::Started { .. } => "started",
+            What::Connected { .. } => "connected",
+            What::LoadedMpi { .. } => "loaded MPI",
+            What::Stopped => "waiting for a debugger",
+            What::Failed { .. } => "failed",
+            What::Lost { .. } => "node lost",
+            What::Killed { .. } => "killed",
+            What::Signalled { .. } => "signalled",
+            What::Ending(_) => "ending",
+            What::Exited(_) => "exited",
+            What::Ended { .. } => "ended",
         }
     }
 
@@ -94,7 +94,7 @@ impl What {
                 facts.extend(verdict.reason().map(text));
                 facts
             }
-            What::Ended { verdict, exit_code } => {
+            What::Ended { verdict, exit_code, .. } => {
                 vec![Info::new(names::VERDICT, verdict.word()), Info::new(keys::EXIT_CODE, *exit_code)]
             }
             What::Submitted | What::StartOverdue | What::Stopped | What::Exited(_) => Vec::new(),
