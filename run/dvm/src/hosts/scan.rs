@@ -111,7 +111,13 @@ impl<'a> Line<'a> {
             line: self.number,
             column: before.chars().count() as u32 + 1,
             expected: what.to_owned(),
-            found: found.chars().take(60).collect(),
+            // Control characters would reach the terminal.
+            found: found.chars().take(60).flat_map(printable).collect(),
         }
     }
+}
+
+fn printable(c: char) -> impl Iterator<Item = char> {
+    let (shown, escaped) = if c.is_control() { (None, Some(c.escape_default())) } else { (Some(c), None) };
+    shown.into_iter().chain(escaped.into_iter().flatten())
 }

@@ -151,6 +151,14 @@ fn bytes_that_are_no_text_say_where() {
 }
 
 #[test]
+fn control_characters_do_not_reach_the_terminal() {
+    for (text, shown) in [("a\0b\n", "\\u{0}b"), ("a\u{1b}[2Jb\n", "\\u{1b}[2Jb")] {
+        let error = parse_hostfile("hosts", text).unwrap_err().to_string();
+        assert!(error.contains(shown) && !error.contains(char::is_control), "{error:?}");
+    }
+}
+
+#[test]
 fn rankfiles() {
     let text =
         "rank 0=aa slot=1:0-2\nrank 2 = +n1 slots = 0,1,4   # two\nrank 1=bb\nrank 3=cc slot=P0;1:*;7\n";
