@@ -141,10 +141,10 @@ impl Root {
         by: &ProcId,
         signal: i32,
     ) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let what = What::Killed { ranks: ranks.clone(), by: by.clone(), signal };
-        self.journals.append(&mut job.journal, cx.now, what);
-        if ranks.count() >= job.desc.size {
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let is_whole = ranks.count() >= job.desc.size;
+        self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
+        if is_whole {
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
         }
     }
@@ -158,9 +158,9 @@ impl Root {
         by: &ProcId,
         signal: i32,
     ) {
-        let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let what = What::Signalled { ranks: ranks.clone(), by: by.clone(), signal };
-        self.journals.append(&mut job.journal, cx.now, what);
+        if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+            self.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
+        }
     }
 
     /// The reason for which a job ends, unless there is one already.

@@ -10,6 +10,7 @@ mod end;
 mod read;
 
 use std::collections::VecDeque;
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -214,19 +215,11 @@ impl Journal {
                     }
                 }
             }
-            What::Killed { ranks: more, by, signal } => {
+            What::Killed { ranks: more, by, signal } | What::Signalled { ranks: more, by, signal } => {
                 for entry in &mut self.entries {
-                    if let What::Killed { ranks, by: same, signal: with } = &mut entry.what
-                        && (&*same, &*with) == (by, signal)
-                    {
-                        ranks.add(more);
-                        return None;
-                    }
-                }
-            }
-            What::Signalled { ranks: more, by, signal } => {
-                for entry in &mut self.entries {
-                    if let What::Signalled { ranks, by: same, signal: with } = &mut entry.what
+                    if discriminant(&entry.what) == discriminant(&what)
+                        && let What::Killed { ranks, by: same, signal: with }
+                        | What::Signalled { ranks, by: same, signal: with } = &mut entry.what
                         && (&*same, &*with) == (by, signal)
                     {
                         ranks.add(more);
