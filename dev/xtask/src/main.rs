@@ -8,6 +8,7 @@ mod bench;
 mod cargo;
 mod ci;
 mod circles;
+mod cluster;
 mod debian;
 mod deps;
 mod dist;
@@ -42,6 +43,12 @@ const CHORES: &[Chore] = &[
         usage: "bench [SUBJECT..] [OPTION..]",
         summary: "measure px beside other launchers and print ratios; `bench --help` names what there is",
         run: bench::run,
+    },
+    Chore {
+        name: "cluster",
+        usage: "cluster [-n HOSTS] [--networks N] [--slurm] [--] [COMMAND [ARGUMENT..]]",
+        summary: "run a command over several hosts that are made on this machine, with ssh between them; as root",
+        run: cluster::run,
     },
     Chore {
         name: "gen",

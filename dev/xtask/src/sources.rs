@@ -12,6 +12,7 @@ use crate::circles;
 
 /// Files that talk to the operating system or follow what C programs say in ways that need `unsafe`. Keep it short.
 const UNSAFE_FILES: &[&str] = &[
+    "dev/cluster/src/join.rs",
     "lib/capi/src/client/spawn.rs",
     "lib/capi/src/cmem.rs",
     "lib/capi/src/data.rs",
@@ -66,7 +67,8 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Where each kind of tests is one binary: a folder with a `main.rs`.
-const TESTS_IN_FOLDERS: &[&str] = &["dev/interop/tests", "dev/testkit/tests", "run/cli/tests"];
+const TESTS_IN_FOLDERS: &[&str] =
+    &["dev/cluster/tests", "dev/interop/tests", "dev/testkit/tests", "run/cli/tests"];
 
 const WINGS: &[&str] = &["lib", "run", "dev"];
 

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             filter => filters.push(filter),
         }
     }
-    let own = ["--workspace", "--exclude", "phalanx-interop"];
+    let own = ["--workspace", "--exclude", "phalanx-interop", "--exclude", "phalanx-cluster"];
     step("building our own tests", || build(&own))?;
     step("our own tests", || cargo_test(&own, &filters))?;
     let in_c = ["--package", "phalanx-interop", "--test", "alone"];
@@ -38,7 +38,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step("tests of the C interface", || cargo_test(&in_c, &filters))?;
     if peers {
         let with_peers = ["--package", "phalanx-interop", "--bins", "--lib", "--test", "interop"];
+        let hosts = ["--package", "phalanx-cluster"];
         step("installing peers", || install(&missing(&packages()?)?))?;
+        step("building the tests of the test hosts", || build(&hosts))?;
+        step("tests of the test hosts", || cargo_test(&hosts, &filters))?;
         step("building the tests with peers", || build(&with_peers))?;
         step("tests with peers", || cargo_test(&with_peers, &filters))?;
     }

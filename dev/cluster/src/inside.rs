@@ -1,0 +1,97 @@
+//! Process 1 of a host: it puts the host's own files where everybody looks for them, brings the network up, and stays.
+//!
+//! Orphans come to it, and the kernel removes them when they end, because it ignores SIGCHLD.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{BufRead, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
+
+use crate::host::host_name;
+use crate::join::ignore_children;
+use crate::roles::word;
+use crate::world::{PLACE, ip};
+
+pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
+    let number: usize = word(arguments, 0)?.parse().context("reading the number of the host")?;
+    let name = host_name(number);
+    let outside = fs::read_link(Path::new(PLACE).join("proc/self")).context("reading our process id")?;
+    say(&outside.display().to_string())?;
+    rustix::system::sethostname(name.as_bytes()).context("setting the name of the host")?;
+    take_files(&Path::new(PLACE).join(&name))?;
+    let mut addresses = String::new();
+    std::io::stdin().lock().read_line(&mut addresses).context("reading our addresses")?;
+    connect(addresses.trim_end())?;
+    ignore_children();
+    say("ready")?;
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    Ok(())
+}
+
+fn say(line: &str) -> Result<()> {
+    std::io::stdout().write_all(format!("{line}\n").as_bytes()).context("speaking to the cluster")
+}
+
+/// What the host has of its own hides what the machine has, where the machine has it.
+fn take_files(own: &Path) -> Result<()> {
+    let shared = open_shared()?;
+    let places = [
+        ("tmp", "/tmp"),
+        ("shm", "/dev/shm"),
+        ("hosts", "/etc/hosts"),
+        ("hostname", "/etc/hostname"),
+        ("shadow", "/etc/shadow"),
+        ("ssh", "/etc/ssh"),
+        ("slurm", "/etc/slurm"),
+    ];
+    for (name, place) in places.into_iter().filter(|(_, place)| Path::new(place).exists()) {
+        mount_bind(own.join(name), place).with_context(|| format!("mounting our own {place}"))?;
+    }
+    // ssh is to use the cluster's keys and configuration and not the user's.
+    if let Some(ssh) = std::env::home_dir().map(|home| home.join(".ssh")).filter(|dir| dir.is_dir()) {
+        mount("ssh", &ssh, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=700")
+            .with_context(|| format!("hiding {}", ssh.display()))?;
+    }
+    // This one last: behind it are all the others.
+    mount_bind(own.join("run"), "/run").context("mounting our own /run")?;
+    for (path, file) in shared {
+        fs::create_dir_all(&path).with_context(|| format!("making {}", path.display()))?;
+        mount_bind_recursive(format!("/proc/self/fd/{}", file.as_raw_fd()), &path)
+            .with_context(|| format!("sharing {}", path.display()))?;
+    }
+    mount("proc", "/proc", "proc", MountFlags::empty(), None).context("mounting /proc")
+}
+
+/// Those of the shared directories that would be hidden.
+fn open_shared() -> Result<Vec<(PathBuf, File)>> {
+    let place = Path::new(PLACE).join("shared");
+    let list = fs::read(place.join("list")).context("reading what is shared")?;
+    let mut shared = Vec::new();
+    for (number, path) in list.split(|&byte| byte == 0).enumerate().filter(|(_, path)| !path.is_empty()) {
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        if ["/tmp", "/run", "/dev/shm"].iter().any(|hidden| path.starts_with(hidden)) {
+            let at = place.join(number.to_string());
+            shared.push((path, File::open(&at).with_context(|| format!("opening {}", at.display()))?));
+        }
+    }
+    Ok(shared)
+}
+
+/// The words are an address of each family for each network.
+fn connect(addresses: &str) -> Result<()> {
+    let words: Vec<&str> = addresses.split_whitespace().collect();
+    ensure!(!words.is_empty() && words.len().is_multiple_of(2), "the cluster gave us no addresses");
+    ip("link set lo up")?;
+    for (network, pair) in words.chunks(2).enumerate() {
+        ip(&format!("address add {}/24 dev eth{network}", pair[0]))?;
+        // Nobody else can have the address: waiting for somebody to object would take a second.
+        ip(&format!("address add {}/64 dev eth{network} nodad", pair[1]))?;
+        ip(&format!("link set eth{network} up"))?;
+    }
+    Ok(())
+}

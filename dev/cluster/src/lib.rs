@@ -1,0 +1,33 @@
+//! Hosts for tests and trials, on one machine: each has its own name, addresses, processes, `/tmp` and `/run`.
+//!
+//! A host is a set of namespaces: network, mount, PID, UTS and IPC. All of them live inside one more set, the [`Cluster`], which
+//! holds the switch that connects them. Nothing of it exists outside: when the process that made a cluster ends, however it
+//! ends, the kernel kills everything inside, and network and files are gone with the last of it. Programs and home directories are
+//! those of the machine, as on a cluster with a shared file system.
+//!
+//! [`Ssh`] and [`Slurm`] start what people use to reach other hosts. A [`Host`] can be cut off and frozen; a [`Relay`] makes
+//! connections slow, splits what they carry, or ends them. By hand: `cargo xtask cluster -n 4 -- CMD`.
+//!
+//! It needs root and a few Debian packages; what is missing is named in the error.
+
+mod cluster;
+mod debian;
+mod host;
+mod inside;
+mod join;
+mod relay;
+mod roles;
+mod slurm;
+mod ssh;
+mod wait;
+mod world;
+
+pub use cluster::{Cluster, Options};
+pub use debian::{debian_dir, debian_file};
+pub use host::Host;
+pub use join::{end_as, stand_for};
+pub use relay::{Relay, Weather};
+pub use roles::run_role;
+pub use slurm::{Slurm, Trust};
+pub use ssh::Ssh;
+pub use wait::until;

@@ -1,0 +1,256 @@
+//! A stretch of bad network: connections that go through a relay are slow, split, stalled or cut, as a test wants it.
+//!
+//! It accepts on one address and connects to another. Bytes of a connection keep their order, and none is lost before a cut.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::Host;
+
+/// What happens to bytes on their way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// How long each byte takes.
+    pub delay: Duration,
+    /// The most bytes that arrive in one piece.
+    pub split: Option<usize>,
+    /// Nothing arrives as long as this is so.
+    pub stalled: bool,
+}
+
+#[derive(Debug)]
+pub struct Relay {
+    address: SocketAddr,
+    listener: Arc<TcpListener>,
+    shared: Arc<Shared>,
+}
+
+impl Relay {
+    /// Accepts connections at `listen` and passes them on to `to`; on this machine, or on a host and its network.
+    pub fn start(on: Option<&Host>, listen: SocketAddr, to: SocketAddr) -> Result<Relay> {
+        let namespace = on.map(Host::network).transpose()?;
+        let shared = Arc::new(Shared::default());
+        let (answer, answered) = sync_channel(1);
+        let for_thread = shared.clone();
+        // A namespace belongs to a thread, and to those that it starts.
+        thread::spawn(move || {
+            let listener = namespace
+                .map_or(Ok(()), |network| {
+                    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+                })
+                .map_err(io::Error::from)
+                .and_then(|()| TcpListener::bind(listen))
+                .map(Arc::new);
+            match listener {
+                Ok(listener) => {
+                    let _ = answer.send(Ok(listener.clone()));
+                    for_thread.accept(&listener, to);
+                }
+                Err(error) => drop(answer.send(Err(error))),
+            }
+        });
+        let listener = answered.recv().context("the relay has ended")?;
+        let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+        let address = listener.local_addr().with_context(|| format!("cannot listen on {listen}"))?;
+        Ok(Relay { address, listener, shared })
+    }
+
+    /// Where it accepts connections.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn set(&self, weather: Weather) {
+        self.shared.lock().weather = weather;
+        self.shared.changed.notify_all();
+    }
+
+    /// Ends all connections at once: what was on its way is lost. New ones may come.
+    pub fn cut(&self) {
+        let mut state = self.shared.lock();
+        for stream in state.streams.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        state.cuts += 1;
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// How many bytes have arrived, of all connections in both directions.
+    pub fn passed(&self) -> u64 {
+        self.shared.lock().passed
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.cut();
+        // Its thread waits in accept, which fails from now on.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    weather: Weather,
+    streams: Vec<TcpStream>,
+    cuts: u64,
+    passed: u64,
+}
+
+impl Shared {
+    /// A thread that failed with the lock has not left anything half done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener, to: SocketAddr) {
+        while let Ok((near, _)) = listener.accept() {
+            // Nobody listens there: the connection ends, as it would without us.
+            let Ok(far) = TcpStream::connect(to) else { continue };
+            let _ = self.join(near, far);
+        }
+    }
+
+    fn join(self: &Arc<Self>, near: TcpStream, far: TcpStream) -> io::Result<()> {
+        near.set_nodelay(true)?;
+        far.set_nodelay(true)?;
+        let cuts = {
+            let mut state = self.lock();
+            state.streams.extend([near.try_clone()?, far.try_clone()?]);
+            state.cuts
+        };
+        for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
+            let (give, take) = sync_channel(ON_THE_WAY);
+            thread::spawn(move || read(from, &give));
+            let shared = self.clone();
+            thread::spawn(move || shared.write(to, &take, cuts));
+        }
+        Ok(())
+    }
+
+    fn write(&self, mut to: TcpStream, pieces: &Receiver<(Instant, Vec<u8>)>, cuts: u64) {
+        for (read_at, bytes) in pieces {
+            let mut left = &bytes[..];
+            while !left.is_empty() {
+                let Some(weather) = self.clear(read_at, cuts) else { return };
+                let (piece, rest) = left.split_at(weather.split.unwrap_or(usize::MAX).clamp(1, left.len()));
+                if to.write_all(piece).is_err() {
+                    return;
+                }
+                self.lock().passed += piece.len() as u64;
+                left = rest;
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    }
+
+    /// Waits until what was read then may arrive. None: its connection was cut.
+    fn clear(&self, read_at: Instant, cuts: u64) -> Option<Weather> {
+        let mut state = self.lock();
+        loop {
+            if state.cuts != cuts {
+                return None;
+            }
+            let early = (read_at + state.weather.delay).saturating_duration_since(Instant::now());
+            if !state.weather.stalled && early.is_zero() {
+                return Some(state.weather);
+            }
+            // A change of the weather wakes us sooner.
+            let span = if early.is_zero() { Duration::from_secs(3600) } else { early };
+            state = match self.changed.wait_timeout(state, span) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+fn read(mut from: TcpStream, give: &SyncSender<(Instant, Vec<u8>)>) {
+    let mut buffer = vec![0; 16 << 10];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if give.send((Instant::now(), buffer[..count].to_vec())).is_err() {
+            return;
+        }
+    }
+}
+
+/// Pieces that wait in one direction; behind them the sender's own network fills up.
+const ON_THE_WAY: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection through a relay, and its other end.
+    fn connected() -> (Relay, TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let anywhere = "127.0.0.1:0".parse().unwrap();
+        let relay = Relay::start(None, anywhere, listener.local_addr().unwrap()).unwrap();
+        let near = TcpStream::connect(relay.address()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        (relay, near, far)
+    }
+
+    #[test]
+    fn split_bytes_arrive_in_order() {
+        let (relay, mut near, mut far) = connected();
+        relay.set(Weather { split: Some(3), ..Weather::default() });
+        let sent: Vec<u8> = (0..10_000).map(|n| n as u8).collect();
+        near.write_all(&sent).unwrap();
+        near.shutdown(Shutdown::Write).unwrap();
+        let mut got = Vec::new();
+        far.read_to_end(&mut got).unwrap();
+        assert!(got == sent);
+        assert_eq!(relay.passed(), 10_000);
+    }
+
+    #[test]
+    fn delay_is_at_least_what_was_asked_for() {
+        let (relay, mut near, mut far) = connected();
+        relay.set(Weather { delay: Duration::from_millis(150), ..Weather::default() });
+        let began = Instant::now();
+        near.write_all(b"slow").unwrap();
+        far.read_exact(&mut [0; 4]).unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(150));
+    }
+
+    #[test]
+    fn nothing_arrives_while_stalled() {
+        let (relay, mut near, mut far) = connected();
+        relay.set(Weather { stalled: true, ..Weather::default() });
+        near.write_all(b"later").unwrap();
+        far.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let early = far.read(&mut [0; 8]).unwrap_err().kind();
+        assert!(matches!(early, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{early}");
+        relay.set(Weather::default());
+        far.set_read_timeout(None).unwrap();
+        let mut got = [0; 5];
+        far.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"later");
+    }
+
+    #[test]
+    fn cut_ends_both_sides() {
+        let (relay, mut near, mut far) = connected();
+        near.write_all(b"x").unwrap();
+        far.read_exact(&mut [0; 1]).unwrap();
+        relay.cut();
+        assert!(matches!(near.read(&mut [0; 1]), Ok(0) | Err(_)));
+        assert!(matches!(far.read(&mut [0; 1]), Ok(0) | Err(_)));
+    }
+}
