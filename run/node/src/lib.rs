@@ -20,6 +20,7 @@ mod drive;
 mod elf;
 mod foreign;
 mod handle;
+pub mod link;
 mod listen;
 mod machine;
 mod procs;

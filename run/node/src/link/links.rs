@@ -1,0 +1,277 @@
+//! All links of a node, in the hands of its owner. Everything runs on the owner's thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use phalanx_dvm::NodeId;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::call::{Made, call};
+use super::door::{Strangers, accept};
+use super::flow::Flow;
+use super::introduction::Introduction;
+use super::refusal::Refusal;
+use super::secret::Secret;
+
+/// What happens to links.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A link stands: we have called, or were called.
+    Up { peer: NodeId, at: SocketAddr },
+    /// To be answered by [`Links::taken`] when they were dealt with. Where a message ends is not seen here.
+    Bytes { peer: NodeId, data: Vec<u8> },
+    /// There is room again on a link for which [`Links::is_full`] was true.
+    Room { peer: NodeId },
+    /// The link was lost, or nobody was reached. Not told of links that the owner has closed.
+    Down { peer: NodeId, why: String },
+    /// Somebody was not let in. Told only while there is room for it.
+    Refused { from: SocketAddr, why: Refusal },
+}
+
+/// Bounds of what others can make us hold or wait for.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkLimits {
+    /// How long a peer may take to introduce itself.
+    pub handshake: Duration,
+    /// How many may be about to introduce themselves at a time.
+    pub strangers: usize,
+    /// Bytes that may wait for one peer. What is longer by itself still leaves.
+    pub queue: usize,
+}
+
+impl Default for LinkLimits {
+    fn default() -> LinkLimits {
+        LinkLimits { handshake: Duration::from_secs(10), strangers: 256, queue: 64 << 20 }
+    }
+}
+
+/// Why bytes were not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    NoLink,
+    /// The peer takes too little: the link was ended.
+    Full,
+}
+
+/// Where a daemon may be reached: at one of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates(Vec<SocketAddr>);
+
+/// What happens to the links of a node, in order. It holds few events: as long as nobody asks, nothing more is read from links.
+#[derive(Debug)]
+pub struct LinkEvents(mpsc::Receiver<LinkEvent>);
+
+impl LinkEvents {
+    /// None: the links are gone.
+    pub async fn next(&mut self) -> Option<LinkEvent> {
+        self.0.recv().await
+    }
+}
+
+/// The links of a node. Dropping it ends them.
+#[derive(Debug)]
+pub struct Links {
+    shared: Rc<Shared>,
+    doors: Vec<AbortHandle>,
+    calls: BTreeMap<NodeId, AbortHandle>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) dvm: String,
+    pub(super) me: NodeId,
+    pub(super) secret: Secret,
+    pub(super) limits: LinkLimits,
+    pub(super) events: mpsc::Sender<LinkEvent>,
+    pub(super) strangers: RefCell<Strangers>,
+    flows: RefCell<BTreeMap<NodeId, Flow>>,
+    next_number: Cell<u64>,
+}
+
+impl Links {
+    /// For daemon `me` of the DVM. To be called within [`crate::block_on`], like everything here.
+    pub fn new(dvm: &str, me: NodeId, secret: Secret, limits: LinkLimits) -> (Links, LinkEvents) {
+        let (events, told) = mpsc::channel(EVENTS);
+        let shared = Rc::new(Shared {
+            dvm: dvm.to_owned(),
+            me,
+            secret,
+            limits,
+            events,
+            strangers: RefCell::default(),
+            flows: RefCell::default(),
+            next_number: Cell::new(0),
+        });
+        (Links { shared, doors: Vec::new(), calls: BTreeMap::new() }, LinkEvents(told))
+    }
+
+    /// Lets other daemons come in at these addresses: where they are to call. The first failure is returned if none works.
+    pub async fn listen(&mut self, addresses: &[IpAddr]) -> io::Result<Candidates> {
+        let mut open = Vec::new();
+        let mut failure = None;
+        for &address in addresses.iter().take(MOST_CANDIDATES) {
+            match TcpListener::bind((address, 0)).await.and_then(|door| Ok((door.local_addr()?, door))) {
+                Ok((at, door)) => {
+                    let task = tokio::task::spawn_local(accept(door, self.shared.clone()));
+                    self.doors.push(task.abort_handle());
+                    open.push(at);
+                }
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match (open.is_empty(), failure) {
+            (false, _) => Ok(Candidates(open)),
+            (true, failure) => Err(failure.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into())),
+        }
+    }
+
+    /// Makes a link: [`LinkEvent::Up`] or [`LinkEvent::Down`] tells what became of it. An earlier attempt is given up.
+    pub fn call(&mut self, peer: NodeId, candidates: Candidates) {
+        let shared = self.shared.clone();
+        let task = tokio::task::spawn_local(async move {
+            let own = Introduction { dvm: shared.dvm.clone(), from: shared.me, to: peer };
+            match call(&candidates.0, &shared.secret, &own, shared.limits.handshake).await {
+                Ok(made) => shared.establish(made).await,
+                Err(why) => drop(shared.events.send(LinkEvent::Down { peer, why }).await),
+            }
+        });
+        if let Some(earlier) = self.calls.insert(peer, task.abort_handle()) {
+            earlier.abort();
+        }
+        self.calls.retain(|_, call| !call.is_finished());
+    }
+
+    /// Sends bytes, after all that was sent there before.
+    pub fn send(&mut self, peer: NodeId, bytes: impl Into<Arc<[u8]>>) -> Result<(), Unsent> {
+        let mut flows = self.shared.flows.borrow_mut();
+        let flow = flows.get(&peer).ok_or(Unsent::NoLink)?;
+        if flow.queued() > self.shared.limits.queue {
+            if let Some(flow) = flows.remove(&peer) {
+                flow.drop_now();
+            }
+            return Err(Unsent::Full);
+        }
+        flow.push(bytes.into());
+        Ok(())
+    }
+
+    /// Whether much waits to be sent there. Then [`LinkEvent::Room`] tells when there is little.
+    pub fn is_full(&self, peer: NodeId) -> bool {
+        self.shared.flows.borrow().get(&peer).is_some_and(Flow::is_full)
+    }
+
+    /// So many bytes that came from there were dealt with: as many more may come.
+    pub fn taken(&self, peer: NodeId, bytes: usize) {
+        if let Some(flow) = self.shared.flows.borrow().get(&peer) {
+            flow.taken(bytes);
+        }
+    }
+
+    /// Ends a link, or an attempt to make one. The peer is told why, if it still listens.
+    pub fn close(&mut self, peer: NodeId, why: &str) {
+        if let Some(call) = self.calls.remove(&peer) {
+            call.abort();
+        }
+        if let Some(flow) = self.shared.flows.borrow_mut().remove(&peer) {
+            flow.close(why);
+        }
+    }
+
+    /// How many have come in and not introduced themselves yet.
+    pub fn strangers(&self) -> usize {
+        self.shared.strangers.borrow().count()
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.doors.iter().chain(self.calls.values()).for_each(AbortHandle::abort);
+        self.shared.strangers.borrow_mut().send_away();
+        for flow in std::mem::take(&mut *self.shared.flows.borrow_mut()).into_values() {
+            flow.drop_now();
+        }
+    }
+}
+
+impl Shared {
+    /// A daemon that comes again has lost the link of before.
+    pub(super) async fn establish(self: &Rc<Self>, made: Made) {
+        let peer = made.peer.from;
+        // From here on nothing waits, so that news come in their order.
+        let Ok(mut places) = self.events.reserve_many(2).await else { return };
+        let mut tell = |event| {
+            if let Some(place) = places.next() {
+                place.send(event);
+            }
+        };
+        let mut flows = self.flows.borrow_mut();
+        if let Some(earlier) = flows.remove(&peer) {
+            earlier.drop_now();
+            tell(LinkEvent::Down { peer, why: "it has made a new link".to_owned() });
+        }
+        tell(LinkEvent::Up { peer, at: made.at });
+        let number = self.next_number.get();
+        self.next_number.set(number + 1);
+        flows.insert(peer, Flow::start(made, number, self));
+    }
+
+    /// A link has ended by itself.
+    pub(super) async fn lost(&self, peer: NodeId, number: u64, why: String) {
+        let is_that = self.flows.borrow().get(&peer).is_some_and(|flow| flow.number == number);
+        if is_that {
+            self.flows.borrow_mut().remove(&peer);
+            let _ = self.events.send(LinkEvent::Down { peer, why }).await;
+        }
+    }
+
+    pub(super) fn refused(&self, from: SocketAddr, why: Refusal) {
+        tracing::debug!(%from, %why, "a link was refused");
+        let _ = self.events.try_send(LinkEvent::Refused { from, why });
+    }
+}
+
+impl FromStr for Candidates {
+    type Err = String;
+
+    /// Addresses with ports, separated by commas.
+    fn from_str(text: &str) -> Result<Candidates, String> {
+        let parse = |word: &str| word.parse().map_err(|_| format!("{word:?} is no address with a port"));
+        let all: Vec<SocketAddr> = text.split(',').map(parse).collect::<Result<_, String>>()?;
+        match all.len() {
+            0..=MOST_CANDIDATES => Ok(Candidates(all)),
+            count => Err(format!("{count} addresses of one daemon, at most {MOST_CANDIDATES}")),
+        }
+    }
+}
+
+impl fmt::Display for Candidates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(SocketAddr::to_string).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+impl fmt::Display for Unsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unsent::NoLink => "there is no link",
+            Unsent::Full => "it takes too little of what it is sent",
+        })
+    }
+}
+
+impl std::error::Error for Unsent {}
+
+/// Connections that one call may try at once.
+const MOST_CANDIDATES: usize = 16;
+/// Events that nobody has asked for yet.
+const EVENTS: usize = 64;
