@@ -9,6 +9,8 @@ use phalanx_core::{
     HandlerId, Input, LookupRequest, Machine, Outbox, Output, Realm, Time, Verdict,
 };
 use phalanx_spec::{IofChannel, Range, Rank, Scope, Status};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::credential::GetCredential;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::encode_frame;
@@ -205,7 +207,7 @@ fn call(which: u8, detail: u8) -> ClientCall {
             data: vec![Info::new("pmix.log.stderr", "text")],
             directives: info(),
         },
-        10 => ClientCall::JobControl { targets: Vec::new(), directives: info() },
+        10 => ClientCall::from(JobControl { targets: Vec::new(), directives: info() }),
         11 => ClientCall::ResolvePeers { node: None, nspace: name("job") },
         12 => ClientCall::ResolveNodes { nspace: name("job") },
         13 => ClientCall::Spawn { job: info(), apps: Vec::new() },
@@ -221,7 +223,7 @@ fn call(which: u8, detail: u8) -> ClientCall {
         },
         19 => ClientCall::IofDeregister { handler: HandlerId(100 + u64::from(detail)), directives: info() },
         20 => ClientCall::IofPush { targets: all(), data: Blob::from(b"typed".to_vec()), directives: info() },
-        21 => ClientCall::GetCredential { info: info() },
+        21 => ClientCall::from(GetCredential { info: info() }),
         22 => ClientCall::Commit(vec![(
             Scope::GLOBAL,
             vec![Kval { key: key("mine"), value: Value::from(1u32) }],

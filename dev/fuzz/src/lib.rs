@@ -8,7 +8,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod client;
+mod daemon;
 mod hosts;
+mod link;
 mod script;
 mod server;
 mod wire;
@@ -29,6 +31,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "server", check: server::session },
     Target { name: "client", check: client::session },
     Target { name: "hosts", check: hosts::files },
+    Target { name: "link", check: link::peer },
+    Target { name: "daemon", check: daemon::neighbours },
 ];
 
 pub fn target(name: &str) -> Option<&'static Target> {

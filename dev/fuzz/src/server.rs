@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_core::host::{FenceRequest, GroupRequest, ToolRequest};
 use phalanx_core::server::OutputTo;
 use phalanx_core::{
     CallId, CloseReason, ConnId, GroupFormed, HostCall, HostOp, HostReply, Input, JobApp, JobInfo, JobNode,
@@ -151,17 +152,17 @@ impl World {
         let (call, op) = self.asked.remove(which % self.asked.len());
         let reply = match (how, op) {
             (0, _) => HostReply::Done(Status::ERR_NOT_SUPPORTED),
-            (_, HostOp::Fence { data, .. }) => HostReply::Modex(Ok(data)),
-            (_, HostOp::DirectModex { .. }) => HostReply::Modex(Ok(Blob::default())),
-            (_, HostOp::ToolConnected { claims, .. }) => {
+            (_, HostOp::Fence(FenceRequest { data, .. })) => HostReply::Modex(Ok(data)),
+            (_, HostOp::DirectModex(_)) => HostReply::Modex(Ok(Blob::default())),
+            (_, HostOp::ToolConnected(ToolRequest { claims, .. })) => {
                 let named = claims.unwrap_or_else(|| ProcId::new(&name("tool"), Rank(which as u32)));
                 HostReply::ToolAdmitted(Ok(named))
             }
-            (_, HostOp::GroupConstruct { procs, .. } | HostOp::GroupAssemble { procs, .. }) => {
+            (_, HostOp::GroupConstruct(GroupRequest { procs, .. })) => {
                 HostReply::Group(Ok(GroupFormed { members: procs, context_id: Some(7), info: Vec::new() }))
             }
-            (_, HostOp::Spawn { .. }) => HostReply::Spawned(Ok(name("spawned"))),
-            (_, HostOp::Query { .. } | HostOp::JobControl { .. }) => {
+            (_, HostOp::Spawn(_)) => HostReply::Spawned(Ok(name("spawned"))),
+            (_, HostOp::Query(_) | HostOp::Asked(_)) => {
                 HostReply::Infos(Status::SUCCESS, vec![Info::new("some.key", 1u32)])
             }
             (1, _) => HostReply::Infos(Status::SUCCESS, Vec::new()),
@@ -186,7 +187,7 @@ impl World {
                     }
                 }
                 // Hosts admit clients at once, or nothing would ever get further.
-                Output::CallHost { call, op: HostOp::ClientConnected { .. } } => {
+                Output::CallHost { call, op: HostOp::ClientConnected(_) } => {
                     let reply = HostReply::Done(Status::SUCCESS);
                     self.server.handle(self.now, Input::Host { call, reply }, &mut self.out);
                 }

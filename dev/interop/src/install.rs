@@ -103,16 +103,11 @@ fn environment(name: &str, packages: &str) -> PathBuf {
 /// A file of a Debian package. Fails the test with the package's name when it is not there.
 #[track_caller]
 pub fn debian_file(path: &'static str, package: &str) -> &'static Path {
-    let path = Path::new(path);
-    assert!(path.exists(), "{} is missing: install the Debian package {package}", path.display());
-    path
+    phalanx_cluster::debian_file(path, package).unwrap_or_else(|missing| panic!("{missing}"))
 }
 
 /// A directory of a Debian package below the directory of this machine's libraries.
 #[track_caller]
 pub fn debian_dir(name: &str, package: &str) -> PathBuf {
-    let architecture = std::env::consts::ARCH;
-    let path = PathBuf::from(format!("/usr/lib/{architecture}-linux-gnu")).join(name);
-    assert!(path.exists(), "{} is missing: install the Debian package {package}", path.display());
-    path
+    phalanx_cluster::debian_dir(name, package).unwrap_or_else(|missing| panic!("{missing}"))
 }

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use phalanx_cluster::Host;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -45,13 +46,23 @@ pub fn px<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Job {
 
 impl Job {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
+        let job = Self::of(Command::new(program));
+        let tmpdir = job.tmpdir.path().to_owned();
+        job.env("TMPDIR", tmpdir)
+    }
+
+    /// On a host of a cluster, which has a `/tmp` of its own.
+    pub fn on(host: &Host, program: impl AsRef<OsStr>) -> Self {
+        Self::of(host.command(program))
+    }
+
+    fn of(mut command: Command) -> Self {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("PHALANX_TEST_JOB={}-{number}", std::process::id());
         let tmpdir = new_directory();
-        let mut command = Command::new(program);
         let (name, value) = mark.split_once('=').unwrap_or_default();
-        command.env(name, value).env("TMPDIR", tmpdir.path());
+        command.env(name, value);
         let deadline = Duration::from_secs(300);
         Self { command, input: Box::new(drop), reader: None, deadline, mark, tmpdir, is_outlived: false }
     }
@@ -310,6 +321,13 @@ fn left_behind(job: &Job) -> Vec<String> {
 /// An empty directory that is removed when dropped.
 pub fn new_directory() -> TempDir {
     tempfile::Builder::new().prefix("interop-").tempdir().expect("a temporary directory")
+}
+
+/// The same where all hosts of a cluster see it.
+pub fn new_shared_directory() -> TempDir {
+    let place = target().join("interop");
+    fs::create_dir_all(&place).expect("making the directory of the tests");
+    tempfile::Builder::new().prefix("shared-").tempdir_in(place).expect("a temporary directory")
 }
 
 /// The root of the workspace.

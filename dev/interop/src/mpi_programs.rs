@@ -61,6 +61,16 @@ pub fn spawn_missing(library: Library, ranks: u32, transports: &str) {
     outcome.expect_lines(missing.chain([sum])).expect_stderr(&["executing /no/such/program: No such file"]);
 }
 
+/// On any number of hosts: each rank says hello once, and each of the hosts has said so.
+pub fn expect_hello_on(outcome: Outcome, ranks: u32, hosts: &[&str]) {
+    let outcome = outcome.expect_code(0);
+    let of = |rank: u32, host: &str| format!("hello from rank {rank} of {ranks} on {host}");
+    let is_said = |rank, host| outcome.stdout.lines().any(|line| line == of(rank, host));
+    assert_eq!(outcome.stdout.lines().count(), ranks as usize, "{outcome}");
+    assert!((0..ranks).all(|rank| hosts.iter().any(|host| is_said(rank, host))), "{outcome}");
+    assert!(hosts.iter().all(|host| (0..ranks).any(|rank| is_said(rank, host))), "{outcome}");
+}
+
 pub fn expect_hello(outcome: Outcome, ranks: u32) {
     let host = host();
     outcome

@@ -1,7 +1,7 @@
-//! The links between daemons: in order, delayed at random, cut when told.
+//! The links between daemons: streams of bytes, in order, split and joined and delayed at random, cut when told.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
@@ -15,6 +15,8 @@ pub(crate) struct Net {
     links: BTreeMap<(NodeId, NodeId), u64>,
     /// When the last message of a direction arrives.
     last: BTreeMap<(NodeId, NodeId), Time>,
+    /// What is on its way in each direction of a link, with the time of its arrival.
+    under_way: BTreeMap<(NodeId, NodeId), Stream>,
     /// Daemons that only reach each other.
     island: BTreeSet<NodeId>,
     made: u64,
@@ -22,6 +24,8 @@ pub(crate) struct Net {
     /// The longest that a message takes, in nanoseconds.
     latency: u64,
 }
+
+type Stream = VecDeque<(Time, Arc<[u8]>)>;
 
 impl Net {
     pub(crate) fn new(latency: Duration) -> Net {
@@ -40,6 +44,8 @@ impl Net {
     }
 
     pub(crate) fn unlink(&mut self, a: NodeId, b: NodeId) -> bool {
+        self.under_way.remove(&(a, b));
+        self.under_way.remove(&(b, a));
         self.links.remove(&(a, b)).is_some() & self.links.remove(&(b, a)).is_some()
     }
 
@@ -65,12 +71,49 @@ impl Net {
         self.island.contains(&a) == self.island.contains(&b)
     }
 
-    /// When a message that is sent now arrives: later than the one before it.
-    pub(crate) fn arrival(&mut self, now: Time, from: NodeId, to: NodeId, random: &mut Random) -> Time {
+    /// A message that is sent now; returns when its pieces arrive, the later ones after the earlier.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        (from, to): (NodeId, NodeId),
+        bytes: Arc<[u8]>,
+        random: &mut Random,
+    ) -> Vec<Time> {
         self.messages += 1;
-        let at = now.0 + random.between(5_000, self.latency);
+        let mut pieces = vec![bytes];
+        while pieces.len() < MOST_PIECES && random.one_in(SPLIT_EVERY) {
+            let Some(last) = pieces.pop() else { break };
+            let (a, b) = last.split_at(random.between(0, last.len() as u64) as usize);
+            pieces.extend([a.into(), b.into()]);
+        }
+        let queue = self.under_way.entry((from, to)).or_default();
         let last = self.last.entry((from, to)).or_default();
-        *last = Time(at.max(last.0 + 1));
-        *last
+        let arrive = |bytes| {
+            let at = now.0 + random.between(5_000, self.latency);
+            *last = Time(at.max(last.0 + 1));
+            queue.push_back((*last, bytes));
+            *last
+        };
+        pieces.into_iter().map(arrive).collect()
+    }
+
+    /// What arrives by now, in one piece with what follows it closely. Nothing if it came with what was before it.
+    pub(crate) fn arrived(&mut self, now: Time, from: NodeId, to: NodeId) -> Option<Arc<[u8]>> {
+        let queue = self.under_way.get_mut(&(from, to))?;
+        let (_, first) = queue.pop_front_if(|(at, _)| *at <= now)?;
+        let mut joined = Vec::new();
+        while let Some((_, next)) = queue.pop_front_if(|(at, _)| at.0 <= now.0 + JOIN_WITHIN) {
+            if joined.is_empty() {
+                joined.extend_from_slice(&first);
+            }
+            joined.extend_from_slice(&next);
+        }
+        Some(if joined.is_empty() { first } else { joined.into() })
     }
 }
+
+/// A message in so many is split, and its last piece again.
+const SPLIT_EVERY: u64 = 16;
+const MOST_PIECES: usize = 4;
+/// In nanoseconds.
+const JOIN_WITHIN: u64 = 500;

@@ -6,9 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use phalanx_core::host::{
+    AbortRequest, Asked, ClientFinalized, ClientLost, DirectModexRequest, EventsRequest, FenceRequest,
+    LookupRequested, PublishRequest, UnpublishRequest,
+};
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_core::{CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
@@ -251,7 +256,10 @@ impl ScriptedServer {
         let failed = fence.here.into_iter().map(|waiting| (waiting, Answer::Done(Status::ERR_PROC_ABORTED)));
         self.answers.extend(failed);
         let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_PROC_ABORTED)];
-        self.upcall(HostOp::Fence { procs: fence.members, info, data: Blob::default() }, Vec::new());
+        self.upcall(
+            HostOp::Fence(FenceRequest { procs: fence.members, info, data: Blob::default() }),
+            Vec::new(),
+        );
     }
 
     /// What a fence or a direct modex brought, the newest first.
@@ -304,7 +312,7 @@ impl ScriptedServer {
             }
         }
         let waiting = fence.here.into_iter().map(|proc| (proc, Want::Done)).collect();
-        let op = HostOp::Fence { procs: fence.members, info: Vec::new(), data: data.into() };
+        let op = HostOp::Fence(FenceRequest { procs: fence.members, info: Vec::new(), data: data.into() });
         self.upcall(op, waiting);
     }
 }
@@ -315,8 +323,10 @@ impl RankServer for ScriptedServer {
         let from = proc.clone();
         let uid = 1000;
         match op {
-            Op::Init => self.upcall(HostOp::ClientConnected { proc: from }, done),
-            Op::Finalize => self.upcall(HostOp::ClientFinalized { proc: from, others: false }, done),
+            Op::Init => self.upcall(HostOp::ClientConnected(from), done),
+            Op::Finalize => {
+                self.upcall(HostOp::ClientFinalized(ClientFinalized { proc: from, others: false }), done)
+            }
             Op::Commit { key, value } => {
                 self.committed.entry(from.clone()).or_default().insert(key, value);
                 self.answers.push((from, Answer::Done(Status::SUCCESS)));
@@ -330,7 +340,7 @@ impl RankServer for ScriptedServer {
                     None => {
                         let info = vec![Info::new(keys::REQUIRED_KEY, key.as_str())];
                         self.upcall(
-                            HostOp::DirectModex { proc: owner.clone(), info },
+                            HostOp::DirectModex(DirectModexRequest { proc: owner.clone(), info }),
                             vec![(from, Want::Key(owner, key))],
                         );
                     }
@@ -340,7 +350,10 @@ impl RankServer for ScriptedServer {
                 let Ok(key) = Key::new(&key) else { return };
                 let data = vec![Info { key, flags: Default::default(), value: value.into() }];
                 let persistence = Persistence::APP;
-                self.upcall(HostOp::Publish { from, uid, data, range, persistence, info: Vec::new() }, done);
+                self.upcall(
+                    HostOp::Publish(PublishRequest { from, uid, data, range, persistence, info: Vec::new() }),
+                    done,
+                );
             }
             Op::Lookup { key, wait, timeout } => {
                 let keys = Key::new(&key).into_iter().collect();
@@ -349,16 +362,25 @@ impl RankServer for ScriptedServer {
                     info.push(Info::new(keys::WAIT, 0i32));
                 }
                 info.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds as i32)));
-                self.upcall(HostOp::Lookup { from, uid, keys, range: Range::UNDEF, info }, done);
+                self.upcall(
+                    HostOp::Lookup(LookupRequested { from, uid, keys, range: Range::UNDEF, info }),
+                    done,
+                );
             }
             Op::Unpublish { key } => {
                 let keys = Key::new(&key).into_iter().collect();
                 let range = Range::UNDEF;
-                self.upcall(HostOp::Unpublish { from, uid, keys, range, info: Vec::new() }, done);
+                self.upcall(
+                    HostOp::Unpublish(UnpublishRequest { from, uid, keys, range, info: Vec::new() }),
+                    done,
+                );
             }
             Op::Abort { status } => {
                 let message = "as the script says".to_owned();
-                self.upcall(HostOp::Abort { from, status: Status(status), message, procs: Vec::new() }, done);
+                self.upcall(
+                    HostOp::Abort(AbortRequest { from, status: Status(status), message, procs: Vec::new() }),
+                    done,
+                );
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
             // There are upcalls for it.
@@ -367,12 +389,14 @@ impl RankServer for ScriptedServer {
             }
             Op::Control { targets, directives } => {
                 let targets = targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect();
-                self.upcall(HostOp::JobControl { from, targets, directives }, done);
+                self.upcall(HostOp::from(Asked { from, request: JobControl { targets, directives } }), done);
             }
-            Op::Listen { codes } => self.upcall(HostOp::RegisterEvents { codes, info: Vec::new() }, done),
+            Op::Listen { codes } => {
+                self.upcall(HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }), done)
+            }
             Op::Notify { code, range } => {
                 let event = Event { code, source: from, range, info: Vec::new() };
-                self.upcall(HostOp::Notify { event }, done);
+                self.upcall(HostOp::Notify(event), done);
             }
         }
     }
@@ -385,7 +409,7 @@ impl RankServer for ScriptedServer {
             self.fail_fence(fence);
         }
         self.gone.insert(proc.clone());
-        self.upcall(HostOp::ClientLost { proc: proc.clone(), cut_off: None }, Vec::new());
+        self.upcall(HostOp::ClientLost(ClientLost { proc: proc.clone(), cut_off: None }), Vec::new());
     }
 
     fn answers(&mut self) -> Vec<(ProcId, Answer)> {

@@ -12,6 +12,7 @@ use phalanx_core::{
 };
 use phalanx_dvm::NodeId;
 use phalanx_spec::{Rank, Scope, Status, keys};
+use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
@@ -224,10 +225,10 @@ impl WiredServer {
             },
             // Clients have no words for upcalls.
             Op::Host(_) => return self.answers.push((proc.clone(), Answer::Done(Status::ERR_NOT_SUPPORTED))),
-            Op::Control { targets, directives } => ClientCall::JobControl {
+            Op::Control { targets, directives } => ClientCall::from(JobControl {
                 targets: targets.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),
                 directives,
-            },
+            }),
             Op::Listen { codes } => {
                 ClientCall::RegisterEvents { handler: HandlerId(1), codes, info: Vec::new() }
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_dvm::{
-    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, MpiLibrary, Msg, Node,
-    NodeConfig, NodeId, NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
+    Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, MpiLibrary, Node, NodeConfig,
+    NodeId, NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
@@ -59,7 +59,7 @@ pub struct World<S: RankServer> {
 enum Event {
     LinkUp(NodeId, NodeId),
     LinkDown { to: NodeId, peer: NodeId },
-    Message { to: NodeId, from: NodeId, link: u64, msg: Msg },
+    Bytes { to: NodeId, from: NodeId, link: u64 },
     Tick(NodeId),
     Start(NodeId, Box<ProcStart>),
     Proc(ProcId),
@@ -246,9 +246,12 @@ impl<S: RankServer> World<S> {
                 self.at(at, Event::LinkDown { to: b, peer: a });
             }
             Event::LinkDown { to, peer } => self.input(to, Input::LinkDown { peer }),
-            Event::Message { to, from, link, msg } => {
-                if self.net.number(from, to) == Some(link) && self.net.reach(from, to) {
-                    self.input(to, Input::LinkMsg { peer: from, msg });
+            Event::Bytes { to, from, link } => {
+                if self.net.number(from, to) == Some(link)
+                    && let Some(bytes) = self.net.arrived(self.now, from, to)
+                    && self.net.reach(from, to)
+                {
+                    self.input(to, Input::LinkBytes { peer: from, bytes: &bytes });
                 }
             }
             Event::Tick(node) => {
@@ -318,10 +321,11 @@ impl<S: RankServer> World<S> {
 
     fn on_effect(&mut self, id: NodeId, effect: Effect) {
         match effect {
-            Effect::Link { to, msg } => {
+            Effect::Link { to, bytes } => {
                 if let Some(link) = self.net.number(id, to) {
-                    let at = self.net.arrival(self.now, id, to, &mut self.random);
-                    self.at(at, Event::Message { to, from: id, link, msg });
+                    for at in self.net.send(self.now, (id, to), bytes, &mut self.random) {
+                        self.at(at, Event::Bytes { to, from: id, link });
+                    }
                 }
             }
             Effect::Connect { to, address } => {

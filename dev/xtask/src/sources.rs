@@ -54,14 +54,15 @@ const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "mis
 
 /// Folders inside a crate that know only these other parts of it: whatever else they need is handed to them.
 const ROOMS: &[(&str, &[&str])] = &[
+    ("run/dvm/src/encoding", &[]),
     ("run/dvm/src/local", &["config", "effect", "environment", "id", "msg", "ranges", "signals", "timers"]),
-    ("run/dvm/src/msg", &["column", "hosts", "id", "ranges", "signals"]),
-    ("run/dvm/src/overlay", &["id", "ranges", "timers"]),
+    ("run/dvm/src/msg", &["column", "encoding", "hosts", "id", "ranges", "signals"]),
+    ("run/dvm/src/overlay", &["encoding", "id", "ranges", "timers"]),
     (
         "run/dvm/src/root",
         &[
             "column", "config", "hosts", "id", "job", "map", "models", "msg", "ranges", "report", "signals",
-            "timers",
+            "spawn", "timers",
         ],
     ),
 ];

@@ -42,9 +42,7 @@ pub(crate) fn one<T: Plain>(value: T) -> Ptr<T> {
 /// An array of these; NULL for none.
 pub(crate) fn array_of<T: Plain>(items: &[T]) -> Ptr<T> {
     let room = unfilled(items.len());
-    for (index, item) in items.iter().enumerate() {
-        room.at(index).write(*item);
-    }
+    room.places(items.len()).zip(items).for_each(|(place, item)| place.write(*item));
     room
 }
 
@@ -59,7 +57,8 @@ pub(crate) fn bytes(bytes: &[u8]) -> Ptr<u8> {
 pub(crate) fn text(text: &[u8]) -> Ptr<u8> {
     let room = unfilled(text.len() + 1);
     room.fill(text);
-    room.at(text.len()).write(0);
+    // SAFETY: there is room for one more.
+    unsafe { room.at(text.len()) }.write(0);
     room
 }
 
@@ -69,9 +68,7 @@ pub(crate) fn argv(texts: &[impl AsRef<[u8]>]) -> Ptr<Ptr<u8>> {
         return Ptr::NULL;
     }
     let room = array(texts.len() + 1);
-    for (index, one) in texts.iter().enumerate() {
-        room.at(index).write(text(one.as_ref()));
-    }
+    room.places(texts.len()).zip(texts).for_each(|(place, one)| place.write(text(one.as_ref())));
     room
 }
 
@@ -89,5 +86,5 @@ pub(crate) fn free_argv(argv: Ptr<Ptr<u8>>) {
 
 /// The strings of an array that ends with NULL.
 pub(crate) fn strings(argv: Ptr<Ptr<u8>>) -> Vec<Ptr<u8>> {
-    (0..).map_while(|index| argv.at(index).read().filter(|text| !argv.is_null() && !text.is_null())).collect()
+    argv.items(usize::MAX).take_while(|text| !text.is_null()).collect()
 }

@@ -54,7 +54,7 @@ exported! {
         let values = reader.get_values(of).map_err(decoding)?;
         for (index, value) in values.iter().enumerate() {
             // SAFETY: the program says that there is room for so many elements of that type.
-            let at = unsafe { to.cast::<u8>() }.at(index * size).erased();
+            let at = unsafe { to.cast::<u8>().at(index * size) }.erased();
             if value.data_type() != of {
                 return Err(Status::ERR_UNPACK_FAILURE);
             }
@@ -63,7 +63,9 @@ exported! {
         }
         count.write(i32::try_from(values.len()).unwrap_or(i32::MAX));
         let taken = bytes.len() - reader.rest().len();
-        buffer.write(pmix_data_buffer_t { unpack_ptr: c.unpack_ptr.offset(taken), ..c });
+        // SAFETY: so many bytes were just read there.
+        let unpack_ptr = unsafe { c.unpack_ptr.at(taken) };
+        buffer.write(pmix_data_buffer_t { unpack_ptr, ..c });
         Ok(())
     }
 
@@ -197,11 +199,13 @@ fn append(buffer: Ptr<pmix_data_buffer_t>, bytes: &[u8]) -> Result<(), Status> {
             (base, allocated)
         }
     };
-    base.at(c.bytes_used).fill(bytes);
+    // SAFETY: there is room for `used` bytes, on the word of the program or because it was just made.
+    let (behind, pack_ptr, unpack_ptr) = unsafe { (base.at(c.bytes_used), base.at(used), base.at(read)) };
+    behind.fill(bytes);
     buffer.write(pmix_data_buffer_t {
         base_ptr: base,
-        pack_ptr: base.at(used),
-        unpack_ptr: base.at(read),
+        pack_ptr,
+        unpack_ptr,
         bytes_allocated: allocated,
         bytes_used: used,
     });
@@ -244,7 +248,8 @@ fn load(buffer: Ptr<pmix_data_buffer_t>, bytes: Ptr<u8>, size: usize) -> Result<
     buffer.read().ok_or(BAD)?.release();
     buffer.write(pmix_data_buffer_t {
         base_ptr: bytes,
-        pack_ptr: bytes.offset(size),
+        // SAFETY: its end; the program says that it has so many bytes.
+        pack_ptr: unsafe { bytes.at(size) },
         unpack_ptr: bytes,
         bytes_allocated: size,
         bytes_used: size,

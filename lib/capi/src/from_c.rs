@@ -18,7 +18,7 @@ use crate::pointer::{self, Opaque, Ptr};
 use crate::to_c::OURS;
 
 pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
-    let of = DataType(c.type_);
+    let of = c.type_.data_type();
     match element::place(of) {
         _ if of == DataType::UNDEF => Ok(Value::Undef),
         Place::Inside => {
@@ -36,8 +36,9 @@ pub(crate) fn value(c: &pmix_value_t) -> Result<Value, Status> {
 }
 
 pub(crate) fn array(c: &pmix_data_array_t) -> Result<DataArray, Status> {
+    let of = c.type_.data_type();
     // SAFETY: the array says so.
-    Ok(DataArray { of: DataType(c.type_), items: unsafe { elements(DataType(c.type_), c.array, c.size) }? })
+    Ok(DataArray { of, items: unsafe { elements(of, c.array, c.size) }? })
 }
 
 /// Elements of one type that lie behind each other.

@@ -3,7 +3,6 @@
 use phalanx_spec::{DataType, Status};
 use phalanx_wire::InfoFlags;
 
-use crate::cmem;
 use crate::guard::{BAD, exported};
 use crate::held::{hold, take, with};
 use crate::layout::*;
@@ -11,6 +10,7 @@ use crate::names::fixed;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::{Release, free_array};
 use crate::value::{copied, copied_info, loaded};
+use crate::{cmem, to_c};
 
 /// Each info is an allocation of its own: a program may keep pointers to them while the list grows.
 #[derive(Default)]
@@ -79,15 +79,11 @@ exported! {
             all.push(copied_info(&info)?);
         }
         let Some(last) = all.last_mut() else {
-            to.write(pmix_data_array_t { type_: DataType::INFO.0, ..pmix_data_array_t::EMPTY });
+            to.write(to_c::array_of_infos(&[]));
             return Err(Status::ERR_EMPTY);
         };
         last.flags |= InfoFlags::ARRAY_END.bits();
-        to.write(pmix_data_array_t {
-            type_: DataType::INFO.0,
-            size: all.len(),
-            array: cmem::array_of(&all).erased(),
-        });
+        to.write(to_c::array_of_infos(&all));
         Ok(())
     }
 

@@ -101,7 +101,7 @@ fn cut<const N: usize>(text: &[u8]) -> [u8; N] {
 
 /// The text up to its NUL, at most `limit` bytes: names in arrays need not have one.
 fn start(text: Ptr<u8>, limit: usize) -> Vec<u8> {
-    (0..limit).map_while(|index| text.offset(index).read().filter(|byte| *byte != 0)).collect()
+    text.items(limit).take_while(|byte| *byte != 0).collect()
 }
 
 fn same<const N: usize>(one: Ptr<u8>, other: Ptr<u8>) -> bool {

@@ -2,10 +2,13 @@
 //!
 //! Whether a pointer is valid, and for how many elements, is what a program promises by calling us with it; nobody but a
 //! program and `cmem.rs` makes one. Whoever makes one here of something else, or says that something else is behind it, is
-//! `unsafe` and says why that holds. What is behind a pointer is copied out or in, never borrowed for longer than a call
-//! lasts. NULL is always noticed here.
+//! `unsafe` and says why that holds; so is whoever goes further along it than over the elements that it was made for, or puts a
+//! type beside a union. What is behind a pointer is copied out or in, never borrowed for longer than a call lasts. NULL is
+//! always noticed here.
 
 use std::mem::MaybeUninit;
+
+use phalanx_spec::DataType;
 
 /// A pointer to one `T` or to an array of them.
 #[repr(transparent)]
@@ -23,6 +26,12 @@ pub(crate) struct Timeval {
     pub(crate) sec: i64,
     pub(crate) usec: i64,
 }
+
+/// The type of what stands beside it: of a value's union, of an array's elements. Reading follows it, so it is made of a number only
+/// by who says that this is what is there.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(u16);
 
 /// The union of a `pmix_value_t`: which member is there says the type beside it.
 #[repr(C, align(8))]
@@ -43,7 +52,7 @@ macro_rules! plain {
 }
 pub(crate) use plain;
 
-plain! { u8 u16 u32 u64 usize i8 i16 i32 i64 f32 f64 Opaque Timeval Data [u8; 256] [u8; 512] }
+plain! { u8 u16 u32 u64 usize i8 i16 i32 i64 f32 f64 Opaque Timeval Data Tag [u8; 256] [u8; 512] }
 
 // SAFETY: any address is a value.
 unsafe impl<T> Plain for Ptr<T> {}
@@ -95,14 +104,18 @@ impl<T> Ptr<T> {
         Ptr(self.0.cast())
     }
 
-    /// The element `index` places further on.
-    pub(crate) fn at(self, index: usize) -> Ptr<T> {
-        Ptr(self.0.wrapping_add(index))
+    /// The element `index` places further on; NULL stays NULL.
+    ///
+    /// # Safety
+    /// So many are there, or nobody follows the pointer.
+    pub(crate) unsafe fn at(self, index: usize) -> Ptr<T> {
+        if self.is_null() { self } else { Ptr(self.0.wrapping_add(index)) }
     }
 
-    /// Like `at`, but NULL stays NULL.
-    pub(crate) fn offset(self, index: usize) -> Ptr<T> {
-        if self.is_null() { self } else { self.at(index) }
+    /// Where the elements of an array are, as many as are there on the word of who has made the pointer; nowhere behind NULL.
+    pub(crate) fn places(self, count: usize) -> impl Iterator<Item = Ptr<T>> {
+        let count = if self.is_null() { 0 } else { count };
+        (0..count).map(move |index| Ptr(self.0.wrapping_add(index)))
     }
 
     /// How far `later` lies behind, in elements; 0 if it does not.
@@ -128,8 +141,7 @@ impl<T: Plain> Ptr<T> {
 
     /// The elements of an array; none behind NULL.
     pub(crate) fn items(self, count: usize) -> impl Iterator<Item = T> {
-        let count = if self.is_null() { 0 } else { count };
-        (0..count).filter_map(move |index| self.at(index).read())
+        self.places(count).filter_map(Ptr::read)
     }
 }
 
@@ -181,6 +193,21 @@ impl Ptr<Opaque> {
     }
 }
 
+impl Tag {
+    /// Of nothing.
+    pub(crate) const UNDEF: Tag = Tag(DataType::UNDEF.0);
+
+    /// # Safety
+    /// What it is put beside is of this type, or empty.
+    pub(crate) unsafe fn of(of: DataType) -> Tag {
+        Tag(of.0)
+    }
+
+    pub(crate) fn data_type(self) -> DataType {
+        DataType(self.0)
+    }
+}
+
 impl Data {
     pub(crate) const ZERO: Data = Data([MaybeUninit::new(0); 24]);
 
@@ -198,7 +225,9 @@ impl Data {
         unsafe { self.0.as_ptr().cast::<T>().read_unaligned() }
     }
 
-    pub(crate) fn of<T: Plain>(value: T) -> Data {
+    /// # Safety
+    /// It is put beside the tag of this type.
+    pub(crate) unsafe fn of<T: Plain>(value: T) -> Data {
         const { assert!(size_of::<T>() <= size_of::<Data>()) }
         let mut data = Data::ZERO;
         // SAFETY: large enough.

@@ -6,7 +6,7 @@ use crate::cmem;
 use crate::element::{self, Place};
 use crate::hwloc::{hwloc, is_hwloc};
 use crate::layout::*;
-use crate::pointer::{Data, Opaque, Plain, Ptr};
+use crate::pointer::{Data, Opaque, Plain, Ptr, Tag};
 use crate::to_c::OURS;
 
 /// A structure that owns memory.
@@ -84,7 +84,7 @@ pub(crate) unsafe fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
     fn all<T: Release>(at: Ptr<Opaque>, count: usize) {
         // SAFETY: the caller says so.
         let at = unsafe { at.cast::<T>() };
-        (0..count).for_each(|index| at.at(index).write(T::EMPTY));
+        at.places(count).for_each(|place| place.write(T::EMPTY));
     }
     match of {
         DataType::PROC => all::<pmix_proc_t>(at, count),
@@ -98,10 +98,10 @@ pub(crate) unsafe fn empty(of: DataType, at: Ptr<Opaque>, count: usize) {
 }
 
 impl Release for pmix_value_t {
-    const EMPTY: Self = pmix_value_t { type_: DataType::UNDEF.0, data: Data::ZERO };
+    const EMPTY: Self = pmix_value_t { type_: Tag::UNDEF, data: Data::ZERO };
 
     fn release(&self) {
-        let of = DataType(self.type_);
+        let of = self.type_.data_type();
         match element::place(of) {
             Place::Inside => {
                 let mut data = self.data;
@@ -119,11 +119,11 @@ impl Release for pmix_value_t {
 }
 
 impl Release for pmix_data_array_t {
-    const EMPTY: Self = pmix_data_array_t { type_: DataType::UNDEF.0, size: 0, array: Ptr::NULL };
+    const EMPTY: Self = pmix_data_array_t { type_: Tag::UNDEF, size: 0, array: Ptr::NULL };
 
     fn release(&self) {
         // SAFETY: the array says so.
-        unsafe { elements(DataType(self.type_), self.array, self.size) };
+        unsafe { elements(self.type_.data_type(), self.array, self.size) };
         cmem::free(self.array);
     }
 }

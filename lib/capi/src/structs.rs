@@ -8,7 +8,7 @@ use phalanx_wire::InfoFlags;
 
 use crate::guard::exported;
 use crate::layout::*;
-use crate::pointer::{Opaque, Ptr};
+use crate::pointer::{Opaque, Ptr, Tag};
 use crate::release::{self, Release, destruct, free_array};
 use crate::{cmem, element};
 
@@ -99,8 +99,8 @@ exported! {
 
     fn PMIx_Coord_create(dims: usize, number: usize) -> Ptr<pmix_coord_t> {
         let room = created::<pmix_coord_t>(number);
-        for index in 0..number {
-            room.at(index).write(pmix_coord_t { view: 0, coord: cmem::array(dims), dims });
+        for place in room.places(number) {
+            place.write(pmix_coord_t { view: 0, coord: cmem::array(dims), dims });
         }
         room
     }
@@ -155,7 +155,8 @@ exported! {
     }
 
     fn PMIx_Data_array_init(at: Ptr<pmix_data_array_t>, of: u16) {
-        at.write(pmix_data_array_t { type_: of, size: 0, array: Ptr::NULL });
+        // SAFETY: it is empty; of what type its elements will be the program says.
+        at.write(pmix_data_array_t { type_: unsafe { Tag::of(DataType(of)) }, size: 0, array: Ptr::NULL });
     }
 
     fn PMIx_Data_array_construct(at: Ptr<pmix_data_array_t>, count: usize, of: u16) {
@@ -173,16 +174,14 @@ exported! {
 
 fn created<T: Release>(count: usize) -> Ptr<T> {
     let room = cmem::array(count);
-    for index in 0..count {
-        room.at(index).write(T::EMPTY);
-    }
+    room.places(count).for_each(|place| place.write(T::EMPTY));
     room
 }
 
 fn infos(count: usize) -> Ptr<pmix_info_t> {
     let room = created::<pmix_info_t>(count);
-    if let Some(last) = count.checked_sub(1) {
-        room.at(last).write(pmix_info_t { flags: InfoFlags::ARRAY_END.bits(), ..pmix_info_t::EMPTY });
+    if let Some(last) = room.places(count).last() {
+        last.write(pmix_info_t { flags: InfoFlags::ARRAY_END.bits(), ..pmix_info_t::EMPTY });
     }
     room
 }
@@ -195,7 +194,9 @@ fn array(count: usize, of: DataType) -> pmix_data_array_t {
         // SAFETY: there is room for so many of that type, or none at all, which is NULL.
         unsafe { release::empty(of, room, count) };
     }
-    pmix_data_array_t { type_: of.0, size: if size == 0 { 0 } else { count }, array: room }
+    // SAFETY: as above.
+    let type_ = unsafe { Tag::of(of) };
+    pmix_data_array_t { type_, size: if size == 0 { 0 } else { count }, array: room }
 }
 
 fn copied(text: Ptr<u8>) -> Ptr<u8> {

@@ -1,6 +1,6 @@
 //! Values of ours into structures of C programs. What they own comes from the C allocator and is the program's.
 
-use phalanx_spec::Status;
+use phalanx_spec::{DataType, Status};
 use phalanx_wire::{
     App, Blob, Coord, DataArray, Device, DeviceDistance, DiskStats, Endpoint, Envar, Geometry, Info,
     NetStats, NodePid, NodeStats, Pdata, ProcId, ProcInfo, ProcStats, Query, Regattr, Regex2, ResourceUnit,
@@ -12,7 +12,7 @@ use crate::cmem;
 use crate::element::{self, Place};
 use crate::hwloc::{HWLOC, hwloc};
 use crate::layout::*;
-use crate::pointer::{self, Data, Opaque, Ptr};
+use crate::pointer::{self, Data, Opaque, Ptr, Tag};
 
 /// The `source` of cpusets and topologies that are text: the list of the set, the XML of the topology.
 pub(crate) const OURS: &[u8] = b"phalanx";
@@ -24,9 +24,11 @@ pub(crate) fn value(value: &Value) -> Result<pmix_value_t, Status> {
         (Value::Undef, _) => {}
         // SAFETY: the union has room for what belongs inside.
         (_, Place::Inside) => unsafe { element::write(value, Ptr::from_raw(&mut data).erased()) }?,
-        (_, Place::Behind) => data = Data::of(boxed(value)?),
+        // SAFETY: what is behind it is an element of the type that is put beside it here.
+        (_, Place::Behind) => data = unsafe { Data::of(boxed(value)?) },
     }
-    Ok(pmix_value_t { type_: of.0, data })
+    // SAFETY: the union was just written for this type.
+    Ok(pmix_value_t { type_: unsafe { Tag::of(of) }, data })
 }
 
 /// The value as an element of its own.
@@ -46,7 +48,16 @@ pub(crate) fn array(array: &DataArray) -> Result<pmix_data_array_t, Status> {
         // SAFETY: there is room for so many of that type.
         unsafe { element::write(item, room.at(index * size).erased()) }?;
     }
-    Ok(pmix_data_array_t { type_: array.of.0, size: items.len(), array: room.erased() })
+    // SAFETY: so many elements of that type were just written.
+    let type_ = unsafe { Tag::of(array.of) };
+    Ok(pmix_data_array_t { type_, size: items.len(), array: room.erased() })
+}
+
+/// An array with these infos, which belong to it from now on.
+pub(crate) fn array_of_infos(infos: &[pmix_info_t]) -> pmix_data_array_t {
+    let array = cmem::array_of(infos).erased();
+    // SAFETY: that is what they are.
+    pmix_data_array_t { type_: unsafe { Tag::of(DataType::INFO) }, size: infos.len(), array }
 }
 
 pub(crate) fn info(info: &Info) -> Result<pmix_info_t, Status> {
@@ -96,7 +107,8 @@ pub(crate) fn data_buffer(blob: &Blob) -> pmix_data_buffer_t {
     let base = cmem::bytes(blob.as_bytes());
     pmix_data_buffer_t {
         base_ptr: base,
-        pack_ptr: base.at(blob.len()),
+        // SAFETY: the end of what was just allocated.
+        pack_ptr: unsafe { base.at(blob.len()) },
         unpack_ptr: base,
         bytes_allocated: blob.len(),
         bytes_used: blob.len(),

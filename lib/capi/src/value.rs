@@ -9,7 +9,7 @@ use crate::element::{self, Place};
 use crate::guard::{BAD, exported};
 use crate::layout::*;
 use crate::names::fixed;
-use crate::pointer::{Data, Opaque, Ptr};
+use crate::pointer::{Data, Opaque, Ptr, Tag};
 use crate::{cmem, from_c, to_c};
 
 /// What programs must have a place for.
@@ -65,7 +65,7 @@ exported! {
     fn PMIx_Value_unload(from: Ptr<pmix_value_t>, data: Ptr<Ptr<Opaque>>, size: Ptr<usize>) -> Code {
         let c = from.read().ok_or(BAD)?;
         let to = data.read().ok_or(BAD)?;
-        let of = DataType(c.type_);
+        let of = c.type_.data_type();
         let (found, length) = match of {
             DataType::UNDEF => return Err(Status::ERR_UNKNOWN_DATA_TYPE),
             DataType::STRING => {
@@ -231,34 +231,51 @@ exported! {
 pub(crate) fn loaded(data: Ptr<Opaque>, of: DataType) -> Result<pmix_value_t, Status> {
     let data = match of {
         DataType::UNDEF => Data::ZERO,
-        // The pointer is the datum.
-        DataType::POINTER => Data::of(data),
+        DataType::POINTER => return Ok(pointer(data)),
         DataType::STRING => {
             // SAFETY: the program says that it is a C string.
             let text = unsafe { data.cast::<u8>() }.text();
-            Data::of(text.map_or(Ptr::NULL, |text| cmem::text(&text)))
+            // SAFETY: it is put beside this type below.
+            unsafe { Data::of(text.map_or(Ptr::NULL, |text| cmem::text(&text))) }
         }
         // A directive without a value is on.
-        DataType::BOOL if data.is_null() => Data::of(1_u8),
+        // SAFETY: as above.
+        DataType::BOOL if data.is_null() => unsafe { Data::of(1_u8) },
         _ if data.is_null() => Data::ZERO,
         // The datum is the map itself, as it is generated; in the value it stands with its length.
         DataType::REGEX => {
             // SAFETY: the program says that it is a map.
             let map = map(unsafe { data.cast() }).ok_or(BAD)?;
-            Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map), size: map.len() })
+            // SAFETY: as above.
+            unsafe { Data::of(pmix_byte_object_t { bytes: cmem::bytes(&map), size: map.len() }) }
         }
         // SAFETY: the program says that such an element is there.
         _ => return to_c::value(&unsafe { element::read(of, data) }?),
     };
-    Ok(pmix_value_t { type_: of.0, data })
+    // SAFETY: the union was made for this type; zeroes are NULL or nothing in any.
+    Ok(pmix_value_t { type_: unsafe { Tag::of(of) }, data })
+}
+
+/// The pointer itself is the datum, and nobody here follows it.
+pub(crate) fn pointer(data: Ptr<Opaque>) -> pmix_value_t {
+    // SAFETY: that is what such a value has in its union.
+    unsafe { pmix_value_t { type_: Tag::of(DataType::POINTER), data: Data::of(data) } }
+}
+
+/// A topology, with what it owns.
+pub(crate) fn topology(c: pmix_topology_t) -> pmix_value_t {
+    // SAFETY: that is what such a value's union points to.
+    unsafe { pmix_value_t { type_: Tag::of(DataType::TOPO), data: Data::of(cmem::one(c).erased()) } }
 }
 
 /// A map with its NUL. The compressed notation is three texts, the last of which says how many bytes follow.
 fn map(at: Ptr<u8>) -> Option<Vec<u8>> {
     let mut length = at.text()?.len() + 1;
     if at.text()? == b"blob:" {
-        length += at.at(length).text()?.len() + 1;
-        let size = at.at(length).text()?;
+        // SAFETY: the map goes on behind each text: the program says that it is one.
+        length += unsafe { at.at(length) }.text()?.len() + 1;
+        // SAFETY: as above.
+        let size = unsafe { at.at(length) }.text()?;
         let bytes = std::str::from_utf8(&size)
             .ok()?
             .strip_prefix("size=")?
@@ -272,7 +289,7 @@ fn map(at: Ptr<u8>) -> Option<Vec<u8>> {
 
 /// A value of its own; pointers stay what they are.
 pub(crate) fn copied(c: &pmix_value_t) -> Result<pmix_value_t, Status> {
-    if c.type_ == DataType::POINTER.0 { Ok(*c) } else { to_c::value(&from_c::value(c)?) }
+    if c.type_.data_type() == DataType::POINTER { Ok(*c) } else { to_c::value(&from_c::value(c)?) }
 }
 
 pub(crate) fn copied_info(c: &pmix_info_t) -> Result<pmix_info_t, Status> {

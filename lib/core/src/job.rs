@@ -1,25 +1,100 @@
 //! What a host tells a server of one job: everything the standard requires at `PMIx_server_register_nspace`.
 //!
-//! Kept compact: a job of a million ranks is one small record per rank; keys and values are made when a client asks.
+//! Kept compact: nodes and processes are [`Table`]s, which may work their entries out when a client asks, as keys and
+//! values are.
 
+use std::fmt;
 use std::sync::Arc;
 
 use phalanx_spec::Rank;
 use phalanx_wire::{Kval, Nspace};
 
-/// One job. Nodes and apps are named by their index here. The tables are shared: a simulation holds thousands of servers.
+/// One job. Nodes and apps are named by their index here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobInfo {
     pub nspace: Nspace,
     /// Job-level values that do not follow from the rest (`pmix.jobid`, `pmix.mapby`, `pmix.parent` ...).
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
-    pub nodes: Arc<[JobNode]>,
+    pub nodes: Table<JobNode>,
     pub apps: Arc<[JobApp]>,
     /// One per rank, by rank.
-    pub procs: Arc<[JobProc]>,
+    pub procs: Table<JobProc>,
     /// Which of `nodes` this server stands on; `None` when the job has no process here.
     pub here: Option<u32>,
+}
+
+/// A list, or what stands for one: entries are handed out one by one, so that whoever has said it in fewer words need not
+/// keep it at length.
+#[derive(Clone)]
+pub struct Table<T>(Arc<dyn Rows<T>>);
+
+/// What a [`Table`] is made of.
+pub trait Rows<T>: Send + Sync {
+    fn count(&self) -> usize;
+    fn row(&self, index: usize) -> Option<T>;
+}
+
+impl<T> Table<T> {
+    pub fn new(rows: impl Rows<T> + 'static) -> Table<T> {
+        Table(Arc::new(rows))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.count()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, index: usize) -> Option<T> {
+        self.0.row(index)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = T> {
+        (0..self.len()).map_while(|index| self.get(index))
+    }
+}
+
+impl<T: Clone + Send + Sync> Rows<T> for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn row(&self, index: usize) -> Option<T> {
+        self.get(index).cloned()
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> From<Vec<T>> for Table<T> {
+    fn from(list: Vec<T>) -> Table<T> {
+        Table::new(list)
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static, const N: usize> From<[T; N]> for Table<T> {
+    fn from(list: [T; N]) -> Table<T> {
+        Table::new(Vec::from(list))
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> FromIterator<T> for Table<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(list: I) -> Table<T> {
+        Table::new(list.into_iter().collect::<Vec<T>>())
+    }
+}
+
+impl<T: PartialEq> PartialEq for Table<T> {
+    fn eq(&self, other: &Table<T>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
 /// One node of the job. Sizes, leaders and peers follow from the processes.

@@ -24,7 +24,7 @@ pub use client::{
 };
 pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};
-pub use job::{JobApp, JobInfo, JobNode, JobProc};
+pub use job::{JobApp, JobInfo, JobNode, JobProc, Rows, Table};
 pub use machine::{
     CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCall, Input, Machine, Outbox, Output, PeerCred,
     Time,

@@ -122,7 +122,7 @@ fn dialect(generation: Generation, variable: &impl Fn(&str) -> Option<String>) -
             Generation::V4 => Release::new(4, 0, 0),
             Generation::V41 => Release::new(4, 1, 0),
             Generation::V51 => Release::new(5, 1, 0),
-            Generation::V61 => Release::new(6, 1, 0),
+            Generation::V61 | Generation::Every => Release::new(6, 1, 0),
         }),
     }
 }

@@ -3,6 +3,7 @@
 
 use phalanx_core::server::OUTPUT_DEFAULTS;
 use phalanx_core::support::OuterSupport;
+use phalanx_spec::functions;
 use phalanx_wire::Info;
 
 use crate::error::Error;
@@ -10,21 +11,21 @@ use crate::{client, screen, server, tool};
 
 pub(crate) const AROUND: &OuterSupport = &OuterSupport {
     client: &[
-        ("PMIx_IOF_pull", screen::ATTRIBUTES),
-        ("PMIx_Init", &[client::INIT_ATTRIBUTES]),
-        ("PMIx_Query_info", &[tool::ANSWERED_HERE]),
+        (functions::IOF_PULL, screen::ATTRIBUTES),
+        (functions::INIT, &[client::INIT_ATTRIBUTES]),
+        (functions::QUERY_INFO, &[tool::ANSWERED_HERE]),
     ],
     tool: &[
-        ("PMIx_tool_attach_to_server", &[tool::CONNECTION_ATTRIBUTES]),
-        ("PMIx_tool_connect_to_server", &[tool::CONNECTION_ATTRIBUTES]),
-        ("PMIx_tool_init", &[tool::INIT_ATTRIBUTES, tool::CONNECTION_ATTRIBUTES]),
+        (functions::TOOL_ATTACH_TO_SERVER, &[tool::CONNECTION_ATTRIBUTES]),
+        (functions::TOOL_CONNECT_TO_SERVER, &[tool::CONNECTION_ATTRIBUTES]),
+        (functions::TOOL_INIT, &[tool::INIT_ATTRIBUTES, tool::CONNECTION_ATTRIBUTES]),
     ],
     server: &[
-        ("PMIx_server_collect_inventory", &[server::INVENTORY_ATTRIBUTES]),
-        ("PMIx_server_init", &[server::INIT_ATTRIBUTES]),
-        ("PMIx_server_init", OUTPUT_DEFAULTS),
-        ("PMIx_server_setup_application", &[server::SETUP_ATTRIBUTES]),
-        ("PMIx_server_setup_local_support", &[server::SUPPORT_ATTRIBUTES]),
+        (functions::SERVER_COLLECT_INVENTORY, &[server::INVENTORY_ATTRIBUTES]),
+        (functions::SERVER_INIT, &[server::INIT_ATTRIBUTES]),
+        (functions::SERVER_INIT, OUTPUT_DEFAULTS),
+        (functions::SERVER_SETUP_APPLICATION, &[server::SETUP_ATTRIBUTES]),
+        (functions::SERVER_SETUP_LOCAL_SUPPORT, &[server::SUPPORT_ATTRIBUTES]),
     ],
 };
 

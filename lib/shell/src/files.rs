@@ -1,6 +1,9 @@
 //! Output in files: which file, and writing to it exactly what the rank wrote.
 //!
-//! A file that belongs to one rank gets its bytes as they come. In a file of several ranks lines do not mix.
+//! A file that belongs to one rank gets its bytes as they come. In a file of several ranks lines do not mix. What has a reader who may be
+//! slow, a pipe or a terminal, is never waited for: what it does not take waits here (`files/outlet.rs`).
+
+mod outlet;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,16 +13,20 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use phalanx_core::Time;
 use phalanx_core::output::{Channel, Files, Lines, MOST_HELD, Rules, Segment, Source, Stream};
 use rustix::fs::OFlags;
 
+pub use outlet::Outlet;
+
 /// The files of one run. Each is emptied when it is first written to.
 #[derive(Debug)]
 pub struct FileSet {
     names: Files,
+    /// Whoever writes asks [`FileSet::pending`], and comes back.
+    takes_pipes: bool,
     files: BTreeMap<PathBuf, Target>,
     open: usize,
     /// Where lines of streams that share a file are held.
@@ -39,13 +46,57 @@ pub struct FileTrouble {
 struct Target {
     /// Closed when too many were open; opened again to append.
     file: Option<File>,
+    /// Instead of the file.
+    outlet: Option<Outlet>,
     lines: Lines,
     broken: bool,
 }
 
 impl FileSet {
     pub fn new(names: Files) -> FileSet {
-        FileSet { names, files: BTreeMap::new(), open: 0, shared: BTreeMap::new(), trouble: None }
+        let (files, shared) = (BTreeMap::new(), BTreeMap::new());
+        FileSet { names, takes_pipes: false, files, open: 0, shared, trouble: None }
+    }
+
+    /// Pipes are as good as files. What their readers have not taken is [`FileSet::pending`].
+    pub fn taking_pipes(self) -> FileSet {
+        FileSet { takes_pipes: true, ..self }
+    }
+
+    /// How many bytes wait for readers of pipes.
+    pub fn pending(&self) -> usize {
+        self.outlets().map(Outlet::pending).sum()
+    }
+
+    /// Writes what waits, as far as its readers take it now.
+    pub fn retry(&mut self) {
+        for (path, target) in &mut self.files {
+            if let Some(outlet) = &mut target.outlet
+                && let Err(error) = outlet.flush()
+            {
+                self.trouble.get_or_insert_with(|| cannot_write(path, &error));
+            }
+        }
+    }
+
+    /// Since when a reader has taken nothing of what waits for it.
+    pub fn idle_since(&self) -> Option<Instant> {
+        self.outlets().filter_map(Outlet::idle_since).min()
+    }
+
+    /// Gives up readers that have taken nothing since then.
+    pub fn give_up(&mut self, idle_since: Instant) {
+        let outlets = self.files.values_mut().filter_map(|target| target.outlet.as_mut());
+        outlets.filter(|one| one.idle_since().is_some_and(|at| at <= idle_since)).for_each(Outlet::give_up);
+    }
+
+    /// How many bytes readers that were given up have not taken.
+    pub fn undelivered(&self) -> u64 {
+        self.outlets().map(Outlet::undelivered).sum()
+    }
+
+    fn outlets(&self) -> impl Iterator<Item = &Outlet> {
+        self.files.values().filter_map(|target| target.outlet.as_ref())
     }
 
     pub fn data(&mut self, now: Time, source: &Source<'_>, channel: Channel, data: &[u8]) {
@@ -84,7 +135,7 @@ impl FileSet {
     ) {
         let path = PathBuf::from(OsString::from_vec(self.names.path(source, channel)));
         if !self.files.contains_key(&path) {
-            let target = Target::create(&path, self.names.one_rank_each());
+            let target = Target::create(&path, self.names.one_rank_each(), self.takes_pipes);
             if let Err(error) = &target.1 {
                 self.trouble.get_or_insert_with(|| cannot_write(&path, error));
             }
@@ -110,23 +161,34 @@ impl FileSet {
 }
 
 impl Target {
-    fn create(path: &Path, solo: bool) -> (Target, io::Result<()>) {
+    fn create(path: &Path, solo: bool, takes_pipes: bool) -> (Target, io::Result<()>) {
+        let rules = Rules { solo, opens: true, prompt_after: None, patience: PATIENCE, most_held: MOST_HELD };
+        let mut target = Target { file: None, outlet: None, lines: Lines::new(rules), broken: false };
+        let made = target.open_first(path, takes_pipes);
+        target.broken = made.is_err();
+        (target, made)
+    }
+
+    fn open_first(&mut self, path: &Path, takes_pipes: bool) -> io::Result<()> {
+        if takes_pipes && let Some(outlet) = Outlet::open(path)? {
+            self.outlet = Some(outlet);
+            return Ok(());
+        }
         let made = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => std::fs::create_dir_all(parent),
             _ => Ok(()),
         };
-        let file = made.and_then(|()| open(path, File::options().create(true).write(true).truncate(true)));
-        let rules = Rules { solo, opens: true, prompt_after: None, patience: PATIENCE, most_held: MOST_HELD };
-        let (file, result) = match file {
-            Ok(file) => (Some(file), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        (Target { broken: file.is_none(), file, lines: Lines::new(rules) }, result)
+        made?;
+        self.file = Some(open(path, File::options().create(true).write(true).truncate(true))?);
+        Ok(())
     }
 
     fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         if self.broken || bytes.is_empty() {
             return Ok(());
+        }
+        if let Some(outlet) = &mut self.outlet {
+            return outlet.write(bytes);
         }
         let result = match &mut self.file {
             Some(file) => file.write_all(bytes),
@@ -139,8 +201,7 @@ impl Target {
     }
 }
 
-/// Whoever writes serves others meanwhile, so nothing that is written to may make it wait. A pipe without a reader would at once, any
-/// other sooner or later.
+/// Whoever writes serves others meanwhile, so nothing that is written to may make it wait, as a pipe would sooner or later.
 fn open(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = how.custom_flags(flags.bits().cast_signed()).open(path);

@@ -70,6 +70,12 @@ impl Identity {
         Err(io::Error::other("the kernel does not say whose server it is"))
     }
 
+    /// The owner of what listens on this node at `address`, as far as the kernel says.
+    pub(crate) fn of_listener(&mut self, address: SocketAddr) -> Option<u32> {
+        let found = self.look_up(address, nowhere(address)).ok()?;
+        found.filter(|socket| socket.listens() && socket.inode != 0).map(|socket| socket.uid)
+    }
+
     /// The socket at `peer` that is connected to `ours`, or else the one that listens there.
     fn look_up(&mut self, peer: SocketAddr, ours: SocketAddr) -> io::Result<Option<Socket>> {
         match self.by_diagnostics(peer, ours) {

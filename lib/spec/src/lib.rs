@@ -19,6 +19,11 @@ pub use attribute::{Attribute, Standing, attribute, attribute_by_name, attribute
 pub use r#gen::codes::*;
 pub use r#gen::commands::Command;
 
+/// The names of functions that others than their callers hear of; each constant has the name of its function without `PMIx_`.
+pub mod functions {
+    pub use crate::r#gen::functions::*;
+}
+
 /// The keys of all attributes; each constant has the name of its attribute without `PMIX_`.
 pub mod keys {
     pub use crate::r#gen::keys::*;

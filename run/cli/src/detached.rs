@@ -64,7 +64,7 @@ impl Keep {
         store.sweep();
         let dir = store.tmpdir().to_owned();
         let cannot = |e: io::Error| cannot_keep(&dir, e);
-        let place = store.place(std::process::id());
+        let place = store.new_place(std::process::id()).map_err(cannot)?;
         let own = |fd: io::Result<std::os::fd::OwnedFd>| fd.map(File::from).map_err(cannot);
         let waiting = (
             own(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from))?,
@@ -112,7 +112,7 @@ impl Keep {
     fn hand_over(&self, nspace: &Nspace, ranks: usize, as_json: bool) -> Result<(), Failure> {
         let name = nspace.as_str();
         let record =
-            json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid, "command": self.command });
+            json!({ "nspace": name, "ranks": ranks, "pid": self.place.pid(), "command": self.command });
         let cannot = |e: io::Error| {
             Failure::new(format!("cannot keep what is known of the job in '{}'", self.dir.display()))
                 .because(e)
@@ -121,7 +121,7 @@ impl Keep {
         let Some((mut stdout, _)) = self.waiting.take() else { return Ok(()) };
         let line = match as_json {
             true => {
-                json!({ "type": "detached", "nspace": nspace.as_str(), "pid": self.place.pid }).to_string()
+                json!({ "type": "detached", "nspace": nspace.as_str(), "pid": self.place.pid() }).to_string()
             }
             false => nspace.to_string(),
         };
@@ -192,12 +192,15 @@ pub(crate) struct Kept {
 pub(crate) fn find(nspace: &str) -> Option<Kept> {
     let stores = Store::all();
     stores.iter().for_each(Store::sweep);
-    let mut places = stores.iter().flat_map(|store| store.jobs().into_iter().map(|pid| store.place(pid)));
-    places.find_map(|place| {
+    let places = stores.iter().flat_map(Store::jobs);
+    let found = places.filter_map(|(begun, place)| {
         let record = place.read("job").filter(|record| record["nspace"] == nspace)?;
         let ranks = record["ranks"].as_u64().and_then(|ranks| u32::try_from(ranks).ok());
-        Some(Kept { place, ranks: ranks.filter(|ranks| *ranks > 0) })
-    })
+        Some((begun, Kept { place, ranks: ranks.filter(|ranks| *ranks > 0) }))
+    });
+    // A launcher with the pid of an earlier one may give its job the same name: then that one is meant.
+    let latest = found.max_by_key(|(begun, kept)| (kept.place.is_alive(), *begun));
+    latest.map(|(_, kept)| kept)
 }
 
 impl Kept {
@@ -258,7 +261,7 @@ impl Kept {
                     shown();
                     return Err(Failure::new(format!(
                         "px, pid {}, was killed while it ran the job",
-                        self.place.pid
+                        self.place.pid()
                     )));
                 }
                 None => thread::sleep(PAUSE),
@@ -268,7 +271,7 @@ impl Kept {
 
     /// The launcher.
     pub(crate) fn pid(&self) -> u32 {
-        self.place.pid
+        self.place.pid()
     }
 }
 

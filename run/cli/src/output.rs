@@ -7,20 +7,23 @@
 pub(crate) mod plan;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use phalanx_core::Time;
 use phalanx_core::output::{
-    self as format, Channel, Form, Lines, MOST_HELD, Rules, Segment, Source, Stream, Style, Tag,
+    self as format, Channel, Files, Form, Lines, MOST_HELD, Rules, Segment, Source, Stream, Style, Tag,
 };
 use phalanx_node::Sink;
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::detached::Noted;
 use crate::failure::Failure;
-use phalanx_shell::files::{FileSet, FileTrouble};
+use phalanx_shell::files::{FileSet, FileTrouble, Outlet};
 
 /// The output of one run.
 #[derive(Debug)]
@@ -113,7 +116,7 @@ impl Output {
             true if one_reader && !style.is_document() => {}
             true => own = Some(stderr),
         }
-        let files = style.files.clone().map(FileSet::new);
+        let files = style.files.clone().map(|files| FileSet::new(files).taking_pipes());
         let rank_width = digits(ranks.unwrap_or(1));
         let context = Context {
             style,
@@ -232,12 +235,12 @@ impl Output {
     /// Writes `text` to standard error as it is, at the beginning of a line.
     pub(crate) fn say_over(&mut self, text: &str) {
         match &mut self.own {
-            Some(sink) => sink.buffer().extend_from_slice(text.as_bytes()),
+            Some(sink) => sink.say(text.as_bytes()),
             None => {
                 if let Some(lane) = self.lanes.last_mut() {
                     lane.run(&self.context, |lines, emit| lines.interrupt(emit));
                     if let [_, Some(sink)] | [Some(sink), None] = &mut lane.sinks {
-                        sink.buffer().extend_from_slice(text.as_bytes());
+                        sink.say(text.as_bytes());
                     }
                 }
             }
@@ -294,11 +297,16 @@ impl Output {
 
     /// Whether so much waits for px's readers that no more should come.
     pub(crate) fn is_full(&self) -> bool {
-        self.sinks().any(is_full)
+        self.sinks().any(is_full) || self.files_pending() >= MOST_PENDING
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.sinks().all(|sink| sink.pending() == 0)
+        self.sinks().all(|sink| sink.pending() == 0) && self.files_pending() == 0
+    }
+
+    /// What readers of files that are pipes have not taken.
+    fn files_pending(&self) -> usize {
+        self.files.as_ref().map_or(0, FileSet::pending)
     }
 
     /// Writes what waits. May be dropped at any time: nothing is lost or written twice. After an error that descriptor
@@ -308,12 +316,13 @@ impl Output {
         self.lanes.iter_mut().try_for_each(|lane| lane.write_notes(after_error))?;
         let places = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]);
         let mut waiting = places.filter(|place| place.as_ref().is_some_and(|sink| sink.pending() > 0));
+        let files = flush_files(self.files.as_mut());
         // There are two, standard output and standard error: whoever does not read the one may read the other.
         match (waiting.next(), waiting.next()) {
-            (None, _) => Ok(()),
-            (Some(one), None) => flush(one, after_error).await,
+            (None, _) => files.await,
+            (Some(one), None) => tokio::try_join!(flush(one, after_error), files).map(drop),
             (Some(one), Some(other)) => {
-                tokio::try_join!(flush(one, after_error), flush(other, after_error)).map(drop)
+                tokio::try_join!(flush(one, after_error), flush(other, after_error), files).map(drop)
             }
         }
     }
@@ -328,18 +337,21 @@ impl Output {
         // What has just come to wait has not been tried yet.
         let waiting = self.sinks().filter(|sink| sink.pending() > 0);
         let idle = waiting.map(|sink| sink.idle_since().unwrap_or_else(Instant::now));
-        Some(idle.min()?.max(since) + patience)
+        let of_files = self.files.as_ref().and_then(FileSet::idle_since);
+        Some(idle.chain(of_files).min()?.max(since) + patience)
     }
 
     /// Gives up readers that have taken nothing since then.
     pub(crate) fn give_up(&mut self, idle_since: Instant) {
         let sinks = self.lanes.iter_mut().flat_map(|lane| &mut lane.sinks).chain([&mut self.own]).flatten();
         sinks.filter(|sink| sink.idle_since().is_some_and(|at| at <= idle_since)).for_each(Sink::give_up);
+        self.files.iter_mut().for_each(|files| files.give_up(idle_since));
     }
 
     /// How many bytes readers that were given up have not taken.
     pub(crate) fn undelivered(&self) -> u64 {
-        self.sinks().map(Sink::undelivered).sum()
+        let of_files = self.files.as_ref().map_or(0, FileSet::undelivered);
+        self.sinks().map(Sink::undelivered).sum::<u64>() + of_files
     }
 
     /// The first thing that went wrong with a file.
@@ -491,6 +503,28 @@ async fn flush(place: &mut Option<Sink>, after_error: AfterError) -> io::Result<
         after_error.act(place);
     }
     written
+}
+
+/// The file that all ranks write to, if it is there and is a pipe, must have a reader now.
+pub(crate) fn open_pipe(style: &Style) -> Result<Option<Outlet>, Failure> {
+    let Some(path) = style.files.as_ref().and_then(Files::only) else { return Ok(None) };
+    let path = Path::new(OsStr::from_bytes(path));
+    let cannot = || Failure::new(format!("cannot write output to '{}'", path.display()));
+    Outlet::open(path).map_err(|error| cannot().because(error))
+}
+
+/// How soon a reader of a pipe that was full is tried again.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Until readers of files that are pipes have taken all.
+async fn flush_files(mut files: Option<&mut FileSet>) -> io::Result<()> {
+    while let Some(files) = files.as_mut().filter(|files| files.pending() > 0) {
+        files.retry();
+        if files.pending() > 0 {
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+    Ok(())
 }
 
 /// What becomes of all that is still to go to a descriptor that is not written to any more.

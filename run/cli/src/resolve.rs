@@ -23,7 +23,6 @@ use phalanx_shell::reach::Reach;
 use phalanx_spec::Rank;
 use phalanx_topo::CpuSet;
 use phalanx_wire::Text;
-use pmix::Info;
 
 use crate::args::serve::ServeArgs;
 use crate::args::split::RunLine;
@@ -61,8 +60,8 @@ pub(crate) struct Run {
     pub(crate) topology_root: PathBuf,
     /// How tools reach this launcher.
     pub(crate) serve: Serve,
-    /// The server whose DVM is to run the job, and what it is told of the job beside the request.
-    pub(crate) far: Option<(ServerArgs, Vec<Info>)>,
+    /// The server whose DVM is to run the job.
+    pub(crate) far: Option<ServerArgs>,
     /// Remarks that are no errors.
     pub(crate) notes: Vec<String>,
     /// The MPI library that a program is linked with, if one is.
@@ -100,8 +99,10 @@ impl Here {
 pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     let RunLine { job, apps } = line;
     let mut notes = Vec::new();
-    let server = far::server(&job, here);
-    let far = server.map(|server| far::directives(&job).map(|said| (server, said))).transpose()?;
+    let far = far::server(&job, here);
+    if far.is_some() {
+        far::check(&job)?;
+    }
     let policy = policy(&job, here)?;
     let (target, stdin) = match (stdin(job.stdin.as_ref(), &apps)?, job.detach) {
         ((_, StdinSource::Inherited), true) if job.stdin.is_none() => (StdinTarget::None, StdinSource::Empty),
@@ -197,7 +198,7 @@ fn policy(job: &JobArgs, here: &Here) -> Result<Policy, Failure> {
 
 /// Who reads standard input, and what they read.
 fn stdin(word: Option<&OsString>, apps: &[AppArgs]) -> Result<(StdinTarget, StdinSource), Failure> {
-    let Some(word) = word else { return Ok((StdinTarget::FirstRank, StdinSource::Inherited)) };
+    let Some(word) = word else { return Ok((StdinTarget::default(), StdinSource::Inherited)) };
     match word.as_bytes() {
         b"all" => return Ok((StdinTarget::All, StdinSource::Inherited)),
         b"none" => return Ok((StdinTarget::None, StdinSource::Empty)),
@@ -222,7 +223,7 @@ fn stdin(word: Option<&OsString>, apps: &[AppArgs]) -> Result<(StdinTarget, Stdi
     if found.is_dir() {
         return Err(Failure::usage(format!("'--stdin {}' is a directory", path.display())));
     }
-    Ok((StdinTarget::FirstRank, StdinSource::File(path)))
+    Ok((StdinTarget::default(), StdinSource::File(path)))
 }
 
 fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSpec, Failure> {

@@ -3,11 +3,8 @@
 use crate::msg::{Down, NodeReport, OpId, OutputPiece, Part, Side, Up};
 use crate::overlay::{Bulk, Cargo, Merge};
 
-/// What daemons say to each other.
-pub type Msg = crate::overlay::Msg<Load>;
-
 #[derive(Clone, Debug)]
-pub struct Load;
+pub(crate) struct Load;
 
 impl Cargo for Load {
     type Down = Down;
@@ -37,3 +34,6 @@ impl Merge for Part {
         Part::merge(self, other);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,85 +1,126 @@
-//! One number per rank, in the few words that mappers' regularity leaves: runs of equal steps.
-//!
-//! By-slot mapping is one run per node, by-node mapping one run per turn around the nodes, an app's ranks one run.
+//! One number per rank, in the few words that mappers' regularity leaves: however many nodes there are, ranks by slot or by
+//! node are one run.
 
-use serde::{Deserialize, Serialize};
-
+use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::ranges::Ranges;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Column(Vec<Run>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Column(Vec<Run>);
 
-/// `value`, `value + step`, ... from index `at` up to the next run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// From index `at` up to the next run: `value` so many times, then `value + step` as often, and so on; after `wrap` different
+/// ones from the beginning again, unless that is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     at: u32,
     value: u32,
     step: i32,
+    times: u32,
+    wrap: u32,
 }
 
 impl Column {
-    pub fn get(&self, index: u32) -> u32 {
+    pub(crate) fn get(&self, index: u32) -> u32 {
         let after = self.0.partition_point(|run| run.at <= index);
-        match after.checked_sub(1).and_then(|i| self.0.get(i)) {
-            Some(run) => {
-                let steps = i64::from(index - run.at) * i64::from(run.step);
-                (i64::from(run.value) + steps).clamp(0, i64::from(u32::MAX)) as u32
-            }
-            None => 0,
-        }
+        let run = after.checked_sub(1).and_then(|i| self.0.get(i));
+        run.map_or(0, |run| run.get(index - run.at).clamp(0, i64::from(u32::MAX)) as u32)
     }
 
     /// The indices below `len` that hold `value`.
-    pub fn indices_of(&self, value: u32, len: u32) -> Ranges {
+    pub(crate) fn indices_of(&self, value: u32, len: u32) -> Ranges {
         let mut found = Ranges::new();
         for (i, run) in self.0.iter().enumerate() {
             let end = self.0.get(i + 1).map_or(len, |next| next.at).min(len);
-            if run.at >= end {
-                continue;
-            }
-            let (count, ahead) = (i64::from(end - run.at), i64::from(value) - i64::from(run.value));
-            match i64::from(run.step) {
-                0 if ahead == 0 => found.insert_span(run.at, end - 1),
-                0 => {}
-                step if ahead % step == 0 && (0..count).contains(&(ahead / step)) => {
-                    found.insert(run.at + (ahead / step) as u32);
-                }
-                _ => {}
+            if run.at < end {
+                run.add_indices_of(value, end - run.at, &mut found);
             }
         }
         found
     }
 
-    /// How many runs it takes.
-    pub fn runs(&self) -> usize {
-        self.0.len()
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+}
+
+impl Run {
+    fn get(&self, ahead: u32) -> i64 {
+        let block = ahead / self.times;
+        let block = if self.wrap == 0 { block } else { block % self.wrap };
+        i64::from(self.value) + i64::from(block) * i64::from(self.step)
+    }
+
+    fn add_indices_of(&self, value: u32, len: u32, found: &mut Ranges) {
+        let ahead = i64::from(value) - i64::from(self.value);
+        let first = match i64::from(self.step) {
+            0 if ahead == 0 => return found.insert_span(self.at, self.at + len - 1),
+            0 => return,
+            step if ahead % step != 0 => return,
+            step => ahead / step,
+        };
+        let blocks = i64::from(len.div_ceil(self.times));
+        let distinct = if self.wrap == 0 { blocks } else { i64::from(self.wrap).min(blocks) };
+        if !(0..distinct).contains(&first) {
+            return;
+        }
+        for block in (first..blocks).step_by(if self.wrap == 0 { blocks } else { distinct } as usize) {
+            let from = block as u32 * self.times;
+            found.insert_span(self.at + from, self.at + from.saturating_add(self.times).min(len) - 1);
+        }
+    }
+
+    /// The run that `values` begin with, and how far it goes.
+    fn of(at: u32, values: &[u32]) -> (Run, usize) {
+        let same = |value: u32| values.iter().take_while(|v| **v == value).count();
+        let value = values.first().copied().unwrap_or_default();
+        let times = same(value);
+        let once = Run { at, value, step: 0, times: 1, wrap: 0 };
+        let next = values.get(times).map(|next| i64::from(*next) - i64::from(value));
+        let Some(step) = next.and_then(|step| i32::try_from(step).ok()) else { return (once, times) };
+        let reach =
+            |run: &Run| values.iter().zip(0u32..).take_while(|(v, i)| i64::from(**v) == run.get(*i)).count();
+
+        let straight = Run { step, times: times as u32, ..once };
+        let far = reach(&straight);
+        // What is not even there twice may be the beginning of something else.
+        if far < 2 * times && far < values.len() {
+            return (once, times);
+        }
+        let wrapped = Run { wrap: (far / times) as u32, ..straight };
+        match reach(&wrapped) {
+            _ if far % times > 0 || far == values.len() => (straight, far),
+            farther if farther >= 2 * far || farther == values.len() => (wrapped, farther),
+            _ => (straight, far),
+        }
     }
 }
 
 impl FromIterator<u32> for Column {
     fn from_iter<I: IntoIterator<Item = u32>>(values: I) -> Column {
-        let mut runs: Vec<Run> = Vec::new();
-        let mut before = 0u32;
-        for (at, value) in (0u32..).zip(values) {
-            let step = i64::from(value) - i64::from(before);
-            let fits = match runs.last_mut() {
-                None => false,
-                Some(run) if at - run.at == 1 => match i32::try_from(step) {
-                    // A second value decides the step, but a jump is better the begin of the next run.
-                    Ok(step) if (-1..=1).contains(&step) => {
-                        run.step = step;
-                        true
-                    }
-                    _ => false,
-                },
-                Some(run) => step == i64::from(run.step),
-            };
-            if !fits {
-                runs.push(Run { at, value, step: 0 });
-            }
-            before = value;
+        let values: Vec<u32> = values.into_iter().collect();
+        let (mut runs, mut at) = (Vec::new(), 0);
+        while let Some(rest) = values.get(at..).filter(|rest| !rest.is_empty()) {
+            let (run, reach) = Run::of(at as u32, rest);
+            runs.push(run);
+            at += reach;
         }
         Column(runs)
+    }
+}
+
+encoded!(struct Run { at, value, step, times, wrap });
+
+impl Encode for Column {
+    fn encode(&self, to: &mut Writer) {
+        self.0.encode(to);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Column, Malformed> {
+        let runs = Vec::<Run>::decode(from)?;
+        match runs.is_sorted_by(|a, b| a.at < b.at) && runs.iter().all(|run| run.times > 0) {
+            true => Ok(Column(runs)),
+            false => Err(from.malformed("a column whose runs are not in order")),
+        }
     }
 }
 
@@ -91,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_any_numbers(values in prop::collection::vec(prop_oneof![0u32..5, any::<u32>()], 0..100)) {
+        fn holds_any_numbers(values in prop::collection::vec(prop_oneof![6 => 0u32..3, 1 => any::<u32>()], 0..100)) {
             let column: Column = values.iter().copied().collect();
             for (i, value) in values.iter().enumerate() {
                 prop_assert_eq!(column.get(i as u32), *value);
@@ -102,11 +143,22 @@ mod tests {
     }
 
     #[test]
+    fn runs_of_any_length_are_cut_off_at_the_end() {
+        let run = Run { at: 0, value: 1, step: 1, times: 3_000_000_000, wrap: 0 };
+        let found = Column(vec![run]).indices_of(2, 4_000_000_000);
+        assert_eq!(found.spans().collect::<Vec<_>>(), [(3_000_000_000, 3_999_999_999)]);
+    }
+
+    #[test]
     fn regular_maps_are_small() {
-        let by_slot: Column = (0..100_000u32).map(|rank| rank / 100).collect();
-        assert_eq!(by_slot.runs(), 1000);
-        let by_node: Column = (0..100_000u32).map(|rank| rank % 1000).collect();
-        assert_eq!(by_node.runs(), 100);
-        assert_eq!((0..100_000u32).collect::<Column>().runs(), 1);
+        let runs = |of: &dyn Fn(u32) -> u32| (0..100_000).map(of).collect::<Column>().0.len();
+        assert_eq!(runs(&|rank| rank), 1);
+        // By slot: the node, and the rank on it.
+        assert_eq!([runs(&|rank| rank / 128), runs(&|rank| rank % 128)], [1, 1]);
+        // By node.
+        assert_eq!([runs(&|rank| rank % 1000), runs(&|rank| rank / 1000)], [1, 1]);
+        // Two apps, each from its first rank on; a node with one slot less.
+        assert_eq!(runs(&|rank| if rank < 500 { rank } else { rank - 500 }), 2);
+        assert!(runs(&|rank| (rank + u32::from(rank > 700)) / 128) <= 4);
     }
 }

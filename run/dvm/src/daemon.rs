@@ -14,13 +14,14 @@ use phalanx_spec::Status;
 use crate::cargo::Load;
 use crate::config::NodeConfig;
 use crate::effect::{Effect, Input};
-use crate::gate::{FUNCTIONS, Gate, Unsupported};
+use crate::gate::{Gate, Unsupported};
 use crate::id::NodeId;
 use crate::local::{FromLocal, Local, ToLocal};
 use crate::msg::{Down, OpId, Up};
 use crate::overlay::{Arrived, Out, Overlay, Setup};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::host::FUNCTIONS;
 use crate::root::{FromRoot, Root, ToRoot};
 
 #[derive(Debug)]
@@ -157,7 +158,7 @@ impl Daemon {
         let now = cx.now;
         match input {
             Input::LinkUp { peer } => self.overlay.on_link_up(now, peer),
-            Input::LinkMsg { peer, msg } => self.overlay.on_link_msg(now, peer, msg),
+            Input::LinkBytes { peer, bytes } => self.overlay.on_link_bytes(now, peer, bytes),
             Input::LinkDown { peer } => self.overlay.on_link_down(now, peer),
             Input::Submit { request, .. } if self.root.is_none() => {
                 let error = "jobs are accepted by the root daemon".to_owned();
@@ -240,7 +241,10 @@ impl Daemon {
 
     fn on_overlay(&mut self, cx: &mut Cx<'_>, out: Out<Load>) {
         match out {
-            Out::Send { to, msg } => cx.effect(Effect::Link { to, msg }),
+            Out::Send { to, msg } => {
+                let bytes = self.overlay.link_bytes(&msg);
+                cx.effect(Effect::Link { to, bytes });
+            }
             Out::Unlink { to } => cx.effect(Effect::Unlink { to }),
             Out::Connect { to, address } => {
                 cx.effect(Effect::Connect { to, address: address.to_string() });
@@ -339,26 +343,26 @@ impl Daemon {
         // What tasks are for, and who waits for them, the root knows.
         let open = self.overlay.open_operations().filter(|(op, ..)| !matches!(op, OpId::Task(_)));
         open.map(|(op, since, awaited)| Waiting {
-            operation: op.name(),
+            operation: op.name().into(),
             subject: op.subject(),
             asked_by: Vec::new(),
             missing: self.local.members_on(op, &awaited),
             since,
             deadline: None,
-            unblocked_by: "the named processes' daemons sending their part, or being declared lost",
+            unblocked_by: "the named processes' daemons sending their part, or being declared lost".into(),
         })
     }
 
     fn explain_boot(&self) -> Option<Waiting> {
         let Boot::Booting(since) = self.boot else { return None };
         Some(Waiting {
-            operation: "boot",
+            operation: "boot".into(),
             subject: format!("daemons {}", self.overlay.absent()),
             asked_by: Vec::new(),
             missing: Vec::new(),
             since,
             deadline: Some(since.after(self.config.limits.boot)),
-            unblocked_by: "the named daemons reporting",
+            unblocked_by: "the named daemons reporting".into(),
         })
     }
 }

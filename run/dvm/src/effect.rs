@@ -7,7 +7,6 @@ use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId, Text};
 
-use crate::cargo::Msg;
 use crate::id::NodeId;
 use crate::job::JobRequest;
 use crate::msg::{Cleanup, Control, ExitStatus, Measured, MpiLibrary, SpawnFailure, Survey};
@@ -20,9 +19,10 @@ pub enum Input<'a> {
     LinkUp {
         peer: NodeId,
     },
-    LinkMsg {
+    /// The next bytes of what a neighbour's [`Effect::Link`]s hold, in order, split anyhow.
+    LinkBytes {
         peer: NodeId,
-        msg: Msg,
+        bytes: &'a [u8],
     },
     /// The link was lost, or an attempt to make it failed.
     LinkDown {
@@ -124,9 +124,10 @@ pub enum Input<'a> {
 /// What the shell is to do, in order.
 #[derive(Debug)]
 pub enum Effect {
+    /// For a neighbour.
     Link {
         to: NodeId,
-        msg: Msg,
+        bytes: Arc<[u8]>,
     },
     /// Make a link to this daemon, which is not a neighbour yet. Answered by `LinkUp` or `LinkDown`.
     Connect {

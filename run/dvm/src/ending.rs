@@ -49,6 +49,10 @@ impl JobEnd {
                 return vec![format!("the job was ended by {}", words::signal(*signal))];
             }
             JobVerdict::Killed { by, signal } => return self.killed(by, *signal),
+            JobVerdict::DvmStopped { by } => {
+                let who = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+                return vec![format!("the DVM was stopped{who}, and the job ended with it")];
+            }
             JobVerdict::ParentEnded { parent } => {
                 return vec![format!("the job was ended with its parent, job {parent}")];
             }

@@ -1,52 +1,18 @@
 //! What this runtime supports, and what becomes of upcalls that require more.
 //!
-//! The table of what each function honours is what queries are told of, and what a required directive is looked up in before
-//! anything is done. The root looks at spawns itself, so that whoever asked hears the reason before the status.
+//! The table of what each function honours (`root/host.rs`) is what queries are told of, and what a required directive is looked up
+//! in before anything is done. The root looks at spawns itself, so that whoever asked hears the reason before the status.
 
 use std::collections::BTreeSet;
 
 use phalanx_core::HostOp;
-use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
-use phalanx_core::support::{self, Honoured};
+use phalanx_core::host::{ConnectRequest, FenceRequest, GroupRequest};
+use phalanx_core::support;
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, Key, Nspace, ProcId};
 
-use crate::local::fence;
-use crate::msg::{cleanup, control, environment};
+use crate::root::host::FUNCTIONS;
 use crate::root::spawn::refusal;
-use crate::root::{debug, event, group, iof, log, publish, query, spawn, stdin};
-
-/// What each function honours.
-pub(crate) const FUNCTIONS: &[Honoured] = &[
-    ("PMIx_Connect", &[fence::ATTRIBUTES]),
-    ("PMIx_Disconnect", &[fence::ATTRIBUTES]),
-    ("PMIx_Fence", &[fence::ATTRIBUTES]),
-    ("PMIx_Group_construct", &[group::ATTRIBUTES]),
-    ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
-    ("PMIx_IOF_deregister", &[]),
-    ("PMIx_IOF_pull", &[iof::PULL_ATTRIBUTES]),
-    ("PMIx_IOF_push", &[stdin::PUSH_ATTRIBUTES]),
-    ("PMIx_Job_control", &[control::ATTRIBUTES, cleanup::ATTRIBUTES]),
-    ("PMIx_Log", &[log::ATTRIBUTES]),
-    ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
-    ("PMIx_Notify_event", &[event::ATTRIBUTES]),
-    ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
-    ("PMIx_Query_info", &[query::KEYS, query::QUALIFIERS]),
-    ("PMIx_Register_event_handler", &[]),
-    (
-        "PMIx_Spawn",
-        &[
-            spawn::ATTRIBUTES,
-            spawn::APP_ATTRIBUTES,
-            environment::ATTRIBUTES,
-            debug::ATTRIBUTES,
-            FORM_ATTRIBUTES,
-            FILE_ATTRIBUTES,
-            BUFFER_ATTRIBUTES,
-        ],
-    ),
-    ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
-];
 
 /// Looks at the upcalls of our server before anybody acts upon them.
 #[derive(Debug, Default)]
@@ -86,7 +52,7 @@ impl Gate {
 
 /// The first directive that must be honoured and that nobody honours.
 fn unknown_directive(op: &mut HostOp) -> Option<Key> {
-    if matches!(op, HostOp::Spawn { .. }) {
+    if matches!(op, HostOp::Spawn(_)) {
         return None;
     }
     let honoured: Vec<&str> = support::honoured(FUNCTIONS, op.function()?)?.collect();
@@ -98,11 +64,11 @@ fn unknown_directive(op: &mut HostOp) -> Option<Key> {
 /// Who has called, or takes part.
 fn caller(op: &HostOp) -> Option<&ProcId> {
     match op {
-        HostOp::Fence { procs, .. }
-        | HostOp::Connect { procs, .. }
-        | HostOp::Disconnect { procs, .. }
-        | HostOp::GroupConstruct { procs, .. }
-        | HostOp::GroupDestruct { procs, .. } => procs.first(),
+        HostOp::Fence(FenceRequest { procs, .. })
+        | HostOp::Connect(ConnectRequest { procs, .. })
+        | HostOp::Disconnect(ConnectRequest { procs, .. })
+        | HostOp::GroupConstruct(GroupRequest { from: None, procs, .. })
+        | HostOp::GroupDestruct(GroupRequest { procs, .. }) => procs.first(),
         _ => op.asked_by(),
     }
 }
@@ -110,11 +76,11 @@ fn caller(op: &HostOp) -> Option<&ProcId> {
 /// Others take part in a collective, and wait: it is to fail for all of them. `false`: it is no collective.
 fn fail_collective(op: &mut HostOp) -> bool {
     match op {
-        HostOp::Fence { info, .. }
-        | HostOp::Connect { info, .. }
-        | HostOp::Disconnect { info, .. }
-        | HostOp::GroupConstruct { info, .. }
-        | HostOp::GroupDestruct { info, .. } => {
+        HostOp::Fence(FenceRequest { info, .. })
+        | HostOp::Connect(ConnectRequest { info, .. })
+        | HostOp::Disconnect(ConnectRequest { info, .. })
+        | HostOp::GroupConstruct(GroupRequest { from: None, info, .. })
+        | HostOp::GroupDestruct(GroupRequest { info, .. }) => {
             info.insert(0, Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_NOT_SUPPORTED));
             true
         }

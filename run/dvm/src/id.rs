@@ -1,13 +1,23 @@
 //! Names that all rooms have in common: of daemons, and of what has arrived at the root and is not done with.
 
-use serde::{Deserialize, Serialize};
+use crate::encoding::{Encode, Malformed, Reader, Writer};
 
 /// A daemon's number in its DVM. The root is 0; the tree follows from the numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
     pub const ROOT: NodeId = NodeId(0);
+}
+
+impl Encode for NodeId {
+    fn encode(&self, to: &mut Writer) {
+        self.0.encode(to);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<NodeId, Malformed> {
+        u32::decode(from).map(NodeId)
+    }
 }
 
 /// A chunk at the root, until the root has taken it.

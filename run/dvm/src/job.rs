@@ -84,6 +84,10 @@ pub enum JobVerdict {
         by: ProcId,
         signal: i32,
     },
+    /// The DVM was stopped, by this tool or process if it was one.
+    DvmStopped {
+        by: Option<ProcId>,
+    },
     /// It was not to outlive the job that has started it.
     ParentEnded {
         parent: Nspace,
@@ -159,6 +163,7 @@ impl JobVerdict {
             JobVerdict::NotStarted { .. } => Status::ERR_JOB_FAILED_TO_LAUNCH,
             JobVerdict::TimedOut { .. }
             | JobVerdict::Cancelled { .. }
+            | JobVerdict::DvmStopped { .. }
             | JobVerdict::ParentEnded { .. }
             | JobVerdict::WithoutPmix { .. } => Status::ERR_JOB_CANCELED,
             JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
@@ -177,6 +182,7 @@ impl JobVerdict {
             JobVerdict::Aborted { by, .. }
             | JobVerdict::Killed { by, .. }
             | JobVerdict::WithoutPmix { by, .. } => Some(by),
+            JobVerdict::DvmStopped { by } => by.as_ref(),
             _ => None,
         }
     }
@@ -203,6 +209,7 @@ impl JobVerdict {
             JobVerdict::TimedOut { .. } => "timed out",
             JobVerdict::Cancelled { .. } => "cancelled",
             JobVerdict::Killed { .. } => "killed",
+            JobVerdict::DvmStopped { .. } => "DVM stopped",
             JobVerdict::ParentEnded { .. } => "parent ended",
             JobVerdict::WithoutPmix { .. } => "without PMIx",
             JobVerdict::NodeLost { .. } => "node lost",
@@ -224,7 +231,7 @@ impl JobVerdict {
             JobVerdict::NotStarted { .. } => 126,
             JobVerdict::TimedOut { .. } => 124,
             JobVerdict::Cancelled { signal } | JobVerdict::Killed { signal, .. } => 128 + signal,
-            JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
+            JobVerdict::DvmStopped { .. } | JobVerdict::ParentEnded { .. } => 128 + SIGTERM,
             JobVerdict::NodeLost { .. } | JobVerdict::WithoutPmix { .. } => 1,
         }
     }

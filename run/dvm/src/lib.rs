@@ -1,6 +1,6 @@
 //! What a distributed virtual machine (DVM) decides, without touching the operating system.
 //!
-//! One [`Node`] per daemon: it holds this node's part of every job and its PMIx server, and exchanges [`Msg`]s with its
+//! One [`Node`] per daemon: it holds this node's part of every job and its PMIx server, and exchanges messages with its
 //! neighbours in a tree. A shell feeds [`Input`]s and carries out [`Effect`]s; the simulated world does so for thousands.
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod column;
 mod config;
 mod daemon;
 mod effect;
+mod encoding;
 mod ending;
 mod environment;
 mod gate;
@@ -25,10 +26,10 @@ mod ranges;
 mod report;
 mod root;
 mod signals;
+pub mod spawn;
 mod timers;
 pub mod words;
 
-pub use cargo::Msg;
 pub use config::{Limits, NodeConfig};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};

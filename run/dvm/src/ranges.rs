@@ -4,11 +4,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use crate::encoding::{Encode, Malformed, Reader, Writer};
 
 /// Ascending, disjoint, non-adjacent inclusive spans.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Vec<(u32, u32)>", into = "Vec<(u32, u32)>")]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ranges(Vec<(u32, u32)>);
 
 /// Spans that came from elsewhere are not ascending and apart.
@@ -112,6 +111,17 @@ impl Ranges {
         self.0.iter().take_while(|span| span.0 < n).map(|&(first, last)| last.min(n - 1) - first + 1).sum()
     }
 
+    /// The member that so many are below.
+    pub fn nth(&self, mut index: u32) -> Option<u32> {
+        for (first, last) in self.spans() {
+            match last - first {
+                more if index <= more => return Some(first + index),
+                more => index -= more + 1,
+            }
+        }
+        None
+    }
+
     pub fn min(&self) -> Option<u32> {
         self.0.first().map(|span| span.0)
     }
@@ -174,6 +184,39 @@ impl fmt::Debug for Ranges {
     }
 }
 
+/// Each span by its distance from the one before and its length: ranges of large numbers are short, too.
+impl Encode for Ranges {
+    fn encode(&self, to: &mut Writer) {
+        to.number(self.spans().count() as u64);
+        let mut next = 0;
+        for (first, last) in self.spans() {
+            (first - next).encode(to);
+            (last - first).encode(to);
+            next = last;
+        }
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Ranges, Malformed> {
+        let count = from.count()?;
+        let mut spans = Vec::with_capacity(count.min(ROOM));
+        let mut next = 0u32;
+        for _ in 0..count {
+            let (gap, more) = (u32::decode(from)?, u32::decode(from)?);
+            let span = next.checked_add(gap).and_then(|first| Some((first, first.checked_add(more)?)));
+            // How many there are is counted in the same type.
+            let Some((first, last)) = span.filter(|(_, last)| *last < u32::MAX) else {
+                return Err(from.malformed("a range of numbers that are too large"));
+            };
+            spans.push((first, last));
+            next = last;
+        }
+        Ranges::try_from(spans).map_err(|error| from.malformed(error.to_string()))
+    }
+}
+
+/// Set aside before it is known that so many follow.
+const ROOM: usize = 64;
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -200,6 +243,7 @@ mod tests {
             for n in 0..60 {
                 prop_assert_eq!(x.contains(n), a.contains(&n));
                 prop_assert_eq!(x.index_of(n) as usize, a.range(..n).count());
+                prop_assert_eq!(x.nth(n), a.iter().nth(n as usize).copied());
             }
             let (mut rest, mut model) = (x.clone(), a);
             for n in out {

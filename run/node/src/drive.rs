@@ -1,7 +1,8 @@
 //! The one task that owns a node: it feeds what happened and carries out what is decided.
 //!
-//! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. When
-//! the user does not take reports, the sources of further ones are left alone: connections, streams, standard input.
+//! Events reach it through bounded channels, from tasks that wait when it is busy; it never waits for any of them. A user
+//! who does not take reports holds up nobody but those who write what he does not read: streams have their credit, and a
+//! connection whose requests make further reports is not read from until he has caught up.
 //! Effects are carried out in order, but starting processes takes turns with everything else.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -91,11 +92,13 @@ pub(crate) struct Owner<D> {
     written: BTreeSet<ConnId>,
     /// Those that are not read from.
     held: BTreeSet<ConnId>,
+    /// Those of them whose requests have made reports that the user is behind with.
+    talkative: BTreeSet<ConnId>,
     feeds: BTreeMap<Nspace, Feed>,
     /// Where the jobs that have no namespace yet take their standard input from, by request.
     sources: BTreeMap<u64, StdinSource>,
     /// Reports that the user has no room for.
-    backlog: VecDeque<Report>,
+    backlog: Backlog,
 
     channels: NodeChannels,
     children: Signal,
@@ -139,9 +142,10 @@ impl<D: Decide> Owner<D> {
             next_conn: 1,
             written: BTreeSet::new(),
             held: BTreeSet::new(),
+            talkative: BTreeSet::new(),
             feeds: BTreeMap::new(),
             sources: BTreeMap::new(),
-            backlog: VecDeque::new(),
+            backlog: Backlog::default(),
             channels,
             children,
             wakes,
@@ -182,14 +186,13 @@ impl<D: Decide> Owner<D> {
         }
     }
 
-    /// The next thing that happens. Those that could make more reports have to wait while the user is behind.
+    /// The next thing that happens.
     async fn next(&mut self, mut timer: Pin<&mut Sleep>) -> Event {
         let deadline = self.decide.deadline().map(|at| (self.began + Duration::from_nanos(at.0)).into());
         if let Some(deadline) = deadline.filter(|at| *at != timer.deadline()) {
             timer.as_mut().reset(deadline);
         }
         let announce = self.announcer.deadline();
-        let room = self.backlog.len() < BACKLOG_MARK;
         tokio::select! {
             Some(request) = self.channels.requests.recv() => Event::Request(request),
             Some(()) = self.children.recv() => Event::Children,
@@ -198,16 +201,16 @@ impl<D: Decide> Owner<D> {
             () = timer, if deadline.is_some() => Event::Time,
             () = sleep_until(announce) => Event::Announce,
             permit = self.channels.reports.reserve(), if !self.backlog.is_empty() => {
-                match (permit, self.backlog.pop_front()) {
+                match (permit, self.backlog.pop()) {
                     (Ok(permit), Some(report)) => permit.send(report),
                     // Nobody wants to know any more.
-                    _ => self.backlog.clear(),
+                    _ => self.backlog = Backlog::default(),
                 }
                 Event::Nothing
             }
-            Some(event) = self.conn_events.1.recv(), if room => Event::Conn(event),
-            Some(event) = self.streams.recv(), if room => Event::Stream(event),
-            Some(event) = self.stdin.1.recv(), if room => Event::Stdin(event),
+            Some(event) = self.conn_events.1.recv() => Event::Conn(event),
+            Some(event) = self.streams.recv() => Event::Stream(event),
+            Some(event) = self.stdin.1.recv() => Event::Stdin(event),
             // Lets the others run, too, while processes wait to be started.
             () = tokio::task::yield_now(), if self.procs.has_waiting() => Event::Nothing,
         }
@@ -235,8 +238,11 @@ impl<D: Decide> Owner<D> {
 
     /// Reads from those for whom there is room again.
     fn read_again(&mut self) {
-        let Owner { decide, conns, held, .. } = self;
-        for conn in held.extract_if(.., |conn| !decide.is_full(*conn)) {
+        let Owner { decide, conns, held, talkative, backlog, .. } = self;
+        if !backlog.is_long() {
+            talkative.clear();
+        }
+        for conn in held.extract_if(.., |conn| !decide.is_full(*conn) && !talkative.contains(conn)) {
             if let Some(entry) = conns.get_mut(&conn) {
                 entry.hold(false);
             }
@@ -331,10 +337,10 @@ impl<D: Decide> Owner<D> {
             _ => {}
         }
         if !self.backlog.is_empty() {
-            return self.backlog.push_back(report);
+            return self.backlog.push(report);
         }
         match self.channels.reports.try_send(report) {
-            Err(mpsc::error::TrySendError::Full(report)) => self.backlog.push_back(report),
+            Err(mpsc::error::TrySendError::Full(report)) => self.backlog.push(report),
             // Nobody wants to know any more.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => {}
         }
@@ -384,9 +390,13 @@ impl<D: Decide> Owner<D> {
                 if self.conns.get(&conn).is_none_or(Conn::is_closing) => {}
             ConnEvent::Bytes { conn, data } => {
                 self.input(Input::Bytes { conn, data: &data });
+                let talks = self.backlog.is_long() && self.effects.iter().any(lengthens);
                 if let Some(entry) = self.conns.get_mut(&conn) {
                     entry.seen(data.len());
-                    if self.decide.is_full(conn) {
+                    if talks {
+                        self.talkative.insert(conn);
+                    }
+                    if talks || self.decide.is_full(conn) {
                         entry.hold(true);
                         self.held.insert(conn);
                     }
@@ -465,6 +475,48 @@ impl<D: Decide> Owner<D> {
     }
 }
 
+/// Reports that the user has no room for. Credit bounds those of output; of others, who makes them.
+#[derive(Debug, Default)]
+struct Backlog {
+    reports: VecDeque<Report>,
+    /// What those cost that no credit bounds.
+    cost: usize,
+}
+
+impl Backlog {
+    fn is_empty(&self) -> bool {
+        self.reports.is_empty()
+    }
+
+    /// Whoever makes it longer has to wait.
+    fn is_long(&self) -> bool {
+        self.cost >= LONG_BACKLOG
+    }
+
+    fn push(&mut self, report: Report) {
+        self.cost += cost(&report);
+        self.reports.push_back(report);
+    }
+
+    fn pop(&mut self) -> Option<Report> {
+        let report = self.reports.pop_front()?;
+        self.cost -= cost(&report);
+        Some(report)
+    }
+}
+
+fn cost(report: &Report) -> usize {
+    match report {
+        Report::Output { .. } => 0,
+        Report::Logged { text, .. } => REPORT + text.len(),
+        _ => REPORT,
+    }
+}
+
+fn lengthens(effect: &Effect) -> bool {
+    matches!(effect, Effect::Report(report) if cost(report) > 0)
+}
+
 /// For ever, if there is no moment.
 async fn sleep_until(moment: Option<tokio::time::Instant>) {
     match moment {
@@ -475,6 +527,8 @@ async fn sleep_until(moment: Option<tokio::time::Instant>) {
 
 const QUEUE: usize = 256;
 const STDIN_QUEUE: usize = 4;
-/// With this many reports waiting for the user, nothing is looked at that could make more.
-const BACKLOG_MARK: usize = 256;
+/// What a report costs without its text.
+const REPORT: usize = 1 << 10;
+/// When reports wait for the user that cost so much and are not output, whoever makes more of them has to wait.
+const LONG_BACKLOG: usize = 256 << 10;
 const CLOSE_WAIT: Duration = Duration::from_secs(2);

@@ -5,6 +5,7 @@
 //! that cannot be done (a socket, a sandbox), the descriptor is asked before each small write.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
@@ -29,8 +30,10 @@ pub struct Sink {
     enlarged: bool,
     /// Since when its reader has taken nothing of what waits.
     idle_since: Option<Instant>,
-    /// Nobody waits for its reader any more: how many bytes it has not taken.
+    /// Nobody waits for its reader any more: how many bytes of output it has not taken.
     given_up: Option<u64>,
+    /// Where in the buffer the launcher's own words stand, which are no output.
+    said: Vec<Range<usize>>,
 }
 
 #[derive(Debug)]
@@ -61,6 +64,7 @@ impl Sink {
             enlarged: false,
             idle_since: None,
             given_up: None,
+            said: Vec::new(),
         }
     }
 
@@ -80,6 +84,16 @@ impl Sink {
     /// What is appended here will be written by [`Sink::flush`].
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
+    }
+
+    /// What the launcher says itself.
+    pub fn say(&mut self, text: &[u8]) {
+        let before = self.buffer.len();
+        self.buffer.extend_from_slice(text);
+        match self.said.last_mut().filter(|last| last.end == before) {
+            Some(last) => last.end = self.buffer.len(),
+            None => self.said.push(before..self.buffer.len()),
+        }
     }
 
     /// How many bytes wait.
@@ -108,7 +122,7 @@ impl Sink {
         self.given_up.get_or_insert(0);
     }
 
-    /// How many bytes its reader has not taken.
+    /// How many bytes of output its reader has not taken.
     pub fn undelivered(&self) -> u64 {
         self.given_up.unwrap_or(0)
     }
@@ -116,7 +130,8 @@ impl Sink {
     /// Writes all that waits. May be dropped while it waits.
     pub async fn flush(&mut self) -> io::Result<()> {
         if let Some(undelivered) = &mut self.given_up {
-            *undelivered += (self.buffer.len() - self.written) as u64;
+            let said = self.said.iter().map(|said| said.end.saturating_sub(said.start.max(self.written)));
+            *undelivered += (self.buffer.len() - self.written - said.sum::<usize>()) as u64;
             self.written = self.buffer.len();
         }
         while self.pending() > 0 {
@@ -141,6 +156,7 @@ impl Sink {
             }
         }
         self.buffer.clear();
+        self.said.clear();
         self.written = 0;
         self.idle_since = None;
         Ok(())

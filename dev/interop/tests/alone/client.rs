@@ -25,6 +25,18 @@ fn thousands_of_pending_gets_are_answered() {
 }
 
 #[test]
+fn job_control_names_the_targets_that_were_not_reached() {
+    let outcome = px(["-n", "2"]).arg(pmix_on_ours("control")).run().expect_code(0);
+    outcome.expect_stdout(&["rank 0: was told that rank 1 has ended"]);
+}
+
+#[test]
+fn session_control_reaches_every_rank() {
+    let outcome = px(["-n", "3"]).arg(pmix_on_ours("session")).run().expect_code(0);
+    outcome.expect_stdout(&["rank 0: every rank was signalled"]);
+}
+
+#[test]
 fn ranks_say_which_version_of_ours_they_use() {
     let version = format!("Phalanx {}", env!("CARGO_PKG_VERSION"));
     let outcome = px(["-n", "2"]).arg(pmix_on_ours("version")).run().expect_code(0);

@@ -76,7 +76,7 @@ fn the_system_server_runs_jobs_and_a_second_is_refused() {
         "a machine has one system server",
     ]);
     for way in ["--system", "--system-first"] {
-        let outcome = px_at(&first, &["run", way, "-n", "3", "sh", "-c", "echo rank $PMIX_RANK"]).run();
+        let outcome = px_at(&first, &["run", "-q", way, "-n", "3", "sh", "-c", "echo rank $PMIX_RANK"]).run();
         let outcome = outcome.expect_code(0).expect_lines(["rank 0", "rank 1", "rank 2"]);
         assert_eq!(outcome.stderr, "", "{outcome}");
     }
@@ -173,9 +173,126 @@ fn job_in_a_dvm_is_reported_like_one_of_its_own_launcher() {
     let unfit = run(&["-n", "1", "--map-by", "nonsense", "true"]).run();
     let _ = unfit.expect_failure().expect_stderr(&["nonsense"]);
     let late = run(&["-n", "1", "--timeout", "1", "sleep", "1000"]).run();
-    let _ = late.expect_code(124).expect_stderr(&["its time limit"]);
+    let _ = late.expect_code(124).expect_stderr(&["ended after 1 s, its time limit"]);
+    let unfinalized = run(&["-n", "2"]).arg(pmix("end")).arg("exit-4").run().expect_code(4);
+    let _ = unfinalized.expect_stderr(&["exited with code 4 without finalizing PMIx"]);
     let refused = run(&["-n", "1", "--dry-run", "true"]).run().expect_code(2);
     let _ = refused.expect_stderr(&["'--dry-run' cannot be used in a DVM that is already running"]);
+    stop(dvm);
+}
+
+/// However far the tool of `px run` has come with asking, when the server closes the connection.
+#[test]
+fn job_that_ends_with_its_dvm_says_who_has_ended_it() {
+    for by_signal in [false, true] {
+        let dvm = dvm(&[]);
+        let pid = dvm.pid().to_string();
+        let words = ["run", "--pid", &pid, "-n", "2", "sleep", "1000"];
+        let running: Vec<Running> = (0..4).map(|_| px_at(&dvm, &words).start()).collect();
+        eventually("the jobs run", || {
+            let shown = px_at(&dvm, &["ps", "--pid", &pid]).run();
+            shown.stdout.matches("running").count() == running.len()
+        });
+        let who = match by_signal {
+            true => {
+                dvm.signal(Signal::TERM);
+                dvm.wait().expect_code(0).expect_nothing_left();
+                "the DVM was stopped, and the job ended with it"
+            }
+            false => {
+                stop(dvm);
+                ":0, and the job ended with it"
+            }
+        };
+        for running in running {
+            let ended = running.wait().expect_code(143);
+            let _ = ended.expect_stderr(&["the DVM was stopped", who]);
+        }
+    }
+}
+
+/// The limit is that of the job and of all that descend from it.
+#[test]
+fn time_limit_ends_the_whole_family_of_a_job() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    for server in [&[][..], &["--pid", &pid]] {
+        let run = px_at(&dvm, &[&["run"], server, &["-n", "1", "--timeout", "2"]].concat());
+        let late = run.arg(pmix("spawn")).args(["sh", "exec sleep 1000"]).run().expect_code(124);
+        let _ = late.expect_stderr(&["1 job that the job had started ended after 2 s, its time limit"]);
+        let run = px_at(&dvm, &[&["run"], server, &["-n", "1"]].concat()).arg(pmix("spawn"));
+        let limited = run.args(["seconds", "pmix.job.time", "1", "sh", "exec sleep 1000"]).run();
+        let _ = limited.expect_code(124).expect_stderr(&["the job was ended after 1 s, its time limit"]);
+    }
+    stop(dvm);
+}
+
+#[test]
+fn spawned_jobs_begin_with_the_environment_of_their_parents() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let script = "echo $OF_THE_RUN $GIVEN ${OF_ONE-none}";
+    for server in [&[][..], &["--pid", &pid]] {
+        let options = [&["run"], server, &["-n", "1", "-x", "GIVEN=given"]].concat();
+        let run = px_at(&dvm, &options).env("OF_THE_RUN", "run").arg(pmix("spawn")).args(["sh", script]);
+        // What only one of the programs was given is its own.
+        let run = run.args([":", "-n", "1", "-x", "GIVEN=given", "-x", "OF_ONE=one", "true"]);
+        let _ = run.run().expect_code(0).expect_lines(["sh: 0", "run given none"]);
+    }
+    stop(dvm);
+}
+
+/// What a command line shows and ends with must not depend on whose node runs it.
+#[test]
+fn command_lines_mean_the_same_in_a_dvm() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let place = new_directory();
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).expect("writable");
+        path.display().to_string()
+    };
+    let variables = write("env", "FROM_FILE='two words'\nBOTH=file\n");
+    let rankfile = write("ranks", &format!("# by hand\nrank 1={0} slot=0\nrank 0={0} slot=1\n", host()));
+    let sequence = write("seq", "localhost\nlocalhost 1\n");
+    let bounded = write("hosts", "localhost slots=1 max_slots=2\n");
+    let input = write("input", "some input\n");
+    let cpus = "echo $PMIX_RANK $(grep Cpus_allowed_list /proc/self/status | cut -f2)";
+    let ranks = "echo $PMIX_RANK $FROM_FILE $BOTH $PWD $(echo $PATH | cut -d: -f1)";
+    let lines: &[&[&str]] = &[
+        &["-n", "2", "--env-file", &variables, "-x", "BOTH=word", "--prefix", "/far", "sh", "-c", ranks],
+        &["-n", "1", "-x", "BOTH=1", "sh", "-c", ranks, ":", "-n", "1", "--wdir", "/", "sh", "-c", ranks],
+        &["--map-by", &format!("rankfile:file={rankfile}"), "-n", "2", "sh", "-c", cpus],
+        &["--map-by", &format!("seq:file={sequence}"), "-n", "2", "sh", "-c", cpus],
+        &["--map-by", "core", "--rank-by", "fill", "--bind-to", "core", "-n", "2", "sh", "-c", cpus],
+        &["--cpu-set", "1", "--bind-to", "core:overload-allowed", "-n", "2", "sh", "-c", cpus],
+        &["--bind-to", "none", "--map-by", ":oversubscribe", "-n", "3", "sh", "-c", cpus],
+        &["--hostfile", &bounded, "--oversubscribe", "-n", "2", "sh", "-c", cpus],
+        &["--hostfile", &bounded, "--oversubscribe", "-n", "3", "true"],
+        &["--host", &format!("{}:1", host()), "-n", "2", "true"],
+        &["--stdin", &input, "-n", "2", "cat"],
+        &["--stdin", "none", "-n", "2", "cat"],
+        &["--kill-on-bad-exit", "signal", "-n", "2", "sh", "-c", "[ $PMIX_RANK = 1 ] || exit 3; echo on"],
+        &["--kill-on-bad-exit", "none", "-n", "2", "sh", "-c", "[ $PMIX_RANK = 1 ] || kill $$; echo on"],
+        &["--timeout", "300ms", "-n", "1", "sleep", "1000"],
+        &["--output", "rank,merge", "-n", "2", "sh", "-c", "echo out; echo err >&2"],
+    ];
+    for line in lines {
+        let run = |words: &[&str]| {
+            let ended = px_at(&dvm, &[&["run"], words, line].concat()).dir(place.path()).run();
+            let mut shown: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
+            shown.sort();
+            // Pids and times differ.
+            let is_part = |c: &char| !c.is_ascii_digit() && *c != '.';
+            let numberless =
+                |text: &str| text.chars().filter(is_part).collect::<String>().replace(" ms", " s");
+            let said = numberless(&ended.stderr.replace(&format!("px-{}-{pid}@", host()), ""));
+            let said = said.replace("px--@", "");
+            (ended.ended, shown, said)
+        };
+        assert_eq!(run(&["--pid", &pid]), run(&[]), "{line:?}");
+    }
     stop(dvm);
 }
 
@@ -390,7 +507,8 @@ fn a_rank_stops_the_dvm_it_names_and_no_other_server() {
     let dvm = dvm(&[]);
     let (pid, px) = (dvm.pid().to_string(), px_binary());
     let stop = format!("{} dvm stop --pid {pid}; echo said $?; exec sleep 1000", px.display());
-    let _ = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &stop]).run().expect_failure();
+    let stopped = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &stop]).run();
+    let _ = stopped.expect_code(143).expect_stderr(&["the DVM was stopped by", "the job ended with it"]);
     dvm.wait().expect_code(0).expect_nothing_left();
     // Without a name it is the rank's own server, here a launcher that ends with its job.
     let stop = format!("{} dvm stop; echo said $?", px.display());

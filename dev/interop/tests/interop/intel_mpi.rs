@@ -3,8 +3,8 @@
 //! It loads the PMIx library that a variable names; `px` sets that variable.
 
 use phalanx_interop::{
-    Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_file, debians_libpmix_copied, host, intel_wheel,
-    libpmix, mpi, new_directory, px, script,
+    Job, Library::IntelMpi, SIZES, Slurm, Whose, debian_dir, debian_file, debians_libpmix_copied, host,
+    intel_wheel, libpmix, mpi, new_directory, px, script,
 };
 
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
@@ -56,18 +56,25 @@ fn ours_under_the_launcher_of_open_mpi_4() {
     }
 }
 
+/// Over the network, as this release knows it: by the system's libfabric.
 #[test]
 fn ours_in_slurmstepd_and_in_the_ranks() {
     let slurm = Slurm::start(&[Whose::Ours; 2]);
-    programs(4, OURS, || {
-        slurm.srun(&["-N", "2", "-n", "4"]).env("I_MPI_PMI_LIBRARY", libpmix().join("libpmix.so.2"))
+    let fabric = debian_dir("libfabric.so.1", "libfabric1");
+    programs_on(&["n1", "n2"], 4, OURS, || {
+        let job = slurm.srun(&["-N", "2", "-n", "4"]).with(IntelMpi).env("I_MPI_FABRICS", "shm:ofi");
+        let job = job.env("I_MPI_OFI_LIBRARY", &fabric).env("FI_PROVIDER", "sockets");
+        job.env("I_MPI_PMI_LIBRARY", libpmix().join("libpmix.so.2"))
     });
 }
 
 fn programs(size: u32, version: &str, launch: impl Fn() -> Job) {
+    programs_on(&[&host()], size, version, || launch().with(IntelMpi));
+}
+
+fn programs_on(hosts: &[&str], size: u32, version: &str, launch: impl Fn() -> Job) {
     let run = |program, arguments: &[&str]| {
-        let outcome =
-            launch().with(IntelMpi).arg(mpi(IntelMpi, program)).args(arguments).run().expect_code(0);
+        let outcome = launch().arg(mpi(IntelMpi, program)).args(arguments).run().expect_code(0);
         outcome.expect_stdout(&[&format!("PMIx version: {version}")])
     };
     let hello = run("hello", &[&size.to_string()]);
@@ -75,8 +82,13 @@ fn programs(size: u32, version: &str, launch: impl Fn() -> Job) {
     let ring = run("ring", &[]);
     ring.assert_line(&format!("ring of {size}: token {token}, expected {token}"));
     let sums = run("allreduce", &[]);
+    let said = |rank, host| {
+        let line = format!("hello from rank {rank} of {size} on {host}");
+        hello.stdout.lines().any(|said| said == line)
+    };
+    assert!(hosts.iter().all(|host| (0..size).any(|rank| said(rank, host))), "{hello}");
     for rank in 0..size {
-        hello.assert_line(&format!("hello from rank {rank} of {size} on {}", host()));
+        assert!(hosts.iter().any(|host| said(rank, host)), "{hello}");
         sums.assert_line(&format!("rank {rank} of {size}: allreduce of 10000 elements, 0 wrong"));
     }
 }

@@ -42,6 +42,18 @@ fn a_time_limit_ends_a_job_at_prterun_with_124() {
     });
 }
 
+/// PRRTE would pass over what it does not know.
+#[test]
+fn prterun_is_not_asked_for_what_only_px_can_do() {
+    some_prterun(":", |launcher| {
+        let words = ["run", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "--kill-on-bad-exit", "signal", "true"];
+        soon(|| {
+            let said = launcher.command(&words).run().stderr;
+            said.contains("'--kill-on-bad-exit signal' is not supported by this server")
+        })
+    });
+}
+
 /// Debian's mpirun 4.1 serves no tools.
 #[test]
 fn mpirun_4_refuses_every_command_and_they_say_why() {

@@ -2,10 +2,11 @@
 //!
 //! Slurm's own processes load the library as well: each slurmstepd is the PMIx server of its node.
 
-use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello, expect_ring};
+use phalanx_cluster::Host;
+use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello_on, expect_ring};
 use phalanx_interop::{
     Job, Library::OpenMpi4, Library::OpenMpi5, Outcome, Slurm, Whose, debians_libpmix_copied, libpmix, mpi,
-    new_directory, pmix,
+    new_shared_directory, pmix,
 };
 
 const OURS: &str = concat!("Phalanx ", env!("CARGO_PKG_VERSION"));
@@ -27,7 +28,7 @@ fn ours_in_every_slurmstepd_and_in_the_ranks() {
 #[test]
 fn ours_in_every_slurmstepd_and_debians_in_the_ranks() {
     let slurm = Slurm::start(&[Whose::Ours; 4]);
-    let directory = new_directory();
+    let directory = new_shared_directory();
     let path = debians_libpmix_copied(directory.path()).display().to_string();
     everything(&slurm, &path, &[THEIRS; 8]);
 }
@@ -54,13 +55,15 @@ fn both_in_one_job() {
 fn ranks_of_open_mpi_5() {
     let slurm = Slurm::start(&[Whose::Ours, Whose::Ours]);
     for library in ["", &libpmix().display().to_string()] {
-        for (arguments, ranks) in [(&["-N", "1", "-n", "4"][..], 4), (&["-N", "2", "-n", "4"], 4)] {
+        for (arguments, ranks, hosts) in
+            [(&["-N", "1", "-n", "4"][..], 4, &["n1"][..]), (&["-N", "2", "-n", "4"], 4, &["n1", "n2"])]
+        {
             let run = |program: &str, more: &[&str]| {
-                // As for Open MPI 4: these nodes are one machine.
-                let job = slurm.srun(arguments).with(OpenMpi5).env("OMPI_MCA_btl", "self,tcp");
+                let job = slurm.srun(arguments).with(OpenMpi5).env("OMPI_MCA_btl", "self,sm,tcp");
+                let job = job.env("OMPI_MCA_btl_sm_backing_directory", "/dev/shm");
                 checked(&slurm, on(job, library).arg(mpi(OpenMpi5, program)).args(more).run())
             };
-            expect_hello(run("hello", &[&ranks.to_string()]), ranks);
+            expect_hello_on(run("hello", &[&ranks.to_string()]), ranks, hosts);
             expect_ring(run("ring", &[]), ranks);
         }
     }
@@ -73,7 +76,7 @@ fn jobs_that_munge_vouches_for() {
     let spread = ["-N", "2", "-n", "4", "--ntasks-per-node=2"];
     versions(&slurm, &slurm.srun(&spread).arg(pmix("version")).run(), &[OURS, OURS, THEIRS, THEIRS]);
     programs(&slurm, &spread, "", 4);
-    let directory = new_directory();
+    let directory = new_shared_directory();
     let path = debians_libpmix_copied(directory.path()).display().to_string();
     programs(&slurm, &spread, &path, 4);
     programs(&slurm, &spread, &libpmix().display().to_string(), 4);
@@ -87,12 +90,16 @@ fn everything(slurm: &Slurm, library: &str, whose: &[&str; 8]) {
     }
 }
 
+/// The words of `srun` begin with the number of hosts.
 fn programs(slurm: &Slurm, arguments: &[&str], library: &str, ranks: u32) {
+    let used = slurm.hosts().iter().map(Host::name).take(arguments[1].parse().unwrap_or_default());
+    let hosts: Vec<&str> = used.collect();
+    let hosts = &hosts[..];
     let run = |program: &str, more: &[&str]| {
         let job = on(slurm.srun(arguments), library).arg(mpi(OpenMpi4, program)).args(more);
         checked(slurm, job.run())
     };
-    expect_hello(run("hello", &[&ranks.to_string()]), ranks);
+    expect_hello_on(run("hello", &[&ranks.to_string()]), ranks, hosts);
     expect_ring(run("ring", &[]), ranks);
     expect_allreduce(run("allreduce", &[]), ranks);
     let exchange = on(slurm.srun(arguments), library).arg(pmix("exchange")).run();
@@ -128,7 +135,7 @@ fn checked(slurm: &Slurm, outcome: Outcome) -> Outcome {
 fn ranks_that_are_several_programs() {
     let slurm = Slurm::start(&[Whose::Ours; 2]);
     let run = |script: &str| {
-        let meeting = new_directory();
+        let meeting = new_shared_directory();
         let job = slurm.srun(&["-N", "2", "-n", "2"]).env("INTEROP_MEETING", meeting.path());
         checked(&slurm, job.args(["sh", "-c", script]).arg(pmix("clone")).run())
     };

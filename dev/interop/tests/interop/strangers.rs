@@ -239,6 +239,48 @@ fn another_user_is_no_rank_of_a_job() {
     let _ = running.wait().expect_code(143);
 }
 
+/// A server of OpenPMIx that was killed leaves its file, its pid and its port, for others to have.
+#[test]
+fn stale_file_with_the_port_of_a_stranger_is_no_server() {
+    let place = place();
+    let (stranger, ports) = stranger();
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).env("TMPDIR", place.path()).start();
+    dvm.until_said("is ready");
+    let dir = place.path().join("ompi.stale.0");
+    fs::create_dir(&dir).expect("a directory");
+    let me = std::process::id();
+    for (index, port) in ports.iter().enumerate() {
+        let text = format!("stale{index}.0;tcp4://127.0.0.1:{port}\n5.0.11\n{me}\n0:0\nnow\n");
+        fs::write(dir.join(format!("pmix.{}.tool.{me}{index}", host())), text).expect("writing");
+    }
+    for words in [&["query", "QUERY_NAMESPACES"][..], &["publish", "a=b"], &["dvm", "stop"]] {
+        let _ = alone(px_binary(), words, place.path()).run().expect_code(0);
+    }
+    let _ = dvm.wait().expect_code(0);
+    stranger.signal(rustix::process::Signal::TERM);
+    let _ = stranger.wait();
+}
+
+/// Whoever is trusted to be told something has not asked for the end of his DVM.
+#[test]
+fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
+    let place = place();
+    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    let theirs = Job::new("setpriv").args(&ids).arg(px_binary()).args(["dvm", "start"]);
+    let theirs = theirs.env("TMPDIR", place.path()).start();
+    theirs.until_said("is ready");
+    let trust = STRANGER.to_string();
+    let stop = |words: &[&str]| {
+        let words = [&["dvm", "stop", "--trust-user", &trust], words].concat();
+        alone(px_binary(), &words, place.path()).run()
+    };
+    let _ = stop(&[]).expect_failure();
+    let pid =
+        theirs.said().split_whitespace().next().and_then(|name| name.rsplit('-').next()?.parse::<u32>().ok());
+    let _ = stop(&["--pid", &pid.expect("a pid").to_string()]).expect_code(0);
+    let _ = theirs.wait().expect_code(0);
+}
+
 const STRANGER: u32 = 65534;
 
 /// The directory for temporary files, or a link on the way to it, may be somebody else's to rename.

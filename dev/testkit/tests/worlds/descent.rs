@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::HostOp;
+use phalanx_core::host::{Asked, HostOp};
 use phalanx_dvm::{AppSpec, JobRequest, JobVerdict, Limits};
 use phalanx_spec::{Rank, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, Nspace, ProcId};
 
 fn world(nodes: u32) -> World<ScriptedServer> {
@@ -32,7 +34,10 @@ fn named(number: u32) -> Nspace {
 
 fn spawn(from: &ProcId, job: Vec<Info>) -> Step {
     let app = App { cmd: Some("child".into()), max_procs: 2, ..App::default() };
-    Step::Ask(Op::Host(Box::new(HostOp::Spawn { from: from.clone(), job, apps: vec![app] })))
+    Step::Ask(Op::Host(Box::new(HostOp::Spawn(Asked {
+        from: from.clone(),
+        request: Spawn { job, apps: vec![app] },
+    }))))
 }
 
 fn separate(from: &ProcId, yes: bool) -> Step {
@@ -96,7 +101,8 @@ fn a_job_whose_ranks_job_control_has_ended_has_not_succeeded() {
             world.script(move |proc| {
                 let targets = chosen.iter().map(|rank| ProcId::new(&proc.nspace, *rank)).collect();
                 let directives = vec![Info::new(key, true)];
-                let control = HostOp::JobControl { from: proc.clone(), targets, directives };
+                let control =
+                    HostOp::from(Asked { from: proc.clone(), request: JobControl { targets, directives } });
                 Script::new(match proc.rank {
                     Rank(0) => vec![seconds(1), Step::Ask(Op::Host(Box::new(control)))],
                     Rank(1) => vec![Step::Hang],
@@ -117,7 +123,7 @@ fn a_failure_counts_before_what_job_control_has_ended() {
     world.script(|proc| {
         let targets = vec![ProcId::new(&proc.nspace, Rank(1))];
         let directives = vec![Info::new(keys::JOB_CTRL_KILL, true)];
-        let control = HostOp::JobControl { from: proc.clone(), targets, directives };
+        let control = HostOp::from(Asked { from: proc.clone(), request: JobControl { targets, directives } });
         Script::new(match proc.rank {
             Rank(0) => vec![Step::Ask(Op::Host(Box::new(control))), seconds(2), Step::Exit(7)],
             _ => vec![Step::Hang],

@@ -6,13 +6,28 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use phalanx_core::host::{Asked, EventsRequest, PullEnded, PullRequest, StdinRequest};
 use phalanx_core::{Event, HostOp, HostReply, Time};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
-
 use phalanx_testkit::scripted::{ScriptedServer, Tap};
 use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
+
+fn spawning(from: ProcId, job: Vec<Info>, app: App) -> HostOp {
+    HostOp::Spawn(Asked { from, request: Spawn { job, apps: vec![app] } })
+}
+
+fn pulling(
+    from: ProcId,
+    sources: Vec<ProcId>,
+    channels: IofChannel,
+    directives: Vec<Info>,
+    handle: u64,
+) -> HostOp {
+    HostOp::IofPull(PullRequest { from, sources, channels, directives, handle })
+}
 
 fn world(seed: u64, nodes: u32, limits: Limits) -> World<ScriptedServer> {
     let server = Box::new(|_| ScriptedServer::default());
@@ -124,11 +139,16 @@ fn every_byte_reaches_everybody_whatever_readers_do() {
             let from = proc.clone();
             let mut steps = vec![
                 Step::Sleep(Duration::from_millis(scripts.between(0, 300))),
-                ask(HostOp::IofPull { from: from.clone(), sources, channels, directives, handle }),
+                ask(pulling(from.clone(), sources, channels, directives, handle)),
             ];
             if stops {
                 steps.push(Step::Sleep(Duration::from_millis(scripts.between(0, 300))));
-                steps.push(ask(HostOp::IofStop { from, handle, directives: Vec::new(), died: false }));
+                steps.push(ask(HostOp::IofStop(PullEnded {
+                    from,
+                    handle,
+                    directives: Vec::new(),
+                    died: false,
+                })));
             }
             Script::new(steps)
         });
@@ -224,16 +244,10 @@ fn earlier_output_is_kept_within_bounds_and_gaps_are_counted() {
                 ];
                 let pull = |channels, handle| {
                     let sources = vec![ProcId::all(&nspace(2))];
-                    ask(HostOp::IofPull {
-                        from: proc.clone(),
-                        sources,
-                        channels,
-                        directives: Vec::new(),
-                        handle,
-                    })
+                    ask(pulling(proc.clone(), sources, channels, Vec::new(), handle))
                 };
                 Script::new(vec![
-                    ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] }),
+                    ask(spawning(proc.clone(), job, app)),
                     Step::Sleep(Duration::from_secs(1)),
                     pull(IofChannel::STDERR, 8),
                     pull(IofChannel::STDOUT, 9),
@@ -272,10 +286,10 @@ fn a_pull_brings_only_the_streams_that_are_forwarded() {
             let pull = |handle, cached: u32| {
                 let (sources, directives) =
                     (vec![ProcId::all(&nspace(2))], vec![Info::new(keys::IOF_CACHE_SIZE, cached)]);
-                ask(HostOp::IofPull { from: proc.clone(), sources, channels: both, directives, handle })
+                ask(pulling(proc.clone(), sources, both, directives, handle))
             };
             let pause = Step::Sleep(Duration::from_secs(1));
-            let spawn = ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] });
+            let spawn = ask(spawning(proc.clone(), job, app));
             Script::new(vec![spawn, pause.clone(), pull(8, 16_000), pause])
         }
         _ => Script::new(vec![
@@ -307,10 +321,10 @@ fn output_of_a_finished_job_is_kept_for_its_spawner() {
             let job = vec![Info::new(keys::FWD_STDOUT, true), Info::new(keys::FWD_STDERR, true)];
             let pull = |channels, handle| {
                 let (sources, directives) = (vec![ProcId::all(&nspace(2))], Vec::new());
-                ask(HostOp::IofPull { from: proc.clone(), sources, channels, directives, handle })
+                ask(pulling(proc.clone(), sources, channels, directives, handle))
             };
             let wait = Step::Sleep(Duration::from_secs(5));
-            let spawn = ask(HostOp::Spawn { from: proc.clone(), job, apps: vec![app] });
+            let spawn = ask(spawning(proc.clone(), job, app));
             Script::new(match proc.rank.0 {
                 0 => vec![spawn, wait, pull(IofChannel::STDERR, 7), pull(stdout, 9), pull(stdout, 10)],
                 _ => vec![wait, pull(stdout, 8)],
@@ -342,13 +356,7 @@ fn idle_reader_stops_only_its_rank_until_the_kill() {
             let sources = vec![ProcId::new(&nspace(1), Rank(1))];
             let directives = vec![Info::new(keys::IOF_COPY, true)];
             let channels = IofChannel::STDOUT;
-            Script::new(vec![ask(HostOp::IofPull {
-                from: proc.clone(),
-                sources,
-                channels,
-                directives,
-                handle: 1,
-            })])
+            Script::new(vec![ask(pulling(proc.clone(), sources, channels, directives, 1))])
         }
     });
     world.submit(job(3));
@@ -381,7 +389,7 @@ fn idle_reader_does_not_keep_an_ending_job() {
         _ => {
             let (from, sources) = (proc.clone(), vec![ProcId::new(&nspace(1), Rank(0))]);
             let directives = Vec::new();
-            Script::new(vec![ask(HostOp::IofPull { from, sources, channels: stdout, directives, handle: 1 })])
+            Script::new(vec![ask(pulling(from, sources, stdout, directives, 1))])
         }
     });
     world.submit(job(1));
@@ -411,11 +419,8 @@ fn user_gets_the_killed_jobs_output_that_a_reader_missed() {
         _ => {
             let (from, sources) = (proc.clone(), vec![ProcId::new(&nspace(1), Rank(0))]);
             let codes = vec![Status::ERR_IOF_FAILURE];
-            let events = ask(HostOp::RegisterEvents { codes, info: Vec::new() });
-            Script::new(vec![
-                events,
-                ask(HostOp::IofPull { from, sources, channels: stdout, directives: Vec::new(), handle: 1 }),
-            ])
+            let events = ask(HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+            Script::new(vec![events, ask(pulling(from, sources, stdout, Vec::new(), 1))])
         }
     });
     world.submit(job(1));
@@ -450,12 +455,12 @@ fn end_and_loss_of_streams_are_events_for_registrants() {
     world.script(|proc| match proc.rank.0 {
         0 => {
             let codes = vec![Status::ERR_IOF_COMPLETE, Status::ERR_IOF_FAILURE];
-            let ask = ask(HostOp::RegisterEvents { codes, info: Vec::new() });
+            let ask = ask(HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
             Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
         }
         // MPI libraries ask for all that is an error, and abort if there is one: the end of a stream is none.
         4 => {
-            let ask = ask(HostOp::RegisterEvents { codes: Vec::new(), info: Vec::new() });
+            let ask = ask(HostOp::RegisterEvents(EventsRequest { codes: Vec::new(), info: Vec::new() }));
             Script::new(vec![ask, Step::Sleep(Duration::from_secs(100))])
         }
         1 => Script::new(vec![Step::Sleep(Duration::from_secs(5))]),
@@ -506,17 +511,17 @@ fn output_form_of_a_spawn_reaches_user_and_readers() {
                         Info::new(keys::IOF_OUTPUT_TO_FILE, "out"),
                     ];
                     job.extend(by_tool.then(|| Info::new(keys::REQUESTOR_IS_TOOL, true)));
-                    Script::new(vec![ask(HostOp::Spawn { from, job, apps: vec![app] })])
+                    Script::new(vec![ask(spawning(from, job, app))])
                 }
                 ("world@1", _) => Script::new(vec![
                     Step::Sleep(Duration::from_secs(1)),
-                    ask(HostOp::IofPull {
+                    ask(HostOp::IofPull(PullRequest {
                         from,
                         sources: vec![ProcId::all(&nspace(2))],
                         channels: IofChannel::STDOUT,
                         directives: vec![Info::new(keys::IOF_COPY, true)],
                         handle: 1,
-                    }),
+                    })),
                 ]),
                 _ => Script::new(vec![
                     Step::Sleep(Duration::from_secs(2)),
@@ -573,14 +578,14 @@ fn pushed(seed: u64, readers: u32, dying: bool) -> (World<ScriptedServer>, Vec<V
             let app = App { cmd: Some("child".into()), max_procs: readers as i32, ..App::default() };
             let job = vec![Info::new(keys::FWD_STDIN, Rank::WILDCARD)];
             let push = |targets: Vec<ProcId>, data: Vec<u8>| {
-                ask(HostOp::PushStdin {
+                ask(HostOp::PushStdin(StdinRequest {
                     from: from.clone(),
                     targets,
                     directives: Vec::new(),
                     data: data.into(),
-                })
+                }))
             };
-            let mut steps = vec![ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] })];
+            let mut steps = vec![ask(spawning(from.clone(), job, app))];
             steps.extend(pushes.iter().map(|(targets, data)| push(targets.clone(), data.clone())));
             let all = vec![ProcId::all(&nspace(2))];
             steps.extend([push(all.clone(), Vec::new()), push(all, b"late".to_vec())]);
@@ -629,14 +634,14 @@ fn a_push_without_room_is_refused_with_all_behind_it() {
         let from = proc.clone();
         let push = |data: Vec<u8>| {
             let (from, targets) = (from.clone(), vec![ProcId::new(&nspace(2), Rank(0))]);
-            ask(HostOp::PushStdin { from, targets, directives: Vec::new(), data: data.into() })
+            ask(HostOp::PushStdin(StdinRequest { from, targets, directives: Vec::new(), data: data.into() }))
         };
         match (proc.nspace.as_str(), proc.rank.0) {
             ("world@1", 0) => {
                 let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
                 let job = vec![Info::new(keys::FWD_STDIN, Rank::WILDCARD)];
                 Script::new(vec![
-                    ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] }),
+                    ask(spawning(from.clone(), job, app)),
                     Step::Sleep(Duration::from_secs(60)),
                     push(Vec::new()),
                 ])
@@ -683,9 +688,9 @@ fn bytes_dropped_by_a_cache_are_counted() {
                 ];
                 let (channels, directives) = (IofChannel::ALL, vec![Info::new(keys::IOF_COPY, true)]);
                 Script::new(vec![
-                    ask(HostOp::Spawn { from: from.clone(), job, apps: vec![app] }),
+                    ask(spawning(from.clone(), job, app)),
                     Step::Sleep(Duration::from_millis(scripts.between(0, 300))),
-                    ask(HostOp::IofPull { from, sources, channels, directives, handle: 9 }),
+                    ask(pulling(from, sources, channels, directives, 9)),
                 ])
             }
             _ => writer(&mut scripts, proc.rank.0),
@@ -727,13 +732,13 @@ fn output_of_survivors_arrives_whole_when_daemons_die() {
         let mut scripts = random.clone();
         world.script(move |proc| match proc.nspace == nspace(1) {
             true => writer(&mut scripts, proc.rank.0),
-            false => Script::new(vec![ask(HostOp::IofPull {
+            false => Script::new(vec![ask(HostOp::IofPull(PullRequest {
                 from: proc.clone(),
                 sources: vec![ProcId::all(&nspace(1))],
                 channels: IofChannel::ALL,
                 directives: vec![Info::new(keys::IOF_COPY, true)],
                 handle: 1,
-            })]),
+            }))]),
         });
         world.submit(job(random.between(1, 2 * u64::from(nodes)) as u32));
         world.submit(job(1));

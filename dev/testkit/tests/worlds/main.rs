@@ -2,6 +2,7 @@
 
 mod chaos;
 mod cleanup;
+mod control;
 mod descent;
 mod iof;
 mod one_job;

@@ -4,11 +4,13 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{HostOp, HostReply};
+use phalanx_core::host::{Asked, HostOp, HostReply};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, names};
 use phalanx_spec::{ProcState, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::{DataArray, Info, Nspace, ProcId, Query, Value};
 
 fn world(nodes: u32) -> World<ScriptedServer> {
@@ -28,7 +30,7 @@ fn of(nspace: &str) -> Info {
 
 fn ask(proc: &ProcId, key: &str, qualifiers: Vec<Info>) -> Step {
     let queries = vec![Query { keys: vec![key.into()], qualifiers }];
-    Step::Ask(Op::Host(Box::new(HostOp::Query { from: proc.clone(), queries })))
+    Step::Ask(Op::Host(Box::new(HostOp::Query(Asked { from: proc.clone(), request: Queries { queries } }))))
 }
 
 fn answers(world: &World<ScriptedServer>, nspace: &str) -> Vec<Result<Value, Status>> {
@@ -60,11 +62,13 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
     let mut world = world(6);
     world.script(|proc| match proc.rank.0 {
         0 => {
-            let stop = HostOp::JobControl {
+            let stop = HostOp::from(Asked {
                 from: proc.clone(),
-                targets: vec![ProcId::new(&proc.nspace, Rank(4))],
-                directives: vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
-            };
+                request: JobControl {
+                    targets: vec![ProcId::new(&proc.nspace, Rank(4))],
+                    directives: vec![Info::new(keys::JOB_CTRL_PAUSE, true)],
+                },
+            });
             Script::new(vec![
                 Step::Sleep(Duration::from_secs(5)),
                 Step::Ask(Op::Host(Box::new(stop))),

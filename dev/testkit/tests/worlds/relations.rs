@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::HostOp;
+use phalanx_core::host::{Asked, ConnectRequest, EventsRequest, HostOp};
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, InfoList, Nspace, ProcId};
 
 fn host(op: HostOp) -> Step {
@@ -22,15 +23,15 @@ fn first_rank(nspace: &str) -> ProcId {
 fn spawn(from: &str) -> Step {
     let argv = vec!["child".into()];
     let app = App { cmd: Some("child".into()), argv, max_procs: 1, ..App::default() };
-    host(HostOp::Spawn { from: first_rank(from), job: Vec::new(), apps: vec![app] })
+    host(HostOp::Spawn(Asked { from: first_rank(from), request: Spawn { job: Vec::new(), apps: vec![app] } }))
 }
 
 fn connection(of: [&str; 2]) -> HostOp {
-    HostOp::Connect { procs: of.map(first_rank).to_vec(), info: Vec::new() }
+    HostOp::Connect(ConnectRequest { procs: of.map(first_rank).to_vec(), info: Vec::new() })
 }
 
 fn disconnection(of: [&str; 2]) -> HostOp {
-    HostOp::Disconnect { procs: of.map(first_rank).to_vec(), info: Vec::new() }
+    HostOp::Disconnect(ConnectRequest { procs: of.map(first_rank).to_vec(), info: Vec::new() })
 }
 
 fn until(seconds: u64) -> Step {
@@ -43,7 +44,10 @@ fn concerned_by_ends(nodes: u32) -> Vec<(String, Vec<String>)> {
     let (limits, latency) = (Limits::default(), Duration::from_millis(1));
     let mut world = World::new(Setup { seed: 11, nodes, radix: 2, cores: 1, limits, latency, server });
     world.script(|proc| {
-        let listen = host(HostOp::RegisterEvents { codes: vec![Status::EVENT_JOB_END], info: Vec::new() });
+        let listen = host(HostOp::RegisterEvents(EventsRequest {
+            codes: vec![Status::EVENT_JOB_END],
+            info: Vec::new(),
+        }));
         let (soon_over, lasting) = (["world@2", "world@3"], ["world@1", "world@3"]);
         Script::new(match proc.nspace.as_str() {
             "world@1" => vec![listen, host(connection(lasting)), spawn("world@1"), until(40)],

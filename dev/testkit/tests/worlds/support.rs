@@ -6,11 +6,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phalanx_core::Event;
-use phalanx_core::host::{HostOp, HostReply};
+use phalanx_core::host::{
+    Asked, ConnectRequest, EventsRequest, FenceRequest, GroupRequest, HostOp, HostReply, LogRequest,
+    LookupRequested, PublishRequest, PullEnded, PullRequest, StdinRequest, UnpublishRequest,
+};
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
 use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::allocate::Allocate;
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
+use phalanx_wire::cmd::fabric::{Register, Update};
+use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::session::SessionControl;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Blob, Info, InfoFlags, Key, Nspace, ProcId, Query};
 
 /// The answers that each rank of a job of two got, on two nodes.
@@ -47,7 +58,7 @@ fn advertised() -> BTreeMap<String, Vec<String>> {
             keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()],
             qualifiers: vec![Info::new(keys::HOST_ATTRIBUTES, true)],
         }];
-        vec![HostOp::Query { from: proc.clone(), queries }]
+        vec![HostOp::Query(Asked { from: proc.clone(), request: Queries { queries } })]
     });
     let HostReply::Infos(Status::SUCCESS, info) = &answers[&0][0] else { panic!("{answers:?}") };
     let layer = info[0].value.as_array().unwrap().infos().next().unwrap().clone();
@@ -71,50 +82,75 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
     let procs = vec![ProcId::all(&proc.nspace)];
     let key = Key::new(&format!("k{}-{round}", proc.rank)).unwrap();
     match function {
-        "PMIx_Fence" => HostOp::Fence { procs, info, data: Blob::default() },
-        "PMIx_Connect" => HostOp::Connect { procs, info },
-        "PMIx_Disconnect" => HostOp::Disconnect { procs, info },
-        "PMIx_Group_construct" => HostOp::GroupConstruct { id: format!("g{round}"), procs, info },
-        "PMIx_Group_destruct" => HostOp::GroupDestruct { id: format!("g{round}"), procs, info },
+        "PMIx_Fence" => HostOp::Fence(FenceRequest { procs, info, data: Blob::default() }),
+        "PMIx_Connect" => HostOp::Connect(ConnectRequest { procs, info }),
+        "PMIx_Disconnect" => HostOp::Disconnect(ConnectRequest { procs, info }),
+        "PMIx_Group_construct" => {
+            HostOp::GroupConstruct(GroupRequest { from: None, id: format!("g{round}"), procs, info })
+        }
+        "PMIx_Group_destruct" => {
+            HostOp::GroupDestruct(GroupRequest { from: None, id: format!("g{round}"), procs, info })
+        }
         "PMIx_IOF_deregister" => {
-            HostOp::IofStop { from, handle: round as u64, directives: info, died: false }
+            HostOp::IofStop(PullEnded { from, handle: round as u64, directives: info, died: false })
         }
         "PMIx_IOF_pull" => {
             let channels = IofChannel::STDOUT;
-            HostOp::IofPull { from, sources: procs, channels, directives: info, handle: round as u64 }
+            HostOp::IofPull(PullRequest {
+                from,
+                sources: procs,
+                channels,
+                directives: info,
+                handle: round as u64,
+            })
         }
         "PMIx_IOF_push" => {
-            HostOp::PushStdin { from, targets: procs, directives: info, data: Blob::default() }
+            HostOp::PushStdin(StdinRequest { from, targets: procs, directives: info, data: Blob::default() })
         }
         "PMIx_Job_control" => {
             let harmless = Info::new(keys::REGISTER_CLEANUP, format!("/tmp/{key}"));
-            HostOp::JobControl {
-                targets: vec![from.clone()],
+            HostOp::from(Asked {
                 from,
-                directives: [vec![harmless], info].concat(),
-            }
+                request: JobControl {
+                    targets: vec![proc.clone()],
+                    directives: [vec![harmless], info].concat(),
+                },
+            })
         }
-        "PMIx_Log" => HostOp::Log { from, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info },
-        "PMIx_Lookup" => HostOp::Lookup { from, uid: 0, keys: vec![key], range: Range::SESSION, info },
+        "PMIx_Log" => {
+            HostOp::Log(LogRequest { from, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info })
+        }
+        "PMIx_Lookup" => {
+            HostOp::Lookup(LookupRequested { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
+        }
         "PMIx_Notify_event" => {
             let code = Status::EVENT_JOB_END;
-            HostOp::Notify { event: Event { code, source: from, range: Range::SESSION, info } }
+            HostOp::Notify(Event { code, source: from, range: Range::SESSION, info })
         }
         "PMIx_Publish" => {
             let data = vec![Info { key, flags: InfoFlags::empty(), value: 1_u32.into() }];
             let (range, persistence) = (Range::SESSION, Persistence::APP);
-            HostOp::Publish { from, uid: 0, data, range, persistence, info }
+            HostOp::Publish(PublishRequest { from, uid: 0, data, range, persistence, info })
         }
         "PMIx_Query_info" => {
             let queries = vec![Query { keys: vec![keys::QUERY_NAMESPACES.into()], qualifiers: info }];
-            HostOp::Query { from, queries }
+            HostOp::Query(Asked { from, request: Queries { queries } })
         }
-        "PMIx_Register_event_handler" => HostOp::RegisterEvents { codes: vec![Status::EVENT_JOB_END], info },
+        "PMIx_Session_control" => {
+            let harmless = Info::new(keys::SESSION_RESUME, true);
+            let directives = [vec![harmless], info].concat();
+            HostOp::from(Asked { from, request: SessionControl { session: 0, directives } })
+        }
+        "PMIx_Register_event_handler" => {
+            HostOp::RegisterEvents(EventsRequest { codes: vec![Status::EVENT_JOB_END], info })
+        }
         "PMIx_Spawn" => {
             let app = App { cmd: Some("child".into()), max_procs: 1, ..App::default() };
-            HostOp::Spawn { from, job: info, apps: vec![app] }
+            HostOp::Spawn(Asked { from, request: Spawn { job: info, apps: vec![app] } })
         }
-        "PMIx_Unpublish" => HostOp::Unpublish { from, uid: 0, keys: vec![key], range: Range::SESSION, info },
+        "PMIx_Unpublish" => {
+            HostOp::Unpublish(UnpublishRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
+        }
         other => panic!("a new function: {other} needs a request here"),
     }
 }
@@ -187,13 +223,18 @@ fn functions_are_refused_exactly_if_they_are_not_advertised() {
         let credential = Blob::default();
         let what = Info::new(keys::SEND_HEARTBEAT, true);
         vec![
-            HostOp::FabricRegister { from: from.clone(), directives: Vec::new() },
-            HostOp::FabricUpdate { from: from.clone(), index: 0 },
-            HostOp::Allocate { from: from.clone(), directive: AllocDirective::NEW, info: Vec::new() },
-            HostOp::SessionControl { from: from.clone(), session: 1, directives: Vec::new() },
-            HostOp::Monitor { from: from.clone(), what, error: Status::ERROR, directives: Vec::new() },
-            HostOp::GetCredential { from: from.clone(), info: Vec::new() },
-            HostOp::ValidateCredential { from, credential, info: Vec::new() },
+            HostOp::from(Asked { from: from.clone(), request: Register { directives: Vec::new() } }),
+            HostOp::from(Asked { from: from.clone(), request: Update { index: 0 } }),
+            HostOp::from(Asked {
+                from: from.clone(),
+                request: Allocate { directive: AllocDirective::NEW, info: Vec::new() },
+            }),
+            HostOp::Monitor(Asked {
+                from: from.clone(),
+                request: Monitor { what, error: Status::ERROR, directives: Vec::new() },
+            }),
+            HostOp::from(Asked { from: from.clone(), request: GetCredential { info: Vec::new() } }),
+            HostOp::from(Asked { from, request: ValidateCredential { credential, info: Vec::new() } }),
         ]
     };
     let advertised = advertised();
@@ -213,7 +254,11 @@ fn functions_are_refused_exactly_if_they_are_not_advertised() {
 fn required_directive_of_one_member_fails_all() {
     let answers = ask(|proc| {
         let info = if proc.rank == Rank(0) { vec![required("site.any")] } else { Vec::new() };
-        vec![HostOp::Fence { procs: vec![ProcId::all(&proc.nspace)], info, data: Blob::default() }]
+        vec![HostOp::Fence(FenceRequest {
+            procs: vec![ProcId::all(&proc.nspace)],
+            info,
+            data: Blob::default(),
+        })]
     });
     assert!(is_refused(&answers[&0][0]) && is_refused(&answers[&1][0]), "{answers:?}");
 }

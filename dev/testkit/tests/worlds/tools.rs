@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::host::{HostOp, HostReply};
+use phalanx_core::host::{Asked, ClientLost, HostOp, HostReply, ToolRequest};
 use phalanx_dvm::{AppSpec, JobRequest, JobVerdict, Limits, NodeId};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, Nspace, ProcId};
 
 type Tools = World<ScriptedServer>;
@@ -34,7 +35,7 @@ fn host(op: HostOp) -> Step {
 }
 
 fn connect(claims: Option<ProcId>) -> Step {
-    host(HostOp::ToolConnected { uid: 0, gid: 0, claims, info: Vec::new() })
+    host(HostOp::ToolConnected(ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() }))
 }
 
 fn tool(name: &str) -> ProcId {
@@ -45,7 +46,7 @@ fn spawn(from: &ProcId, stays: bool) -> Step {
     let argv = vec!["sleep".into()];
     let app = App { cmd: Some("sleep".into()), argv, max_procs: 2, ..App::default() };
     let job = vec![Info::new(keys::REQUESTOR_IS_TOOL, true), Info::new(keys::NOHUP, stays)];
-    host(HostOp::Spawn { from: from.clone(), job, apps: vec![app] })
+    host(HostOp::Spawn(Asked { from: from.clone(), request: Spawn { job, apps: vec![app] } }))
 }
 
 /// What the daemon of this rank was answered, in order.
@@ -97,7 +98,7 @@ fn jobs_end_with_their_tool_unless_nohup() {
                 connect(Some(me.clone())),
                 spawn(&me, false),
                 spawn(&me, true),
-                host(HostOp::ClientLost { proc: me.clone(), cut_off: None }),
+                host(HostOp::ClientLost(ClientLost { proc: me.clone(), cut_off: None })),
                 Step::Hang,
             ],
             _ => vec![Step::Hang],

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use phalanx_core::Event;
-use phalanx_core::host::{GroupFormed, HostOp, HostReply};
+use phalanx_core::host::{Asked, ConnectRequest, GroupFormed, GroupRequest, HostOp, HostReply, StdinRequest};
 use phalanx_dvm::{
     AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, StdinTarget, names,
 };
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, DataArray, Info, InfoList, Nspace, ProcId, Query, Value};
 
 fn world(nodes: u32) -> World<ScriptedServer> {
@@ -50,10 +53,20 @@ fn two_jobs_connect_and_a_group_gets_a_context() {
         let procs = vec![rank("world@1", 0), rank("world@1", 1), rank("world@2", 0), rank("world@2", 1)];
         let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
         Script::new(vec![
-            ask(HostOp::Connect { procs: procs.clone(), info: Vec::new() }),
-            ask(HostOp::GroupConstruct { id: "all".to_owned(), procs: procs.clone(), info }),
-            ask(HostOp::GroupDestruct { id: "all".to_owned(), procs: procs.clone(), info: Vec::new() }),
-            ask(HostOp::Disconnect { procs, info: Vec::new() }),
+            ask(HostOp::Connect(ConnectRequest { procs: procs.clone(), info: Vec::new() })),
+            ask(HostOp::GroupConstruct(GroupRequest {
+                from: None,
+                id: "all".to_owned(),
+                procs: procs.clone(),
+                info,
+            })),
+            ask(HostOp::GroupDestruct(GroupRequest {
+                from: None,
+                id: "all".to_owned(),
+                procs: procs.clone(),
+                info: Vec::new(),
+            })),
+            ask(HostOp::Disconnect(ConnectRequest { procs, info: Vec::new() })),
         ])
     });
     world.submit(job(2));
@@ -68,6 +81,73 @@ fn two_jobs_connect_and_a_group_gets_a_context() {
         };
         assert_eq!((members.len(), *context_id), (4, Some(1)));
     }
+}
+
+#[test]
+fn everybody_can_ask_who_is_in_which_group() {
+    let mut world = world(4);
+    world.script(|proc| {
+        let procs = vec![rank("world@1", 0), rank("world@1", 1)];
+        let query = |key: &str, group: &str| {
+            HostOp::Query(Asked {
+                from: proc.clone(),
+                request: Queries {
+                    queries: vec![Query {
+                        keys: vec![key.into()],
+                        qualifiers: vec![Info::new(keys::GROUP_ID, group)],
+                    }],
+                },
+            })
+        };
+        let construct = |id: &str| {
+            HostOp::GroupConstruct(GroupRequest {
+                from: None,
+                id: id.into(),
+                procs: procs.clone(),
+                info: Vec::new(),
+            })
+        };
+        let (names, members) = (keys::QUERY_GROUP_NAMES, keys::QUERY_GROUP_MEMBERSHIP);
+        Script::new(match proc.rank.0 {
+            number @ (0 | 1) => {
+                let destruct = HostOp::GroupDestruct(GroupRequest {
+                    from: None,
+                    id: "one".into(),
+                    procs: procs.clone(),
+                    info: Vec::new(),
+                });
+                let info = vec![Info::new(keys::GROUP_ID, "two")];
+                let (code, range) = (Status::GROUP_LEFT, Range::CUSTOM);
+                let left = Event { code, source: proc.clone(), range, info };
+                let mut steps = vec![ask(construct("one")), ask(construct("two")), late(10), ask(destruct)];
+                steps.extend((number == 0).then(|| ask(HostOp::Notify(left))));
+                steps
+            }
+            // It is in neither, and hosted elsewhere.
+            2 => vec![
+                late(5),
+                ask(query(names, "")),
+                ask(query(members, "one")),
+                late(10),
+                ask(query(names, "")),
+                ask(query(members, "one")),
+                ask(query(members, "two")),
+            ],
+            _ => vec![late(60)],
+        })
+    });
+    world.submit(job(4));
+    finish(&mut world, 1);
+    let given = answers(&world, &rank("world@1", 2));
+    let value = |at: usize| match &given[at] {
+        HostReply::Infos(Status::SUCCESS, info) => info[0].value.clone(),
+        other => panic!("{at}: {other:?}"),
+    };
+    let members = |at| value(at).as_array().map(|array| array.items.clone()).unwrap_or_default();
+    let of = |ranks: &[u32]| ranks.iter().map(|r| Value::Proc(rank("world@1", *r))).collect::<Vec<_>>();
+    assert_eq!((value(0).as_str(), members(1)), (Some("one,two"), of(&[0, 1])));
+    assert_eq!((value(2).as_str(), given[3].status()), (Some("two"), Status::ERR_NOT_FOUND));
+    assert_eq!(members(4), of(&[1]));
 }
 
 /// What a leader of two says that brings others.
@@ -90,7 +170,12 @@ fn group_members_come_in_the_order_that_was_given() {
         let order =
             Info::new(keys::GROUP_FINAL_MEMBERSHIP_ORDER, DataArray { of: DataType::PROC, items: listed });
         let info = if proc.rank.0 == 0 { vec![order] } else { Vec::new() };
-        Script::new(vec![ask(HostOp::GroupConstruct { id: "listed".into(), procs: members.clone(), info })])
+        Script::new(vec![ask(HostOp::GroupConstruct(GroupRequest {
+            from: None,
+            id: "listed".into(),
+            procs: members.clone(),
+            info,
+        }))])
     });
     world.submit(job(4));
     finish(&mut world, 1);
@@ -104,7 +189,7 @@ fn group_members_come_in_the_order_that_was_given() {
 }
 
 fn assemble(from: &ProcId, name: &str, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {
-    HostOp::GroupAssemble { from: from.clone(), id: name.to_owned(), procs, info }
+    HostOp::GroupConstruct(GroupRequest { from: Some(from.clone()), id: name.to_owned(), procs, info })
 }
 
 fn follow(proc: &ProcId) -> Step {
@@ -159,7 +244,7 @@ fn group_waits_for_members_added_by_leaders() {
             // The collective has no leaders to be counted.
             let info = brought.filter(|said| said.key != keys::GROUP_BOOTSTRAP).collect();
             let procs = vec![rank("world@1", 0), rank("world@1", 1)];
-            ask(HostOp::GroupConstruct { id: "grown".to_owned(), procs, info })
+            ask(HostOp::GroupConstruct(GroupRequest { from: None, id: "grown".to_owned(), procs, info }))
         };
         match proc.rank.0 {
             0 => vec![adds(4)],
@@ -203,7 +288,7 @@ fn a_group_that_grows_is_given_up_when_one_of_it_fails() {
         let add = |id: &str| {
             let info = vec![Info::new(keys::GROUP_ADD_MEMBERS, dead.clone())];
             let procs = vec![rank("world@1", 0), rank("world@1", 1)];
-            ask(HostOp::GroupConstruct { id: id.to_owned(), procs, info })
+            ask(HostOp::GroupConstruct(GroupRequest { from: None, id: id.to_owned(), procs, info }))
         };
         let lead =
             |name: &str| ask(assemble(proc, name, vec![proc.clone()], brings(std::slice::from_ref(&dead))));
@@ -267,7 +352,9 @@ fn spawner_is_told_once_when_all_ranks_have_stopped() {
             let items = [0, 2].map(|rank| Value::Rank(Rank(rank))).to_vec();
             let some = DataArray { of: DataType::PROC_RANK, items };
             let app = |info| App { cmd: Some("child".into()), max_procs: 3, info, ..App::default() };
-            let spawn = |job, of_app| HostOp::Spawn { from: proc.clone(), job, apps: vec![app(of_app)] };
+            let spawn = |job, of_app| {
+                HostOp::Spawn(Asked { from: proc.clone(), request: Spawn { job, apps: vec![app(of_app)] } })
+            };
             let stop = |key, value: Value| vec![Info::new(key, value)];
             Script::new(vec![
                 ask(spawn(stop(keys::DEBUG_STOP_ON_EXEC, true.into()), Vec::new())),
@@ -281,7 +368,7 @@ fn spawner_is_told_once_when_all_ranks_have_stopped() {
             let (code, range) = (Status::READY_FOR_DEBUG, Range::RM);
             let ready = Event { code, source: proc.clone(), range, info };
             let seconds = [1, 4, 7][proc.rank.0 as usize];
-            Script::new(vec![late(seconds), ask(HostOp::Notify { event: ready }), late(20)])
+            Script::new(vec![late(seconds), ask(HostOp::Notify(ready)), late(20)])
         }
     });
     world.submit(job(1));
@@ -303,7 +390,10 @@ fn ranks_that_die_before_their_stop_are_not_awaited() {
         ("world@1", _) => {
             let app = App { cmd: Some("child".into()), max_procs: 3, ..App::default() };
             let job = [keys::DEBUG_STOP_IN_INIT, keys::JOB_CONTINUOUS].map(|key| Info::new(key, true));
-            let spawn = HostOp::Spawn { from: proc.clone(), job: job.to_vec(), apps: vec![app] };
+            let spawn = HostOp::Spawn(Asked {
+                from: proc.clone(),
+                request: Spawn { job: job.to_vec(), apps: vec![app] },
+            });
             Script::new(vec![ask(spawn), late(20)])
         }
         (_, 1) => Script::new(vec![late(4), Step::Exit(1)]),
@@ -314,7 +404,7 @@ fn ranks_that_die_before_their_stop_are_not_awaited() {
                 range: Range::RM,
                 info: Vec::new(),
             };
-            Script::new(vec![late(1), ask(HostOp::Notify { event }), late(20)])
+            Script::new(vec![late(1), ask(HostOp::Notify(event)), late(20)])
         }
     });
     world.submit(job(1));
@@ -331,12 +421,16 @@ fn a_process_spawns_a_job_whose_failure_is_its_own() {
         world.script(|proc| match proc.nspace.as_str() {
             "world@1" => {
                 let app = |cmd: &str| App { cmd: Some(cmd.into()), max_procs: 2, ..App::default() };
-                let spawn = |cmd| HostOp::Spawn { from: proc.clone(), job: Vec::new(), apps: vec![app(cmd)] };
-                let two = HostOp::Spawn {
-                    from: proc.clone(),
-                    job: Vec::new(),
-                    apps: vec![app("child"), app("missing")],
+                let spawn = |cmd| {
+                    HostOp::Spawn(Asked {
+                        from: proc.clone(),
+                        request: Spawn { job: Vec::new(), apps: vec![app(cmd)] },
+                    })
                 };
+                let two = HostOp::Spawn(Asked {
+                    from: proc.clone(),
+                    request: Spawn { job: Vec::new(), apps: vec![app("child"), app("missing")] },
+                });
                 Script::new(vec![ask(spawn("child")), ask(spawn("missing")), ask(two), late(5)])
             }
             _ => Script::new(vec![Step::Exit(i32::from(proc.rank == Rank(1)) * 4)]),
@@ -365,7 +459,10 @@ fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
             ("world@2", 1) => {
                 let apps = vec![App { cmd: Some("child".into()), max_procs: 1, ..App::default() }];
                 let job = vec![Info::new(keys::SPAWN_CHILD_SEP, true), Info::new(keys::FWD_STDOUT, true)];
-                Script::new(vec![ask(HostOp::Spawn { from: proc.clone(), job, apps }), Step::Hang])
+                Script::new(vec![
+                    ask(HostOp::Spawn(Asked { from: proc.clone(), request: Spawn { job, apps } })),
+                    Step::Hang,
+                ])
             }
             ("world@2", 2) => {
                 let info = Info::new(keys::GROUP_BOOTSTRAP, 2_u64);
@@ -374,7 +471,12 @@ fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
             ("world@2", _) => {
                 let (from, targets) = (proc.clone(), vec![rank("world@1", 0)]);
                 let data = vec![7; 8 << 20].into();
-                Script::new(vec![ask(HostOp::PushStdin { from, targets, directives: Vec::new(), data })])
+                Script::new(vec![ask(HostOp::PushStdin(StdinRequest {
+                    from,
+                    targets,
+                    directives: Vec::new(),
+                    data,
+                }))])
             }
             _ => Script::new(vec![Step::Sleep(Duration::from_secs(30))]),
         });
@@ -395,10 +497,14 @@ fn a_limit_of_a_spawn_is_no_limit_of_its_job() {
     let mut world = World::new(Setup { seed: 11, nodes: 2, radix: 2, cores: 1, limits, latency, server });
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => {
-            let spawn = |key, seconds: u32| HostOp::Spawn {
-                from: proc.clone(),
-                job: vec![Info::new(key, seconds)],
-                apps: vec![App { cmd: Some("child".into()), max_procs: 2, ..App::default() }],
+            let spawn = |key, seconds: u32| {
+                HostOp::Spawn(Asked {
+                    from: proc.clone(),
+                    request: Spawn {
+                        job: vec![Info::new(key, seconds)],
+                        apps: vec![App { cmd: Some("child".into()), max_procs: 2, ..App::default() }],
+                    },
+                })
             };
             Script::new(vec![
                 ask(spawn(keys::TIMEOUT, 10)),
@@ -428,10 +534,14 @@ fn directives_that_are_not_honoured_are_refused_or_named() {
     let mut world = world(1);
     world.script(|proc| match proc.nspace.as_str() {
         "world@1" => {
-            let spawn = |job: Vec<Info>, info: Vec<Info>| HostOp::Spawn {
-                from: proc.clone(),
-                job,
-                apps: vec![App { cmd: Some("child".into()), max_procs: 1, info, ..App::default() }],
+            let spawn = |job: Vec<Info>, info: Vec<Info>| {
+                HostOp::Spawn(Asked {
+                    from: proc.clone(),
+                    request: Spawn {
+                        job,
+                        apps: vec![App { cmd: Some("child".into()), max_procs: 1, info, ..App::default() }],
+                    },
+                })
             };
             let (pset, pre) = (Info::new(keys::PSET_NAME, "set"), Info::new(keys::PRELOAD_BIN, true));
             let not = Info::new(keys::PRELOAD_FILES, false);
@@ -477,14 +587,20 @@ fn processes_are_controlled_and_asked_about() {
         if proc.rank != Rank(0) {
             return Script::new(vec![Step::Hang]);
         }
-        let control = |rank_, key: &'static str| HostOp::JobControl {
-            from: proc.clone(),
-            targets: vec![rank("world@1", rank_)],
-            directives: vec![Info::new(key, true)],
+        let control = |rank_, key: &'static str| {
+            HostOp::from(Asked {
+                from: proc.clone(),
+                request: JobControl {
+                    targets: vec![rank("world@1", rank_)],
+                    directives: vec![Info::new(key, true)],
+                },
+            })
         };
-        let query = |key: &str| HostOp::Query {
-            from: proc.clone(),
-            queries: vec![Query { keys: vec![key.into()], qualifiers: Vec::new() }],
+        let query = |key: &str| {
+            HostOp::Query(Asked {
+                from: proc.clone(),
+                request: Queries { queries: vec![Query { keys: vec![key.into()], qualifiers: Vec::new() }] },
+            })
         };
         Script::new(vec![
             late(1),
@@ -509,6 +625,41 @@ fn processes_are_controlled_and_asked_about() {
     let end = world.user.ends.values().next().unwrap();
     let signal = |number| Some(ExitStatus::Signal { number, core_dumped: false });
     assert_eq!((end.procs[1].status, end.procs[2].status), (signal(15), signal(9)));
+}
+
+#[test]
+fn job_control_finds_no_process_that_has_ended() {
+    for nodes in [1, 3] {
+        let mut world = world(nodes);
+        let directives = [
+            Info::new(keys::JOB_CTRL_KILL, true),
+            Info::new(keys::JOB_CTRL_TERMINATE, true),
+            Info::new(keys::JOB_CTRL_SIGNAL, 10),
+            Info::new(keys::JOB_CTRL_PAUSE, true),
+            Info::new(keys::JOB_CTRL_RESUME, true),
+        ];
+        world.script(move |proc| match proc.rank {
+            Rank(0) => {
+                let control = |directive: &Info, ranks: &[u32]| {
+                    let targets = ranks.iter().map(|number| rank("world@1", *number)).collect();
+                    let directives = vec![directive.clone()];
+                    let request = JobControl { targets, directives };
+                    ask(HostOp::from(Asked { from: proc.clone(), request }))
+                };
+                let gone = directives.iter().map(|directive| control(directive, &[1]));
+                let of_two = control(&directives[0], &[1, 2]);
+                Script::new([late(1)].into_iter().chain(gone).chain([of_two]).collect())
+            }
+            Rank(1) => Script::new(vec![Step::Exit(0)]),
+            _ => Script::new(vec![Step::Hang]),
+        });
+        world.submit(job(3));
+        finish(&mut world, 1);
+        let given = answers(&world, &rank("world@1", 0));
+        let given: Vec<Status> = given.iter().map(HostReply::status).collect();
+        let (gone, of_two) = ([Status::ERR_NOT_FOUND; 5], [Status::SUCCESS]);
+        assert_eq!(given, [&gone[..], &of_two].concat(), "{nodes} nodes");
+    }
 }
 
 #[test]

@@ -17,6 +17,31 @@ pub(super) struct Spec {
     pub(super) constants: Vec<Constant>,
     pub(super) commands: Vec<Command>,
     pub(super) apis: Vec<Api>,
+    pub(super) functions: Vec<Function>,
+    pub(super) upcalls: Vec<Upcall>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Function {
+    pub(super) name: String,
+    roles: Vec<String>,
+}
+
+/// An entry of the table of upcalls.
+#[derive(Deserialize)]
+pub(super) struct Upcall {
+    pub(super) name: String,
+    /// The functions whose callers cause it.
+    #[serde(default)]
+    pub(super) calls: Vec<String>,
+}
+
+impl Function {
+    /// Whether it concerns others than the process that calls it. Those that return before they are done go by the same name.
+    fn is_verb(&self) -> bool {
+        let acts = self.roles.iter().any(|role| ["client", "server", "tool"].contains(&role.as_str()));
+        acts && !self.name.ends_with("_nb")
+    }
 }
 
 #[derive(Deserialize)]
@@ -132,10 +157,22 @@ impl Spec {
         struct Required {
             api: Vec<Api>,
         }
+        #[derive(Deserialize)]
+        struct Functions {
+            function: Vec<Function>,
+        }
+        #[derive(Deserialize)]
+        struct Module {
+            member: Vec<Upcall>,
+        }
         let Attributes { mut attribute } = file(dir, "attributes.toml")?;
         let Constants { family, constant } = file(dir, "constants.toml")?;
         let Commands { command } = file(dir, "commands.toml")?;
         let Required { mut api } = file(dir, "required.toml")?;
+        let Functions { mut function } = file(dir, "functions.toml")?;
+        let Module { member } = file(dir, "server-module.toml")?;
+        function.retain(Function::is_verb);
+        function.sort_by(|a, b| a.name.cmp(&b.name));
 
         attribute.sort_by(|a, b| a.name.cmp(&b.name));
         api.sort_by(|a, b| a.name.cmp(&b.name));
@@ -144,6 +181,11 @@ impl Spec {
         unique("constant", constant.iter().map(|c| &c.name))?;
         unique("command", command.iter().map(|c| &c.name))?;
         unique("api", api.iter().map(|a| &a.name))?;
+        unique("function", function.iter().map(|f| &f.name))?;
+        unique("upcall", member.iter().map(|upcall| &upcall.name))?;
+        for call in member.iter().flat_map(|upcall| &upcall.calls) {
+            ensure!(function.iter().any(|function| function.name == *call), "there is no function {call}");
+        }
 
         for attribute in &attribute {
             ensure!(!attribute.key.is_empty(), "attribute {} has no key", attribute.name);
@@ -169,6 +211,8 @@ impl Spec {
             constants: constant.into_iter().filter(|constant| !constant.v1_only).collect(),
             commands: command,
             apis: api,
+            functions: function,
+            upcalls: member.into_iter().filter(|upcall| !upcall.calls.is_empty()).collect(),
         })
     }
 }

@@ -23,13 +23,14 @@ pub(super) fn sources(spec: &Spec) -> Result<BTreeMap<&'static str, String>> {
         ("attributes.rs", attributes(spec)?),
         ("codes.rs", codes(spec)?),
         ("commands.rs", commands(spec)?),
+        ("functions.rs", functions(spec)?),
         ("required.rs", required(spec)?),
     ]))
 }
 
 fn modules() -> String {
     let mut out = String::from(HEAD);
-    for name in ["attributes", "codes", "commands", "keys", "required"] {
+    for name in ["attributes", "codes", "commands", "functions", "keys", "required"] {
         let _ = writeln!(out, "pub(crate) mod {name};");
     }
     out
@@ -42,6 +43,22 @@ fn keys(spec: &Spec) -> Result<String> {
         doc(&mut out, "", &attribute.summary);
         let _ = writeln!(out, "pub const {name}: &str = {:?};", attribute.key);
     }
+    Ok(out)
+}
+
+fn functions(spec: &Spec) -> Result<String> {
+    let mut out = String::from(HEAD);
+    let ident = |name: &str| short(name, &["PMIx_".to_owned()]).map(|name| name.to_ascii_uppercase());
+    for function in &spec.functions {
+        let _ = writeln!(out, "pub const {}: &str = {:?};", ident(&function.name)?, function.name);
+    }
+    doc(&mut out, "", "The entries of `pmix_server_module_t`, and the functions whose callers cause each.");
+    out += "pub static UPCALLS: &[(&str, &[&str])] = &[\n";
+    for upcall in &spec.upcalls {
+        let calls = upcall.calls.iter().map(|name| ident(name)).collect::<Result<Vec<_>>>()?.join(", ");
+        let _ = writeln!(out, "    ({:?}, &[{calls}]),", upcall.name);
+    }
+    out += "];\n";
     Ok(out)
 }
 

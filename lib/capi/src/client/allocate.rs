@@ -1,7 +1,8 @@
 //! Allocation requests, and named blocks of resources.
 
-use phalanx_spec::Status;
+use phalanx_spec::{ResourceBlockDirective, Status};
 use phalanx_wire::ResourceUnit;
+use phalanx_wire::cmd::allocate::{Allocate, ResourceBlock};
 use pmix::{AllocDirective, ClientCall, Info};
 
 use super::calls::{InfoCallback, OpCallback, done, done_then, infos, infos_then};
@@ -42,7 +43,7 @@ exported! {
 fn allocate(directive: u8, info: Ptr<pmix_info_t>, count: usize) -> Result<ClientCall, Status> {
     instance()?;
     let info: Vec<Info> = from_c::infos(info, count)?;
-    Ok(ClientCall::Allocate { directive: AllocDirective(directive), info })
+    Ok(Allocate { directive: AllocDirective(directive), info }.into())
 }
 
 fn resource_block(
@@ -57,5 +58,11 @@ fn resource_block(
     let block = from_c::name(block)?;
     let units: Vec<ResourceUnit> = units.items(nunits).map(|c| from_c::resource_unit(&c)).collect();
     let info = from_c::infos(info, count)?;
-    Ok(ClientCall::ResourceBlock { directive, block: block.as_str().into(), units, info })
+    Ok(ResourceBlock {
+        directive: ResourceBlockDirective(directive),
+        block: Some(block.as_str().into()),
+        units,
+        info,
+    }
+    .into())
 }

@@ -1,6 +1,7 @@
 //! Job control: directives for running processes.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::control::JobControl;
 use pmix::ClientCall;
 
 use super::calls::{InfoCallback, infos, infos_then};
@@ -35,5 +36,5 @@ fn call(
 ) -> Result<ClientCall, Status> {
     instance()?;
     let targets = from_c::procs(targets, ntargets)?;
-    Ok(ClientCall::JobControl { targets, directives: from_c::infos(directives, ndirs)? })
+    Ok(JobControl { targets, directives: from_c::infos(directives, ndirs)? }.into())
 }

@@ -1,6 +1,7 @@
 //! Credentials: proof of who this process is, and the examination of one that somebody has shown.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
 use pmix::{Blob, ClientCall, ClientReturn, Error, Info};
 
 use super::calls::{found, infos, submit};
@@ -25,7 +26,7 @@ exported! {
         if credential.is_null() {
             return Err(BAD);
         }
-        let call = ClientCall::GetCredential { info: from_c::infos(info, count)? };
+        let call = ClientCall::from(GetCredential { info: from_c::infos(info, count)? });
         let (given, _) = given(instance.client.perform(call))?;
         credential.write(to_c::blob(&given));
         Ok(())
@@ -37,7 +38,7 @@ exported! {
     ) -> Code {
         instance()?;
         let callback = callback.ok_or(BAD)?;
-        let call = ClientCall::GetCredential { info: from_c::infos(info, count)? };
+        let call = ClientCall::from(GetCredential { info: from_c::infos(info, count)? });
         submit(call, move |answer| {
             match given(answer).and_then(|(blob, infos)| Ok((blob, to_c::infos(&infos)?, infos.len()))) {
                 Ok((blob, infos, count)) => {
@@ -84,7 +85,7 @@ fn validate(
 ) -> Result<ClientCall, Status> {
     instance()?;
     let credential = from_c::blob(credential.read().ok_or(BAD)?);
-    Ok(ClientCall::ValidateCredential { credential, info: from_c::infos(info, count)? })
+    Ok(ValidateCredential { credential, info: from_c::infos(info, count)? }.into())
 }
 
 fn given(answer: Result<ClientReturn, Error>) -> Result<(Blob, Vec<Info>), Status> {

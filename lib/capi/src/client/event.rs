@@ -13,10 +13,11 @@ use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, Code, caught, exported};
 use crate::instance::{instance, told};
 use crate::layout::*;
-use crate::pointer::{Data, Opaque, Ptr};
+use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
 use crate::role::Role;
 use crate::server::register::ending;
+use crate::value::pointer;
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_event_notification_cbfunc_fn_t`
@@ -194,16 +195,15 @@ fn returned(info: Ptr<pmix_info_t>, count: usize) -> Option<Ptr<Opaque>> {
 
 /// Puts the handler's pointer where the event says only that there is one.
 fn give_back(infos: (Ptr<pmix_info_t>, usize), object: Ptr<Opaque>) {
-    for index in 0..infos.1 {
-        let at = infos.0.at(index);
-        if let Some(mut c) = at.read().filter(is_object) {
-            c.value.data = Data::of(object);
-            at.write(c);
+    for place in infos.0.places(infos.1) {
+        if let Some(mut c) = place.read().filter(is_object) {
+            c.value = pointer(object);
+            place.write(c);
         }
     }
 }
 
 fn is_object(c: &pmix_info_t) -> bool {
-    c.value.type_ == DataType::POINTER.0
+    c.value.type_.data_type() == DataType::POINTER
         && from_c::info(c).is_ok_and(|info| info.key == keys::EVENT_RETURN_OBJECT)
 }

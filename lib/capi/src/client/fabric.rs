@@ -1,6 +1,7 @@
 //! Fabrics: their description, from the host, in a structure of the program.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::fabric::{Register, Update};
 use pmix::{ClientCall, Info};
 
 use super::calls::{OpCallback, found, submit};
@@ -58,12 +59,12 @@ fn register(
     if fabric.is_null() {
         return Err(BAD);
     }
-    Ok(ClientCall::FabricRegister { directives: from_c::infos(directives, ndirs)? })
+    Ok(Register { directives: from_c::infos(directives, ndirs)? }.into())
 }
 
 fn update(fabric: Ptr<pmix_fabric_t>) -> Result<ClientCall, Status> {
     instance()?;
-    Ok(ClientCall::FabricUpdate { index: fabric.read().ok_or(BAD)?.index as u64 })
+    Ok(Update { index: fabric.read().ok_or(BAD)?.index as u64 }.into())
 }
 
 fn ask(

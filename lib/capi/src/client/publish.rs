@@ -35,9 +35,9 @@ exported! {
         let call = ClientCall::Lookup { keys: keys.clone(), info: from_c::infos(info, count)? };
         let (status, found) = found(instance.client.perform(call));
         let mut missing = 0;
-        for (index, key) in keys.iter().enumerate() {
+        for (place, key) in data.places(ndata).zip(&keys) {
             match found.iter().find(|pdata| pdata.key == *key) {
-                Some(pdata) => data.at(index).write(to_c::pdata(pdata)?),
+                Some(pdata) => place.write(to_c::pdata(pdata)?),
                 None => missing += 1,
             }
         }

@@ -1,5 +1,6 @@
 //! Session control: directives for a whole session.
 
+use phalanx_wire::cmd::session::SessionControl;
 use pmix::ClientCall;
 
 use super::calls::{InfoCallback, infos, infos_then};
@@ -15,7 +16,7 @@ exported! {
         session: u32, directives: Ptr<pmix_info_t>, ndirs: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
         instance()?;
-        let call = ClientCall::SessionControl { session, directives: from_c::infos(directives, ndirs)? };
+        let call = ClientCall::from(SessionControl { session, directives: from_c::infos(directives, ndirs)? });
         if callback.is_some() { infos_then(call, callback, cbdata) } else { infos(call, Ptr::NULL, Ptr::NULL) }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ffi::CString;
 
-use phalanx_spec::{DataType, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_topo::Topology;
 use phalanx_wire::DeviceDistance;
 use pmix::{ClientCall, CpuSet, Info, Key, Lookup, LookupRequest, Text, Value};
@@ -16,8 +16,9 @@ use crate::held::{hold, take};
 use crate::hwloc::{HWLOC, hwloc, is_hwloc};
 use crate::instance::{Instance, instance, told};
 use crate::layout::*;
-use crate::pointer::{Data, Opaque, Ptr};
+use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
+use crate::value;
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_device_dist_cbfunc_t`
@@ -128,8 +129,7 @@ exported! {
 /// `PMIX_TOPOLOGY2` of this process: this node's topology, with which it can be bound.
 pub(crate) fn own_value() -> Result<pmix_value_t, Status> {
     let topology = hwloc().and_then(|hwloc| hwloc.topology(None)).ok_or(Status::ERR_NOT_FOUND)?;
-    let at = cmem::one(pmix_topology_t { source: cmem::text(HWLOC), topology });
-    Ok(pmix_value_t { type_: DataType::TOPO.0, data: Data::of(at.erased()) })
+    Ok(value::topology(pmix_topology_t { source: cmem::text(HWLOC), topology }))
 }
 
 fn parse(text: Ptr<u8>, to: Ptr<pmix_cpuset_t>) -> Result<(), Status> {

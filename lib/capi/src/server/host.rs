@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::{Blob, Info, InfoList, Nspace, Pdata, ProcId};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, Pdata, ProcId, Text};
 use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
@@ -290,7 +290,7 @@ impl pmix::Host for Host {
         let change = offered!(done, self.module.resource_block);
         let mut args = Args::default();
         let from = args.proc(&request.from);
-        let block = args.text(&request.block);
+        let block = args.text(request.block.as_ref().and_then(Text::as_str).unwrap_or_default());
         let (units, count) = args.units(&request.units);
         let (infos, ninfo) = or_refuse!(done, args.infos(&request.info));
         let ticket = open(Pending::Status(done), args);

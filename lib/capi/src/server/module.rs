@@ -196,6 +196,6 @@ impl Entries {
             return None;
         }
         // SAFETY: a host says by the type that its table holds functions, each as long as a pointer; NULL is none.
-        unsafe { self.at.cast::<Option<T>>() }.at(index).read().flatten()
+        unsafe { self.at.cast::<Option<T>>().at(index) }.read().flatten()
     }
 }

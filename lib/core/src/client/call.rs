@@ -1,7 +1,8 @@
 //! What a program asks of its client, and what it is told.
 
-use phalanx_spec::{AllocDirective, IofChannel, Range, Scope, Status};
-use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, ResourceUnit, Text, Value};
+use phalanx_spec::{IofChannel, Range, Scope, Status};
+use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value};
 
 use super::phase::InitError;
 use crate::host::{Event, GroupFormed};
@@ -42,8 +43,6 @@ pub enum ClientCall {
     Query { queries: Vec<Query> },
     /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.
     Log { timestamp: u64, data: Vec<Info>, directives: Vec<Info> },
-    /// `targets` empty: the whole job. Answer: `Infos`.
-    JobControl { targets: Vec<ProcId>, directives: Vec<Info> },
     /// Who of a job is on a node; `node` absent: this one. Answer: `Peers`.
     ResolvePeers { node: Option<Text>, nspace: Nspace },
     /// The nodes of a job. Answer: `Nodes`.
@@ -70,26 +69,20 @@ pub enum ClientCall {
     IofDeregister { handler: HandlerId, directives: Vec<Info> },
     /// Writes to the standard input of other processes; no data: its end. Answer: `Done`.
     IofPush { targets: Vec<ProcId>, data: Blob, directives: Vec<Info> },
-    /// Answer: `Infos`.
-    Allocate { directive: AllocDirective, info: Vec<Info> },
-    /// Makes, changes or ends a named block of resources. Answer: `Done`.
-    ResourceBlock { directive: u8, block: Text, units: Vec<ResourceUnit>, info: Vec<Info> },
-    /// Answer: `Infos`.
-    SessionControl { session: u32, directives: Vec<Info> },
     /// Has processes watched; `error` is the event to raise when they fall silent. Answer: `Infos`.
     Monitor { what: Info, error: Status, directives: Vec<Info> },
     /// A sign of life for who watches this process. Answer: `Done`.
     Heartbeat,
-    /// Answer: `Credential`.
-    GetCredential { info: Vec<Info> },
-    /// Answer: `Infos`.
-    ValidateCredential { credential: Blob, info: Vec<Info> },
-    /// Answer: `Infos`.
-    FabricRegister { directives: Vec<Info> },
-    /// Answer: `Infos`.
-    FabricUpdate { index: u64 },
+    /// What only the host can answer. Answer: as [`HostRequest::answer`] says.
+    Host(HostRequest),
     /// Says goodbye. What still waits ends with it. Answer: `Done`.
     Finalize { info: Vec<Info> },
+}
+
+impl<T: Into<HostRequest>> From<T> for ClientCall {
+    fn from(request: T) -> ClientCall {
+        ClientCall::Host(request.into())
+    }
 }
 
 /// A job that was started.

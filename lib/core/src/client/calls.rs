@@ -1,12 +1,10 @@
 //! What the program asks of its client.
 
-use phalanx_wire::cmd::allocate::ResourceBlock;
-
 use super::call::ClientCall;
 use super::link::Cx;
 use super::{
-    Tables, abort, allocate, commit, connect, control, credential, fabric, fence, finalize, get, group, log,
-    monitor, publish, query, resolve, session, spawn,
+    Tables, abort, commit, connect, fence, finalize, forward, get, group, log, monitor, publish, query,
+    resolve, spawn,
 };
 use crate::machine::CallId;
 
@@ -34,9 +32,6 @@ impl Tables {
             ClientCall::Query { queries } => query::on_query(cx, self.outer, id, queries),
             ClientCall::Log { timestamp, data, directives } => {
                 log::on_log(cx, id, timestamp, data, directives);
-            }
-            ClientCall::JobControl { targets, directives } => {
-                control::on_job_control(cx, id, targets, directives);
             }
             ClientCall::ResolvePeers { node, nspace } => resolve::on_resolve_peers(cx, id, node, nspace),
             ClientCall::ResolveNodes { nspace } => resolve::on_resolve_nodes(cx, id, nspace),
@@ -69,27 +64,11 @@ impl Tables {
             ClientCall::IofPush { targets, data, directives } => {
                 self.streams.on_iof_push(cx, id, targets, data, directives);
             }
-            ClientCall::Allocate { directive, info } => allocate::on_allocate(cx, id, directive, info),
-            ClientCall::ResourceBlock { directive, block, units, info } => {
-                allocate::on_resource_block(
-                    cx,
-                    id,
-                    ResourceBlock { directive, block: Some(block), units, info },
-                );
-            }
-            ClientCall::SessionControl { session, directives } => {
-                session::on_session_control(cx, id, session, directives);
-            }
             ClientCall::Monitor { what, error, directives } => {
                 monitor::on_monitor(cx, id, what, error, directives);
             }
             ClientCall::Heartbeat => monitor::on_heartbeat(cx, id),
-            ClientCall::GetCredential { info } => credential::on_get_credential(cx, id, info),
-            ClientCall::ValidateCredential { credential, info } => {
-                credential::on_validate_credential(cx, id, credential, info);
-            }
-            ClientCall::FabricRegister { directives } => fabric::on_fabric_register(cx, id, directives),
-            ClientCall::FabricUpdate { index } => fabric::on_fabric_update(cx, id, index),
+            ClientCall::Host(request) => forward::on_host_request(cx, id, request),
         }
     }
 }

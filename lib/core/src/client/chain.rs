@@ -273,13 +273,13 @@ impl Chains {
             let name = name.and_then(|handler| handler.name.clone());
             let name = name.unwrap_or_else(|| format!("handler {}", chain.current.0));
             Waiting {
-                operation: "event",
+                operation: "event".into(),
                 subject: format!("{} at {name}", chain.event.code),
                 asked_by: vec![chain.event.source.clone()],
                 missing: vec![me.clone()],
                 since: chain.since,
                 deadline: None,
-                unblocked_by: "the handler's completion",
+                unblocked_by: "the handler's completion".into(),
             }
         })
     }

@@ -38,9 +38,18 @@ pub(super) fn on_hold(cx: &mut Cx<'_>, payload: &[u8]) -> Result<(), InitError> 
     if !status.is_success() {
         return Err(InitError::Refused(status));
     }
-    let info = vec![Info::new(keys::EVENT_NON_DEFAULT, true), Info::new(keys::BREAKPOINT, "pmix-init")];
+    let mut info = vec![Info::new(keys::EVENT_NON_DEFAULT, true), Info::new(keys::BREAKPOINT, "pmix-init")];
     let code = Status::READY_FOR_DEBUG;
-    let ready = Request::Notify(Notify { code, range: Range::RM, info });
+    // For the server's host. Servers of 6.1 keep what has the range of the resource manager to themselves; clients of 4.2 give it that.
+    let names_server = cx.link.config.dialect.release.major >= 5;
+    let range = match cx.link.server().filter(|_| names_server) {
+        Some(server) => {
+            info.push(Info::new(keys::EVENT_CUSTOM_RANGE, server.clone()));
+            Range::CUSTOM
+        }
+        None => Range::RM,
+    };
+    let ready = Request::Notify(Notify { code, range, info });
     let awaited = Awaited::Status { operation: "notify", subject: code.to_string() };
     cx.ask(None, &ready, awaited, &[]);
     Ok(())

@@ -9,7 +9,6 @@
 //! program's threads answer most gets without coming here.
 
 mod abort;
-mod allocate;
 mod alone;
 mod call;
 mod calls;
@@ -17,14 +16,13 @@ mod chain;
 mod commit;
 mod config;
 mod connect;
-mod control;
 mod credential;
 mod debug;
 mod event;
 mod exchange;
-mod fabric;
 mod fence;
 mod finalize;
+mod forward;
 mod get;
 mod group;
 mod handshake;
@@ -41,7 +39,6 @@ mod publish;
 mod query;
 mod replies;
 mod resolve;
-mod session;
 mod spawn;
 
 use std::sync::Arc;

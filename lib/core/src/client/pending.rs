@@ -327,13 +327,13 @@ impl Table {
 
     pub(super) fn explain(&self, me: &ProcId) -> impl Iterator<Item = Waiting> {
         self.by_tag.values().filter(|entry| entry.call.is_some()).map(|entry| Waiting {
-            operation: entry.what.operation(),
+            operation: entry.what.operation().into(),
             subject: entry.what.subject(),
             asked_by: vec![me.clone()],
             missing: entry.what.missing(),
             since: entry.since,
             deadline: entry.deadline,
-            unblocked_by: entry.what.unblocked_by(),
+            unblocked_by: entry.what.unblocked_by().into(),
         })
     }
 }

@@ -99,13 +99,13 @@ impl Phase {
             _ => return None,
         };
         Some(Waiting {
-            operation: "init",
+            operation: "init".into(),
             subject: subject.into(),
             asked_by: vec![me.clone()],
             missing: Vec::new(),
             since,
             deadline: self.deadline(),
-            unblocked_by,
+            unblocked_by: unblocked_by.into(),
         })
     }
 }

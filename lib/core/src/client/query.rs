@@ -1,8 +1,8 @@
 //! Query: questions to the server and its host. What this library itself honours it adds to their answer.
 
-use phalanx_spec::{Status, keys};
-use phalanx_wire::cmd::query::QueryRequest;
-use phalanx_wire::cmd::{Body, InfoReply, Request};
+use phalanx_spec::{Status, functions, keys};
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::{Body, HostRequest, InfoReply, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{DataArray, Info, Query};
 
@@ -16,35 +16,40 @@ use crate::support::{self, Honoured, Layer, OuterSupport};
 
 /// What each function honours before the server hears of it.
 const FUNCTIONS: &[Honoured] = &[
-    ("PMIx_Allocation_request", TIMED),
-    ("PMIx_Connect", TIMED),
-    ("PMIx_Disconnect", TIMED),
-    ("PMIx_Fabric_register", TIMED),
-    ("PMIx_Fence", TIMED),
-    ("PMIx_Finalize", &[finalize::ATTRIBUTES]),
-    ("PMIx_Get", &[get::ATTRIBUTES, store::LOOKUP_ATTRIBUTES]),
-    ("PMIx_Get_credential", TIMED),
-    ("PMIx_Group_construct", &[group::ATTRIBUTES]),
-    ("PMIx_Group_destruct", TIMED),
-    ("PMIx_Group_invite", &[invite::INVITE_ATTRIBUTES]),
-    ("PMIx_Group_join", TIMED),
-    ("PMIx_Group_leave", TIMED),
-    ("PMIx_IOF_push", TIMED),
-    ("PMIx_IOF_pull", TIMED),
-    ("PMIx_Init", &[debug::ATTRIBUTES]),
-    ("PMIx_Job_control", TIMED),
-    ("PMIx_Log", TIMED),
-    ("PMIx_Lookup", TIMED),
-    ("PMIx_Process_monitor", TIMED),
-    ("PMIx_Publish", TIMED),
-    ("PMIx_Query_info", &[ATTRIBUTES]),
-    ("PMIx_Register_event_handler", &[event::ATTRIBUTES]),
-    ("PMIx_Resource_block", TIMED),
-    ("PMIx_Session_control", TIMED),
-    ("PMIx_Spawn", TIMED),
-    ("PMIx_Unpublish", TIMED),
-    ("PMIx_Validate_credential", TIMED),
+    (functions::CONNECT, TIMED),
+    (functions::DISCONNECT, TIMED),
+    (functions::FENCE, TIMED),
+    (functions::FINALIZE, &[finalize::ATTRIBUTES]),
+    (functions::GET, &[get::ATTRIBUTES, store::LOOKUP_ATTRIBUTES]),
+    (functions::GROUP_CONSTRUCT, &[group::ATTRIBUTES]),
+    (functions::GROUP_DESTRUCT, TIMED),
+    (functions::GROUP_INVITE, &[invite::INVITE_ATTRIBUTES]),
+    (functions::GROUP_JOIN, TIMED),
+    (functions::GROUP_LEAVE, TIMED),
+    (functions::IOF_PUSH, TIMED),
+    (functions::IOF_PULL, TIMED),
+    (functions::INIT, &[debug::ATTRIBUTES]),
+    (functions::LOG, TIMED),
+    (functions::LOOKUP, TIMED),
+    (functions::PROCESS_MONITOR, TIMED),
+    (functions::PUBLISH, TIMED),
+    (functions::QUERY_INFO, &[ATTRIBUTES]),
+    (functions::REGISTER_EVENT_HANDLER, &[event::ATTRIBUTES]),
+    (functions::SPAWN, TIMED),
+    (functions::UNPUBLISH, TIMED),
 ];
+
+/// The same of what is only passed on.
+const PASSED_ON: &[Honoured] = &{
+    let mut rows = [("", TIMED); HostRequest::FUNCTIONS.len()];
+    let mut row = 0;
+    while row < rows.len() {
+        let (function, takes_directives) = HostRequest::FUNCTIONS[row];
+        rows[row] = (function, if takes_directives { TIMED } else { &[] });
+        row += 1;
+    }
+    rows
+};
 
 /// Whatever waits for the server ends with the time given.
 const TIMED: &[&[&str]] = &[&[keys::TIMEOUT]];
@@ -79,7 +84,7 @@ fn ask_query(cx: &mut Cx<'_>, id: CallId, queries: Vec<Query>, own: Option<Info>
     let keys: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
     let awaited = Awaited::Query { keys: list(&keys), own };
     let qualifiers: Vec<Info> = queries.iter().flat_map(|query| query.qualifiers.iter().cloned()).collect();
-    cx.ask(Some(id), &Request::Query(QueryRequest { queries }), awaited, &qualifiers);
+    cx.ask(Some(id), &Request::Query(Queries { queries }), awaited, &qualifiers);
 }
 
 /// A client and a tool are one library.
@@ -87,7 +92,7 @@ fn own_support(outer: &OuterSupport, query: &Query) -> Vec<Info> {
     if !query.keys.iter().any(|key| *key == keys::QUERY_ATTRIBUTE_SUPPORT) {
         return Vec::new();
     }
-    let common = [FUNCTIONS, outer.client];
+    let common = [FUNCTIONS, PASSED_ON, outer.client];
     let mut all = Layer::Client.answer(&common, &query.qualifiers);
     all.extend(Layer::Tool.answer(&[&common[..], &[outer.tool]].concat(), &query.qualifiers));
     all

@@ -59,6 +59,19 @@ impl Files {
         ])
     }
 
+    /// Just this file, for all that is written.
+    pub fn one(path: &[u8]) -> Files {
+        Files(vec![literal(path)])
+    }
+
+    /// The file, if there is only one.
+    pub fn only(&self) -> Option<&[u8]> {
+        match self.0.as_slice() {
+            [Part::Literal(path)] => Some(path),
+            _ => None,
+        }
+    }
+
     /// Reads a pattern with `%n`, `%r`, `%R`, `%h`, `%s`, `%%`.
     pub fn pattern(text: &[u8]) -> Result<Files, BadPattern> {
         let mut parts = Vec::new();

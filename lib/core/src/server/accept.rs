@@ -9,14 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::Status;
-use phalanx_wire::InfoList;
-use phalanx_wire::ProcId;
+use phalanx_spec::{Status, keys};
 use phalanx_wire::codec::Release;
 use phalanx_wire::credential::Credential;
 use phalanx_wire::hello::{
     Answer, COLLECTED, ClientWelcome, Flavor, Hello, HelloReader, MAX_HELLO, SECRET, ToolWelcome,
 };
+use phalanx_wire::{InfoList, ProcId, Value};
 use tracing::{debug, warn};
 
 use super::config::ToolsOf;
@@ -26,7 +25,7 @@ use super::peer::{Peer, Role};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply};
+use crate::host::{ClientLost, HostOp, HostReply, ToolRequest};
 use crate::machine::{ConnId, Output, PeerCred};
 
 /// The connections that are not peers yet.
@@ -159,7 +158,7 @@ impl Strangers {
             shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
         }
         match verdict {
-            Ok(HostOp::ClientConnected { proc }) => return self.ask_for_client(cx, conn, proc),
+            Ok(HostOp::ClientConnected(proc)) => return self.ask_for_client(cx, conn, proc),
             Ok(op) => cx.ask(None, op, Then::AdmitTool(conn)),
             Err(refusal) => self.turn_away(cx, conn, refusal),
         }
@@ -197,7 +196,7 @@ impl Strangers {
         }
         check_free(cx, &proc)?;
         self.check_room(cx, &proc)?;
-        Ok(HostOp::ClientConnected { proc })
+        Ok(HostOp::ClientConnected(proc))
     }
 
     /// Unless everybody's are served, a tool must belong to the server's owner or to root. It must not take a name that somebody
@@ -222,7 +221,12 @@ impl Strangers {
             self.check_room(cx, proc)?;
         }
         let info = hello.info.clone();
-        Ok(HostOp::ToolConnected { uid: cred.uid, gid: cred.gid, claims: hello.proc.clone(), info })
+        Ok(HostOp::ToolConnected(ToolRequest {
+            uid: cred.uid,
+            gid: cred.gid,
+            claims: hello.proc.clone(),
+            info,
+        }))
     }
 
     /// Connections of one rank are bounded.
@@ -242,7 +246,7 @@ impl Strangers {
         }
         let is_asked = self.awaiting(&proc).any(|(other, shaking)| other != conn && shaking.is_client());
         if !is_asked {
-            let op = HostOp::ClientConnected { proc: proc.clone() };
+            let op = HostOp::ClientConnected(proc.clone());
             cx.ask(None, op, Then::AdmitClients(proc));
         }
         None
@@ -352,6 +356,8 @@ impl Strangers {
         let mut gid = cred.gid;
         if let Some(client) = cx.peers.jobs.client_mut(&proc) {
             client.connect(conn);
+            let told = || hello.info.find(keys::PROC_PID).and_then(Value::as_u32);
+            client.guess_pid(cred.pid.or_else(told));
             gid = client.gid();
         }
         let mut peer = Peer::new(proc, cred.uid, gid, role, hello.dialect(), cx.now);
@@ -406,7 +412,7 @@ fn check_free(cx: &Cx<'_>, proc: &ProcId) -> Result<(), Refusal> {
 fn disown(cx: &mut Cx<'_>, proc: ProcId) {
     let is_here = cx.peers.conns.peers().any(|(_, peer)| *peer.proc() == proc);
     if !is_here && cx.peers.jobs.client(&proc).is_none() {
-        cx.ask(None, HostOp::ClientLost { proc, cut_off: None }, Then::Nothing);
+        cx.ask(None, HostOp::ClientLost(ClientLost { proc, cut_off: None }), Then::Nothing);
     }
 }
 

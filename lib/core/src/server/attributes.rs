@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use phalanx_spec::functions::UPCALLS;
 use phalanx_spec::{Status, attribute, attribute_by_name};
 use phalanx_wire::Info;
 
@@ -37,7 +38,7 @@ impl HostAttributes {
         if function.is_empty() {
             return Status::ERR_BAD_PARAM;
         }
-        let known = ENTRIES.iter().find(|(entry, _)| *entry == function);
+        let known = UPCALLS.iter().find(|(entry, _)| *entry == function);
         let functions: &[&str] = known.map_or(&[], |(_, functions)| functions);
         let functions = if functions.is_empty() { &[function][..] } else { functions };
         if functions.iter().any(|function| self.0.contains_key(*function)) {
@@ -54,38 +55,3 @@ impl HostAttributes {
         Status::SUCCESS
     }
 }
-
-/// The entries of the standard's table of upcalls whose users' functions have other names.
-const ENTRIES: &[(&str, &[&str])] = &[
-    ("abort", &["PMIx_Abort"]),
-    ("allocate", &["PMIx_Allocation_request"]),
-    ("client_connected", &["PMIx_Init"]),
-    ("client_connected2", &["PMIx_Init"]),
-    ("client_finalized", &["PMIx_Finalize"]),
-    ("connect", &["PMIx_Connect"]),
-    ("deregister_events", &["PMIx_Deregister_event_handler"]),
-    ("direct_modex", &["PMIx_Get"]),
-    ("disconnect", &["PMIx_Disconnect"]),
-    ("fabric", &["PMIx_Fabric_register", "PMIx_Fabric_update"]),
-    ("fence_nb", &["PMIx_Fence"]),
-    ("get_credential", &["PMIx_Get_credential"]),
-    ("group", &["PMIx_Group_construct", "PMIx_Group_destruct"]),
-    ("iof_pull", &["PMIx_IOF_pull"]),
-    ("job_control", &["PMIx_Job_control"]),
-    ("log", &["PMIx_Log"]),
-    ("log2", &["PMIx_Log"]),
-    ("lookup", &["PMIx_Lookup"]),
-    ("monitor", &["PMIx_Process_monitor"]),
-    ("notify_event", &["PMIx_Notify_event"]),
-    ("publish", &["PMIx_Publish"]),
-    ("push_stdin", &["PMIx_IOF_push"]),
-    ("query", &["PMIx_Query_info"]),
-    ("register_events", &["PMIx_Register_event_handler"]),
-    ("resource_block", &["PMIx_Resource_block"]),
-    ("session_control", &["PMIx_Session_control"]),
-    ("spawn", &["PMIx_Spawn"]),
-    ("tool_connected", &["PMIx_tool_init"]),
-    ("tool_connected2", &["PMIx_tool_init"]),
-    ("unpublish", &["PMIx_Unpublish"]),
-    ("validate_credential", &["PMIx_Validate_credential"]),
-];

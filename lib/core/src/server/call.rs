@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phalanx_spec::{IofChannel, Status};
+use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::codec::Format;
 use phalanx_wire::{Blob, Info, Key, Nspace, ProcId};
 
@@ -19,6 +19,8 @@ pub enum ServerCall {
     DeregisterNspace(Nspace),
     /// Answer: `Done`.
     RegisterClient { proc: ProcId, uid: u32, gid: u32 },
+    /// Local processes of a job run, with these pids. Answer: `Done`.
+    Started { nspace: Nspace, pids: Vec<(Rank, u32)> },
     /// The process has ended: who waits for it is told. What it committed stays until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),
@@ -31,9 +33,9 @@ pub enum ServerCall {
     Notify(Event),
     /// Something has happened to a job. It is told to those who asked for its code: tools, processes of the jobs in
     /// `concerned` (`None`: of all jobs), and processes that named what it affects; who connects later is told only in
-    /// the last case. `ago`: how long ago it happened, if it is told because somebody has asked late; what is known already is not
-    /// told again. Answer: `Done`.
-    Announce { event: Event, concerned: Option<Vec<Nspace>>, ago: Option<Duration> },
+    /// the last case. `number`: its place in the order in which things happened. `ago`: how long ago it happened, if it is told
+    /// because somebody has asked late; what is known already is not told again. Answer: `Done`.
+    Announce { event: Event, number: u64, concerned: Option<Vec<Nspace>>, ago: Option<Duration> },
     /// What a process has written, for those here who pulled that stream. No bytes: the stream has ended. Answer: `Done`, when
     /// every reader that must not lose anything has taken it from our transport; `PMIX_ERR_NOT_FOUND` if nobody has, nor will.
     Output { to: OutputTo, source: ProcId, channel: IofChannel, data: Blob, info: Vec<Info> },

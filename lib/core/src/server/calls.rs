@@ -33,12 +33,12 @@ impl Tables {
                 self.groups.learn(&cx.peers.jobs, &event);
                 self.events.on_event_from_host(cx, &event)
             }
-            ServerCall::Announce { event, concerned, ago: None } => {
+            ServerCall::Announce { event, number, concerned, ago: None } => {
                 self.groups.learn(&cx.peers.jobs, &event);
-                self.events.on_announcement(cx, &event, concerned)
+                self.events.on_announcement(cx, &event, (number, concerned))
             }
-            ServerCall::Announce { event, concerned, ago: Some(ago) } => {
-                self.events.on_late_announcement(cx, event, concerned, ago)
+            ServerCall::Announce { event, number, concerned, ago: Some(ago) } => {
+                self.events.on_late_announcement(cx, event, (number, concerned), ago)
             }
             ServerCall::Output { to, source, channel, data, info } => {
                 return self.streams.on_output(cx, id, &to, &source, channel, &data, &info);
@@ -58,6 +58,14 @@ impl Tables {
             }
             ServerCall::RegisterAttributes { function, attributes } => {
                 self.host_attributes.register(&function, attributes)
+            }
+            ServerCall::Started { nspace, pids } => {
+                for (rank, pid) in pids {
+                    if let Some(client) = cx.peers.jobs.client_mut(&ProcId::new(&nspace, rank)) {
+                        client.set_pid(pid);
+                    }
+                }
+                Status::SUCCESS
             }
             ServerCall::CollectJobInfo { nspaces, format } => {
                 let jobs = self.collect_job_info(cx, &nspaces, format);

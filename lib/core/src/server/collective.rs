@@ -201,7 +201,13 @@ impl Collectives {
         let Some(collective) = self.open.get_mut(&id) else { return };
         collective.expected.remove(proc);
         collective.lost.insert(proc.clone());
-        if collective.signature.kind == Kind::GroupConstruct {
+        // Members who want to hear of all ends have heard of it.
+        let is_news = match collective.signature.kind {
+            Kind::GroupConstruct => true,
+            Kind::GroupDestruct => !collective.is_watched,
+            _ => false,
+        };
+        if is_news {
             let (group, others) = (collective.signature.id.clone(), collective.survivors(&cx.peers.jobs));
             self.due.push_back(Due::LeftOut { group, proc: proc.clone(), others });
         }
@@ -388,7 +394,8 @@ impl Collectives {
                     Kind::Disconnect => "disconnect",
                     Kind::GroupConstruct => "group construct",
                     Kind::GroupDestruct => "group destruct",
-                },
+                }
+                .into(),
                 subject: format!("{id}{named}{rest}"),
                 asked_by: collective.arrived.keys().cloned().collect(),
                 missing: collective.missing().chain(collective.without_all_clones(peers)).cloned().collect(),
@@ -400,7 +407,8 @@ impl Collectives {
                     }
                     State::Gathering => "the arrival of those who are missing",
                     State::WithHost | State::Failed(_) => "the host's answer",
-                },
+                }
+                .into(),
             });
         }
     }

@@ -13,7 +13,7 @@ use super::host::Then;
 use super::job_data::Describer;
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply};
+use crate::host::{ConnectRequest, HostOp, HostReply};
 
 pub(super) const ATTRIBUTES: &[&str] = &[keys::ALL_CLONES_PARTICIPATE, keys::TIMEOUT];
 
@@ -77,7 +77,7 @@ pub(super) fn report_failure(cx: &mut Cx<'_>, signature: &Signature, status: Sta
 fn host_op(signature: &Signature, info: Vec<Info>) -> HostOp {
     let procs = signature.procs.to_vec();
     match signature.kind {
-        Kind::Disconnect => HostOp::Disconnect { procs, info },
-        _ => HostOp::Connect { procs, info },
+        Kind::Disconnect => HostOp::Disconnect(ConnectRequest { procs, info }),
+        _ => HostOp::Connect(ConnectRequest { procs, info }),
     }
 }

@@ -3,7 +3,7 @@
 //! An event that a local process raises goes to the local processes that registered for it and may see it; unless its range
 //! ends at this node it then goes to the host, which tells other servers. One from the host goes to the local ones alone. The
 //! connection that raised it is never told, nobody is told twice. Recent events are kept, within bounds, for those who register later, and are
-//! told to them behind the answer to their registration, never before.
+//! told to them behind the answer to their registration, never before, in the order in which they happened.
 //!
 //! What the host announces about a job is no news for strangers: it goes to tools, to the jobs that the host names, and to
 //! processes that named the job when they registered. Only the last are told of what happened before they connected.
@@ -28,7 +28,7 @@ use super::own::OWN;
 use super::peer::{Asker, Peer, Role};
 use super::turn::Cx;
 use super::values::weight_of_infos;
-use crate::host::{Event, HostOp};
+use crate::host::{Event, EventsRequest, HostOp};
 use crate::machine::{ConnId, Time};
 
 use kept::{Audience, Cached, Kept};
@@ -68,6 +68,8 @@ pub(super) struct Events {
     registrations: BTreeMap<ConnId, Vec<Registration>>,
     /// How many registrations there are of each code (none: of all codes). The host knows of these.
     wanted: BTreeMap<Option<Status>, usize>,
+    /// Registrations that the host has still to answer. It may tell first what happened before.
+    unanswered: Vec<Unanswered>,
     /// What processes have raised.
     raised: Kept,
     /// What the host has announced. The ends of many jobs do not push out what processes have raised.
@@ -80,6 +82,13 @@ struct Registration {
     code: Option<Status>,
     /// Only events that affect one of these; empty: all.
     affected: Vec<ProcId>,
+}
+
+#[derive(Debug)]
+struct Unanswered {
+    conn: ConnId,
+    tag: u32,
+    codes: Vec<Option<Status>>,
 }
 
 /// How well a registration fits an event.
@@ -124,16 +133,19 @@ impl Events {
             }
             let wanted = self.wanted.entry(code).or_default();
             *wanted += 1;
-            if *wanted == 1 {
+            // Behind one that is not answered yet, so that it is told what that one is told.
+            let is_asked = self.unanswered.iter().any(|other| other.codes.contains(&code));
+            if *wanted == 1 || is_asked {
                 news.push(code);
             }
         }
         if news.is_empty() {
             return self.on_registration_answered(cx, &from, Status::SUCCESS);
         }
-        let codes = if news.contains(&None) { Vec::new() } else { news.into_iter().flatten().collect() };
+        let codes = if news.contains(&None) { Vec::new() } else { news.iter().copied().flatten().collect() };
+        self.unanswered.push(Unanswered { conn: from.conn, tag: from.tag, codes: news });
         let proc = from.proc.clone();
-        let op = HostOp::RegisterEvents { codes, info: request.info };
+        let op = HostOp::RegisterEvents(EventsRequest { codes, info: request.info });
         cx.ask(Some(&proc), op, Then::RegisterEvents(from));
     }
 
@@ -142,8 +154,15 @@ impl Events {
         if !status.is_success() {
             debug!(proc = %to.proc, %status, "the host does not serve these events: local ones only");
         }
+        self.unanswered.retain(|one| (one.conn, one.tag) != (to.conn, to.tag));
         cx.answer(to, Status::SUCCESS);
-        self.replay(cx, to.conn);
+        if !self.awaits_answer(to.conn) {
+            self.replay(cx, to.conn);
+        }
+    }
+
+    fn awaits_answer(&self, conn: ConnId) -> bool {
+        self.unanswered.iter().any(|one| one.conn == conn)
     }
 
     pub(super) fn on_deregister(&mut self, cx: &mut Cx<'_>, conn: ConnId, codes: &[Status]) {
@@ -160,6 +179,7 @@ impl Events {
 
     pub(super) fn forget_connection(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let gone = self.registrations.remove(&conn).unwrap_or_default();
+        self.unanswered.retain(|one| one.conn != conn);
         let is_last = !cx.peers.goes_on_without(proc, conn);
         self.raised.forget_connection(conn, proc, is_last);
         self.announced.forget_connection(conn, proc, is_last);
@@ -178,10 +198,14 @@ impl Events {
         }
         let codes: Vec<Status> = ended.iter().copied().flatten().collect();
         if codes.len() < ended.len() {
-            cx.ask(None, HostOp::DeregisterEvents { codes: Vec::new() }, Then::Nothing);
+            cx.ask(
+                None,
+                HostOp::DeregisterEvents(EventsRequest { codes: Vec::new(), info: Vec::new() }),
+                Then::Nothing,
+            );
         }
         if !codes.is_empty() {
-            cx.ask(None, HostOp::DeregisterEvents { codes }, Then::Nothing);
+            cx.ask(None, HostOp::DeregisterEvents(EventsRequest { codes, info: Vec::new() }), Then::Nothing);
         }
     }
 
@@ -205,7 +229,7 @@ impl Events {
             return;
         }
         let source = event.source.clone();
-        cx.ask(Some(&source), HostOp::Notify { event: event.clone() }, then);
+        cx.ask(Some(&source), HostOp::Notify(event.clone()), then);
     }
 
     pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: &Event) -> Status {
@@ -218,9 +242,9 @@ impl Events {
         &mut self,
         cx: &mut Cx<'_>,
         event: &Event,
-        concerned: Option<Vec<Nspace>>,
+        (number, concerned): (u64, Option<Vec<Nspace>>),
     ) -> Status {
-        self.tell(cx, event, None, Audience::OfJob { concerned });
+        self.tell(cx, event, None, Audience::OfJob { concerned, number });
         Status::SUCCESS
     }
 
@@ -229,46 +253,51 @@ impl Events {
         &mut self,
         cx: &mut Cx<'_>,
         event: Event,
-        concerned: Option<Vec<Nspace>>,
+        (number, concerned): (u64, Option<Vec<Nspace>>),
         ago: Duration,
     ) -> Status {
         let is_same =
             |cached: &Cached| cached.event.code == event.code && cached.event.source == event.source;
         if ago <= EVENT_AGE && !self.announced.recent(cx.now).any(|cached| is_same(cached)) {
-            let (since, audience) = (cx.now.before(ago), Audience::OfJob { concerned });
-            let mut cached = Cached::new(since, event, None, audience, BTreeSet::new());
-            let peers = cx.peers.conns.peers();
-            cached.told = peers
-                .filter(|(conn, peer)| self.is_due(*conn, peer, &cached))
-                .map(|(conn, _)| conn)
-                .collect();
-            let mut encoded = Vec::new();
-            for conn in &cached.told {
-                send_event(cx, *conn, &cached.event, &mut encoded);
-            }
-            self.keep(cx.now, cached);
+            let audience = Audience::OfJob { concerned, number };
+            let cached = Cached::new(cx.now.before(ago), event, None, audience);
+            self.tell_and_keep(cx, cached, |events, conn, peer, cached| events.is_due(conn, peer, cached));
         }
         Status::SUCCESS
     }
 
     /// Tells the local processes that want the event, and keeps it for those who will.
     fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, audience: Audience) {
+        let cached = Cached::new(cx.now, event.clone(), raised_by, audience);
+        self.tell_and_keep(cx, cached, |events, conn, peer, cached| {
+            let is_source = is_source(conn, peer, &cached.event, cached.raised_by);
+            !is_source && events.hears(conn, peer, &cached.event, &cached.audience)
+        });
+    }
+
+    /// Whoever waits for the answer to a registration is told behind it.
+    fn tell_and_keep(
+        &mut self,
+        cx: &mut Cx<'_>,
+        mut cached: Cached,
+        is_for: impl Fn(&Events, ConnId, &Peer, &Cached) -> bool,
+    ) {
+        let is_to_keep = cached.is_for_latecomers();
         let peers = cx.peers.conns.peers();
-        let told: BTreeSet<ConnId> = peers
-            .filter(|(conn, peer)| {
-                let is_source = is_source(*conn, peer, event, raised_by);
-                !is_source && self.hears(*conn, peer, event, &audience)
-            })
-            .map(|(conn, _)| conn)
-            .collect();
+        let told = peers.filter(|(conn, peer)| {
+            !(is_to_keep && self.awaits_answer(*conn)) && is_for(self, *conn, peer, &cached)
+        });
+        let told: BTreeSet<ConnId> = told.map(|(conn, _)| conn).collect();
         let mut encoded: Vec<(Dialect, Vec<u8>)> = Vec::new();
         for conn in &told {
-            send_event(cx, *conn, event, &mut encoded);
+            send_event(cx, *conn, &cached.event, &mut encoded);
         }
-        if !event.info.is_set(keys::EVENT_DO_NOT_CACHE)
-            && !matches!(event.range, Range::RM | Range::PROC_LOCAL)
-        {
-            self.keep(cx.now, Cached::new(cx.now, event.clone(), raised_by, audience, told));
+        if is_to_keep {
+            cached.told = told;
+            match cached.audience {
+                Audience::Range => self.raised.keep(cx.now, cached),
+                Audience::OfJob { .. } => self.announced.keep(cx.now, cached),
+            }
         }
     }
 
@@ -285,25 +314,32 @@ impl Events {
         let mut announced = std::mem::take(&mut self.announced);
         let mut due = Vec::new();
         if let Some(peer) = cx.peers.conns.peer(conn) {
-            for cached in raised.recent(cx.now).chain(announced.recent(cx.now)) {
-                if self.is_due(conn, peer, cached) && cached.told.insert(conn) {
-                    due.push(cached.event.clone());
+            for kept in [&mut raised, &mut announced] {
+                let mut last = Time(0);
+                for cached in kept.recent(cx.now) {
+                    last = last.max(cached.since);
+                    if self.is_due(conn, peer, cached) && cached.told.insert(conn) {
+                        due.push((last, cached.event.clone()));
+                    }
                 }
             }
         }
         (self.raised, self.announced) = (raised, announced);
-        for event in due {
+        due.sort_by_key(|(at, _)| *at);
+        for (_, event) in due {
             send_event(cx, conn, &event, &mut Vec::new());
         }
     }
 
+    /// A job is over. What was announced about it is kept for those who will name it.
     pub(super) fn forget_of(&mut self, nspace: &Nspace) {
         self.raised.forget_events_of(nspace);
-        self.announced.forget_events_of(nspace);
+        self.raised.forget_told_in(nspace);
+        self.announced.forget_told_in(nspace);
     }
 
     pub(super) fn are_from(&self, nspace: &Nspace) -> bool {
-        self.raised.knows(nspace) || self.announced.knows(nspace)
+        self.raised.knows(nspace) || self.announced.told_any_of(nspace)
     }
 
     fn is_wanted(&self, conn: ConnId, event: &Event) -> bool {
@@ -322,7 +358,7 @@ impl Events {
             Interest::None => false,
             interest => match audience {
                 Audience::Range => may_see(peer, event),
-                Audience::OfJob { concerned } => {
+                Audience::OfJob { concerned, .. } => {
                     let is_concerned = |jobs: &Vec<Nspace>| jobs.contains(&peer.proc().nspace);
                     let is_for_it =
                         peer.role() != Role::Client || concerned.as_ref().is_none_or(is_concerned);
@@ -348,13 +384,6 @@ impl Events {
             }
         };
         is_of_its_time && self.hears(conn, peer, event, &cached.audience)
-    }
-
-    fn keep(&mut self, now: Time, cached: Cached) {
-        match cached.audience {
-            Audience::Range => self.raised.keep(now, cached),
-            Audience::OfJob { .. } => self.announced.keep(now, cached),
-        }
     }
 }
 

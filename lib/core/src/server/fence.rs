@@ -15,7 +15,7 @@ use super::host::Then;
 use super::modex::Modex;
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::HostOp;
+use crate::host::{FenceRequest, HostOp};
 
 pub(super) const ATTRIBUTES: &[&str] =
     &[keys::ALL_CLONES_PARTICIPATE, keys::COLLECT_DATA, keys::COLLECT_GENERATED_JOB_INFO, keys::TIMEOUT];
@@ -46,7 +46,7 @@ pub(super) fn on_gathered(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64) {
     } else {
         Blob::default()
     };
-    let op = HostOp::Fence { procs: procs.to_vec(), info: collective.info.clone(), data };
+    let op = HostOp::Fence(FenceRequest { procs: procs.to_vec(), info: collective.info.clone(), data });
     cx.ask(None, op, Then::Collective(id));
 }
 
@@ -71,6 +71,6 @@ pub(super) fn end(cx: &mut Cx<'_>, tables: Fences<'_>, id: u64, status: Status) 
 
 pub(super) fn report_failure(cx: &mut Cx<'_>, signature: &Signature, status: Status) {
     let info = vec![failed(status)];
-    let op = HostOp::Fence { procs: signature.procs.to_vec(), info, data: Blob::default() };
+    let op = HostOp::Fence(FenceRequest { procs: signature.procs.to_vec(), info, data: Blob::default() });
     cx.ask(None, op, Then::Nothing);
 }

@@ -14,7 +14,7 @@ use super::own::{OWN, loss_of};
 use super::peer::{Asker, Peer, Role};
 use super::registry::{Client, Stage};
 use super::turn::Cx;
-use crate::host::HostOp;
+use crate::host::{ClientFinalized, ClientLost, HostOp};
 use crate::machine::{CloseReason, ConnId, Output};
 
 impl Tables {
@@ -31,7 +31,7 @@ impl Tables {
             client.finalize(others);
         }
         self.forget_doings_of(cx, from.conn, &proc);
-        let op = HostOp::ClientFinalized { proc: proc.clone(), others };
+        let op = HostOp::ClientFinalized(ClientFinalized { proc: proc.clone(), others });
         cx.ask(Some(&proc), op, Then::Finalize(from));
         self.retry_gets_of(cx, &proc);
     }
@@ -97,7 +97,7 @@ impl Tables {
             Some(_) => {}
         }
         warn!(%proc, ?reason, "connection lost before finalize: another of the rank has finalized");
-        let op = HostOp::ClientFinalized { proc: proc.clone(), others: false };
+        let op = HostOp::ClientFinalized(ClientFinalized { proc: proc.clone(), others: false });
         cx.ask(None, op, Then::Nothing);
         self.retry_gets_of(cx, &proc);
     }
@@ -106,7 +106,7 @@ impl Tables {
     fn report_loss(&mut self, cx: &mut Cx<'_>, proc: ProcId, reason: CloseReason, cut_off: Option<String>) {
         warn!(%proc, ?reason, "connection lost before finalize");
         self.events.tell_one(cx, OWN, &loss_of(&proc));
-        cx.ask(None, HostOp::ClientLost { proc: proc.clone(), cut_off }, Then::Lost(proc));
+        cx.ask(None, HostOp::ClientLost(ClientLost { proc: proc.clone(), cut_off }), Then::Lost(proc));
     }
 
     /// The host has heard of a lost connection. It may have taken its time: to find out that the process has died, say,

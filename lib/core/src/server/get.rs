@@ -30,7 +30,7 @@ use super::peer::{Asker, Peer};
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
 use crate::explain::Waiting;
-use crate::host::HostOp;
+use crate::host::{DirectModexRequest, HostOp};
 use crate::machine::{CallId, ConnId, Time};
 use crate::qualified::qualifiers;
 use ahead::read_ahead;
@@ -224,7 +224,7 @@ impl Gets {
                     }
                     let proc = pending.target.clone();
                     let asked_by = pending.who.asker().map(|asker| asker.proc.clone());
-                    let op = HostOp::DirectModex { proc: proc.clone(), info };
+                    let op = HostOp::DirectModex(DirectModexRequest { proc: proc.clone(), info });
                     cx.ask(asked_by.as_ref(), op, Then::DirectModex(proc));
                 }
             }
@@ -432,7 +432,7 @@ impl Gets {
         for pending in self.pending.values() {
             let what = pending.key.as_ref().map_or("everything", |key| key.as_str());
             waiting.push(Waiting {
-                operation: if pending.who.asker().is_some() { "get" } else { "direct modex" },
+                operation: if pending.who.asker().is_some() { "get" } else { "direct modex" }.into(),
                 subject: format!("{what} of {}", pending.target),
                 asked_by: pending.who.asker().map(|asker| asker.proc.clone()).into_iter().collect(),
                 missing: vec![pending.target.clone()],
@@ -442,7 +442,8 @@ impl Gets {
                     Waits::Commit => "a commit",
                     Waits::Key => "a commit that holds the key",
                     Waits::Host { .. } => "the host's answer",
-                },
+                }
+                .into(),
             });
         }
     }

@@ -21,7 +21,7 @@ use super::limits::MAX_GROUPS;
 use super::peer::Asker;
 use super::registry::Jobs;
 use super::turn::Cx;
-use crate::host::{Event, GroupFormed, HostOp, HostReply, LOST_MEMBERS};
+use crate::host::{Event, GroupFormed, GroupRequest, HostOp, HostReply, LOST_MEMBERS};
 
 pub(super) const CONSTRUCT_ATTRIBUTES: &[&str] =
     &[keys::TIMEOUT, keys::GROUP_FT_COLLECTIVE, keys::GROUP_NOTIFY_TERMINATION];
@@ -269,7 +269,7 @@ fn assemble(cx: &mut Cx<'_>, to: Asker, id: String, construct: Construct) {
     let Construct { procs, info, .. } = construct;
     let is_watched = info.is_set(keys::GROUP_NOTIFY_TERMINATION);
     let from = to.proc.clone();
-    let op = HostOp::GroupAssemble { from: from.clone(), id: id.clone(), procs, info };
+    let op = HostOp::GroupConstruct(GroupRequest { from: Some(from.clone()), id: id.clone(), procs, info });
     cx.ask(Some(&from), op, Then::Assembled { to, id, is_watched });
 }
 
@@ -285,6 +285,9 @@ pub(super) fn on_gathered(cx: &mut Cx<'_>, collectives: &Collectives, id: u64) {
     // That the group wants it, whose members want to hear of ends, the host has forgotten.
     if collective.goes_on_without_the_dead() && !info.is_set(keys::GROUP_FT_COLLECTIVE) {
         info.push(Info::new(keys::GROUP_FT_COLLECTIVE, true));
+    }
+    if collective.is_watched {
+        info.push(Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
     }
     let op = host_op(signature, procs, info);
     cx.ask(None, op, Then::Collective(id));
@@ -315,8 +318,8 @@ pub(super) fn announce_failure(
 fn host_op(signature: &Signature, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {
     let id = signature.id.clone();
     match signature.kind {
-        Kind::GroupDestruct => HostOp::GroupDestruct { id, procs, info },
-        _ => HostOp::GroupConstruct { id, procs, info },
+        Kind::GroupDestruct => HostOp::GroupDestruct(GroupRequest { from: None, id, procs, info }),
+        _ => HostOp::GroupConstruct(GroupRequest { from: None, id, procs, info }),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_spec::{IofChannel, Status};
+use phalanx_spec::Status;
 use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Text};
 
 use super::own::OWN;
@@ -107,7 +107,7 @@ impl Upcalls {
     ) -> (HostCall, HostOp) {
         self.mark_honoured(&mut op);
         self.last += 1;
-        let (operation, subject) = describe(&op);
+        let (operation, subject) = (op.operation(), op.subject());
         let asked_by = asked_by.cloned();
         self.open.insert(self.last, Open { operation, subject, asked_by, since: now, then });
         (HostCall::new(self.last), op)
@@ -139,13 +139,13 @@ impl Upcalls {
                 continue;
             }
             waiting.push(Waiting {
-                operation: open.operation,
+                operation: open.operation.into(),
                 subject: open.subject.clone(),
                 asked_by: open.asked_by.iter().cloned().collect(),
                 missing: Vec::new(),
                 since: open.since,
                 deadline: None,
-                unblocked_by: "the host's answer",
+                unblocked_by: Waiting::HOSTS_ANSWER.into(),
             });
         }
     }
@@ -179,51 +179,4 @@ impl Upcalls {
 /// The status of an answer that is of the wrong kind: success would promise data that is not there.
 pub(super) fn as_failure(status: Status) -> Status {
     if status.is_success() { Status::ERR_SERVER_FAILED_REQUEST } else { status }
-}
-
-/// The name of an upcall, and what it is about where that helps to tell two of them apart.
-fn describe(op: &HostOp) -> (&'static str, String) {
-    let keys = |keys: &[phalanx_wire::Key]| keys.iter().map(|k| k.as_str()).collect::<Vec<_>>().join(" ");
-    match op {
-        HostOp::ClientConnected { proc } => ("connection", proc.to_string()),
-        HostOp::ClientFinalized { .. } => ("finalize", String::new()),
-        HostOp::ClientLost { proc, .. } => ("lost connection", proc.to_string()),
-        HostOp::Abort { message, .. } => ("abort", message.clone()),
-        HostOp::Fence { .. } => ("fence", String::new()),
-        HostOp::DirectModex { proc, .. } => ("direct modex", proc.to_string()),
-        HostOp::Publish { data, .. } => {
-            ("publish", data.iter().map(|i| i.key.as_str()).collect::<Vec<_>>().join(" "))
-        }
-        HostOp::Lookup { keys: wanted, .. } => ("lookup", keys(wanted)),
-        HostOp::Unpublish { keys: wanted, .. } => ("unpublish", keys(wanted)),
-        HostOp::Spawn { .. } => ("spawn", String::new()),
-        HostOp::Connect { .. } => ("connect", String::new()),
-        HostOp::Disconnect { .. } => ("disconnect", String::new()),
-        HostOp::RegisterEvents { .. } => ("event registration", String::new()),
-        HostOp::DeregisterEvents { .. } => ("event deregistration", String::new()),
-        HostOp::Notify { event } => ("notification", event.code.to_string()),
-        HostOp::Query { .. } => ("query", String::new()),
-        HostOp::ToolConnected { .. } => ("connection of a tool", String::new()),
-        HostOp::Log { .. } => ("log", String::new()),
-        HostOp::Allocate { .. } => ("allocation request", String::new()),
-        HostOp::ResourceBlock { block, .. } => ("resource block", block.clone()),
-        HostOp::JobControl { .. } => ("job control", String::new()),
-        HostOp::SessionControl { .. } => ("session control", String::new()),
-        HostOp::Monitor { .. } => ("monitor", String::new()),
-        HostOp::GetCredential { .. } => ("get credential", String::new()),
-        HostOp::ValidateCredential { .. } => ("validate credential", String::new()),
-        HostOp::IofPull { channels, .. } => ("pull of output", channel_name(*channels)),
-        HostOp::IofStop { .. } => ("end of a pull", String::new()),
-        HostOp::PushStdin { .. } => ("push of input", String::new()),
-        HostOp::GroupConstruct { id, .. } | HostOp::GroupAssemble { id, .. } => {
-            ("group construct", id.clone())
-        }
-        HostOp::GroupDestruct { id, .. } => ("group destruct", id.clone()),
-        HostOp::FabricRegister { .. } => ("fabric registration", String::new()),
-        HostOp::FabricUpdate { .. } => ("fabric update", String::new()),
-    }
-}
-
-fn channel_name(channels: IofChannel) -> String {
-    channels.to_string()
 }

@@ -23,7 +23,7 @@ use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
 use super::peer::{Asker, Connections, Peer, Role};
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply};
+use crate::host::{HostOp, HostReply, PullEnded, PullRequest, StdinRequest};
 use crate::machine::{CallId, ConnId};
 use crate::output::{Channel, Moment, Stream};
 pub use format::OUTPUT_DEFAULTS;
@@ -113,7 +113,8 @@ impl Streams {
         self.format(&cx.config.output, number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
-        let op = HostOp::IofPull { from: by.clone(), sources, channels, directives, handle: number };
+        let op =
+            HostOp::IofPull(PullRequest { from: by.clone(), sources, channels, directives, handle: number });
         cx.ask(Some(&by), op, Then::AnswerPull { to: from, handle: number, wishes });
     }
 
@@ -228,12 +229,12 @@ impl Streams {
                 // What the host has for it comes before the answer.
                 pulled.stopping = true;
                 let proc = from.proc.clone();
-                let op = HostOp::IofStop {
+                let op = HostOp::IofStop(PullEnded {
                     from: proc.clone(),
                     handle: number,
                     directives: request.directives.clone(),
                     died: false,
-                };
+                });
                 if let Some(feed) = self.feeds.get_mut(&number) {
                     feed.accepted = false;
                 }
@@ -293,7 +294,7 @@ impl Streams {
             // One that is being stopped was ended with the host before.
             if self.leave_feed(Some(handle)) && !pulled.stopping {
                 let (from, directives) = (by.unwrap_or(pulled.by), Vec::new());
-                let op = HostOp::IofStop { from, handle, directives, died: true };
+                let op = HostOp::IofStop(PullEnded { from, handle, directives, died: true });
                 cx.ask(None, op, Then::Nothing);
             }
         }
@@ -306,7 +307,7 @@ impl Streams {
         if let Some(peer) = cx.peers.conns.peer_mut(from.conn) {
             peer.note_pushed(bytes);
         }
-        let op = HostOp::PushStdin { from: proc.clone(), targets, directives, data };
+        let op = HostOp::PushStdin(StdinRequest { from: proc.clone(), targets, directives, data });
         cx.ask(Some(&proc), op, Then::AnswerPush { to: from, bytes });
     }
 

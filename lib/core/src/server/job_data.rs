@@ -171,7 +171,7 @@ impl Describer {
     /// Values of our own node, and of the only app, that are not found in their arrays.
     fn own_values(&self, job: &Job) -> Vec<Kval> {
         let mut values = Vec::new();
-        if let Some(node) = job.info().here.and_then(|here| at(&job.info().nodes, here)) {
+        if let Some(node) = job.own_node() {
             values.push(Kval { key: self.keys.hostname.clone(), value: (&*node.name).into() });
             values.push(Kval { key: self.keys.node_id.clone(), value: node.id.into() });
             values.extend(own_directories(job));
@@ -186,7 +186,7 @@ impl Describer {
     pub(super) fn loose_values(&self, job: &Job) -> Vec<Kval> {
         let info = job.info();
         let size = count(job.size());
-        let names: Vec<&str> = info.nodes.iter().map(|node| &*node.name).collect();
+        let names: Vec<Arc<str>> = info.nodes.iter().map(|node| node.name).collect();
         let mut values = vec![
             Kval::new(keys::NSPACE, info.nspace.as_str()),
             Kval::new(keys::JOBID, info.nspace.as_str()),
@@ -211,7 +211,7 @@ impl Describer {
 
     /// `pmix.node.arr` of one node. `on_node`: the ranks there, in order.
     pub(super) fn node_array(&self, job: &Job, node: u32, on_node: &[Rank]) -> Option<Kval> {
-        let described = at(&job.info().nodes, node)?;
+        let described = job.node(node)?;
         let size = count(on_node.len());
         let peers: Vec<String> = on_node.iter().map(|rank| rank.0.to_string()).collect();
         let mut values = vec![
@@ -232,7 +232,7 @@ impl Describer {
             values.push(Kval::new(keys::LOCAL_PROCS, array));
             values.extend(own_directories(job));
         }
-        overlay(&mut values, &self.resources.of_node(&name_of(described)));
+        overlay(&mut values, &self.resources.of_node(&name_of(&described)));
         overlay(&mut values, &described.values);
         Some(Kval::new(keys::NODE_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info))))
     }
@@ -240,7 +240,7 @@ impl Describer {
     /// The values of one rank; none if it does not exist.
     pub(super) fn proc_values(&self, job: &Job, rank: Rank) -> Vec<Kval> {
         let Some(proc) = index(rank).and_then(|i| job.info().procs.get(i)) else { return Vec::new() };
-        let Some(node) = at(&job.info().nodes, proc.node) else { return Vec::new() };
+        let Some(node) = job.node(proc.node) else { return Vec::new() };
         let keys = &self.keys;
         let kval = |key: &Key, value: Value| Kval { key: key.clone(), value };
         let mut values = vec![
@@ -313,8 +313,7 @@ fn own_directories(job: &Job) -> impl Iterator<Item = Kval> {
 
 /// What the host has stated of our own node, of the job or of its session.
 fn stated<'a>(job: &'a Job, key: &str) -> Option<&'a Value> {
-    let own = job.info().here.and_then(|here| at(&job.info().nodes, here));
-    let of_node = own.into_iter().flat_map(|node| &node.values);
+    let of_node = job.own_node().into_iter().flat_map(|node| &node.values);
     let all = of_node.chain(job.info().job.iter()).chain(job.info().session.iter());
     all.into_iter().find(|kval| kval.key == *key).map(|kval| &kval.value)
 }
@@ -327,7 +326,8 @@ fn aliases(name: &str, own: bool) -> String {
 
 /// Which nodes there are and which ranks they have, in the compact notation.
 fn maps(job: &Job, by_node: &[Vec<Rank>]) -> Vec<Kval> {
-    let names: Vec<&str> = job.info().nodes.iter().map(|node| &*node.name).collect();
+    let names: Vec<Arc<str>> = job.info().nodes.iter().map(|node| node.name).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
     let ranks: Vec<Vec<u32>> =
         by_node.iter().map(|ranks| ranks.iter().map(|rank| rank.0).collect()).collect();
     let nodes = nodes_to_regex(&names).unwrap_or_else(|| nodes_to_raw(&names));

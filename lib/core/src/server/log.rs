@@ -7,7 +7,7 @@ use phalanx_wire::{Info, Value};
 use super::host::Then;
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::HostOp;
+use crate::host::{HostOp, LogRequest};
 
 pub(super) fn on_log(cx: &mut Cx<'_>, from: Asker, log: Log) {
     if log.data.is_empty() {
@@ -19,6 +19,6 @@ pub(super) fn on_log(cx: &mut Cx<'_>, from: Asker, log: Log) {
     }
     directives.extend(from.identity());
     let proc = from.proc.clone();
-    let op = HostOp::Log { from: proc.clone(), data: log.data, directives };
+    let op = HostOp::Log(LogRequest { from: proc.clone(), data: log.data, directives });
     cx.ask(Some(&proc), op, Then::Answer(from));
 }

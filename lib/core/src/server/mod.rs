@@ -10,7 +10,6 @@
 
 mod abort;
 mod accept;
-mod allocate;
 mod answers;
 mod attributes;
 mod call;
@@ -20,13 +19,12 @@ mod collective;
 mod commit;
 mod config;
 mod connect;
-mod control;
 mod credential;
 mod directive;
 mod event;
-mod fabric;
 mod fence;
 mod finalize;
+mod forward;
 mod frames;
 mod get;
 mod group;

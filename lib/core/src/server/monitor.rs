@@ -17,7 +17,7 @@ use super::limits::MAX_MONITORS;
 use super::peer::Asker;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
-use crate::host::{Event, HostOp};
+use crate::host::{Asked, Event, HostOp};
 use crate::machine::ConnId;
 
 pub(super) const ATTRIBUTES: &[&str] = &[
@@ -79,7 +79,10 @@ impl Monitors {
         let mut directives = request.directives;
         directives.extend(from.identity());
         let proc = from.proc.clone();
-        let op = HostOp::Monitor { from: proc.clone(), what: request.what, error: request.error, directives };
+        let op = HostOp::Monitor(Asked {
+            from: proc.clone(),
+            request: Monitor { what: request.what, error: request.error, directives },
+        });
         cx.ask(Some(&proc), op, then);
     }
 

@@ -11,7 +11,7 @@ use phalanx_wire::{Info, InfoList, Value};
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply};
+use crate::host::{HostOp, HostReply, LookupRequested, PublishRequest, UnpublishRequest};
 
 pub(super) const PUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE, keys::PERSISTENCE];
 pub(super) const LOOKUP_ATTRIBUTES: &[&str] = &[keys::RANGE];
@@ -30,7 +30,7 @@ pub(super) fn on_publish(cx: &mut Cx<'_>, from: Asker, publish: Publish) {
     };
     info.extend(from.identity());
     let (proc, uid) = (from.proc.clone(), from.uid);
-    let op = HostOp::Publish { from: proc.clone(), uid, data, range, persistence, info };
+    let op = HostOp::Publish(PublishRequest { from: proc.clone(), uid, data, range, persistence, info });
     cx.ask(Some(&proc), op, Then::Answer(from));
 }
 
@@ -42,7 +42,7 @@ pub(super) fn on_lookup(cx: &mut Cx<'_>, from: Asker, lookup: Lookup) {
     let mut info = lookup.info;
     info.extend(from.identity());
     let (proc, uid) = (from.proc.clone(), from.uid);
-    let op = HostOp::Lookup { from: proc.clone(), uid, keys: lookup.keys, range, info };
+    let op = HostOp::Lookup(LookupRequested { from: proc.clone(), uid, keys: lookup.keys, range, info });
     cx.ask(Some(&proc), op, Then::AnswerLookup(from));
 }
 
@@ -51,7 +51,8 @@ pub(super) fn on_unpublish(cx: &mut Cx<'_>, from: Asker, unpublish: Unpublish) {
     let mut info = unpublish.info;
     info.extend(from.identity());
     let (proc, uid) = (from.proc.clone(), from.uid);
-    let op = HostOp::Unpublish { from: proc.clone(), uid, keys: unpublish.keys, range, info };
+    let op =
+        HostOp::Unpublish(UnpublishRequest { from: proc.clone(), uid, keys: unpublish.keys, range, info });
     cx.ask(Some(&proc), op, Then::Answer(from));
 }
 

@@ -3,8 +3,8 @@
 //! The server knows its jobs, its process sets and groups, the nodes that its host has described, and which attributes its
 //! verbs honour: that answer is made from the tables of the verb files, so it cannot say what is not so.
 
-use phalanx_spec::{Status, keys};
-use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_spec::{Status, functions, keys};
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::{DataArray, Info, InfoList, Key, Kval, ProcId, Query, Text, Value};
 
 use super::attributes::HostAttributes;
@@ -18,25 +18,25 @@ use super::pset::Psets;
 use super::registry::Jobs;
 use super::turn::Cx;
 use super::{connect, event, fence, get, iof, monitor, publish};
-use crate::host::{HostOp, HostReply};
+use crate::host::{Asked, HostOp, HostReply};
 use crate::support::{self, Honoured, Layer, OuterSupport};
 
 /// What each function honours here, host aside.
 pub(super) const FUNCTIONS: &[Honoured] = &[
-    ("PMIx_Connect", &[connect::ATTRIBUTES]),
-    ("PMIx_Disconnect", &[connect::ATTRIBUTES]),
-    ("PMIx_Fence", &[fence::ATTRIBUTES]),
-    ("PMIx_Get", &[get::ATTRIBUTES]),
-    ("PMIx_Group_construct", &[group::CONSTRUCT_ATTRIBUTES]),
-    ("PMIx_Group_destruct", &[group::DESTRUCT_ATTRIBUTES]),
-    ("PMIx_IOF_pull", iof::OUTPUT_DEFAULTS),
-    ("PMIx_Lookup", &[publish::LOOKUP_ATTRIBUTES]),
-    ("PMIx_Notify_event", &[event::NOTIFY_ATTRIBUTES]),
-    ("PMIx_Process_monitor", &[monitor::ATTRIBUTES]),
-    ("PMIx_Publish", &[publish::PUBLISH_ATTRIBUTES]),
-    ("PMIx_Query_info", &[ATTRIBUTES]),
-    ("PMIx_Register_event_handler", &[event::REGISTER_ATTRIBUTES]),
-    ("PMIx_Unpublish", &[publish::UNPUBLISH_ATTRIBUTES]),
+    (functions::CONNECT, &[connect::ATTRIBUTES]),
+    (functions::DISCONNECT, &[connect::ATTRIBUTES]),
+    (functions::FENCE, &[fence::ATTRIBUTES]),
+    (functions::GET, &[get::ATTRIBUTES]),
+    (functions::GROUP_CONSTRUCT, &[group::CONSTRUCT_ATTRIBUTES]),
+    (functions::GROUP_DESTRUCT, &[group::DESTRUCT_ATTRIBUTES]),
+    (functions::IOF_PULL, iof::OUTPUT_DEFAULTS),
+    (functions::LOOKUP, &[publish::LOOKUP_ATTRIBUTES]),
+    (functions::NOTIFY_EVENT, &[event::NOTIFY_ATTRIBUTES]),
+    (functions::PROCESS_MONITOR, &[monitor::ATTRIBUTES]),
+    (functions::PUBLISH, &[publish::PUBLISH_ATTRIBUTES]),
+    (functions::QUERY_INFO, &[ATTRIBUTES]),
+    (functions::REGISTER_EVENT_HANDLER, &[event::REGISTER_ATTRIBUTES]),
+    (functions::UNPUBLISH, &[publish::UNPUBLISH_ATTRIBUTES]),
 ];
 
 /// The keys and qualifiers that are answered without the host.
@@ -71,7 +71,7 @@ pub(super) struct Sources<'a> {
     pub(super) outer: &'static OuterSupport,
 }
 
-pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, request: QueryRequest) {
+pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, request: Queries) {
     let mut known = Vec::new();
     let mut spare = Vec::new();
     let mut rest = Vec::new();
@@ -92,8 +92,11 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
                     }
                 }
                 None => {
-                    if key == keys::QUERY_NAMESPACES {
-                        spare.push(namespaces(&cx.peers.jobs));
+                    match key.as_str() {
+                        Some(keys::QUERY_NAMESPACES) => spare.push(namespaces(&cx.peers.jobs)),
+                        // Groups without a member here only the host knows.
+                        Some(keys::QUERY_GROUP_NAMES) => spare.extend(group_names(sources.groups)),
+                        _ => {}
                     }
                     unknown.push(key);
                 }
@@ -108,12 +111,12 @@ pub(super) fn on_query(cx: &mut Cx<'_>, sources: Sources<'_>, from: Asker, reque
         return cx.answer_infos(&from, status, known);
     }
     let proc = from.proc.clone();
-    let op = HostOp::Query { from: proc.clone(), queries: rest };
+    let op = HostOp::Query(Asked { from: proc.clone(), request: Queries { queries: rest } });
     cx.ask(Some(&proc), op, Then::AnswerQuery { to: from, order, known, spare });
 }
 
-/// Adds the host's answers to what was `known`, in the `order` of the questions. `spare`: what the server says instead
-/// of a host that does not answer.
+/// Adds the host's answers to what was `known`, in the `order` of the questions. `spare`: what the server says where the host
+/// does not answer.
 pub(super) fn on_query_answered(
     cx: &mut Cx<'_>,
     to: &Asker,
@@ -124,13 +127,24 @@ pub(super) fn on_query_answered(
     let mut info = known;
     let status = match reply {
         HostReply::Infos(status, more) if status.is_success() || status == Status::QUERY_PARTIAL_SUCCESS => {
+            // A host that answers may know nothing of groups all the same.
+            let is_left = |spare: &Info| {
+                spare.key == keys::QUERY_GROUP_NAMES && more.iter().all(|info| info.key != spare.key)
+            };
+            info.extend(spare.into_iter().filter(is_left));
             info.extend(more);
             status
         }
         other => {
             info.extend(spare);
-            if info.is_empty() { as_failure(other.status()) } else { Status::QUERY_PARTIAL_SUCCESS }
+            as_failure(other.status())
         }
+    };
+    let is_answered = |key: &Text| info.iter().any(|info| *key == *info.key.as_str());
+    let status = match order.iter().all(is_answered) {
+        true => Status::SUCCESS,
+        false if info.is_empty() || status.is_success() => status,
+        false => Status::QUERY_PARTIAL_SUCCESS,
     };
     support::join(&mut info);
     info.sort_by_key(|info| order.iter().position(|key| *key == *info.key.as_str()).unwrap_or(order.len()));
@@ -174,9 +188,6 @@ impl Sources<'_> {
                 let members = self.psets.members(name(keys::PSET_NAME)?)?;
                 Info::new(keys::QUERY_PSET_MEMBERSHIP, as_array(members))
             }
-            keys::QUERY_GROUP_NAMES if self.groups.names().next().is_some() => {
-                Info::new(keys::QUERY_GROUP_NAMES, self.groups.names().collect::<Vec<_>>().join(","))
-            }
             keys::QUERY_GROUP_MEMBERSHIP => {
                 let members = self.groups.members(name(keys::GROUP_ID)?)?;
                 Info::new(keys::QUERY_GROUP_MEMBERSHIP, as_array(members))
@@ -196,6 +207,12 @@ impl Sources<'_> {
             }
         })
     }
+}
+
+/// The groups with members here; the host may know of more.
+fn group_names(groups: &Groups) -> Option<Info> {
+    let names = groups.names().collect::<Vec<_>>().join(",");
+    (!names.is_empty()).then(|| Info::new(keys::QUERY_GROUP_NAMES, names))
 }
 
 /// The jobs that are registered here; the host may know of more.

@@ -13,7 +13,7 @@ use tracing::warn;
 
 use super::limits::MAX_EARLY_CLIENTS;
 use super::values::Committed;
-use crate::job::JobInfo;
+use crate::job::{JobInfo, JobNode};
 use crate::machine::ConnId;
 
 #[derive(Debug, Default)]
@@ -25,6 +25,7 @@ pub(super) struct Jobs {
 #[derive(Debug)]
 pub(super) struct Job {
     info: Box<JobInfo>,
+    own_node: Option<JobNode>,
     /// The ranks on this node.
     local: BTreeSet<Rank>,
     clients: BTreeMap<Rank, Client>,
@@ -71,6 +72,8 @@ pub(super) struct Client {
     has_finalized: bool,
     stage: Stage,
     committed: Committed,
+    /// What it is to the kernel, also when it has ended.
+    pid: Option<u32>,
 }
 
 /// How far a local process has come.
@@ -113,6 +116,20 @@ impl Client {
 
     pub(super) fn stage(&self) -> Stage {
         self.stage
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// The host knows best: of a program that a script has started, it knows the script.
+    pub(super) fn set_pid(&mut self, pid: u32) {
+        self.pid = Some(pid);
+    }
+
+    /// One of its processes has come.
+    pub(super) fn guess_pid(&mut self, pid: Option<u32>) {
+        self.pid = self.pid.or(pid);
     }
 
     pub(super) fn committed(&self) -> &Committed {
@@ -181,6 +198,15 @@ impl Job {
         self.clients.get(&rank)
     }
 
+    pub(super) fn node(&self, index: u32) -> Option<JobNode> {
+        self.info.nodes.get(usize::try_from(index).ok()?)
+    }
+
+    /// The one that the server stands on.
+    pub(super) fn own_node(&self) -> Option<&JobNode> {
+        self.own_node.as_ref()
+    }
+
     pub(super) fn size(&self) -> usize {
         self.info.procs.len()
     }
@@ -215,8 +241,12 @@ impl Job {
 
     /// The ranks on the node with this index, in order. Looks at every rank.
     pub(super) fn ranks_on(&self, node: u32) -> impl Iterator<Item = Rank> {
-        self.info.procs.iter().zip(0u32..).filter(move |(p, _)| p.node == node).map(|(_, rank)| Rank(rank))
+        ranks_on(&self.info, node)
     }
+}
+
+fn ranks_on(info: &JobInfo, node: u32) -> impl Iterator<Item = Rank> {
+    info.procs.iter().zip(0u32..).filter(move |(p, _)| p.node == node).map(|(_, rank)| Rank(rank))
 }
 
 /// A rank as an index, if it is the number of a process.
@@ -281,17 +311,12 @@ impl Jobs {
             warn!(nspace = %info.nspace, "a job names a node or an app that it does not have: not registered");
             return Err(Status::ERR_BAD_PARAM);
         }
-        let local = info.here.map_or_else(BTreeSet::new, |here| {
-            info.procs
-                .iter()
-                .zip(0u32..)
-                .filter(|(p, _)| p.node == here)
-                .map(|(_, rank)| Rank(rank))
-                .collect()
-        });
+        let local = info.here.map_or_else(BTreeSet::new, |here| ranks_on(&info, here).collect());
+        let own_node = info.here.and_then(|here| info.nodes.get(usize::try_from(here).ok()?));
         let nspace = info.nspace.clone();
         let clients = self.all.remove(&nspace).map(|job| job.clients).unwrap_or_default();
-        let job = Job { info: Box::new(info), local, clients, encoded: Vec::new(), shared: Vec::new() };
+        let job =
+            Job { info: Box::new(info), own_node, local, clients, encoded: Vec::new(), shared: Vec::new() };
         let early = self.early.take(&nspace);
         self.all.insert(nspace, job);
         Ok(early)
@@ -328,6 +353,7 @@ impl Jobs {
             has_finalized: false,
             stage: Stage::Awaited,
             committed: Committed::default(),
+            pid: None,
         };
         job.local.insert(proc.rank);
         job.clients.insert(proc.rank, client);

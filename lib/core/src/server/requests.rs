@@ -14,8 +14,8 @@ use super::fence::Fences;
 use super::peer::Asker;
 use super::turn::Cx;
 use super::{
-    Tables, abort, allocate, commit, connect, control, credential, event, fabric, fence, group, job_data,
-    log, publish, query, resolve, spawn,
+    Tables, abort, commit, connect, event, fence, forward, group, job_data, log, publish, query, resolve,
+    spawn,
 };
 
 impl Tables {
@@ -59,13 +59,7 @@ impl Tables {
                 query::on_query(cx, sources, from, r);
             }
             Request::Log(r) => log::on_log(cx, from, r),
-            Request::Allocate(r) => allocate::on_allocate(cx, from, r),
-            Request::ResourceBlock(r) => allocate::on_resource_block(cx, from, r),
-            Request::JobControl(r) => control::on_job_control(cx, from, r),
-            Request::SessionControl(r) => control::on_session_control(cx, from, r),
             Request::Monitor(r) => self.monitors.on_monitor(cx, from, r),
-            Request::GetCredential(r) => credential::on_get_credential(cx, from, r),
-            Request::ValidateCredential(r) => credential::on_validate_credential(cx, from, r),
             Request::IofPull(r) => self.streams.on_pull(cx, from, r),
             Request::IofPush(r) => self.streams.on_push(cx, from, r),
             Request::IofDeregister(r) => self.streams.on_deregister(cx, from, &r),
@@ -75,8 +69,7 @@ impl Tables {
                 self.do_what_is_due(cx);
             }
             Request::GroupLeave(r) => self.groups.on_leave(cx, &mut self.events, &from, &r),
-            Request::FabricRegister(r) => fabric::on_fabric_register(cx, from, r),
-            Request::FabricUpdate(r) => fabric::on_fabric_update(cx, from, &r),
+            Request::Host(r) => forward::on_host_request(cx, from, r),
             Request::ResolvePeers(r) => resolve::on_resolve_peers(cx, &from, &r),
             Request::ResolveNode(r) => resolve::on_resolve_node(cx, &from, &r),
             // Distances need the topology, which only the host has.

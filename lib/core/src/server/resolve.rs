@@ -1,5 +1,7 @@
 //! Which processes are on a node, and on which nodes a job is. Clients before 5.0 ask with gets instead.
 
+use std::sync::Arc;
+
 use phalanx_spec::Status;
 use phalanx_wire::ProcId;
 use phalanx_wire::cmd::Body;
@@ -34,10 +36,10 @@ fn procs_on<'a>(job: &'a Job, node: Option<&str>) -> impl Iterator<Item = ProcId
 }
 
 pub(super) fn on_resolve_node(cx: &mut Cx<'_>, from: &Asker, request: &Node) {
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<Arc<str>> = Vec::new();
     for job in cx.peers.jobs.iter() {
         if request.nspace.is_none() || job.info().nspace == request.nspace {
-            names.extend(job.info().nodes.iter().map(|node| &*node.name));
+            names.extend(job.info().nodes.iter().map(|node| node.name));
         }
     }
     if request.nspace.is_none() {

@@ -12,7 +12,7 @@ use super::iof::{Streams, default_style};
 use super::job_data::Describer;
 use super::peer::{Asker, Role};
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply};
+use crate::host::{Asked, HostOp, HostReply};
 
 pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     let parent = spawn.job.find(keys::PARENT_ID);
@@ -28,7 +28,7 @@ pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     job.push(Info::new(keys::PARENT_ID, from.proc.clone()));
     job.push(Info::new(if is_tool { keys::REQUESTOR_IS_TOOL } else { keys::REQUESTOR_IS_CLIENT }, true));
     let proc = from.proc.clone();
-    let op = HostOp::Spawn { from: proc.clone(), job, apps: spawn.apps };
+    let op = HostOp::Spawn(Asked { from: proc.clone(), request: Spawn { job, apps: spawn.apps } });
     cx.ask(Some(&proc), op, Then::AnswerSpawn { to: from, dressed });
 }
 

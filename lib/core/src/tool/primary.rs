@@ -62,13 +62,13 @@ impl Tool {
 
     pub(super) fn explain_wishes(&self) -> impl Iterator<Item = Waiting> + '_ {
         self.wishes.iter().map(|wish| Waiting {
-            operation: "set server",
+            operation: "set server".into(),
             subject: wish.server.to_string(),
             asked_by: self.config.proc.iter().cloned().collect(),
             missing: vec![wish.server.clone()],
             since: wish.since,
             deadline: wish.deadline,
-            unblocked_by: "the tool attaching to that server",
+            unblocked_by: "the tool attaching to that server".into(),
         })
     }
 }

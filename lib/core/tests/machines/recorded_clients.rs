@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use phalanx_core::host::GroupFormed;
-use phalanx_core::job::{JobApp, JobNode, JobProc};
+use phalanx_core::host::{Asked, DirectModexRequest, GroupFormed};
+use phalanx_core::job::{JobApp, JobNode, JobProc, Table};
 use phalanx_core::{
     CallId, CloseReason, ConnId, HostOp, HostReply, Input, JobInfo, Machine, Outbox, Output, PeerCred,
     Server, ServerCall, ServerConfig, ServerReturn, Time,
@@ -20,7 +20,10 @@ use phalanx_core::{
 use phalanx_spec::{Command, Rank, Scope, Status, keys};
 use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::cmd::{Body, InfoReply, Request, connect, credential, get, group, publish, spawn};
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::{
+    self, Body, HostRequest, InfoReply, Request, connect, credential, get, group, publish, spawn,
+};
 use phalanx_wire::codec::{Dialect, Reader, Release};
 use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, FrameReader, HEADER_LEN, TAG_HEARTBEAT, encode_frame};
 use phalanx_wire::hello::{Answer, Flavor, Hello, HelloReader, ToolWelcome};
@@ -261,7 +264,7 @@ impl Replay {
                     == publish::LookupReply::decode(theirs, mine)
             }
             Request::Query(_) => InfoReply::decode(&ours.payload, mine) == InfoReply::decode(theirs, mine),
-            Request::GetCredential(_) => {
+            Request::Host(HostRequest::GetCredential(_)) => {
                 credential::Reply::decode(&ours.payload, mine) == credential::Reply::decode(theirs, mine)
             }
             Request::GroupConstruct(_) => {
@@ -290,34 +293,39 @@ impl Replay {
         let dialect = self.recording.dialect();
         let open = self.open.last_key_value().and_then(|(tag, _)| self.recording.answers.get(tag)).cloned();
         // Some recordings are excerpts.
-        let excerpt = open.is_none() && matches!(op, HostOp::DirectModex { .. } | HostOp::Lookup { .. });
+        let excerpt = open.is_none() && matches!(op, HostOp::DirectModex(_) | HostOp::Lookup(_));
         if excerpt {
             return HostReply::Done(Status::ERR_NOT_FOUND);
         }
         let recorded = open.as_ref().map_or(Status::SUCCESS, |payload| status(payload, dialect));
         let failed = !recorded.is_success();
         match op {
-            HostOp::ToolConnected { .. } => HostReply::ToolAdmitted(Ok(self.recording.proc())),
-            HostOp::ClientConnected { .. } | HostOp::ClientLost { .. } | HostOp::DeregisterEvents { .. } => {
+            HostOp::ToolConnected(_) => HostReply::ToolAdmitted(Ok(self.recording.proc())),
+            HostOp::ClientConnected(_) | HostOp::ClientLost(_) | HostOp::DeregisterEvents(_) => {
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Fence { .. } if !failed => HostReply::Modex(Ok(Blob::default())),
-            HostOp::DirectModex { proc, .. } => match get::Reply::decode(&open.unwrap(), dialect) {
-                Ok(reply) if reply.data.is_empty() => HostReply::Modex(Err(Status::ERR_NOT_FOUND)),
-                Ok(reply) => {
-                    let values = reply.data.into_iter().filter(|owner| owner.owner == proc);
-                    HostReply::Modex(Ok(committed(&proc, values.flat_map(|owner| owner.values).collect())))
+            HostOp::Fence(_) if !failed => HostReply::Modex(Ok(Blob::default())),
+            HostOp::DirectModex(DirectModexRequest { proc, .. }) => {
+                match get::Reply::decode(&open.unwrap(), dialect) {
+                    Ok(reply) if reply.data.is_empty() => HostReply::Modex(Err(Status::ERR_NOT_FOUND)),
+                    Ok(reply) => {
+                        let values = reply.data.into_iter().filter(|owner| owner.owner == proc);
+                        HostReply::Modex(Ok(committed(
+                            &proc,
+                            values.flat_map(|owner| owner.values).collect(),
+                        )))
+                    }
+                    Err(_) => HostReply::Modex(Ok(Blob::default())),
                 }
-                Err(_) => HostReply::Modex(Ok(Blob::default())),
-            },
-            HostOp::Lookup { .. } if !failed => {
+            }
+            HostOp::Lookup(_) if !failed => {
                 HostReply::Lookup(Ok(publish::LookupReply::decode(&open.unwrap(), dialect).unwrap().data))
             }
-            HostOp::Spawn { .. } if !failed => {
+            HostOp::Spawn(_) if !failed => {
                 let job = spawn::Reply::decode(&open.unwrap(), dialect).unwrap().job.unwrap();
                 HostReply::Spawned(Ok(job.nspace))
             }
-            HostOp::Connect { .. } if !failed => {
+            HostOp::Connect(_) if !failed => {
                 for job in connect::Reply::decode(&open.unwrap(), dialect).unwrap().jobs {
                     let info = JobInfo { nspace: job.nspace, here: None, ..self.recording.job() };
                     let call = ServerCall::RegisterNspace(Box::new(info));
@@ -325,32 +333,29 @@ impl Replay {
                 }
                 HostReply::Done(recorded)
             }
-            HostOp::GetCredential { .. } if !failed => {
+            HostOp::Asked(asked) if asked.answer() == cmd::Answer::Credential && !failed => {
                 let reply = credential::Reply::decode(&open.unwrap(), dialect).unwrap();
                 HostReply::Credential(Ok((reply.credential, reply.info)))
             }
-            HostOp::GroupConstruct { .. } if !failed => {
+            HostOp::GroupConstruct(_) if !failed => {
                 let reply = group::ConstructReply::decode(&open.unwrap(), self.recording.theirs()).unwrap();
                 let group::ConstructReply { members, context_id, info, .. } = reply;
                 HostReply::Group(Ok(GroupFormed { members, context_id, info }))
             }
-            HostOp::Query { queries, .. } => {
+            HostOp::Query(Asked { request: Queries { queries, .. }, .. }) => {
                 let mut reply = InfoReply::decode(&open.unwrap(), dialect).unwrap();
                 let asked =
                     |key: &str| queries.iter().any(|query| query.keys.iter().any(|asked| *asked == *key));
                 reply.info.retain(|info| asked(info.key.as_str()));
                 HostReply::Infos(reply.status, reply.info)
             }
-            HostOp::Allocate { .. }
-            | HostOp::JobControl { .. }
-            | HostOp::SessionControl { .. }
-            | HostOp::Monitor { .. }
-            | HostOp::ValidateCredential { .. }
-            | HostOp::FabricRegister { .. }
-            | HostOp::FabricUpdate { .. } => match open.map(|payload| InfoReply::decode(&payload, dialect)) {
-                Some(Ok(reply)) => HostReply::Infos(reply.status, reply.info),
-                _ => HostReply::Done(recorded),
-            },
+            HostOp::Asked(asked) if asked.answer() == cmd::Answer::Nothing => HostReply::Done(recorded),
+            HostOp::Monitor(_) | HostOp::Asked(_) => {
+                match open.map(|payload| InfoReply::decode(&payload, dialect)) {
+                    Some(Ok(reply)) => HostReply::Infos(reply.status, reply.info),
+                    _ => HostReply::Done(recorded),
+                }
+            }
             _ => HostReply::Done(recorded),
         }
     }
@@ -365,7 +370,7 @@ fn committed(proc: &ProcId, values: Vec<Kval>) -> Blob {
         nspace: proc.nspace.clone(),
         job: Arc::from([]),
         session: Arc::from([]),
-        nodes: Arc::from([JobNode { name: "there".into(), id: 0, values: Vec::new() }]),
+        nodes: Table::from([JobNode { name: "there".into(), id: 0, values: Vec::new() }]),
         apps: Arc::from([JobApp::default()]),
         procs: vec![here; proc.rank.0 as usize + 1].into(),
         here: Some(0),

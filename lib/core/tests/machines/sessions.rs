@@ -252,9 +252,6 @@ impl Replay {
             Request::Log(it) => {
                 ClientCall::Log { timestamp: it.timestamp, data: it.data, directives: it.directives }
             }
-            Request::JobControl(it) => {
-                ClientCall::JobControl { targets: it.targets, directives: it.directives }
-            }
             Request::ResolvePeers(it) => ClientCall::ResolvePeers { node: it.node, nspace: it.nspace },
             Request::ResolveNode(it) => ClientCall::ResolveNodes { nspace: it.nspace },
             Request::Spawn(it) => ClientCall::Spawn { job: it.job, apps: it.apps },
@@ -278,25 +275,10 @@ impl Replay {
             Request::IofPush(it) => {
                 ClientCall::IofPush { targets: it.targets, data: it.data, directives: it.directives }
             }
-            Request::Allocate(it) => ClientCall::Allocate { directive: it.directive, info: it.info },
-            Request::ResourceBlock(it) => ClientCall::ResourceBlock {
-                directive: it.directive,
-                block: it.block.unwrap(),
-                units: it.units,
-                info: it.info,
-            },
-            Request::SessionControl(it) => {
-                ClientCall::SessionControl { session: it.session, directives: it.directives }
-            }
             Request::Monitor(it) => {
                 ClientCall::Monitor { what: it.what, error: it.error, directives: it.directives }
             }
-            Request::GetCredential(it) => ClientCall::GetCredential { info: it.info },
-            Request::ValidateCredential(it) => {
-                ClientCall::ValidateCredential { credential: it.credential, info: it.info }
-            }
-            Request::FabricRegister(it) => ClientCall::FabricRegister { directives: it.directives },
-            Request::FabricUpdate(it) => ClientCall::FabricUpdate { index: it.index },
+            Request::Host(it) => ClientCall::Host(it),
             Request::Finalize => ClientCall::Finalize { info: Vec::new() },
             _ => return None,
         })

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use phalanx_core::host::{ClientFinalized, ClientLost, ToolRequest};
 use phalanx_core::{
     Attempt, CallId, ClientCall, ClientDelivery, ClientReturn, CloseReason, ConnId, DeliveryId, HandlerId,
     HostOp, HostReply, InitError, Input, Machine, Outbox, Output, PeerCred, Server, ServerCall, ServerConfig,
@@ -150,12 +151,13 @@ impl World {
                 Output::Close { .. } => back.push(None),
                 Output::CallHost { call, op } => {
                     let reply = match op {
-                        HostOp::ToolConnected { claims, .. } => {
+                        HostOp::ToolConnected(ToolRequest { claims, .. }) => {
                             HostReply::ToolAdmitted(Ok(claims.unwrap_or_else(|| proc(self.given))))
                         }
-                        HostOp::Query { .. } if self.silent => continue,
-                        HostOp::Query { .. } => HostReply::Infos(Status::SUCCESS, vec![Info::new("k", true)]),
-                        HostOp::ClientLost { proc, .. } | HostOp::ClientFinalized { proc, .. } => {
+                        HostOp::Query(_) if self.silent => continue,
+                        HostOp::Query(_) => HostReply::Infos(Status::SUCCESS, vec![Info::new("k", true)]),
+                        HostOp::ClientLost(ClientLost { proc, .. })
+                        | HostOp::ClientFinalized(ClientFinalized { proc, .. }) => {
                             self.lost.push(proc);
                             HostReply::Done(Status::SUCCESS)
                         }
@@ -381,7 +383,7 @@ fn a_server_that_is_on_its_way_can_be_waited_for() {
     let late = world.call(set("srv-7", true, Some(Duration::from_secs(5))));
     assert_eq!((world.status_of(wish), world.status_of(late)), (None, None));
     let waiting = world.tool.explain();
-    assert_eq!(waiting.iter().map(|w| w.operation).collect::<Vec<_>>(), ["set server"; 2]);
+    assert_eq!(waiting.iter().map(|w| &*w.operation).collect::<Vec<_>>(), ["set server"; 2]);
     world.attach(2, false).unwrap();
     assert_eq!(world.status_of(wish), Some(Status::SUCCESS));
     assert_eq!(world.servers(), ["srv-2", "srv-1"]);

@@ -80,9 +80,10 @@ int main(void)
     CHECK(names() == 0);
     CHECK(lists() == 0);
     CHECK(PMIx_Init(&me, NULL, 0) == PMIX_SUCCESS);
-    CHECK(PMIx_Session_control(1, NULL, 0, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
+    CHECK(PMIx_Session_control(1, NULL, 0, NULL, NULL) == PMIX_ERR_NOT_FOUND);
+    CHECK(PMIx_Session_control(0, NULL, 0, NULL, NULL) == PMIX_ERR_NOT_SUPPORTED);
     CHECK(PMIx_Session_control(1, NULL, 0, with_infos, &told) == PMIX_SUCCESS);
-    CHECK(awaited(1) == PMIX_ERR_NOT_SUPPORTED);
+    CHECK(awaited(1) == PMIX_ERR_NOT_FOUND);
     CHECK(PMIx_Resource_block(PMIX_RESOURCE_BLOCK_DEFINE, "block", &unit, 1, NULL, 0) == PMIX_ERR_NOT_SUPPORTED);
     CHECK(PMIx_Resource_block_nb(PMIX_RESOURCE_BLOCK_DEFINE, "block", &unit, 1, NULL, 0, done, &told) == PMIX_SUCCESS);
     CHECK(awaited(2) == PMIX_ERR_NOT_SUPPORTED);

@@ -1,15 +1,12 @@
 //! A process of a parallel job: its beginning, its name, and the way of a call. One file per verb.
 
 mod abort;
-mod allocate;
 mod commit;
 mod connect;
-mod control;
-mod credential;
 mod event;
-mod fabric;
 mod fence;
 mod finalize;
+mod forward;
 mod get;
 mod group;
 mod iof;
@@ -20,7 +17,6 @@ mod put;
 mod query;
 mod raw;
 mod resolve;
-mod session;
 mod spawn;
 mod way;
 

@@ -14,6 +14,7 @@ mod progress;
 mod queue;
 mod receiver;
 mod slot;
+mod sync;
 mod thread;
 
 use std::io;
@@ -283,7 +284,7 @@ impl<M: Role> Engine<M> {
     }
 
     fn at_rest(setup: Setup<M>) -> io::Result<Engine<M>> {
-        let queue = Arc::new(Queue::new()?);
+        let queue = Arc::new(Queue::new(CAPACITY)?);
         let trouble = Arc::new(Mutex::new(None));
         let progress = Arc::<Shared<M>>::default();
         let driver = match setup.drive {
@@ -558,5 +559,10 @@ impl<M: Role> Engine<M> {
     }
 }
 
+/// Blocking callers have one order each in the queue; this many threads can call before one has to wait for the queue itself.
+const CAPACITY: usize = 1024;
 /// How long a thread that makes progress for itself and others waits before it looks whether it has its answer.
 const SLICE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,11 @@
 //! [`slot`] makes the two ends. The answering end is affine: it is used once, and dropping it unused tells the caller that no
 //! answer will come, so nobody can be forgotten.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::epoll::Poller;
+use super::sync::{Condvar, Mutex};
 
 /// Both ends of a new slot.
 pub(super) fn slot<T>() -> (Reply<T>, Wait<T>) {
@@ -159,64 +160,5 @@ impl<T> Wait<T> {
             }
             state = self.slot.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use super::*;
-
-    #[test]
-    fn an_answer_wakes_the_caller() {
-        let (reply, wait) = slot();
-        let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
-        reply.send(5);
-        assert_eq!(caller.join().unwrap(), Some(5));
-    }
-
-    #[test]
-    fn an_answer_may_be_there_first() {
-        let (reply, wait) = slot();
-        reply.send(5);
-        assert_eq!(wait.wait(|| false).ok().unwrap(), Some(5));
-    }
-
-    #[test]
-    fn callbacks_run_once_whatever_happens() {
-        let (told, hears) = std::sync::mpsc::channel();
-        let tell = |told: &std::sync::mpsc::Sender<_>| {
-            let told = told.clone();
-            callback(move |answer: Option<u32>| told.send(answer).unwrap())
-        };
-        tell(&told).send(5);
-        drop(tell(&told));
-        drop(told);
-        assert_eq!(hears.iter().collect::<Vec<_>>(), [Some(5), None]);
-    }
-
-    #[test]
-    fn woken_sleeper_still_gets_its_answer() {
-        let (reply, wait) = slot();
-        let gives_up = Arc::new(AtomicBool::new(false));
-        let caller = {
-            let gives_up = gives_up.clone();
-            std::thread::spawn(move || wait.wait(|| gives_up.load(Ordering::Relaxed)).err().unwrap())
-        };
-        reply.rouse();
-        gives_up.store(true, Ordering::Relaxed);
-        reply.rouse();
-        let wait = caller.join().unwrap();
-        reply.send(5);
-        assert_eq!(wait.try_take().ok().unwrap(), Some(5));
-    }
-
-    #[test]
-    fn a_waiter_whose_answer_is_dropped_is_told() {
-        let (reply, wait) = slot::<u32>();
-        let caller = std::thread::spawn(move || wait.wait(|| false).ok().unwrap());
-        drop(reply);
-        assert_eq!(caller.join().unwrap(), None);
     }
 }

@@ -6,17 +6,26 @@
 
 use phalanx_core::{Event, GroupFormed, HostOp};
 use phalanx_spec::Status;
+use phalanx_wire::cmd::{HostRequest, allocate, control, credential, fabric, session};
 use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
 use super::done::{Credential, Done, Outcome};
-use super::request::{
-    AbortRequest, AllocateRequest, ConnectRequest, CredentialRequest, DirectModexRequest, EventsRequest,
-    FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest, LogRequest,
-    LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
-    ValidationRequest,
-};
 use crate::engine::Answer;
+use phalanx_core::host::{
+    AbortRequest, Asked, ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest,
+    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
+    SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+};
+
+pub type AllocateRequest = Asked<allocate::Allocate>;
+pub type ResourceBlockRequest = Asked<allocate::ResourceBlock>;
+/// `targets` empty: the caller's whole job.
+pub type JobControlRequest = Asked<control::JobControl>;
+pub type SessionControlRequest = Asked<session::SessionControl>;
+pub type CredentialRequest = Asked<credential::GetCredential>;
+pub type ValidationRequest = Asked<credential::ValidateCredential>;
+pub type FabricRequest = Asked<fabric::Register>;
+pub type FabricUpdateRequest = Asked<fabric::Update>;
 
 /// What a server asks of its host. What a host does not implement is refused with `PMIX_ERR_NOT_SUPPORTED`; the comings and
 /// goings of clients are accepted.
@@ -171,111 +180,65 @@ fn refuse<T: Outcome>(done: Done<T>) {
 
 /// Calls the method of this request.
 pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
+    let operation = op.operation();
     match op {
-        HostOp::ClientConnected { proc } => host.client_connected(proc, Done::new(to, "connection")),
+        HostOp::ClientConnected(proc) => host.client_connected(proc, Done::new(to, operation)),
         // Hosts hear of ranks, not of connections.
-        HostOp::ClientFinalized { others: true, .. } => Done::<()>::new(to, "finalize").complete(()),
-        HostOp::ClientFinalized { proc, .. } => host.client_finalized(proc, Done::new(to, "finalize")),
-        HostOp::ClientLost { proc, .. } => host.client_lost(proc, Done::new(to, "lost connection")),
-        HostOp::Abort { from, status, message, procs } => {
-            host.abort(AbortRequest { from, status, message, procs }, Done::new(to, "abort"));
+        HostOp::ClientFinalized(gone) if gone.others => Done::<()>::new(to, operation).complete(()),
+        HostOp::ClientFinalized(gone) => host.client_finalized(gone.proc, Done::new(to, operation)),
+        HostOp::ClientLost(gone) => host.client_lost(gone.proc, Done::new(to, operation)),
+        HostOp::Abort(request) => host.abort(request, Done::new(to, operation)),
+        HostOp::Fence(request) => host.fence(request, Done::new(to, operation)),
+        HostOp::DirectModex(request) => host.direct_modex(request, Done::new(to, operation)),
+        HostOp::Publish(request) => host.publish(request, Done::new(to, operation)),
+        HostOp::Lookup(request) => host.lookup(request, Done::new(to, operation)),
+        HostOp::Unpublish(request) => host.unpublish(request, Done::new(to, operation)),
+        HostOp::Spawn(request) => host.spawn(request, Done::new(to, operation)),
+        HostOp::Connect(request) => host.connect(request, Done::new(to, operation)),
+        HostOp::Disconnect(request) => host.disconnect(request, Done::new(to, operation)),
+        HostOp::RegisterEvents(request) => host.register_events(request, Done::new(to, operation)),
+        HostOp::DeregisterEvents(request) => host.deregister_events(request, Done::new(to, operation)),
+        HostOp::Notify(event) => host.notify(event, Done::new(to, operation)),
+        HostOp::Query(request) => host.query(request, Done::new(to, operation)),
+        HostOp::ToolConnected(request) => host.tool_connected(request, Done::new(to, operation)),
+        HostOp::Log(request) => host.log(request, Done::new(to, operation)),
+        HostOp::Monitor(request) => host.monitor(request, Done::new(to, operation)),
+        HostOp::IofPull(request) => host.iof_pull(request, Done::new(to, operation)),
+        HostOp::IofStop(request) => host.iof_stop(request, Done::new(to, operation)),
+        HostOp::PushStdin(request) => host.push_stdin(request, Done::new(to, operation)),
+        HostOp::GroupConstruct(request) => host.group_construct(request, Done::new(to, operation)),
+        HostOp::GroupDestruct(request) => host.group_destruct(request, Done::new(to, operation)),
+        HostOp::Asked(Asked { from, request }) => ask_as_said(host, from, request, to),
+    }
+}
+
+/// The same for what the client has said in these words.
+fn ask_as_said(host: &mut dyn Host, from: ProcId, request: HostRequest, to: Answer) {
+    let operation = request.operation();
+    match request {
+        HostRequest::Allocate(request) => {
+            host.allocate(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Fence { procs, info, data } => {
-            host.fence(FenceRequest { procs, info, data }, Done::new(to, "fence"));
+        HostRequest::ResourceBlock(request) => {
+            host.resource_block(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::DirectModex { proc, info } => {
-            host.direct_modex(DirectModexRequest { proc, info }, Done::new(to, "direct modex"));
+        HostRequest::JobControl(request) => {
+            host.job_control(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Publish { from, uid, data, range, persistence, info } => {
-            let request = PublishRequest { from, uid, data, range, persistence, info };
-            host.publish(request, Done::new(to, "publish"));
+        HostRequest::SessionControl(request) => {
+            host.session_control(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Lookup { from, uid, keys, range, info } => {
-            host.lookup(LookupRequested { from, uid, keys, range, info }, Done::new(to, "lookup"));
+        HostRequest::GetCredential(request) => {
+            host.get_credential(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Unpublish { from, uid, keys, range, info } => {
-            host.unpublish(UnpublishRequest { from, uid, keys, range, info }, Done::new(to, "unpublish"));
+        HostRequest::ValidateCredential(request) => {
+            host.validate_credential(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Spawn { from, job, apps } => {
-            host.spawn(SpawnRequest { from, job, apps }, Done::new(to, "spawn"));
+        HostRequest::FabricRegister(request) => {
+            host.fabric_register(Asked { from, request }, Done::new(to, operation));
         }
-        HostOp::Connect { procs, info } => {
-            host.connect(ConnectRequest { procs, info }, Done::new(to, "connect"));
-        }
-        HostOp::Disconnect { procs, info } => {
-            host.disconnect(ConnectRequest { procs, info }, Done::new(to, "disconnect"));
-        }
-        HostOp::RegisterEvents { codes, info } => {
-            host.register_events(EventsRequest { codes, info }, Done::new(to, "event registration"));
-        }
-        HostOp::DeregisterEvents { codes } => {
-            let request = EventsRequest { codes, info: Vec::new() };
-            host.deregister_events(request, Done::new(to, "event deregistration"));
-        }
-        HostOp::Notify { event } => host.notify(event, Done::new(to, "notification")),
-        HostOp::Query { from, queries } => {
-            host.query(QueryRequest { from, queries }, Done::new(to, "query"));
-        }
-        HostOp::ToolConnected { uid, gid, claims, info } => {
-            host.tool_connected(
-                ToolRequest { uid, gid, claims, info },
-                Done::new(to, "connection of a tool"),
-            );
-        }
-        HostOp::Log { from, data, directives } => {
-            host.log(LogRequest { from, data, directives }, Done::new(to, "log"));
-        }
-        HostOp::Allocate { from, directive, info } => {
-            host.allocate(AllocateRequest { from, directive, info }, Done::new(to, "allocation request"));
-        }
-        HostOp::ResourceBlock { from, directive, block, units, info } => {
-            let request = ResourceBlockRequest { from, directive, block, units, info };
-            host.resource_block(request, Done::new(to, "resource block"));
-        }
-        HostOp::JobControl { from, targets, directives } => {
-            host.job_control(JobControlRequest { from, targets, directives }, Done::new(to, "job control"));
-        }
-        HostOp::SessionControl { from, session, directives } => {
-            let request = SessionControlRequest { from, session, directives };
-            host.session_control(request, Done::new(to, "session control"));
-        }
-        HostOp::Monitor { from, what, error, directives } => {
-            host.monitor(MonitorRequest { from, what, error, directives }, Done::new(to, "monitor"));
-        }
-        HostOp::GetCredential { from, info } => {
-            host.get_credential(CredentialRequest { from, info }, Done::new(to, "get credential"));
-        }
-        HostOp::ValidateCredential { from, credential, info } => {
-            let request = ValidationRequest { from, credential, info };
-            host.validate_credential(request, Done::new(to, "validate credential"));
-        }
-        HostOp::IofPull { from, sources, channels, directives, handle } => {
-            let request = PullRequest { from, sources, channels, directives, handle };
-            host.iof_pull(request, Done::new(to, "pull of output"));
-        }
-        HostOp::IofStop { from, handle, directives, died: _ } => {
-            host.iof_stop(PullEnded { from, handle, directives }, Done::new(to, "end of a pull"));
-        }
-        HostOp::PushStdin { from, targets, directives, data } => {
-            host.push_stdin(StdinRequest { from, targets, directives, data }, Done::new(to, "push of input"));
-        }
-        HostOp::GroupConstruct { id, procs, info } => {
-            let request = GroupRequest { from: None, id, procs, info };
-            host.group_construct(request, Done::new(to, "group construct"));
-        }
-        HostOp::GroupAssemble { from, id, procs, info } => {
-            let request = GroupRequest { from: Some(from), id, procs, info };
-            host.group_construct(request, Done::new(to, "group construct"));
-        }
-        HostOp::GroupDestruct { id, procs, info } => {
-            let request = GroupRequest { from: None, id, procs, info };
-            host.group_destruct(request, Done::new(to, "group destruct"));
-        }
-        HostOp::FabricRegister { from, directives } => {
-            host.fabric_register(FabricRequest { from, directives }, Done::new(to, "fabric registration"));
-        }
-        HostOp::FabricUpdate { from, index } => {
-            host.fabric_update(FabricUpdateRequest { from, index }, Done::new(to, "fabric update"));
+        HostRequest::FabricUpdate(request) => {
+            host.fabric_update(Asked { from, request }, Done::new(to, operation));
         }
     }
 }

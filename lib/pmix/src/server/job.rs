@@ -75,12 +75,9 @@ struct Proc {
 impl Draft {
     /// What an earlier registration has told.
     fn of(job: &JobInfo) -> Draft {
-        let node = |node: &JobNode| Node {
-            name: node.name.to_string(),
-            id: Some(node.id),
-            values: node.values.clone(),
-        };
-        let proc = |proc: &JobProc| Proc {
+        let node =
+            |node: JobNode| Node { name: node.name.to_string(), id: Some(node.id), values: node.values };
+        let proc = |proc: JobProc| Proc {
             node: Some(proc.node),
             node_id: None,
             app: Some(proc.app),
@@ -88,8 +85,8 @@ impl Draft {
             local_rank: Some(proc.local_rank),
             node_rank: Some(proc.node_rank),
             package_rank: proc.package_rank,
-            cpuset: proc.cpuset.clone(),
-            locality: proc.locality.clone(),
+            cpuset: proc.cpuset,
+            locality: proc.locality,
             reincarnation: proc.reincarnation,
             values: proc.values.as_deref().unwrap_or_default().to_vec(),
         };

@@ -13,7 +13,6 @@ mod options;
 mod own;
 mod pset;
 mod registry;
-mod request;
 mod resources;
 mod setup;
 
@@ -43,9 +42,14 @@ use phalanx_shell::rendezvous::{Announcement, Mode, Notice};
 
 pub use done::{Credential, Done, Outcome};
 pub use host::Host;
+pub use host::*;
 pub use inventory::ATTRIBUTES as INVENTORY_ATTRIBUTES;
 pub use options::{ATTRIBUTES as INIT_ATTRIBUTES, ServerOptions};
-pub use request::*;
+pub use phalanx_core::host::{
+    AbortRequest, Asked, ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest,
+    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
+    SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+};
 use setup::Changes;
 pub use setup::{ForkSetup, SETUP_ATTRIBUTES, SUPPORT_ATTRIBUTES};
 

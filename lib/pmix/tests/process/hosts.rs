@@ -75,7 +75,7 @@ fn spread(size: u32, here: u32) -> JobInfo {
     let mut info = job(size);
     let node = |(name, id): (&str, u32)| JobNode { name: name.into(), id, values: Vec::new() };
     info.nodes = [("east", 0), ("west", 1)].map(node).into();
-    let procs = (0_u32..).zip(info.procs.iter().cloned()).map(|(rank, mut proc)| {
+    let procs = (0_u32..).zip(info.procs.iter()).map(|(rank, mut proc)| {
         proc.node = rank % 2;
         proc.local_rank = u16::try_from(rank / 2).unwrap();
         proc.node_rank = proc.local_rank;
@@ -367,19 +367,19 @@ impl Host for Records {
         self.note(done, ());
     }
     fn allocate(&mut self, request: AllocateRequest, done: Done<Vec<Info>>) {
-        self.note(done, own_infos(request.info));
+        self.note(done, own_infos(request.request.info));
     }
     fn resource_block(&mut self, _: ResourceBlockRequest, done: Done<()>) {
         self.note(done, ());
     }
     fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
-        self.note(done, own_infos(request.directives));
+        self.note(done, own_infos(request.request.directives));
     }
     fn session_control(&mut self, request: SessionControlRequest, done: Done<Vec<Info>>) {
-        self.note(done, own_infos(request.directives));
+        self.note(done, own_infos(request.request.directives));
     }
     fn monitor(&mut self, request: MonitorRequest, done: Done<Vec<Info>>) {
-        self.note(done, own_infos(request.directives));
+        self.note(done, own_infos(request.request.directives));
     }
     fn get_credential(&mut self, _: CredentialRequest, done: Done<Credential>) {
         self.note(done, (Blob::from(b"proof".as_slice()), Vec::new()));

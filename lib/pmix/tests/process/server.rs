@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-use phalanx_core::job::{JobApp, JobNode, JobProc};
+use phalanx_core::job::{JobApp, JobNode, JobProc, Table};
 use phalanx_core::{GroupFormed, JobInfo};
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Info, Key, Kval, Nspace, Pdata, ProcId, Value};
@@ -144,7 +144,7 @@ impl Host for Grants {
     }
 
     fn job_control(&mut self, request: JobControlRequest, done: Done<Vec<Info>>) {
-        done.complete(request.directives);
+        done.complete(request.request.directives);
     }
 
     fn group_construct(&mut self, request: GroupRequest, done: Done<GroupFormed>) {
@@ -171,7 +171,7 @@ pub(crate) fn job(size: u32) -> JobInfo {
         nspace: Nspace::new("job@1").unwrap(),
         job: Arc::from([Kval::new(keys::JOBID, "1")]),
         session: Arc::from([]),
-        nodes: Arc::from([JobNode { name: "here".into(), id: 0, values: Vec::new() }]),
+        nodes: Table::from([JobNode { name: "here".into(), id: 0, values: Vec::new() }]),
         apps: Arc::from([JobApp::default()]),
         procs: (0..size).map(proc).collect(),
         here: Some(0),

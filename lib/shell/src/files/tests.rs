@@ -63,3 +63,64 @@ fn trouble_is_told_once_and_names_the_file() {
     say(&mut set, 0, "x");
     assert_eq!(set.take_trouble(), None);
 }
+
+/// A named pipe.
+fn pipe(dir: &tempfile::TempDir) -> PathBuf {
+    let path = dir.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .expect("a pipe");
+    path
+}
+
+fn reader_of(pipe: &Path) -> File {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    File::options().read(true).custom_flags(flags).open(pipe).expect("a reader")
+}
+
+#[test]
+fn a_pipe_gets_everything_as_its_reader_takes_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = pipe(&dir);
+    let mut reader = reader_of(&path);
+    let mut set = FileSet::new(Files::one(&bytes(&dir, "pipe"))).taking_pipes();
+    let text = "x".repeat(1 << 20);
+    say(&mut set, 0, &text);
+    let pending = set.pending();
+    assert!(pending > 0 && set.idle_since().is_some(), "{pending} bytes wait");
+    let (mut seen, mut piece) = (0, vec![0; 1 << 16]);
+    while seen < text.len() {
+        seen += io::Read::read(&mut reader, &mut piece).expect("some");
+        set.retry();
+    }
+    assert_eq!((set.pending(), set.take_trouble()), (0, None));
+    // Nobody reads any more.
+    drop(reader);
+    say(&mut set, 0, "lost");
+    assert!(set.take_trouble().is_some());
+    assert_eq!((set.pending(), set.undelivered()), (0, 4));
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let error = Outlet::open(&pipe(&dir)).expect_err("it has no reader");
+    assert_eq!(error.to_string(), "it is a pipe that nobody reads");
+    assert!(Outlet::open(&dir.path().join("none")).expect("no file yet").is_none());
+}
+
+#[test]
+fn a_reader_that_stops_reading_is_given_up() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = pipe(&dir);
+    let reader = reader_of(&path);
+    let outlet = Outlet::open(&path).expect("it is read").expect("a pipe");
+    let written = outlet.write_patiently(&vec![b'x'; 1 << 20], Duration::from_millis(50));
+    assert_eq!(written.expect_err("it is full").to_string(), "its reader has stopped reading");
+    drop(reader);
+}

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -23,6 +24,7 @@ use super::parse;
 use super::seen::{all_seen, is_no_process};
 use super::spot::{self, Spot};
 use super::stale::Stale;
+use crate::identity::Identity;
 use crate::trust::Trust;
 
 /// Which server is looked for.
@@ -263,8 +265,10 @@ impl Search {
     fn examine_all(&mut self, found: &mut Vec<Candidate>) {
         let read = std::mem::take(&mut self.read);
         let seen = all_seen(&read.iter().map(|candidate| &candidate.rendezvous).collect::<Vec<_>>());
+        let mut kernel = Identity::default();
         for (candidate, is_seen) in read.into_iter().zip(seen) {
-            match self.examine(&candidate, is_seen) {
+            let stranger = self.stranger_at(candidate.rendezvous.uri.address, &mut kernel);
+            match self.examine(&candidate, is_seen, stranger) {
                 Ok(()) if found.iter().any(|known| known.rendezvous.uri == candidate.rendezvous.uri) => {}
                 Ok(()) => found.push(candidate),
                 Err(why) => self.pass(candidate.spot.path(), why),
@@ -282,8 +286,19 @@ impl Search {
         }
     }
 
-    fn examine(&self, candidate: &Candidate, is_seen: bool) -> Result<(), String> {
+    /// Whose the port of a server that has ended may be now, and is not to count.
+    fn stranger_at(&self, address: SocketAddr, kernel: &mut Identity) -> Option<u32> {
+        let is_here = address.ip().to_canonical().is_loopback();
+        kernel.of_listener(address).filter(|user| is_here && !self.trust.includes(*user))
+    }
+
+    fn examine(&self, candidate: &Candidate, is_seen: bool, stranger: Option<u32>) -> Result<(), String> {
         let of = &candidate.rendezvous;
+        if let Some(user) = stranger.filter(|_| is_seen) {
+            return Err(format!(
+                "its server has ended; its port is that of the user {user}, who is not trusted"
+            ));
+        }
         match self.wanted {
             _ if !is_seen => Err(bury(candidate)),
             Wanted::Pid(pid) if of.pid.is_some_and(|written| written != pid) => {

@@ -3,5 +3,6 @@
 pub(crate) mod attributes;
 pub(crate) mod codes;
 pub(crate) mod commands;
+pub(crate) mod functions;
 pub(crate) mod keys;
 pub(crate) mod required;

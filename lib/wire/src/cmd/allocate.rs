@@ -1,8 +1,9 @@
 //! ALLOC and RESBLK: change what a session may use.
 
-use phalanx_spec::AllocDirective;
+use phalanx_spec::{AllocDirective, Command, ResourceBlockDirective, functions};
 
 use super::Body;
+use super::host::{Answer, ForHost};
 use crate::codec::{BlockDirective, DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Text;
@@ -14,9 +15,10 @@ pub struct Allocate {
     pub info: Vec<Info>,
 }
 
+/// A named block of resources is to be made, changed or ended. Servers before 6.1 have no command for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceBlock {
-    pub directive: u8,
+    pub directive: ResourceBlockDirective,
     pub block: Option<Text>,
     pub units: Vec<ResourceUnit>,
     pub info: Vec<Info>,
@@ -33,10 +35,52 @@ impl Body for Allocate {
 
 impl Body for ResourceBlock {
     fn write(&self, to: &mut Writer, _: Dialect) {
-        to.put(&BlockDirective(self.directive)).put(&self.block).put_list(&self.units).put_list(&self.info);
+        to.put(&BlockDirective(self.directive.0)).put(&self.block).put_list(&self.units).put_list(&self.info);
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
         let BlockDirective(directive) = from.get()?;
+        let directive = ResourceBlockDirective(directive);
         Ok(ResourceBlock { directive, block: from.get()?, units: from.get_list()?, info: from.get_list()? })
+    }
+}
+
+impl ForHost for Allocate {
+    const COMMAND: Command = Command::ALLOC;
+    const FUNCTION: &'static str = functions::ALLOCATION_REQUEST;
+    const OPERATION: &'static str = "allocation request";
+
+    fn subject(&self) -> String {
+        self.directive.to_string()
+    }
+
+    fn directives(&self) -> &[Info] {
+        &self.info
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.info)
+    }
+}
+
+impl ForHost for ResourceBlock {
+    const COMMAND: Command = Command::RESBLK;
+    const FUNCTION: &'static str = functions::RESOURCE_BLOCK;
+    const OPERATION: &'static str = "resource block";
+    const ANSWER: Answer = Answer::Nothing;
+
+    fn subject(&self) -> String {
+        self.block.as_ref().map_or_else(String::new, Text::to_string_lossy)
+    }
+
+    fn directives(&self) -> &[Info] {
+        &self.info
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.info)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.block.as_ref().is_some_and(|block| block.as_str().is_some())
     }
 }

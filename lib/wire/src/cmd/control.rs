@@ -1,6 +1,9 @@
 //! JOB_CONTROL: directives for running processes (RFC0015).
 
+use phalanx_spec::{Command, functions};
+
 use super::Body;
+use super::host::ForHost;
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::name::ProcId;
@@ -20,3 +23,26 @@ impl Body for JobControl {
         Ok(JobControl { targets: from.get_list()?, directives: from.get_list()? })
     }
 }
+
+impl ForHost for JobControl {
+    const COMMAND: Command = Command::JOB_CONTROL;
+    const FUNCTION: &'static str = functions::JOB_CONTROL;
+    const OPERATION: &'static str = "job control";
+
+    fn subject(&self) -> String {
+        let wanted: Vec<&str> =
+            self.directives.iter().take(MOST_SHOWN).map(|info| info.key.as_str()).collect();
+        wanted.join(" ")
+    }
+
+    fn directives(&self) -> &[Info] {
+        &self.directives
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.directives)
+    }
+}
+
+/// Of the directives, in messages.
+const MOST_SHOWN: usize = 8;

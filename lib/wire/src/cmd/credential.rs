@@ -1,8 +1,9 @@
 //! GET_CREDENTIAL and VALIDATE_CRED.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Command, Status, functions};
 
 use super::Body;
+use super::host::{Answer, ForHost};
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::text::Blob;
@@ -56,5 +57,34 @@ impl Body for Reply {
         let credential = if from.is_at_end() { Blob::default() } else { from.get()? };
         let info = if from.is_at_end() { Vec::new() } else { from.get_list()? };
         Ok(Reply { status, credential, info })
+    }
+}
+
+impl ForHost for GetCredential {
+    const COMMAND: Command = Command::GET_CREDENTIAL;
+    const FUNCTION: &'static str = functions::GET_CREDENTIAL;
+    const OPERATION: &'static str = "get credential";
+    const ANSWER: Answer = Answer::Credential;
+
+    fn directives(&self) -> &[Info] {
+        &self.info
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.info)
+    }
+}
+
+impl ForHost for ValidateCredential {
+    const COMMAND: Command = Command::VALIDATE_CRED;
+    const FUNCTION: &'static str = functions::VALIDATE_CREDENTIAL;
+    const OPERATION: &'static str = "validate credential";
+
+    fn directives(&self) -> &[Info] {
+        &self.info
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.info)
     }
 }

@@ -1,8 +1,9 @@
 //! FABRIC_REGISTER, FABRIC_UPDATE, COMPUTE_DEVICE_DISTANCES.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Command, Status, functions};
 
 use super::Body;
+use super::host::ForHost;
 use crate::codec::{Cpuset, DecodeError, Dialect, Reader, Size, Writer};
 use crate::info::Info;
 use crate::text::Text;
@@ -69,5 +70,38 @@ impl Body for DistancesReply {
         let status = from.get()?;
         let distances = if from.is_at_end() { Vec::new() } else { from.get_list()? };
         Ok(DistancesReply { status, distances })
+    }
+}
+
+impl ForHost for Register {
+    const COMMAND: Command = Command::FABRIC_REGISTER;
+    const FUNCTION: &'static str = functions::FABRIC_REGISTER;
+    const OPERATION: &'static str = "fabric registration";
+
+    fn directives(&self) -> &[Info] {
+        &self.directives
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        Some(&mut self.directives)
+    }
+}
+
+impl ForHost for Update {
+    const COMMAND: Command = Command::FABRIC_UPDATE;
+    const FUNCTION: &'static str = functions::FABRIC_UPDATE;
+    const OPERATION: &'static str = "fabric update";
+    const TAKES_DIRECTIVES: bool = false;
+
+    fn subject(&self) -> String {
+        self.index.to_string()
+    }
+
+    fn directives(&self) -> &[Info] {
+        &[]
+    }
+
+    fn directives_mut(&mut self) -> Option<&mut Vec<Info>> {
+        None
     }
 }

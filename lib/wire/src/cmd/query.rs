@@ -5,15 +5,15 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::value::Query;
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct QueryRequest {
+pub struct Queries {
     pub queries: Vec<Query>,
 }
 
-impl Body for QueryRequest {
+impl Body for Queries {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put_list(&self.queries);
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        Ok(QueryRequest { queries: from.get_list()? })
+        Ok(Queries { queries: from.get_list()? })
     }
 }

@@ -18,7 +18,7 @@ impl Generation {
         match data_type.0 {
             0..=28 | 30..=43 => true,
             // MODEX and INFO_ARRAY: given up with 4.0.
-            29 | 44 => self < Generation::V4,
+            29 | 44 => self < Generation::V4 || self == Generation::Every,
             // IOF_CHANNEL and ENVAR.
             45..=46 => self >= Generation::V3,
             // COORD .. COMPRESSED_BYTE_OBJECT.
@@ -26,7 +26,7 @@ impl Generation {
             // PROC_NSPACE, DATA_BUFFER, STOR_*.
             60 | 65..=69 => self >= Generation::V41,
             // PROC_STATS, DISK_STATS, NET_STATS, NODE_STATS: in one generation only.
-            61..=64 => self == Generation::V41,
+            61..=64 => self == Generation::V41 || self == Generation::Every,
             // DEVICE, RESBLOCK_DIRECTIVE, RESOURCE_UNIT.
             70..=72 => self >= Generation::V51,
             // NODE_PID, REGEX2.

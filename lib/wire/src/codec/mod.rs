@@ -35,6 +35,9 @@ pub enum Generation {
     V41,
     V51,
     V61,
+    /// No peer speaks it: what the newest does, with a place for every data type that any of them has. For values that
+    /// travel between processes of one program.
+    Every,
 }
 
 /// What both ends of a connection agreed on in the handshake.
@@ -61,6 +64,7 @@ pub struct Dialect {
 }
 
 impl Generation {
+    /// Those that peers speak.
     pub const ALL: [Generation; 6] =
         [Generation::V21, Generation::V3, Generation::V4, Generation::V41, Generation::V51, Generation::V61];
 
@@ -73,6 +77,7 @@ impl Generation {
             Generation::V41 => "v41",
             Generation::V51 => "v51",
             Generation::V61 => "v61",
+            Generation::Every => "every",
         }
     }
 

@@ -17,7 +17,12 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(format: Format) -> Writer {
-        Writer { to: Packer { format, out: Vec::new() } }
+        Writer::onto(format, Vec::new())
+    }
+
+    /// Goes on behind these bytes.
+    pub fn onto(format: Format, out: Vec<u8>) -> Writer {
+        Writer { to: Packer { format, out } }
     }
 
     /// One item of one value.

@@ -107,16 +107,19 @@ async fn serve(
             () = keepalive.lost() => {
                 let _ = handle.shutdown().await;
             }
+            // Whoever reads along may stop or leave; the DVM goes on.
+            _ = output.flush(), if !output.is_empty() => {}
             report = running.reports.recv() => match report {
                 Some(report) => {
                     if let Err(failure) = take(report, &mut output, args.json) {
-                        hint::say(&hint::failure(&failure, args.json));
+                        say(&mut output, &hint::failure(&failure, args.json));
                     }
                 }
                 None => break,
             },
         }
     }
+    let _ = tokio::time::timeout(LAST_WORDS, output.flush()).await;
     running.finish().await?;
     Ok(code)
 }
@@ -125,7 +128,7 @@ async fn serve(
 fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failure> {
     let now = Instant::now();
     match report {
-        Report::Note { text, .. } => hint::say(&hint::note(&text, as_json)),
+        Report::Note { text, .. } => say(output, &hint::note(&text, as_json)),
         Report::Spawned { nspace, placed, info, .. } => {
             output.add_job(&nspace, hosts(&placed), &info, true)?;
         }
@@ -139,6 +142,13 @@ fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failur
         _ => {}
     }
     output.take_trouble().map_or(Ok(()), Err)
+}
+
+/// What nobody reads is not kept without end: what does not fit is not said.
+fn say(output: &mut Output, text: &str) {
+    if !output.is_full() {
+        output.say(text);
+    }
 }
 
 fn system_directory() -> PathBuf {
@@ -172,5 +182,7 @@ pub(crate) fn stop(args: &DvmStopArgs) -> Result<u8, Failure> {
     }
 }
 
+/// How long whoever reads along has for the last notes of a DVM.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long a server that has closed the connection may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);

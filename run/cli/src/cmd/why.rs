@@ -73,7 +73,8 @@ fn sentence(wait: &DataArray) -> String {
         text(wait, keys::HOSTNAME),
         words::duration(Duration::from_millis(age))
     ));
-    for (key, word) in [(names::MISSING, "for"), (names::ASKED_BY, "asked by")] {
+    let by = if text(wait, names::OPERATION) == "output" { "written by" } else { "asked by" };
+    for (key, word) in [(names::MISSING, "for"), (names::ASKED_BY, by)] {
         let procs = value::find(wait, key).and_then(Value::as_array);
         let procs: Vec<String> = procs.into_iter().flat_map(|all| &all.items).map(Value::to_string).collect();
         if !procs.is_empty() {

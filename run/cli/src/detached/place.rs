@@ -17,8 +17,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use phalanx_node::TmpDir;
 use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, renameat, statat,
-    unlinkat,
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -42,7 +42,8 @@ pub(super) struct Place {
     above: Rc<TmpDir>,
     name: OsString,
     dir: Rc<OwnedFd>,
-    pub(super) pid: u32,
+    /// What the names of its files begin with: pids come again.
+    launcher: String,
 }
 
 /// A record that can be made without further room.
@@ -73,10 +74,8 @@ impl Store {
         if let Some(other) = Store::all_in(&above).into_iter().next() {
             return Ok(other);
         }
-        let mut random = [0; 8];
-        getrandom(&mut random, GetRandomFlags::empty())?;
         let mut name = usual;
-        name.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+        name.push(format!(".{:016x}", random()?));
         Store::make_as(&above, &name)
     }
 
@@ -121,31 +120,39 @@ impl Store {
         self.above.path()
     }
 
-    pub(super) fn place(&self, pid: u32) -> Place {
-        Place { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), pid }
+    /// For a launcher that begins.
+    pub(super) fn new_place(&self, pid: u32) -> io::Result<Place> {
+        Ok(self.place(format!("{pid}-{:016x}", random()?)))
     }
 
-    /// The launchers that have let go of a job.
-    pub(super) fn jobs(&self) -> Vec<u32> {
-        let of_job = |name: OsString| name.to_str()?.strip_suffix(".job")?.parse().ok();
+    fn place(&self, launcher: String) -> Place {
+        Place { above: self.above.clone(), name: self.name.clone(), dir: self.dir.clone(), launcher }
+    }
+
+    /// Those of launchers that have let go of a job, with the time of that.
+    pub(super) fn jobs(&self) -> Vec<(SystemTime, Place)> {
+        let of_job = |name: OsString| {
+            let launcher = name.to_str()?.strip_suffix(".job")?.to_owned();
+            let stat = statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            Some((modified(&stat), self.place(launcher)))
+        };
         self.names().into_iter().filter_map(of_job).collect()
     }
 
     /// Removes what jobs have left whose launchers are dead and that nobody has come for.
     pub(super) fn sweep(&self) {
-        let mut last_written = BTreeMap::<u32, SystemTime>::new();
+        let mut last_written = BTreeMap::<String, SystemTime>::new();
         for name in self.names() {
-            let pid = name.to_str().and_then(|name| name.split_once('.')?.0.parse().ok());
+            let launcher = name.to_str().and_then(|name| Some(name.split_once('.')?.0.to_owned()));
             let stat = statat(&self.dir, &name, AtFlags::SYMLINK_NOFOLLOW);
-            if let (Some(pid), Ok(stat)) = (pid, stat) {
-                let seconds = Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default());
-                let written = UNIX_EPOCH + seconds;
-                let last = last_written.entry(pid).or_insert(written);
+            if let (Some(launcher), Ok(stat)) = (launcher, stat) {
+                let written = modified(&stat);
+                let last = last_written.entry(launcher).or_insert(written);
                 *last = written.max(*last);
             }
         }
-        for (pid, written) in last_written {
-            let place = self.place(pid);
+        for (launcher, written) in last_written {
+            let place = self.place(launcher);
             let is_old = SystemTime::now().duration_since(written).is_ok_and(|age| age > KEPT);
             if is_old && !place.is_alive() {
                 place.remove();
@@ -162,7 +169,12 @@ impl Store {
 
 impl Place {
     fn name_of(&self, end: &str) -> String {
-        format!("{}.{end}", self.pid)
+        format!("{}.{end}", self.launcher)
+    }
+
+    /// The launcher's.
+    pub(super) fn pid(&self) -> u32 {
+        self.launcher.split('-').next().and_then(|pid| pid.parse().ok()).unwrap_or_default()
     }
 
     pub(super) fn has(&self, end: &str) -> bool {
@@ -176,8 +188,6 @@ impl Place {
     }
 
     pub(super) fn make(&self, end: &str) -> io::Result<File> {
-        // Of a launcher that had our pid.
-        self.remove_one(end);
         let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.dir, self.name_of(end), flags, Mode::RUSR | Mode::WUSR)?.into())
@@ -230,6 +240,16 @@ impl Place {
     fn remove_one(&self, end: &str) {
         let _ = unlinkat(&self.dir, self.name_of(end), AtFlags::empty());
     }
+}
+
+fn modified(stat: &Stat) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or_default())
+}
+
+fn random() -> io::Result<u64> {
+    let mut random = [0; 8];
+    getrandom(&mut random, GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(random))
 }
 
 fn usual_name() -> OsString {

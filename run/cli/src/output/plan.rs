@@ -2,6 +2,8 @@
 
 use phalanx_core::output::{Files, Form, Style, Tag};
 
+use std::os::unix::fs::FileTypeExt;
+
 use crate::failure::Failure;
 
 /// How ranks' output is shown and where it goes. `given`: the values of all `--output` options, each a comma-separated list.
@@ -118,6 +120,8 @@ impl Words {
         style.files = match &files {
             None => None,
             Some((naming, path)) => Some(match if as_pattern { Naming::Pattern } else { *naming } {
+                // There is no way to name others after it.
+                Naming::PerStream if is_pipe(path) => Files::one(path.as_bytes()),
                 Naming::PerStream => Files::per_stream(path.as_bytes()),
                 Naming::Directory => Files::directory(path.as_bytes()),
                 Naming::Pattern => Files::pattern(path.as_bytes())
@@ -134,6 +138,10 @@ impl Words {
         }
         Ok(style)
     }
+}
+
+fn is_pipe(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
 fn word(tag: Tag) -> &'static str {

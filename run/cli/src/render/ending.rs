@@ -27,6 +27,9 @@ pub(crate) fn json(end: &JobEnd) -> Value {
             "killed",
             json!({ "by": by.to_string(), "signal": signal, "signal_name": words::signal(*signal) }),
         ),
+        JobVerdict::DvmStopped { by } => {
+            ("dvm_stopped", json!({ "by": by.as_ref().map(ToString::to_string) }))
+        }
         JobVerdict::ParentEnded { parent } => ("parent_ended", json!({ "parent": parent.as_str() })),
         JobVerdict::WithoutPmix { by, library } => {
             ("without_pmix", json!({ "rank": by.rank.0, "library": library }))

@@ -129,7 +129,7 @@ impl Rank {
 
     fn state(&self) -> &'static str {
         if self.stopped {
-            return "stopped";
+            return "paused";
         }
         match self.state {
             ProcState::PREPPED | ProcState::LAUNCH_UNDERWAY => "starting",
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(lines[1], "px-a-7 7 px-a-7@7 running 4 1 1 min 1 s prog -x");
         assert_eq!(lines[2], "other - unknown");
         assert_eq!(lines[4..7], ["job px-a-7@7", "RANK HOST PID STATE EXIT", "0 a 70 running"]);
-        assert_eq!(lines[7..9], ["1 a 71 stopped", "2 a 72 ended 3"]);
+        assert_eq!(lines[7..9], ["1 a 71 paused", "2 a 72 ended 3"]);
         assert!(lines[9].starts_with("3 a 73 died"), "{text}");
         let text = table(&servers, Details { ranks: false, phases: true });
         let shown = "\njob px-a-7@7\nPHASE      AFTER\nplaced    0.0 ms\nstarted  12.0 ms\n";

@@ -1,11 +1,11 @@
-//! A job in somebody else's DVM: what of the command line goes there as directives, and what cannot.
+//! A job in somebody else's DVM: which one, and what of the command line does not go there.
 
 use phalanx_shell::rendezvous;
-use pmix::{Info, Trust, keys};
+use pmix::Trust;
 
 use super::{Here, rendezvous_file};
+use crate::args::JobArgs;
 use crate::args::tools::ServerArgs;
-use crate::args::{BadExit, JobArgs};
 use crate::failure::Failure;
 use crate::tool;
 
@@ -23,35 +23,22 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
     Some(ServerArgs { file: Some(file), ..job.server.clone() })
 }
 
-/// The directives of the standard that the options of the job stand for.
-pub(crate) fn directives(job: &JobArgs) -> Result<Vec<Info>, Failure> {
-    if let Some(option) = of_launchers_only(job) {
-        return Err(Failure::usage(format!("'{option}' cannot be used in a DVM that is already running"))
-            .hint("leave it out, or the option that names the server"));
+/// Refuses what the launcher of a DVM can be told, and nobody else.
+pub(crate) fn check(job: &JobArgs) -> Result<(), Failure> {
+    match of_launchers_only(job) {
+        Some(option) => {
+            Err(Failure::usage(format!("'{option}' cannot be used in a DVM that is already running"))
+                .hint("leave it out, or the option that names the server"))
+        }
+        None => Ok(()),
     }
-    let mut map = job.map_by.clone().unwrap_or_default();
-    if job.oversubscribe {
-        map.push_str(":oversubscribe");
-    }
-    let word = |key, word: &str| Some(Info::new(key, word)).filter(|_| !word.is_empty());
-    let said = [
-        word(keys::MAPBY, &map),
-        job.rank_by.as_deref().and_then(|words| word(keys::RANKBY, words)),
-        job.bind_to.as_deref().and_then(|words| word(keys::BINDTO, words)),
-        job.cpu_set.as_deref().and_then(|words| word(keys::CPU_LIST, words)),
-        (job.kill_on_bad_exit == BadExit::None).then(|| Info::new(keys::JOB_CONTINUOUS, true)),
-    ];
-    Ok(said.into_iter().flatten().collect())
 }
 
 fn of_launchers_only(job: &JobArgs) -> Option<&'static str> {
-    let reads_file = job.map_by.as_deref().is_some_and(|words| words.contains("file="));
     let all = [
         ("--dry-run", job.dry_run),
         ("--display", !job.display.is_empty()),
         ("--kill-after", job.kill_after.is_some()),
-        ("--kill-on-bad-exit signal", job.kill_on_bad_exit == BadExit::Signal),
-        ("--map-by ...:file=", reads_file),
         ("--remote-connections", job.serve.remote_connections.is_some()),
         ("--report-uri", job.serve.report_uri.is_some()),
     ];

@@ -35,6 +35,11 @@ pub(crate) fn only_one(server: &ServerArgs, wanted: Wanted) -> Result<ServerArgs
     if names_any(server) || is_named_by_environment() {
         return Ok(server.clone());
     }
+    // Those of others are stopped by name only, whoever is trusted.
+    let server = &match wanted {
+        Wanted::Any => server.clone(),
+        Wanted::Dvm => ServerArgs { trust_user: Vec::new(), ..server.clone() },
+    };
     let found = servers_here(&alone()?, server)?;
     let fits = match wanted {
         Wanted::Any => vec![Fit::Yes; found.len()],

@@ -192,7 +192,7 @@ fn output_in_files() {
 
 /// A pipe can fill, and nobody may ever read it: px must not wait for that.
 #[test]
-fn a_pipe_is_no_file_for_output() {
+fn a_pipe_that_nobody_reads_does_not_keep_px() {
     let bench = Bench::new();
     let pipe = |name: &str| {
         let made = Command::new("mkfifo").arg(bench.path(name)).status().expect("mkfifo");
@@ -201,10 +201,14 @@ fn a_pipe_is_no_file_for_output() {
     };
     let (_, shared) = (pipe("x.0.out"), pipe("shared"));
     let _reader = File::options().read(true).write(true).open(shared).expect("a pipe");
-    for (output, name) in [("file=x", "x.0.out"), ("pattern=shared", "shared")] {
-        let ended = bench.run(&format!("-n 1 --output {output}"), "echo a");
-        ended.expect(1, "a\n").says(&[&format!("px: error: cannot write output to '{name}': it is a pipe")]);
-    }
+    let ended = bench.run("-n 1 --output file=x", "echo a");
+    ended
+        .expect(1, "a\n")
+        .says(&["px: error: cannot write output to 'x.0.out': it is a pipe that nobody reads"]);
+    // It takes what it has room for.
+    bench.run("-n 1 --output pattern=shared", "echo a").expect(0, "a\n");
+    let ended = bench.run("-n 1 --timeout 1 --kill-after 1 --output pattern=shared,file-only", "seq 1000000");
+    ended.expect(124, "").says(&["could not deliver", "its reader has stopped reading"]);
     // Devices are as good as files.
     bench.run("-n 1 --output pattern=/dev/null", "echo a").expect(0, "a\n");
 }
@@ -409,12 +413,76 @@ fn commands_choose_no_server_among_several() {
     let stopped = px("dvm stop");
     assert_eq!(stopped.code, 1);
     stopped.says(&["no DVM", &pids[0], &pids[1]]);
-    px("why").expect(0, "nothing is waiting\n");
+    // Those of other tests may wait.
+    let why = px("why");
+    assert_eq!(why.code, 0);
+    assert!(jobs.iter().all(|job| !why.stdout.contains(&format!("-{}@", job.id()))), "{}", why.stdout);
     for mut job in jobs {
         assert!(job.try_wait().expect("px is ours").is_none(), "it was not named");
         kill_process(pid(&job), Signal::TERM).expect("px runs");
         job.wait().expect("px ends");
     }
+}
+
+#[test]
+fn a_waiting_lookup_is_shown_once() {
+    let bench = Bench::new();
+    let script = format!("{} lookup nobodys --wait 1000", env!("CARGO_BIN_EXE_px"));
+    let mut job = bench.start("-q -n 1", &script);
+    let pid_of_px = job.id().to_string();
+    let why = || {
+        let mut px = Command::new(env!("CARGO_BIN_EXE_px"));
+        px.args(["why", "--json", "--pid", &pid_of_px, "--wait-server", "60"])
+            .env("TMPDIR", bench.dir.path());
+        ended(px.output().expect("px runs")).stdout
+    };
+    bench.wait_for("the lookup", || why().contains("lookup"));
+    let shown = why();
+    assert_eq!(shown.matches("\"lookup\"").count(), 1, "{shown}");
+    assert!(shown.contains("somebody publishing the keys"), "{shown}");
+    kill_process(pid(&job), Signal::TERM).expect("px runs");
+    job.wait().expect("px ends");
+}
+
+#[test]
+fn output_and_reports_go_to_pipes_that_are_read() {
+    let bench = Bench::new();
+    let pipe = bench.dir.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
+    assert!(made.success());
+    let named = pipe.display();
+    for option in [format!("--report {named}"), format!("--output file={named},file-only")] {
+        let alone = bench.run(&format!("{option} -n 1"), "echo words");
+        assert_eq!(alone.code, 1, "{}", alone.stderr);
+        alone.says(&[&named.to_string(), "it is a pipe that nobody reads"]);
+        let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().expect("cat runs");
+        // It opens the pipe when it likes.
+        bench.wait_for("the job", || bench.run(&format!("-q {option} -n 1"), "echo words").code == 0);
+        let mut text = String::new();
+        reader.stdout.take().expect("a pipe").read_to_string(&mut text).expect("text");
+        reader.wait().expect("cat ends");
+        let expected = if option.starts_with("--report") { "\"exit_code\":0" } else { "words\n" };
+        assert!(text.contains(expected), "{option}: {text}");
+    }
+}
+
+#[test]
+fn output_that_nobody_reads_is_shown_as_waiting() {
+    let bench = Bench::new();
+    let mut job = bench.start("-n 2", "head -c 3000000 /dev/zero | tr '\\0' x");
+    let pid_of_px = job.id().to_string();
+    let why = || {
+        let mut px = Command::new(env!("CARGO_BIN_EXE_px"));
+        px.args(["why", "--pid", &pid_of_px, "--wait-server", "60"]).env("TMPDIR", bench.dir.path());
+        ended(px.output().expect("px runs")).stdout
+    };
+    let writers = |shown: &str| shown.matches("@").count();
+    bench.wait_for("the writers", || writers(&why()) == 2);
+    let shown = why();
+    assert!(shown.contains("output of ") && shown.contains("written by"), "{shown}");
+    assert!(shown.contains("ends with the reader of the output reading on"), "{shown}");
+    kill_process(pid(&job), Signal::TERM).expect("px runs");
+    job.wait().expect("px ends");
 }
 
 /// What px could not deliver, by its own words.
@@ -501,16 +569,39 @@ fn px_adds_no_byte_to_plain_output() {
 fn a_slow_reader_gets_what_ended_ranks_have_written() {
     let bench = Bench::new();
     let px = bench.start(
-        "--kill-after 60 -n 4 --output raw",
-        "head -c 450000 /dev/zero | tr '\\0' x; : >ended.$PMIX_RANK",
+        "--kill-after 60 -n 8 --output raw",
+        "head -c 240000 /dev/zero | tr '\\0' x; : >ended.$PMIX_RANK",
     );
-    bench.wait_for("the ranks' end", || (0..4).all(|rank| bench.path(&format!("ended.{rank}")).exists()));
+    bench.wait_for("the ranks' end", || (0..8).all(|rank| bench.path(&format!("ended.{rank}")).exists()));
     // Longer than px waits for output of ranks that have ended: another one, of which nobody reads a byte, has given up meanwhile.
     let mut other = bench.start("--kill-after 3 -n 8 --output raw", "head -c 250000 /dev/zero | tr '\\0' x");
     assert_eq!(other.wait().expect("px ends").code(), Some(1));
     let output = px.wait_with_output().expect("px ends");
-    assert_eq!(output.stdout.len(), 4 * 450_000, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stdout.len(), 8 * 240_000, "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success());
+}
+
+#[test]
+fn unread_output_holds_up_only_those_who_write_it() {
+    let bench = Bench::new();
+    // The ranks talk to their server while their own shells sit in the middle of writing.
+    let meet = "mkfifo go.$PMIX_RANK; echo > ready.$PMIX_RANK; read go < go.$PMIX_RANK; \"$PX\" hello > met.$PMIX_RANK";
+    let script = format!("({meet}; echo > done.$PMIX_RANK) & while :; do echo yes; done");
+    let mut command = bench.command("-q -n 2 --kill-after 0.1s", &script);
+    let mut px = command.env("PX", env!("CARGO_BIN_EXE_px")).spawn().expect("px runs");
+    bench.wait_for("both ranks", || (0..2).all(|rank| bench.path(&format!("ready.{rank}")).exists()));
+    bench.wait_for("the end of all writing", || nobody_goes_on(&px));
+    (0..2).for_each(|rank| fs::write(bench.path(&format!("go.{rank}")), "\n").expect("its reader"));
+    bench.wait_for("the ranks to meet", || (0..2).all(|rank| bench.path(&format!("done.{rank}")).exists()));
+    (0..2).for_each(|rank| assert!(bench.read(&format!("met.{rank}")).contains("of 2"), "rank {rank}"));
+    let ps = Command::new(env!("CARGO_BIN_EXE_px"))
+        .args(["ps", "--pid", &px.id().to_string()])
+        .env("TMPDIR", bench.dir.path())
+        .output();
+    let ps = ended(ps.expect("px ps runs"));
+    assert!(ps.code == 0 && ps.stdout.contains("running"), "{ps:?}");
+    kill_process(pid(&px), Signal::TERM).expect("px is there");
+    assert_eq!(px.wait().expect("px ends").code(), Some(143));
 }
 
 /// Whether px and all that it has started sleep. If the ranks have more to write, their pipes are full and px does not read them: it

@@ -3,8 +3,15 @@
 use phalanx_topo::{CpuSet, MAX_CPUS};
 
 use super::HostsError;
-use super::scan::Line;
+use super::scan::{Line, single};
 use crate::map::{CpuItem, CpuList};
+
+/// Reads a text that is a list and nothing else.
+pub(crate) fn read_cpus(text: &str) -> Result<CpuList, HostsError> {
+    let mut line = single("CPUs", text);
+    let list = read(&mut line)?;
+    if line.rest().is_empty() { Ok(list) } else { Err(line.expected("the end of the list")) }
+}
 
 /// Reads a list up to a blank or the end of the line.
 pub(super) fn read(line: &mut Line<'_>) -> Result<CpuList, HostsError> {

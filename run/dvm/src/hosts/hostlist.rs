@@ -43,6 +43,19 @@ fn entry(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsE
     Ok(())
 }
 
+/// Reads one node: `a`, `+n0`, `+e:2`.
+pub(crate) fn read_host(text: &str) -> Result<Host, HostsError> {
+    let mut line = single("host", text);
+    let host = match relative(&mut line)? {
+        Some(host) => host,
+        None => match ranges::names(&mut line)?.as_mut_slice() {
+            [name] => Host::Name(std::mem::take(name)),
+            _ => return Err(line.expected("one host")),
+        },
+    };
+    if line.rest().is_empty() { Ok(host) } else { Err(line.expected("the end of the host's name")) }
+}
+
 /// Reads what may follow the colon after a name.
 pub(super) fn slots(line: &mut Line<'_>) -> Result<Slots, HostsError> {
     if line.take("*") || line.take("auto") {

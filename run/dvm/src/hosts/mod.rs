@@ -17,9 +17,11 @@ mod seqfile;
 
 use std::fmt;
 
+pub(crate) use cpulist::read_cpus;
 pub use envs::{parse_lsf, parse_slurm};
 pub use hostfile::parse_hostfile;
 pub use hostlist::parse_hosts;
+pub(crate) use hostlist::read_host;
 pub use rankfile::parse_rankfile;
 pub use scan::text_of;
 pub use seqfile::parse_sequence;

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_core::{HostCall, HostOp, HostReply};
+use phalanx_core::host::Asked;
+use phalanx_core::{HostCall, HostReply};
 use phalanx_spec::Rank;
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::Effect;
 use crate::local::procs::{Killed, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
 use crate::msg::{
-    Control, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
+    Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
@@ -78,26 +80,23 @@ impl Local {
 impl Local {
     /// What a process of ours wants done to processes. Only the registration of paths for processes of this node needs
     /// nobody else.
-    pub(super) fn on_job_control(
-        &mut self,
-        cx: &mut Cx<'_>,
-        call: HostCall,
-        from: ProcId,
-        targets: Vec<ProcId>,
-        directives: Vec<Info>,
-    ) {
-        match ControlRequest::read(&directives) {
+    pub(super) fn on_job_control(&mut self, cx: &mut Cx<'_>, call: HostCall, asked: Asked<JobControl>) {
+        match ControlCall::read(&asked.directives) {
             Err(status) => cx.reply(call, HostReply::Done(status)),
-            Ok(ControlRequest { actions, cleanup: Some(cleanup) })
-                if actions.is_empty()
-                    && let Ok(members) =
-                        Members::targets(&from, &targets, |nspace| Some(&*self.jobs.get(nspace)?.desc))
-                    && members.iter().all(|m| self.are_here(m)) =>
+            Ok(ControlCall {
+                cancel: None,
+                request: Some(ControlRequest { actions, cleanup: Some(cleanup) }),
+                ..
+            }) if actions.is_empty()
+                && let Ok(members) = Members::targets(&asked.from, &asked.targets, |nspace| {
+                    Some(&*self.jobs.get(nspace)?.desc)
+                })
+                && members.iter().all(|m| self.are_here(m)) =>
             {
                 let status = self.register_cleanup(cx, &members, &cleanup);
                 cx.reply(call, HostReply::Infos(status, Vec::new()));
             }
-            Ok(_) => self.ask_root(cx, call, HostOp::JobControl { from, targets, directives }),
+            Ok(_) => self.requests.hand_up(cx, call, asked.into()),
         }
     }
 
@@ -134,7 +133,7 @@ impl Local {
         }
         request.actions.iter().for_each(|action| self.act_on(cx, nspace, Some(&living), *action));
         results.set(&living, Status::SUCCESS);
-        results.set(&gone, request.result_of_gone());
+        results.set(&gone, Status::ERR_NOT_FOUND);
         cx.join(OpId::Task(id.clone()), Part::Results(results));
     }
 

@@ -3,6 +3,7 @@
 //! The question is asked again and again until it is answered or one of the two is gone; answering twice does no harm.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use phalanx_core::server::ServerCall;
 use phalanx_core::{HostCall, HostReply, Time, Waiting};
@@ -10,9 +11,11 @@ use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
+use crate::local::calls::{Call, Calls};
 use crate::local::timer::Timer;
-use crate::local::{Call, Cx, Local};
-use crate::msg::Side;
+use crate::local::{Cx, Local};
+use crate::msg::{NodeTable, Side};
+use crate::timers::Timers;
 
 #[derive(Debug, Default)]
 pub(super) struct Modexes {
@@ -40,24 +43,13 @@ impl Local {
         if proc.rank == Rank::WILDCARD && self.jobs.contains_key(&proc.nspace) {
             return cx.reply(call, HostReply::Modex(Ok(Blob::default())));
         }
-        let to = match self.keeper_of(&proc) {
-            Ok(to) => to,
-            Err(status) => return cx.reply(call, HostReply::Modex(Err(status))),
-        };
-        let timeout =
-            info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
-        let until = timeout.map(|seconds| cx.now.after(std::time::Duration::from_secs(seconds)));
-        let key = info.find(keys::REQUIRED_KEY).and_then(Value::as_str).and_then(|key| Key::new(key).ok());
-        self.modexes.last += 1;
-        let number = self.modexes.last;
-        self.modexes
-            .asked
-            .insert(number, Asked { call, proc: proc.clone(), key: key.clone(), to, since: cx.now, until });
-        self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
-        if let Some(until) = until {
-            self.timers.set(until, Timer::Retry);
+        match self.keeper_of(&proc) {
+            Ok(to) => {
+                let retry = self.config.limits.retry;
+                self.modexes.ask(cx, &mut self.timers, retry, (call, proc, to), info);
+            }
+            Err(status) => cx.reply(call, HostReply::Modex(Err(status))),
         }
-        cx.send(to, Side::Modex { id: number, proc, key });
     }
 
     /// The daemon that knows what a process has put. It may have ended since.
@@ -69,92 +61,128 @@ impl Local {
         }
     }
 
-    /// Whatever is unanswered is asked again, or given up when its time is over.
-    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>) {
-        let over = |asked: &Asked| asked.until.is_some_and(|until| until <= cx.now);
-        for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| over(asked)).collect::<Vec<_>>() {
-            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
-        }
-        let open = self
-            .modexes
-            .asked
-            .iter()
-            .map(|(id, asked)| (*id, asked.to, asked.proc.clone(), asked.key.clone()));
-        let open: Vec<_> = open.collect();
-        if !open.is_empty() {
-            self.timers.set_once(cx.now.after(self.config.limits.retry), Timer::Retry);
-        }
-        for (id, to, proc, key) in open {
-            cx.send(to, Side::Modex { id, proc, key });
-        }
-    }
-
+    /// What another daemon asks or answers.
     pub(super) fn on_side(&mut self, cx: &mut Cx<'_>, from: NodeId, body: Side) {
         match body {
             Side::Modex { id, proc, key } => {
-                let gone = self.jobs.get(&proc.nspace).is_none_or(|job| !job.procs.contains_key(&proc.rank));
-                if gone {
-                    let result = Err(Status::ERR_NOT_FOUND);
-                    return cx.send(from, Side::ModexIs { id, result });
-                }
-                if self.modexes.answering.insert((from, id), proc.clone()).is_none() {
-                    self.call(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker: from, id });
+                let job = self.jobs.get(&proc.nspace);
+                match job.is_some_and(|job| job.procs.contains_key(&proc.rank)) {
+                    true => self.modexes.look(cx, &mut self.calls, (from, id), proc, key),
+                    false => cx.send(from, Side::ModexIs { id, result: Err(Status::ERR_NOT_FOUND) }),
                 }
             }
-            Side::ModexIs { id, result } => {
-                if let Some(asked) = self.modexes.asked.remove(&id) {
-                    cx.reply(asked.call, HostReply::Modex(result));
-                }
-            }
+            Side::ModexIs { id, result } => self.modexes.answered(cx, id, result),
+        }
+    }
+}
+
+impl Modexes {
+    /// Asks the daemon `to` for what a process has put.
+    fn ask(
+        &mut self,
+        cx: &mut Cx<'_>,
+        timers: &mut Timers<Timer>,
+        retry: Duration,
+        (call, proc, to): (HostCall, ProcId, NodeId),
+        info: &[Info],
+    ) {
+        let timeout =
+            info.find(keys::TIMEOUT).and_then(|value| value.as_u64()).filter(|seconds| *seconds > 0);
+        let until = timeout.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
+        let key = info.find(keys::REQUIRED_KEY).and_then(Value::as_str).and_then(|key| Key::new(key).ok());
+        self.last += 1;
+        let id = self.last;
+        let (asked_for, since) = (key.clone(), cx.now);
+        self.asked.insert(id, Asked { call, proc: proc.clone(), key: asked_for, to, since, until });
+        timers.set_once(cx.now.after(retry), Timer::Retry);
+        if let Some(until) = until {
+            timers.set(until, Timer::Retry);
+        }
+        cx.send(to, Side::Modex { id, proc, key });
+    }
+
+    /// Whatever is unanswered is asked again, or given up when its time is over.
+    pub(super) fn ask_again(&mut self, cx: &mut Cx<'_>, timers: &mut Timers<Timer>, retry: Duration) {
+        let now = cx.now;
+        let is_over = |_: &u64, asked: &mut Asked| asked.until.is_some_and(|until| until <= now);
+        for (_, asked) in self.asked.extract_if(.., is_over) {
+            cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+        }
+        if !self.asked.is_empty() {
+            timers.set_once(cx.now.after(retry), Timer::Retry);
+        }
+        for (id, Asked { to, proc, key, .. }) in &self.asked {
+            cx.send(*to, Side::Modex { id: *id, proc: proc.clone(), key: key.clone() });
+        }
+    }
+
+    /// Another daemon wants what a process of ours has put.
+    fn look(
+        &mut self,
+        cx: &mut Cx<'_>,
+        calls: &mut Calls,
+        (asker, id): (NodeId, u64),
+        proc: ProcId,
+        key: Option<Key>,
+    ) {
+        if self.answering.insert((asker, id), proc.clone()).is_none() {
+            calls.make(cx, ServerCall::DirectModex { proc, key }, Call::Modex { asker, id });
         }
     }
 
     /// Our server has found what another daemon wants.
-    pub(super) fn answer_modex(
-        &mut self,
-        cx: &mut Cx<'_>,
-        asker: NodeId,
-        id: u64,
-        result: Result<Blob, Status>,
-    ) {
-        self.modexes.answering.remove(&(asker, id));
+    pub(super) fn answer(&mut self, cx: &mut Cx<'_>, asker: NodeId, id: u64, result: Result<Blob, Status>) {
+        self.answering.remove(&(asker, id));
         cx.send(asker, Side::ModexIs { id, result });
     }
 
-    pub(super) fn modex_without(&mut self, cx: &mut Cx<'_>, lost: NodeId) {
-        self.give_up_modexes(cx, |asked| asked.to == lost);
-        if !self.modexes.asked.is_empty() {
-            self.ask_again(cx);
+    fn answered(&mut self, cx: &mut Cx<'_>, id: u64, result: Result<Blob, Status>) {
+        if let Some(asked) = self.asked.remove(&id) {
+            cx.reply(asked.call, HostReply::Modex(result));
         }
     }
 
-    pub(super) fn modexes_without_job(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.modexes.answering.retain(|_, proc| proc.nspace != *nspace);
-        self.give_up_modexes(cx, |asked| asked.proc.nspace == *nspace);
+    /// A daemon is lost.
+    pub(super) fn without(
+        &mut self,
+        cx: &mut Cx<'_>,
+        timers: &mut Timers<Timer>,
+        retry: Duration,
+        lost: NodeId,
+    ) {
+        self.give_up(cx, |asked| asked.to == lost);
+        if !self.asked.is_empty() {
+            self.ask_again(cx, timers, retry);
+        }
     }
 
-    pub(super) fn has_modexes_of(&self, nspace: &Nspace) -> bool {
-        let mut procs =
-            self.modexes.asked.values().map(|asked| &asked.proc).chain(self.modexes.answering.values());
+    /// The job is over.
+    pub(super) fn forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        self.answering.retain(|_, proc| proc.nspace != *nspace);
+        self.give_up(cx, |asked| asked.proc.nspace == *nspace);
+    }
+
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        let mut procs = self.asked.values().map(|asked| &asked.proc).chain(self.answering.values());
         procs.any(|proc| proc.nspace == *nspace)
     }
 
-    fn give_up_modexes(&mut self, cx: &mut Cx<'_>, concerned: impl Fn(&Asked) -> bool) {
-        for (_, asked) in self.modexes.asked.extract_if(.., |_, asked| concerned(asked)).collect::<Vec<_>>() {
+    fn give_up(&mut self, cx: &mut Cx<'_>, is_in_vain: impl Fn(&Asked) -> bool) {
+        for (_, asked) in self.asked.extract_if(.., |_, asked| is_in_vain(asked)) {
             cx.reply(asked.call, HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC)));
         }
     }
 
-    pub(super) fn explain_modexes(&self) -> Vec<Waiting> {
+    pub(super) fn explain(&self, table: &NodeTable) -> Vec<Waiting> {
         let waiting = |asked: &Asked| Waiting {
-            operation: "get",
-            subject: format!("data of {} from {}", asked.proc, self.table.name(asked.to)),
+            operation: "get".into(),
+            subject: format!("data of {} from {}", asked.proc, table.name(asked.to)),
             asked_by: Vec::new(),
             missing: vec![asked.proc.clone()],
             since: asked.since,
             deadline: asked.until,
-            unblocked_by: "the named process committing its data",
+            unblocked_by: "the named process committing its data".into(),
         };
-        self.modexes.asked.values().map(waiting).collect()
+        self.asked.values().map(waiting).collect()
     }
 }

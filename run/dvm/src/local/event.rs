@@ -6,25 +6,21 @@ use phalanx_core::Event;
 use phalanx_core::server::ServerCall;
 use phalanx_wire::Nspace;
 
-use crate::id::NodeId;
-use crate::local::{Call, Cx, Local};
+use crate::local::Cx;
+use crate::local::calls::{Call, Calls};
 
-impl Local {
-    pub(super) fn deliver_event(&mut self, cx: &mut Cx<'_>, event: &Event, except: Option<NodeId>) {
-        if except != Some(self.me) {
-            self.call(cx, ServerCall::Notify(event.clone()), Call::Told("passing on an event"));
-        }
-    }
+pub(super) fn pass_on(cx: &mut Cx<'_>, calls: &mut Calls, event: &Event) {
+    calls.make(cx, ServerCall::Notify(event.clone()), Call::Told("passing on an event"));
+}
 
-    pub(super) fn announce(
-        &mut self,
-        cx: &mut Cx<'_>,
-        event: &Event,
-        concerned: Option<&[Nspace]>,
-        ago: Option<Duration>,
-    ) {
-        let call =
-            ServerCall::Announce { event: event.clone(), concerned: concerned.map(<[_]>::to_vec), ago };
-        self.call(cx, call, Call::Told("passing on what happened to a job"));
-    }
+pub(super) fn announce(
+    cx: &mut Cx<'_>,
+    calls: &mut Calls,
+    event: &Event,
+    number: u64,
+    (concerned, ago): (Option<&[Nspace]>, Option<Duration>),
+) {
+    let (event, concerned) = (event.clone(), concerned.map(<[_]>::to_vec));
+    let call = ServerCall::Announce { event, number, concerned, ago };
+    calls.make(cx, call, Call::Told("passing on what happened to a job"));
 }

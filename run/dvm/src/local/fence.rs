@@ -17,9 +17,6 @@ use crate::local::{Cx, ENOUGH, Local};
 use crate::msg::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, Up, each};
 use crate::ranges::Ranges;
 
-/// Which data are collected and how long is waited, the servers see to.
-pub(crate) const ATTRIBUTES: &[&str] = &[];
-
 /// Counts operations that are alike, and holds the upcalls that wait for them.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {

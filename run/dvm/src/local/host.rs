@@ -1,11 +1,13 @@
-//! The host's side of our PMIx server: every upcall that this runtime carries out, and where it goes.
-//!
-//! Whatever is not named here is refused with `PMIX_ERR_NOT_SUPPORTED`.
+//! The host's side of our PMIx server: what is done here of what it asks. All the rest is the root's to answer.
 
-use phalanx_core::host::LOST_MEMBERS;
+use phalanx_core::host::{
+    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, FenceRequest,
+    GroupRequest, LOST_MEMBERS,
+};
 use phalanx_core::{HostCall, HostOp, HostReply};
-use phalanx_spec::Status;
-use phalanx_wire::InfoList;
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::{Info, InfoList, ProcId};
 
 use crate::local::procs::Pmix;
 use crate::local::{Cx, Local};
@@ -15,20 +17,20 @@ impl Local {
     pub(super) fn on_upcall(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
         let done = |cx: &mut Cx<'_>, call| cx.reply(call, HostReply::Done(Status::SUCCESS));
         match op {
-            HostOp::ClientConnected { proc } => {
+            HostOp::ClientConnected(proc) => {
                 self.on_client(cx, &proc, Pmix::Connected);
                 done(cx, call);
             }
-            HostOp::ClientFinalized { proc, others: true } => {
+            HostOp::ClientFinalized(ClientFinalized { proc, others: true }) => {
                 self.on_client(cx, &proc, Pmix::Leaving);
                 done(cx, call);
             }
-            HostOp::ClientFinalized { proc, others: false } => {
+            HostOp::ClientFinalized(ClientFinalized { proc, others: false }) => {
                 self.on_client(cx, &proc, Pmix::Finalized);
                 self.tell_of_tool(cx, &proc);
                 done(cx, call);
             }
-            HostOp::ClientLost { proc, cut_off } => {
+            HostOp::ClientLost(ClientLost { proc, cut_off }) => {
                 if let Some(why) = cut_off {
                     self.tell_cut_off(cx, &proc, &why);
                 }
@@ -36,18 +38,18 @@ impl Local {
                 self.tell_of_tool(cx, &proc);
                 self.acknowledge_loss(cx, call, proc);
             }
-            HostOp::Abort { from, status, message, procs } => {
+            HostOp::Abort(AbortRequest { from, status, message, procs }) => {
                 cx.post(Up::Abort { from, status, message, procs });
                 done(cx, call);
             }
-            HostOp::Fence { procs, data, info } => self.on_fence(cx, call, &procs, &info, data),
-            HostOp::Connect { procs, info } => {
+            HostOp::Fence(FenceRequest { procs, data, info }) => self.on_fence(cx, call, &procs, &info, data),
+            HostOp::Connect(ConnectRequest { procs, info }) => {
                 self.join_collective(cx, call, Kind::Connect, &procs, &info, None, Part::Nothing);
             }
-            HostOp::Disconnect { procs, info } => {
+            HostOp::Disconnect(ConnectRequest { procs, info }) => {
                 self.join_collective(cx, call, Kind::Disconnect, &procs, &info, None, Part::Nothing);
             }
-            HostOp::GroupConstruct { id: name, procs, info } => {
+            HostOp::GroupConstruct(GroupRequest { from: None, id: name, procs, info }) => {
                 let name = Some(name.into());
                 self.join_collective(
                     cx,
@@ -63,36 +65,31 @@ impl Local {
                     }),
                 );
             }
-            HostOp::GroupDestruct { id: name, procs, info } => {
+            HostOp::GroupDestruct(GroupRequest { from: _, id: name, procs, info }) => {
                 let name = Some(name.into());
-                self.join_collective(cx, call, Kind::GroupDestruct, &procs, &info, name, Part::Nothing);
+                let watched = info.is_set(keys::GROUP_NOTIFY_TERMINATION);
+                let watched = watched.then(|| Info::new(keys::GROUP_NOTIFY_TERMINATION, true));
+                let part = Part::Group(GroupPart {
+                    lost: procs_in(info.find(LOST_MEMBERS)).collect(),
+                    silent: Vec::new(),
+                    info: watched.into_iter().collect(),
+                });
+                self.join_collective(cx, call, Kind::GroupDestruct, &procs, &info, name, part);
             }
-            HostOp::DirectModex { proc, info } => self.on_direct_modex(cx, call, proc, &info),
-            op @ (HostOp::Publish { .. }
-            | HostOp::Lookup { .. }
-            | HostOp::Unpublish { .. }
-            | HostOp::Spawn { .. }
-            | HostOp::RegisterEvents { .. }
-            | HostOp::DeregisterEvents { .. }
-            | HostOp::Notify { .. }
-            | HostOp::Query { .. }
-            | HostOp::ToolConnected { .. }
-            | HostOp::IofPull { .. }
-            | HostOp::IofStop { .. }
-            | HostOp::PushStdin { .. }
-            | HostOp::GroupAssemble { .. }
-            | HostOp::Log { .. }) => self.ask_root(cx, call, op),
-            HostOp::JobControl { from, targets, directives } => {
-                self.on_job_control(cx, call, from, targets, directives);
+            HostOp::DirectModex(DirectModexRequest { proc, info }) => {
+                self.on_direct_modex(cx, call, proc, &info)
             }
-            HostOp::Allocate { .. }
-            | HostOp::ResourceBlock { .. }
-            | HostOp::SessionControl { .. }
-            | HostOp::Monitor { .. }
-            | HostOp::GetCredential { .. }
-            | HostOp::ValidateCredential { .. }
-            | HostOp::FabricRegister { .. }
-            | HostOp::FabricUpdate { .. } => cx.reply(call, HostReply::Done(Status::ERR_NOT_SUPPORTED)),
+            HostOp::Asked(Asked { from, request: HostRequest::JobControl(request) }) => {
+                self.on_job_control(cx, call, Asked { from, request });
+            }
+            op => self.requests.hand_up(cx, call, op),
+        }
+    }
+
+    /// Our server has said goodbye to a process. Those that no job of ours holds were tools.
+    fn tell_of_tool(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        if !self.jobs.contains_key(&proc.nspace) {
+            cx.post(Up::ToolLeft { proc: proc.clone() });
         }
     }
 }

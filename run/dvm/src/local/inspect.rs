@@ -10,49 +10,46 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
+use crate::local::Cx;
 use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local};
-use crate::msg::{MpiLibrary, Up};
+use crate::msg::{JobDesc, MpiLibrary, Up};
+use crate::timers::Timers;
 
-impl Local {
-    /// A job begins with processes here. One rank alone is a world of its own by right.
-    pub(super) fn begin_inspection(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        if self.jobs.get(nspace).is_some_and(|job| job.desc.size > 1) {
-            self.timers.set(cx.now.after(FIRST), Timer::Inspect(nspace.clone()));
-        }
+/// A job begins with processes here. One rank alone is a world of its own by right.
+pub(super) fn begin(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, desc: &JobDesc) {
+    if desc.size > 1 {
+        timers.set(cx.now.after(FIRST), Timer::Inspect(desc.nspace.clone()));
     }
+}
 
-    pub(super) fn on_inspection_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let is_worthwhile = self.inspect(cx, nspace);
-        let Some(job) = self.jobs.get(nspace).filter(|_| is_worthwhile) else { return };
-        let age = cx.now.since(job.since);
-        if age < LAST {
-            self.timers.set(cx.now.after((age / 4).max(FIRST / 4)), Timer::Inspect(nspace.clone()));
-        }
+pub(super) fn on_due(cx: &mut Cx<'_>, timers: &mut Timers<Timer>, job: &mut LocalJob) {
+    let age = cx.now.since(job.since);
+    if look(cx, job) && age < LAST {
+        timers.set(cx.now.after((age / 4).max(FIRST / 4)), Timer::Inspect(job.desc.nspace.clone()));
     }
+}
 
-    /// Has a process looked at that lives and has not connected. `false`: there is none, or nothing more to find.
-    pub(super) fn inspect(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) -> bool {
-        let searched = |job: &&mut LocalJob| job.desc.size > 1 && !job.loaded_mpi;
-        let Some(job) = self.jobs.get_mut(nspace).filter(searched) else { return false };
-        let Some((proc, pid)) = job.next_stranger() else { return false };
-        if let Some(pid) = pid {
-            cx.effect(Effect::Inspect { proc, pid });
-        }
-        true
+/// Has a process looked at that lives and has not connected. `false`: there is none, or nothing more to find.
+pub(super) fn look(cx: &mut Cx<'_>, job: &mut LocalJob) -> bool {
+    if job.desc.size <= 1 || job.loaded_mpi {
+        return false;
     }
+    let Some((proc, pid)) = job.next_stranger() else { return false };
+    if let Some(pid) = pid {
+        cx.effect(Effect::Inspect { proc, pid });
+    }
+    true
+}
 
-    /// What the shell has found in a process.
-    pub(super) fn on_inspected(&mut self, cx: &mut Cx<'_>, proc: ProcId, library: MpiLibrary) {
-        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
-        if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
-            job.loaded_mpi = true;
-            cx.post(Up::LoadedMpi { proc, library });
-        }
+/// What the shell has found in a process.
+pub(super) fn found(cx: &mut Cx<'_>, job: &mut LocalJob, proc: &ProcId, library: &MpiLibrary) {
+    if job.procs.get(&proc.rank).is_some_and(|entry| entry.pmix == Pmix::Never) {
+        job.loaded_mpi = true;
+        cx.post(Up::LoadedMpi { proc: proc.clone(), library: library.clone() });
     }
 }
 

@@ -12,8 +12,9 @@ use phalanx_wire::{Nspace, ProcId};
 
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
+use crate::local::calls::Call;
 use crate::local::procs::{LocalJob, Phase};
-use crate::local::{Call, Cx, Local};
+use crate::local::{Cx, Local, inspect};
 use crate::msg::{JobDesc, SpawnFailure, SpawnStep, StdinTarget, Up};
 
 impl Local {
@@ -28,10 +29,10 @@ impl Local {
         for rank in ranks.iter() {
             let proc = ProcId::new(&desc.nspace, Rank(rank));
             let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
-            self.call(cx, register, Call::Told("registering a client"));
-            self.call(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
+            self.calls.make(cx, register, Call::Told("registering a client"));
+            self.calls.make(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
         }
-        self.begin_inspection(cx, &desc.nspace);
+        inspect::begin(cx, &mut self.timers, desc);
     }
 
     /// Tells our server of a job, unless it knows.
@@ -39,7 +40,7 @@ impl Local {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
         let info = job.desc.job_info(self.me, &self.table);
-        self.call(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
+        self.calls.make(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
     }
 
     pub(super) fn on_registered(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, status: Status) {
@@ -93,18 +94,17 @@ impl Local {
 
     /// The process is gone; who waits for it at our server need not.
     pub(super) fn deregister_client(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        self.call(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
+        self.calls.make(cx, ServerCall::DeregisterClient(proc.clone()), Call::Told("forgetting a client"));
     }
 
     pub(super) fn deregister(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.call(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
+        self.calls.make(cx, ServerCall::DeregisterNspace(nspace.clone()), Call::Told("forgetting a job"));
     }
 }
 
 /// Whether `rank` reads the launcher's standard input.
 pub(super) fn reads_stdin(desc: &JobDesc, rank: Rank) -> bool {
     match desc.stdin {
-        StdinTarget::FirstRank => rank == Rank(0),
         StdinTarget::Rank(chosen) => rank == chosen,
         StdinTarget::All => true,
         StdinTarget::None => false,

@@ -4,6 +4,7 @@
 //! A [`Local`] knows every job's description, because that says where the others are, but neither the tree nor what is decided
 //! for the whole. All that happens comes in as [`ToLocal`], all that is to be done goes out as [`FromLocal`].
 
+mod calls;
 mod cleanup;
 mod control;
 mod dmodex;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use phalanx_core::server::{ServerCall, ServerReturn};
 use phalanx_core::{CallId, HostCall, HostOp, HostReply, Time, Waiting};
-use phalanx_spec::{IofChannel, Status};
+use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::config::NodeConfig;
@@ -32,11 +33,12 @@ use crate::effect::Effect;
 use crate::id::NodeId;
 use crate::msg::{
     Down, ExitStatus, Measured, MpiLibrary, NodeReport, NodeTable, OpId, OutputPiece, Part, Side,
-    SpawnFailure, Survey, TapName, Task, Up,
+    SpawnFailure, Survey, Task, Up,
 };
 use crate::signals::SIGKILL;
 use crate::timers::Timers;
 
+use calls::{Call, Calls, Requests};
 use dmodex::Modexes;
 use fence::Rounds;
 use iof::Delivering;
@@ -57,11 +59,8 @@ pub(crate) struct Local {
     timers: Timers<Timer>,
     /// Processes that have ended and must not be waited for any longer. What has travelled comes first.
     ended: VecDeque<ProcId>,
-    calls: BTreeMap<CallId, Call>,
-    last_call: u64,
-    /// Upcalls that wait for the root.
-    requests: BTreeMap<u64, (HostCall, Option<ProcId>)>,
-    last_request: u64,
+    calls: Calls,
+    requests: Requests,
 }
 
 /// What has happened, or is wanted.
@@ -163,26 +162,6 @@ pub(crate) enum FromLocal {
     },
 }
 
-/// What a call of our server was for.
-#[derive(Debug)]
-enum Call {
-    Register(Nspace),
-    SetupFork(ProcId),
-    Modex {
-        asker: NodeId,
-        id: u64,
-    },
-    Explain(Survey),
-    /// A piece of output for a reader here.
-    Output {
-        to: TapName,
-        piece: u64,
-        bytes: usize,
-    },
-    /// Nothing depends on the answer.
-    Told(&'static str),
-}
-
 /// One turn: when it is, and what is to be done.
 struct Cx<'a> {
     now: Time,
@@ -228,10 +207,8 @@ impl Local {
             delivering: Delivering::default(),
             timers: Timers::default(),
             ended: VecDeque::new(),
-            calls: BTreeMap::new(),
-            last_call: 0,
-            requests: BTreeMap::new(),
-            last_request: 0,
+            calls: Calls::default(),
+            requests: Requests::default(),
         }
     }
 
@@ -258,9 +235,9 @@ impl Local {
             ToLocal::GivenUp(op) => self.fail_collective(cx, &op),
             ToLocal::Without(node) => {
                 self.lost.insert(node);
-                self.modex_without(cx, node);
+                self.modexes.without(cx, &mut self.timers, self.config.limits.retry, node);
             }
-            ToLocal::Waits { survey, waiting } => self.tell_waits(cx, survey, waiting),
+            ToLocal::Waits { survey, waiting } => survey::tell_waits(cx, self.me, survey, waiting),
             ToLocal::Upcall { call, op } => self.on_upcall(cx, call, op),
             ToLocal::Returned { id, result } => self.on_returned(cx, id, result),
             ToLocal::Spawned { proc, pid } => self.on_spawned(cx, &proc, pid),
@@ -268,10 +245,15 @@ impl Local {
             ToLocal::Exited { proc, status } => self.on_exited(cx, &proc, status),
             ToLocal::Output { proc, channel, data } => self.on_output(cx, proc, channel, data),
             ToLocal::OutputClosed { proc, channel } => self.on_output_closed(cx, &proc, channel),
-            ToLocal::StdinTaken { proc, bytes } => self.on_stdin_taken(cx, &proc, bytes),
-            ToLocal::StdinRefused { proc } => self.on_stdin_refused(cx, &proc),
-            ToLocal::Inspected { proc, library } => self.on_inspected(cx, proc, library),
-            ToLocal::Measured { survey, measured } => self.on_measured(cx, survey, *measured),
+            ToLocal::StdinTaken { proc, bytes } => stdin::taken(cx, &proc, bytes),
+            ToLocal::StdinRefused { proc } => stdin::refused(cx, &proc),
+            ToLocal::Inspected { proc, library } => {
+                let job = self.jobs.get_mut(&proc.nspace);
+                job.into_iter().for_each(|job| inspect::found(cx, job, &proc, &library));
+            }
+            ToLocal::Measured { survey, measured } => {
+                survey::tell_measured(cx, self.me, &self.jobs, survey, *measured);
+            }
             ToLocal::Stop => self.stop(cx),
             ToLocal::Tick => {
                 // One at a time: what each leads to comes before the next.
@@ -302,19 +284,30 @@ impl Local {
             Down::Control { nspace, ranks, action } => self.act_on(cx, nspace, ranks.as_ref(), *action),
             Down::Task { id, task } => match &**task {
                 Task::Control { targets, request } => self.on_control_task(cx, id, targets, request),
-                Task::Survey(of) => self.on_survey(cx, Survey { task: id.clone(), of: of.clone() }),
+                Task::Survey(of) => {
+                    let survey = Survey { task: id.clone(), of: of.clone() };
+                    survey::carry_out(cx, &mut self.calls, &self.jobs, survey);
+                }
             },
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
             Down::Expect(op) => self.on_expect(cx, op),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
-            Down::Reply { request, reply } => self.on_reply(cx, *request, reply),
-            Down::Say { to, text } => self.say_to_tool(cx, to, text),
+            Down::Reply { request, reply } => self.requests.answer(cx, *request, reply),
+            Down::Say { to, text } => tool::say(cx, &mut self.calls, &self.config.dvm, self.me, to, text),
             Down::Output(output) => self.give_output(cx, output),
-            Down::Stdin { nspace, ranks, data } => self.give_stdin(cx, nspace, ranks, data),
-            Down::StdinEnd { nspace, ranks } => self.end_stdin(cx, nspace, ranks),
-            Down::Event { event, except } => self.deliver_event(cx, event, *except),
-            Down::Announce { event, concerned, ago } => self.announce(cx, event, concerned.as_deref(), *ago),
+            Down::Stdin { nspace, ranks, data } => {
+                self.jobs.get(nspace).into_iter().for_each(|job| stdin::give(cx, job, ranks, data));
+            }
+            Down::StdinEnd { nspace, ranks } => {
+                self.jobs.get(nspace).into_iter().for_each(|job| stdin::end(cx, job, ranks));
+            }
+            // Its server has told those there.
+            Down::Event { except, .. } if *except == Some(self.me) => {}
+            Down::Event { event, .. } => event::pass_on(cx, &mut self.calls, event),
+            Down::Announce { event, number, concerned, ago } => {
+                event::announce(cx, &mut self.calls, event, *number, (concerned.as_deref(), *ago));
+            }
             // Whoever stops this daemon says so with [`ToLocal::Stop`].
             Down::Stop => {}
         }
@@ -325,35 +318,30 @@ impl Local {
             Timer::Connected(nspace) => self.tell_connected(cx, &nspace),
             Timer::Settle(nspace) => self.settle_all(cx, &nspace),
             Timer::Over(proc) => self.give_up(cx, &proc),
-            Timer::Inspect(nspace) => self.on_inspection_due(cx, &nspace),
+            Timer::Inspect(nspace) => {
+                let job = self.jobs.get_mut(&nspace);
+                job.into_iter().for_each(|job| inspect::on_due(cx, &mut self.timers, job));
+            }
             Timer::Kill(nspace) => self.on_kill_due(cx, &nspace),
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
-            Timer::Retry => self.ask_again(cx),
+            Timer::Retry => self.modexes.ask_again(cx, &mut self.timers, self.config.limits.retry),
             Timer::Waits => self.on_patience_over(cx),
         }
     }
 
-    /// Asks our server for something.
-    fn call(&mut self, cx: &mut Cx<'_>, call: ServerCall, purpose: Call) {
-        self.last_call += 1;
-        let id = CallId(self.last_call);
-        self.calls.insert(id, purpose);
-        cx.out.push_back(FromLocal::Call { id, call });
-    }
-
     fn on_returned(&mut self, cx: &mut Cx<'_>, id: CallId, result: ServerReturn) {
-        match (self.calls.remove(&id), result) {
+        match (self.calls.take(id), result) {
             (Some(Call::Register(nspace)), ServerReturn::Done(status)) => {
                 self.on_registered(cx, &nspace, status);
             }
             (Some(Call::SetupFork(proc)), ServerReturn::Environment(env)) => self.start_proc(cx, &proc, env),
             (Some(Call::Modex { asker, id }), ServerReturn::Modex(result)) => {
-                self.answer_modex(cx, asker, id, result);
+                self.modexes.answer(cx, asker, id, result);
             }
             (Some(Call::Modex { asker, id }), ServerReturn::Done(status)) => {
-                self.answer_modex(cx, asker, id, Err(status));
+                self.modexes.answer(cx, asker, id, Err(status));
             }
             (Some(Call::Explain(survey)), ServerReturn::Waiting(waiting)) => {
                 cx.out.push_back(FromLocal::Explained { survey, waiting });
@@ -376,42 +364,6 @@ impl Local {
         }
     }
 
-    /// Hands an upcall to the root, which answers it.
-    fn ask_root(&mut self, cx: &mut Cx<'_>, call: HostCall, op: HostOp) {
-        self.last_request += 1;
-        let request = self.last_request;
-        self.requests.insert(request, (call, op.asked_by().cloned()));
-        cx.post(Up::Host { request, op });
-    }
-
-    fn on_reply(&mut self, cx: &mut Cx<'_>, request: u64, reply: &HostReply) {
-        if let Some((call, _)) = self.requests.remove(&request) {
-            cx.reply(call, reply.clone());
-        }
-    }
-
-    /// Nobody waits for these any more: the job of those who have asked is over. What the root says to them comes too late.
-    fn drop_requests_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let of_job = |_: &u64, (_, by): &mut (HostCall, Option<ProcId>)| is_of(by.as_ref(), nspace);
-        for (_, (call, _)) in self.requests.extract_if(.., of_job) {
-            cx.reply(call, HostReply::Done(Status::ERR_LOST_CONNECTION));
-        }
-    }
-
-    fn has_requests_of(&self, nspace: &Nspace) -> bool {
-        self.requests.values().any(|(_, by)| is_of(by.as_ref(), nspace))
-    }
-
-    /// Whether our server has still to answer something for this job.
-    fn has_calls_for(&self, nspace: &Nspace) -> bool {
-        self.calls.values().any(|call| match call {
-            Call::Register(of) => of == nspace,
-            Call::SetupFork(proc) => proc.nspace == *nspace,
-            Call::Output { to, .. } => to.is_for(nspace),
-            Call::Modex { .. } | Call::Explain(_) | Call::Told(_) => false,
-        })
-    }
-
     /// What was started must not outlive this daemon.
     fn stop(&mut self, cx: &mut Cx<'_>) {
         for (nspace, job) in std::mem::take(&mut self.jobs) {
@@ -427,7 +379,7 @@ impl Local {
 
     /// What is waited for here. Our server's own waits are the server's to explain.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
-        self.explain_modexes()
+        self.modexes.explain(&self.table)
     }
 
     /// The tables that hold something of this job, which is nothing once it is over.
@@ -436,19 +388,15 @@ impl Local {
     fn traces_of(&self, nspace: &Nspace) -> Vec<&'static str> {
         let tables = [
             ("jobs", self.jobs.contains_key(nspace)),
-            ("calls of the server", self.has_calls_for(nspace)),
-            ("requests to the root", self.has_requests_of(nspace)),
+            ("calls of the server", self.calls.know(nspace)),
+            ("requests to the root", self.requests.know(nspace)),
             ("output given to the server", self.delivering.know(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
             ("rounds of collectives", self.rounds.know(nspace)),
-            ("values asked for", self.has_modexes_of(nspace)),
+            ("values asked for", self.modexes.know(nspace)),
         ];
         tables.into_iter().filter(|(_, has)| *has).map(|(table, _)| table).collect()
     }
-}
-
-fn is_of(proc: Option<&ProcId>, nspace: &Nspace) -> bool {
-    proc.is_some_and(|proc| proc.nspace == *nspace)
 }
 
 /// How many processes an explanation names: as many as people read.

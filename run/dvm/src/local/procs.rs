@@ -8,15 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_core::server::ServerCall;
 use phalanx_core::{HostCall, HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::Effect;
+use crate::local::calls::Call;
 use crate::local::cleanup::Cleanups;
 use crate::local::launch::reads_stdin;
 use crate::local::timer::Timer;
-use crate::local::{Cx, Local};
+use crate::local::{Cx, Local, inspect, stdin};
 use crate::msg::{
     EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, Reached, SpawnFailure, Up,
 };
@@ -223,6 +225,9 @@ impl Local {
         job.told_started = true;
         let pids = job.procs.iter().filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
         let (failed, after) = (job.start_failed, job.started_after);
+        let known = job.procs.iter().filter_map(|(rank, proc)| Some((*rank, proc.pid?))).collect();
+        let call = ServerCall::Started { nspace: nspace.clone(), pids: known };
+        self.calls.make(cx, call, Call::Told("telling pids"));
         cx.join(OpId::Started(nspace.clone()), Part::Started { pids, failed, after });
     }
 
@@ -234,7 +239,7 @@ impl Local {
         entry.status = Some(status);
         entry.after = cx.now.since(job.since);
         if !status.is_success() && entry.pmix == Pmix::Never {
-            self.inspect(cx, &proc.nspace);
+            inspect::look(cx, job);
         }
         let Some(entry) = self.proc_mut(proc) else { return };
         // What it told its server last may still be unread; only then is it known whether it left in order.
@@ -246,7 +251,7 @@ impl Local {
         self.try_started(cx, &proc.nspace);
         // What it had not read, nobody takes any more.
         if self.jobs.get(&proc.nspace).is_some_and(|job| reads_stdin(&job.desc, proc.rank)) {
-            self.on_stdin_refused(cx, proc);
+            stdin::refused(cx, proc);
         }
     }
 
@@ -457,10 +462,10 @@ impl Local {
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.rounds.forget(nspace);
         self.try_expected(cx);
-        self.modexes_without_job(cx, nspace);
+        self.modexes.forget(cx, nspace);
         let losses = job.procs.values_mut().flat_map(|proc| std::mem::take(&mut proc.losses));
         losses.for_each(|call| cx.reply(call, HostReply::Done(Status::SUCCESS)));
-        self.drop_requests_of(cx, nspace);
+        self.requests.forget(cx, nspace);
         if job.registered {
             self.deregister(cx, nspace);
         }

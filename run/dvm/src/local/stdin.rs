@@ -3,52 +3,49 @@
 use std::sync::Arc;
 
 use phalanx_spec::Rank;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::ProcId;
 
 use crate::effect::Effect;
+use crate::local::Cx;
 use crate::local::launch::reads_stdin;
-use crate::local::procs::Phase;
-use crate::local::{Cx, Local};
+use crate::local::procs::{LocalJob, Phase, Proc};
 use crate::msg::Up;
 use crate::ranges::Ranges;
 
-impl Local {
-    /// The readers of this node.
-    fn readers_here(&self, nspace: &Nspace, ranks: &Ranges) -> Vec<ProcId> {
-        let Some(job) = self.jobs.get(nspace) else { return Vec::new() };
-        let started =
-            job.procs.iter().filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));
-        let reading = started.filter(|(rank, _)| ranks.contains(rank.0) && reads_stdin(&job.desc, **rank));
-        reading.map(|(rank, _)| ProcId::new(nspace, *rank)).collect()
+pub(super) fn give(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges, data: &Arc<[u8]>) {
+    // The dead take nothing, and nobody is to wait until they do.
+    for (rank, _) in chosen(job, ranks).filter(|(_, proc)| proc.phase == Phase::Gone) {
+        refused(cx, &ProcId::new(&job.desc.nspace, *rank));
     }
+    for proc in readers(job, ranks) {
+        cx.effect(Effect::Stdin { proc, data: data.clone() });
+    }
+}
 
-    pub(super) fn give_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, data: &Arc<[u8]>) {
-        // The dead take nothing, and nobody is to wait until they do.
-        let job = self.jobs.get(nspace);
-        let here = job.iter().flat_map(|job| &job.procs).filter(|(rank, _)| ranks.contains(rank.0));
-        let dead: Vec<Rank> =
-            here.filter(|(_, proc)| proc.phase == Phase::Gone).map(|(rank, _)| *rank).collect();
-        for rank in dead {
-            self.on_stdin_refused(cx, &ProcId::new(nspace, rank));
-        }
-        for proc in self.readers_here(nspace, ranks) {
-            cx.effect(Effect::Stdin { proc, data: data.clone() });
-        }
+pub(super) fn end(cx: &mut Cx<'_>, job: &LocalJob, ranks: &Ranges) {
+    for proc in readers(job, ranks) {
+        cx.effect(Effect::StdinEnd { proc });
     }
+}
 
-    pub(super) fn end_stdin(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
-        for proc in self.readers_here(nspace, ranks) {
-            cx.effect(Effect::StdinEnd { proc });
-        }
-    }
+pub(super) fn taken(cx: &mut Cx<'_>, proc: &ProcId, bytes: usize) {
+    let (nspace, rank) = (proc.nspace.clone(), proc.rank);
+    cx.post(Up::StdinTaken { nspace, rank, bytes });
+}
 
-    pub(super) fn on_stdin_taken(&mut self, cx: &mut Cx<'_>, proc: &ProcId, bytes: usize) {
-        let (nspace, rank) = (proc.nspace.clone(), proc.rank);
-        cx.post(Up::StdinTaken { nspace, rank, bytes });
-    }
+pub(super) fn refused(cx: &mut Cx<'_>, proc: &ProcId) {
+    let (nspace, rank) = (proc.nspace.clone(), proc.rank);
+    cx.post(Up::StdinRefused { nspace, rank });
+}
 
-    pub(super) fn on_stdin_refused(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
-        let (nspace, rank) = (proc.nspace.clone(), proc.rank);
-        cx.post(Up::StdinRefused { nspace, rank });
-    }
+/// Those of this node who can read.
+fn readers<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = ProcId> + 'a {
+    let started =
+        chosen(job, ranks).filter(|(_, proc)| matches!(proc.phase, Phase::Starting | Phase::Running));
+    let reading = started.filter(|(rank, _)| reads_stdin(&job.desc, **rank));
+    reading.map(|(rank, _)| ProcId::new(&job.desc.nspace, *rank))
+}
+
+fn chosen<'a>(job: &'a LocalJob, ranks: &'a Ranges) -> impl Iterator<Item = (&'a Rank, &'a Proc)> {
+    job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0))
 }

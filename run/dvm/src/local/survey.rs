@@ -8,65 +8,78 @@ use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
 use crate::effect::Effect;
-use crate::local::procs::{Phase, Pmix, Proc};
-use crate::local::{Call, Cx, Local};
+use crate::id::NodeId;
+use crate::local::Cx;
+use crate::local::calls::{Call, Calls};
+use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
 use crate::msg::{Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
 
-impl Local {
-    /// The root wants to know.
-    pub(super) fn on_survey(&mut self, cx: &mut Cx<'_>, survey: Survey) {
-        match &survey.of {
-            Subject::Waits => self.call(cx, ServerCall::Explain, Call::Explain(survey)),
-            Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
-            Subject::Procs { nspace, usage: true } => {
-                let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
-                let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
-                let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
-                cx.effect(Effect::Measure { survey, pids });
-            }
-            Subject::Procs { nspace, usage: false } => {
-                let found = Found { procs: self.found_procs(nspace, BTreeMap::new()), ..Found::default() };
-                cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
-            }
+/// The root wants to know.
+pub(super) fn carry_out(
+    cx: &mut Cx<'_>,
+    calls: &mut Calls,
+    jobs: &BTreeMap<Nspace, LocalJob>,
+    survey: Survey,
+) {
+    match &survey.of {
+        Subject::Waits => calls.make(cx, ServerCall::Explain, Call::Explain(survey)),
+        Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
+        Subject::Procs { nspace, usage: true } => {
+            let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
+            let living = procs.filter(|(_, proc)| proc.phase == Phase::Running);
+            let pids = living.filter_map(|(rank, proc)| Some((rank.0, proc.pid?))).collect();
+            cx.effect(Effect::Measure { survey, pids });
+        }
+        Subject::Procs { nspace, usage: false } => {
+            let procs = found_procs(jobs.get(nspace), BTreeMap::new());
+            tell(cx, survey, Found { procs, ..Found::default() });
         }
     }
+}
 
-    /// The shell has looked what the processes, the daemon and its node use.
-    pub(super) fn on_measured(&mut self, cx: &mut Cx<'_>, survey: Survey, measured: Measured) {
-        let Measured { daemon, node, procs } = measured;
-        let found = Found {
-            procs: match &survey.of {
-                Subject::Procs { nspace, .. } => self.found_procs(nspace, procs.into_iter().collect()),
-                Subject::Nodes | Subject::Waits => Vec::new(),
-            },
-            daemons: daemon.map(|bytes| (self.me, bytes)).into_iter().collect(),
-            nodes: node.map(|usage| (self.me, usage)).into_iter().collect(),
-            waits: Vec::new(),
-        };
-        cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
-    }
+/// The shell has looked what the processes, the daemon and its node use.
+pub(super) fn tell_measured(
+    cx: &mut Cx<'_>,
+    me: NodeId,
+    jobs: &BTreeMap<Nspace, LocalJob>,
+    survey: Survey,
+    measured: Measured,
+) {
+    let Measured { daemon, node, procs } = measured;
+    let found = Found {
+        procs: match &survey.of {
+            Subject::Procs { nspace, .. } => found_procs(jobs.get(nspace), procs.into_iter().collect()),
+            Subject::Nodes | Subject::Waits => Vec::new(),
+        },
+        daemons: daemon.map(|bytes| (me, bytes)).into_iter().collect(),
+        nodes: node.map(|usage| (me, usage)).into_iter().collect(),
+        waits: Vec::new(),
+    };
+    tell(cx, survey, found);
+}
 
-    /// What is waited for at this node, by anybody.
-    pub(super) fn tell_waits(&mut self, cx: &mut Cx<'_>, survey: Survey, waiting: Vec<Waiting>) {
-        let node = self.me;
-        let waits = waiting.into_iter().take(MOST_WAITS);
-        let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
-        let found = Found { waits, ..Found::default() };
-        cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
-    }
+/// What is waited for at this node, by anybody.
+pub(super) fn tell_waits(cx: &mut Cx<'_>, node: NodeId, survey: Survey, waiting: Vec<Waiting>) {
+    let waits = waiting.into_iter().take(MOST_WAITS);
+    let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
+    tell(cx, survey, Found { waits, ..Found::default() });
+}
 
-    fn found_procs(&self, nspace: &Nspace, mut usage: BTreeMap<u32, Usage>) -> Vec<FoundProc> {
-        let procs = self.jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
-        let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
-            rank: rank.0,
-            state: proc.state(),
-            stopped: proc.suspended && proc.phase == Phase::Running,
-            pid: proc.pid,
-            status: proc.status,
-            usage: usage.remove(&rank.0),
-        };
-        procs.map(found).collect()
-    }
+fn tell(cx: &mut Cx<'_>, survey: Survey, found: Found) {
+    cx.join(OpId::Task(survey.task), Part::Found(Box::new(found)));
+}
+
+fn found_procs(job: Option<&LocalJob>, mut usage: BTreeMap<u32, Usage>) -> Vec<FoundProc> {
+    let procs = job.into_iter().flat_map(|job| &job.procs);
+    let found = |(rank, proc): (&phalanx_spec::Rank, &Proc)| FoundProc {
+        rank: rank.0,
+        state: proc.state(),
+        stopped: proc.suspended && proc.phase == Phase::Running,
+        pid: proc.pid,
+        status: proc.status,
+        usage: usage.remove(&rank.0),
+    };
+    procs.map(found).collect()
 }
 
 impl Proc {

@@ -1,7 +1,6 @@
 //! One node alone: its processes and its server are told of, and what is wanted of them is looked at. No tree, no root.
 
-use std::sync::OnceLock;
-
+use phalanx_core::host::{ClientLost, DirectModexRequest, FenceRequest, LogRequest};
 use phalanx_core::server::ServerReturn;
 use phalanx_spec::{Rank, Status};
 use phalanx_topo::Topology;
@@ -64,7 +63,6 @@ fn desc() -> Arc<JobDesc> {
         scratch: None,
         job: [].into(),
         session: [].into(),
-        expanded: OnceLock::new(),
     })
 }
 
@@ -220,12 +218,12 @@ fn a_signal_waits_for_its_process_to_run() {
 #[test]
 fn data_of_a_lost_node_is_not_waited_for() {
     let mut told = Told::running();
-    told.upcall(1, HostOp::DirectModex { proc: proc(2), info: Vec::<Info>::new() });
+    told.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::<Info>::new() }));
     let asks = |wish: &FromLocal| matches!(wish, FromLocal::Send(NodeId(2), Side::Modex { .. }));
     assert!(told.wishes.iter().any(asks));
     assert_eq!((told.reply(1), told.local.explain().len()), (None, 1));
     told.tell(ToLocal::Without(NodeId(2)));
-    told.upcall(2, HostOp::DirectModex { proc: proc(2), info: Vec::new() });
+    told.upcall(2, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
     let gone = HostReply::Modex(Err(Status::ERR_PROC_TERM_WO_SYNC));
     assert_eq!((told.reply(1), told.reply(2)), (Some(&gone), Some(&gone)));
 }
@@ -234,7 +232,7 @@ fn data_of_a_lost_node_is_not_waited_for() {
 fn a_fence_is_answered_with_the_data_of_all() {
     let mut told = Told::running();
     let (procs, data) = (vec![ProcId::all(&nspace())], Blob::from(b"ours".to_vec()));
-    told.upcall(1, HostOp::Fence { procs, info: Vec::new(), data });
+    told.upcall(1, HostOp::Fence(FenceRequest { procs, info: Vec::new(), data }));
     let members = [Members { nspace: nspace(), ranks: Ranges::first(3) }].into();
     let op = OpId::Collective(Collective {
         kind: Kind::Fence,
@@ -253,7 +251,7 @@ fn a_fence_is_answered_with_the_data_of_all() {
 #[test]
 fn upcalls_for_the_root_are_answered_by_it() {
     let mut told = Told::running();
-    let op = HostOp::Log { from: proc(0), data: Vec::new(), directives: Vec::new() };
+    let op = HostOp::Log(LogRequest { from: proc(0), data: Vec::new(), directives: Vec::new() });
     told.upcall(5, op.clone());
     let [Up::Host { request, op: asked }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
     assert_eq!(*asked, op);
@@ -267,7 +265,7 @@ fn user_hears_why_a_connection_was_closed() {
     let mut told = Told::running();
     for rank in [0, 1] {
         let cut_off = Some("it sent too much".to_owned());
-        told.upcall(u64::from(rank), HostOp::ClientLost { proc: proc(rank), cut_off });
+        told.upcall(u64::from(rank), HostOp::ClientLost(ClientLost { proc: proc(rank), cut_off }));
     }
     let text = "the connection of rank 0 (on n1) to its PMIx server was closed: it sent too much".to_owned();
     let notes = told.posts().into_iter().filter_map(|up| match up {

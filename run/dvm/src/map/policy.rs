@@ -194,6 +194,39 @@ impl FromStr for BindPolicy {
     }
 }
 
+/// As it may be written.
+impl fmt::Display for MapPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(by) = self.by {
+            by.fmt(f)?;
+        }
+        if let Some(cpus) = self.pe {
+            write!(f, ":pe={cpus}")?;
+        }
+        let switch = |is_on: Option<bool>, on, off| is_on.map(|is_on| if is_on { on } else { off });
+        let qualifiers = [
+            self.span.then_some("span"),
+            switch(self.oversubscribe, "oversubscribe", "nooversubscribe"),
+            switch(self.hwthreads, "hwtcpus", "corecpus"),
+            self.nolocal.then_some("nolocal"),
+        ];
+        qualifiers.into_iter().flatten().try_for_each(|qualifier| write!(f, ":{qualifier}"))?;
+        self.file.iter().try_for_each(|file| write!(f, ":file={file}"))
+    }
+}
+
+/// As it may be written.
+impl fmt::Display for BindPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(to) = self.to {
+            to.fmt(f)?;
+        }
+        let qualifiers =
+            [self.overload.then_some("overload-allowed"), self.if_supported.then_some("if-supported")];
+        qualifiers.into_iter().flatten().try_for_each(|qualifier| write!(f, ":{qualifier}"))
+    }
+}
+
 impl fmt::Display for MapBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::encoding::encoded;
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, Text, Value};
 
@@ -118,3 +119,7 @@ fn path_or_name(bytes: &[u8]) -> Result<Text, Status> {
 
 /// PATH_MAX, without the NUL.
 const LONGEST_PATH: usize = 4095;
+
+encoded!(enum Cleanup { 0 File, 1 Directory(rules), 2 Ignored });
+encoded!(struct DirectoryRules { recursive, only_empty, leave_top });
+encoded!(struct CleanupRequest { files, directories, ignored, rules });

@@ -1,13 +1,15 @@
 //! What is to be done to processes, and how job control asks for it.
 
 use phalanx_spec::{Status, keys};
-use phalanx_wire::Info;
+use phalanx_wire::{Info, InfoList, Text, Value};
 
 use super::CleanupRequest;
+use crate::encoding::encoded;
 use crate::signals::{SIGKILL, SIGTERM};
 
 /// The directives that are read here; `cleanup.rs` has more.
 pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::JOB_CTRL_CANCEL,
     keys::JOB_CTRL_ID,
     keys::JOB_CTRL_KILL,
     keys::JOB_CTRL_PAUSE,
@@ -32,6 +34,13 @@ pub enum Control {
 }
 
 impl Control {
+    pub(crate) fn signal(value: &Value) -> Result<Control, Status> {
+        match value.as_i64().and_then(|number| i32::try_from(number).ok()) {
+            Some(signal) if (1..=64).contains(&signal) => Ok(Control::Signal(signal)),
+            _ => Err(Status::ERR_BAD_PARAM),
+        }
+    }
+
     /// The signal with which it ends processes.
     pub(crate) fn deadly(self) -> Option<i32> {
         match self {
@@ -50,15 +59,53 @@ impl Control {
     }
 }
 
-/// What the directives of one request ask for.
+/// What the directives of one call say.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ControlCall {
+    /// What whoever calls will name the request by.
+    pub(crate) id: Option<Text>,
+    pub(crate) cancel: Option<Cancel>,
+    /// `None`: only something is to be cancelled.
+    pub(crate) request: Option<ControlRequest>,
+}
+
+/// Which of the caller's earlier requests are to be given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    All,
+    Named(Text),
+}
+
+impl ControlCall {
+    pub(crate) fn read(directives: &[Info]) -> Result<ControlCall, Status> {
+        let id = match directives.find(keys::JOB_CTRL_ID) {
+            Some(Value::String(id)) => Some(id.clone()),
+            Some(Value::NullString | Value::Undef) | None => None,
+            Some(_) => return Err(Status::ERR_BAD_PARAM),
+        };
+        let cancel = match directives.find(keys::JOB_CTRL_CANCEL) {
+            Some(Value::String(id)) => Some(Cancel::Named(id.clone())),
+            Some(Value::NullString | Value::Undef) => Some(Cancel::All),
+            Some(_) => return Err(Status::ERR_BAD_PARAM),
+            None => None,
+        };
+        let request = match ControlRequest::read(directives) {
+            Err(Status::ERR_NOT_SUPPORTED) if cancel.is_some() => None,
+            request => Some(request?),
+        };
+        Ok(ControlCall { id, cancel, request })
+    }
+}
+
+/// What is to be done to the targets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ControlRequest {
+pub(crate) struct ControlRequest {
     pub(crate) actions: Vec<Control>,
     pub(crate) cleanup: Option<CleanupRequest>,
 }
 
 impl ControlRequest {
-    pub(crate) fn read(directives: &[Info]) -> Result<ControlRequest, Status> {
+    fn read(directives: &[Info]) -> Result<ControlRequest, Status> {
         let mut actions = Vec::new();
         for directive in directives {
             let on = directive.value.is_true();
@@ -67,12 +114,7 @@ impl ControlRequest {
                 (keys::JOB_CTRL_TERMINATE, _) if on => actions.push(Control::Terminate { signal: SIGTERM }),
                 (keys::JOB_CTRL_PAUSE, _) if on => actions.push(Control::Suspend),
                 (keys::JOB_CTRL_RESUME, _) if on => actions.push(Control::Resume),
-                (keys::JOB_CTRL_SIGNAL, value) => match value.as_i64().and_then(|n| i32::try_from(n).ok()) {
-                    Some(signal) if (1..=64).contains(&signal) => actions.push(Control::Signal(signal)),
-                    _ => return Err(Status::ERR_BAD_PARAM),
-                },
-                // A name for the operation, which is over when it is answered.
-                (keys::JOB_CTRL_ID, _) => {}
+                (keys::JOB_CTRL_SIGNAL, value) => actions.push(Control::signal(value)?),
                 _ => {}
             }
         }
@@ -87,12 +129,7 @@ impl ControlRequest {
     pub(crate) fn is_cleanup_alone(&self) -> bool {
         self.actions.is_empty()
     }
-
-    /// The result for a target that has ended: there is nothing to end any more, and nobody to signal.
-    pub(crate) fn result_of_gone(&self) -> Status {
-        match self.actions.iter().all(|action| action.deadly().is_some()) {
-            true => Status::SUCCESS,
-            false => Status::ERR_NOT_FOUND,
-        }
-    }
 }
+
+encoded!(enum Control { 0 Signal(number), 1 Terminate { signal }, 2 Kill, 3 Suspend, 4 Resume });
+encoded!(struct ControlRequest { actions, cleanup });

@@ -1,21 +1,22 @@
-//! The description of one job as the root broadcasts it: compact on the way, expanded once where it is used.
-//!
-//! Every daemon keeps it, also those without a process of the job: it says which daemons take part in what.
+//! The description of one job as the root broadcasts it. Every daemon keeps it, also those without a process of the job:
+//! it says which daemons take part in what. It stays as compact as it travelled: a server asks it for one rank at a time.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc};
+use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc, Rows, Table};
 use phalanx_spec::{IofChannel, Rank, keys};
 use phalanx_wire::{Kval, Nspace, ProcId, Text};
 
 use super::{EnvChange, NodeTable};
 use super::{ExitStatus, ProcEnd};
 use crate::column::Column;
+use crate::encoding::encoded;
 use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 #[derive(Debug)]
-pub struct JobDesc {
+pub(crate) struct JobDesc {
     pub nspace: Nspace,
     /// The job's number in its DVM, from 1.
     pub number: u32,
@@ -38,12 +39,11 @@ pub struct JobDesc {
     pub scratch: Option<Text>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
-    pub expanded: OnceLock<Expanded>,
 }
 
 /// Where each rank is, one column per question.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub(crate) struct Places {
     pub node: Column,
     pub app: Column,
     pub app_rank: Column,
@@ -58,13 +58,13 @@ pub struct Places {
 
 /// Where a process is bound, as text; both `None` when it is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Binding {
+pub(crate) struct Binding {
     pub cpuset: Option<Arc<str>>,
     pub locality: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
-pub struct AppDesc {
+pub(crate) struct AppDesc {
     pub argv: Arc<[Text]>,
     pub env: Vec<Text>,
     pub changes: Vec<EnvChange>,
@@ -75,21 +75,30 @@ pub struct AppDesc {
     pub size: u32,
 }
 
-/// The tables a PMIx server wants, made once: a simulation's daemons share them.
-#[derive(Debug)]
-pub struct Expanded {
-    nodes: Arc<[JobNode]>,
-    apps: Arc<[JobApp]>,
-    procs: Arc<[JobProc]>,
+/// The entries of an environment; later ones win.
+fn by_name(entries: &[Text]) -> BTreeMap<&[u8], &Text> {
+    let name = |entry: &Text| entry.as_bytes().split(|byte| *byte == b'=').next().map_or(0, <[u8]>::len);
+    entries.iter().map(|entry| (entry.as_bytes().get(..name(entry)).unwrap_or_default(), entry)).collect()
 }
 
 impl JobDesc {
-    pub fn node_of(&self, rank: Rank) -> Option<NodeId> {
+    /// What jobs begin with that processes of this one start: its own environment, and what all its programs were given beyond that.
+    /// In a DVM that is all of what `px run` inherits.
+    pub(crate) fn inherited(&self) -> Vec<Text> {
+        let mut apps = self.apps.iter().map(|app| by_name(&app.env));
+        let mut common = apps.next().unwrap_or_default();
+        apps.for_each(|app| common.retain(|name, entry| app.get(name) == Some(entry)));
+        let mut env = by_name(&self.env);
+        env.append(&mut common);
+        env.into_values().cloned().collect()
+    }
+
+    pub(crate) fn node_of(&self, rank: Rank) -> Option<NodeId> {
         (rank.0 < self.size).then(|| NodeId(self.places.node.get(rank.0)))
     }
 
     /// The daemons that host any of `ranks`.
-    pub fn nodes_of(&self, ranks: &Ranges) -> Ranges {
+    pub(crate) fn nodes_of(&self, ranks: &Ranges) -> Ranges {
         if ranks.count() == self.size {
             return self.nodes.clone();
         }
@@ -97,7 +106,7 @@ impl JobDesc {
     }
 
     /// The ranks on one daemon.
-    pub fn ranks_on(&self, node: NodeId) -> Ranges {
+    pub(crate) fn ranks_on(&self, node: NodeId) -> Ranges {
         if !self.nodes.contains(node.0) {
             return Ranges::new();
         }
@@ -105,32 +114,31 @@ impl JobDesc {
     }
 
     /// All ranks.
-    pub fn ranks(&self) -> Ranges {
+    pub(crate) fn ranks(&self) -> Ranges {
         Ranges::first(self.size)
     }
 
-    pub fn binding(&self, rank: Rank) -> Option<&Binding> {
+    pub(crate) fn binding(&self, rank: Rank) -> Option<&Binding> {
         self.places.bindings.get(self.places.binding.get(rank.0) as usize)
     }
 
-    pub fn app(&self, rank: Rank) -> Option<&AppDesc> {
+    pub(crate) fn app(&self, rank: Rank) -> Option<&AppDesc> {
         self.apps.get(self.places.app.get(rank.0) as usize)
     }
 
-    pub fn app_sizes(&self) -> Vec<u32> {
+    pub(crate) fn app_sizes(&self) -> Vec<u32> {
         self.apps.iter().map(|app| app.size).collect()
     }
 
     /// What the PMIx server of `here` is told.
-    pub fn job_info(&self, here: NodeId, table: &NodeTable) -> JobInfo {
-        let tables = self.expanded.get_or_init(|| self.expand(table));
+    pub(crate) fn job_info(self: &Arc<JobDesc>, here: NodeId, table: &Arc<NodeTable>) -> JobInfo {
         JobInfo {
             nspace: self.nspace.clone(),
             job: self.job.clone(),
             session: self.session.clone(),
-            nodes: tables.nodes.clone(),
-            apps: tables.apps.clone(),
-            procs: tables.procs.clone(),
+            nodes: Table::new(Nodes { of: self.clone(), table: table.clone() }),
+            apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
+            procs: Table::new(Procs(self.clone())),
             here: self.nodes.contains(here.0).then(|| self.nodes.index_of(here.0)),
         }
     }
@@ -141,43 +149,72 @@ impl JobDesc {
         let crowded = self.crowded.contains(node.0).then(|| Kval::new(keys::NODE_OVERSUBSCRIBED, true));
         directory.chain(crowded).collect()
     }
+}
 
-    fn expand(&self, table: &NodeTable) -> Expanded {
-        let nodes: Vec<u32> = self.nodes.iter().collect();
-        let places = &self.places;
-        let procs = (0..self.size).map(|rank| {
-            let binding = places.bindings.get(places.binding.get(rank) as usize).cloned().unwrap_or_default();
-            let node = nodes.binary_search(&places.node.get(rank)).unwrap_or(0) as u32;
-            JobProc {
-                app: places.app.get(rank),
-                node_rank: places.node_rank.get(rank) as u16,
-                package_rank: places.package_rank.get(rank).checked_sub(1).map(|n| n as u16),
-                cpuset: binding.cpuset,
-                locality: binding.locality,
-                ..JobProc::new(Rank(places.app_rank.get(rank)), node, places.local_rank.get(rank) as u16)
-            }
-        });
-        let named = |id: &u32| JobNode {
-            name: table.name(NodeId(*id)),
-            id: *id,
-            values: self.node_values(NodeId(*id)),
-        };
-        Expanded {
-            procs: procs.collect(),
-            nodes: nodes.iter().map(named).collect(),
-            apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
-        }
+impl Places {
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        let columns =
+            [&self.node, &self.app, &self.app_rank, &self.local_rank, &self.node_rank, &self.package_rank];
+        let columns = columns.into_iter().chain([&self.binding]);
+        columns.map(Column::weight).sum::<usize>() + size_of_val(&*self.bindings)
+    }
+}
+
+/// The nodes of a job, as a server asks for them.
+struct Nodes {
+    of: Arc<JobDesc>,
+    table: Arc<NodeTable>,
+}
+
+impl Rows<JobNode> for Nodes {
+    fn count(&self) -> usize {
+        self.of.nodes.count() as usize
+    }
+
+    fn row(&self, index: usize) -> Option<JobNode> {
+        let node = NodeId(self.of.nodes.nth(u32::try_from(index).ok()?)?);
+        Some(JobNode { name: self.table.name(node), id: node.0, values: self.of.node_values(node) })
+    }
+}
+
+/// Its processes, likewise.
+struct Procs(Arc<JobDesc>);
+
+impl Rows<JobProc> for Procs {
+    fn count(&self) -> usize {
+        self.0.size as usize
+    }
+
+    fn row(&self, index: usize) -> Option<JobProc> {
+        let rank = u32::try_from(index).ok().filter(|rank| *rank < self.0.size)?;
+        let places = &self.0.places;
+        let binding = self.0.binding(Rank(rank)).cloned().unwrap_or_default();
+        let (app_rank, local_rank) = (Rank(places.app_rank.get(rank)), places.local_rank.get(rank) as u16);
+        Some(JobProc {
+            app: places.app.get(rank),
+            node_rank: places.node_rank.get(rank) as u16,
+            package_rank: places.package_rank.get(rank).checked_sub(1).map(|n| n as u16),
+            cpuset: binding.cpuset,
+            locality: binding.locality,
+            ..JobProc::new(app_rank, self.0.nodes.index_of(places.node.get(rank)), local_rank)
+        })
     }
 }
 
 /// Who reads the launcher's standard input; the others read the null device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinTarget {
-    #[default]
-    FirstRank,
     Rank(Rank),
     All,
     None,
+}
+
+impl Default for StdinTarget {
+    /// The first rank.
+    fn default() -> StdinTarget {
+        StdinTarget::Rank(Rank(0))
+    }
 }
 
 /// What one rank's failure means to the others.
@@ -204,3 +241,13 @@ impl FailurePolicy {
         }
     }
 }
+
+encoded!(struct JobDesc {
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, scratch, job,
+    session,
+});
+encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });
+encoded!(struct Binding { cpuset, locality });
+encoded!(struct AppDesc { argv, env, changes, cwd, prefix, values, size });
+encoded!(enum StdinTarget { 0 Rank(rank), 1 All, 2 None });
+encoded!(enum FailurePolicy { 0 KillJob, 1 KillOnSignal, 2 Continue });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use phalanx_spec::ProcState;
 use phalanx_wire::ProcId;
 
+use crate::encoding::encoded;
 use crate::ranges::Ranges;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(crate) fn ended_state(
 
 /// How the processes of a subtree have ended, and what they had come to before.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ends {
+pub(crate) struct Ends {
     pub groups: Vec<EndGroup>,
     /// Those that have called init.
     pub connected: Reached,
@@ -81,13 +82,13 @@ pub struct Ends {
 
 /// So many processes have come so far, the last of them so long after the job's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reached {
+pub(crate) struct Reached {
     pub count: u32,
     pub after: Duration,
 }
 
 impl Ends {
-    pub fn merge(&mut self, more: Ends) {
+    pub(crate) fn merge(&mut self, more: Ends) {
         EndGroup::merge(&mut self.groups, more.groups);
         self.connected.merge(more.connected);
         self.finalized.merge(more.finalized);
@@ -96,7 +97,7 @@ impl Ends {
 }
 
 impl Reached {
-    pub fn merge(&mut self, more: Reached) {
+    pub(crate) fn merge(&mut self, more: Reached) {
         self.count += more.count;
         self.after = self.after.max(more.after);
     }
@@ -104,7 +105,7 @@ impl Reached {
 
 /// Processes that ended alike.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EndGroup {
+pub(crate) struct EndGroup {
     pub ranks: Ranges,
     pub status: Option<ExitStatus>,
     pub killed_by_us: bool,
@@ -117,7 +118,7 @@ pub struct EndGroup {
 
 impl EndGroup {
     /// Adds `more` to `ends`: what ended alike becomes one group.
-    pub fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
+    pub(crate) fn merge(ends: &mut Vec<EndGroup>, more: Vec<EndGroup>) {
         for group in more {
             let alike = |other: &&mut EndGroup| {
                 let traits = |group: &EndGroup| {
@@ -133,3 +134,9 @@ impl EndGroup {
         }
     }
 }
+
+encoded!(enum ExitStatus { 0 Code(code), 1 Signal { number, core_dumped } });
+encoded!(struct ProcEnd { proc, node, pid, status, after, killed_by_us, lost_connection });
+encoded!(struct Ends { groups, connected, finalized, exited });
+encoded!(struct Reached { count, after });
+encoded!(struct EndGroup { ranks, status, killed_by_us, lost_connection, connected, after });

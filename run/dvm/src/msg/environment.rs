@@ -1,7 +1,8 @@
 //! Changes of the environment that a spawn asks for.
 
+use crate::encoding::encoded;
 use phalanx_spec::keys;
-use phalanx_wire::{Info, Text, Value};
+use phalanx_wire::{Envar, Info, Text, Value};
 
 /// One change of the environment. Changes are made in the order in which they were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,20 @@ impl EnvChange {
     pub(crate) fn of(info: &Info) -> Option<Result<EnvChange, &'static str>> {
         let key = info.key.as_str();
         ATTRIBUTES.contains(&key).then(|| EnvChange::read(key, &info.value))
+    }
+
+    /// The directive that asks for it.
+    pub(crate) fn to_info(&self) -> Info {
+        let (key, value, separator) = match &self.how {
+            Change::Set(value) => (keys::SET_ENVAR, Some(value), b':'),
+            Change::Unset => (keys::UNSET_ENVAR, None, b':'),
+            Change::Add(value) => (keys::ADD_ENVAR, Some(value), b':'),
+            Change::Prepend(value, separator) => (keys::PREPEND_ENVAR, Some(value), *separator),
+            Change::Append(value, separator) => (keys::APPEND_ENVAR, Some(value), *separator),
+            Change::First(value, separator) => (keys::FIRST_ENVAR, Some(value), *separator),
+        };
+        let envar = Envar { name: Some(self.name.clone()), value: value.cloned(), separator };
+        Info::new(key, Value::Envar(Box::new(envar)))
     }
 
     fn read(key: &str, value: &Value) -> Result<EnvChange, &'static str> {
@@ -73,3 +88,13 @@ fn split(entry: &Text) -> Option<(&[u8], &[u8])> {
     let at = entry.as_bytes().iter().position(|byte| *byte == b'=')?;
     Some((&entry.as_bytes()[..at], &entry.as_bytes()[at + 1..]))
 }
+
+encoded!(struct EnvChange { name, how });
+encoded!(enum Change {
+    0 Set(value),
+    1 Unset,
+    2 Add(value),
+    3 Prepend(value, separator),
+    4 Append(value, separator),
+    5 First(value, separator),
+});

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::encoding::encoded;
 use phalanx_spec::Status;
 
 /// Which step of a start failed, where, with which errno.
@@ -121,6 +122,9 @@ const NAMES: &[(i32, &str)] = &[
     (40, "Too many levels of symbolic links"),
     (ETIMEDOUT, "No answer in time"),
 ];
+
+encoded!(struct SpawnFailure { step, subject, errno });
+encoded!(enum SpawnStep { 0 Find, 1 Pipe, 2 Fork, 3 Bind, 4 Chdir, 5 Exec });
 
 #[cfg(test)]
 mod tests {

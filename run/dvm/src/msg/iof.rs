@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::encoding::encoded;
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
 /// A piece of a process's output. Empty: the stream has ended.
 #[derive(Clone, Debug)]
-pub struct OutputPiece {
+pub(crate) struct OutputPiece {
     pub proc: ProcId,
     pub pid: Option<u32>,
     pub channel: IofChannel,
@@ -16,7 +17,7 @@ pub struct OutputPiece {
 
 /// Output on its way from the root to one reader.
 #[derive(Clone, Debug)]
-pub struct Forward {
+pub(crate) struct Forward {
     pub to: TapName,
     /// The reader's own count.
     pub piece: u64,
@@ -33,7 +34,7 @@ pub struct Forward {
 
 /// Whom output at one daemon is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TapName {
+pub(crate) enum TapName {
     /// What its server asked for under this number.
     Pull(u64),
     /// The tool there that spawned this job.
@@ -59,3 +60,7 @@ pub fn charge(bytes: usize) -> usize {
 
 /// A stream with less credit than this is not read.
 pub const LEAST_CHARGE: usize = 256;
+
+encoded!(struct OutputPiece { proc, pid, channel, data });
+encoded!(struct Forward { to, piece, proc, pid, names_place, channel, data, lost });
+encoded!(enum TapName { 0 Pull(handle), 1 Parent(parent, child) });

@@ -21,12 +21,13 @@ use phalanx_core::{Event, HostOp, HostReply};
 use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Blob, Key, Nspace, ProcId};
 
+use crate::encoding::encoded;
 use crate::id::NodeId;
 use crate::ranges::Ranges;
 
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
-pub(crate) use control::ControlRequest;
+pub(crate) use control::{Cancel, ControlCall, ControlRequest};
 pub(crate) use desc::{AppDesc, Binding, JobDesc, Places};
 pub use desc::{FailurePolicy, StdinTarget};
 pub(crate) use end::{EndGroup, Ends, Reached, ended_state};
@@ -46,7 +47,7 @@ pub use usage::{Measured, NodeUsage, Usage};
 
 /// From the root to some daemons.
 #[derive(Clone, Debug)]
-pub enum Down {
+pub(crate) enum Down {
     /// The DVM stands.
     Table(Arc<NodeTable>),
     /// Send your topology.
@@ -111,6 +112,7 @@ pub enum Down {
     /// The runtime's own word about a job, for those whom [`phalanx_core::server::ServerCall::Announce`] names.
     Announce {
         event: Arc<Event>,
+        number: u64,
         concerned: Option<Arc<[Nspace]>>,
         /// How long ago it happened, for those who have asked only now.
         ago: Option<Duration>,
@@ -120,7 +122,7 @@ pub enum Down {
 
 /// From one daemon to the root.
 #[derive(Clone, Debug)]
-pub enum Up {
+pub(crate) enum Up {
     Topology {
         signature: String,
         encoded: Vec<u8>,
@@ -192,7 +194,7 @@ pub enum Up {
 
 /// From one daemon to another.
 #[derive(Clone, Debug)]
-pub enum Side {
+pub(crate) enum Side {
     /// Repeated until it is answered.
     Modex {
         id: u64,
@@ -204,3 +206,44 @@ pub enum Side {
         result: Result<Blob, Status>,
     },
 }
+
+encoded!(enum Down {
+    0 Table(table),
+    1 SendTopology,
+    2 Start(desc),
+    3 Done { op, outcome },
+    4 Control { nspace, ranks, action },
+    5 Task { id, task },
+    6 Dead { nspace, ranks },
+    7 Watch { nspace, ranks },
+    8 Expect(collective),
+    9 Forget { nspace },
+    10 Reply { request, reply },
+    11 Output(forward),
+    12 Say { to, text },
+    13 Stdin { nspace, ranks, data },
+    14 StdinEnd { nspace, ranks },
+    15 Event { event, except },
+    16 Announce { event, number, concerned, ago },
+    17 Stop,
+});
+
+encoded!(enum Up {
+    0 Topology { signature, encoded },
+    1 StartFailed { proc, failure },
+    2 Failed(end),
+    3 Abort { from, status, message, procs },
+    4 LoadedMpi { proc, library },
+    5 Connected { nspace, reached },
+    6 Exited { nspace },
+    7 Waits(collective),
+    8 Over { nspace, ranks },
+    9 Host { request, op },
+    10 ToolLeft { proc },
+    11 StdinTaken { nspace, rank, bytes },
+    12 StdinRefused { nspace, rank },
+    13 OutputLeft { to, pieces, gone },
+    14 Note { about, text },
+});
+
+encoded!(enum Side { 0 Modex { id, proc, key }, 1 ModexIs { id, result } });

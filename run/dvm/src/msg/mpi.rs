@@ -1,5 +1,7 @@
 //! MPI libraries that processes have loaded. The shell looks; the root decides what that means.
 
+use crate::encoding::encoded;
+
 /// An MPI library that a process has loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiLibrary {
@@ -7,3 +9,5 @@ pub struct MpiLibrary {
     /// It can reach PMIx, as far as its file tells.
     pub has_pmix: bool,
 }
+
+encoded!(struct MpiLibrary { file, has_pmix });

@@ -8,6 +8,7 @@ use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Nspace, ProcId};
 
 use super::{Ends, Found, JobDesc, Results, TaskId};
+use crate::encoding::encoded;
 use crate::ranges::Ranges;
 use phalanx_spec::Rank;
 use phalanx_spec::keys;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// Names one operation; equal on all daemons that take part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OpId {
+pub(crate) enum OpId {
     /// All processes of the job run, or could not be started.
     Started(Nspace),
     /// All processes of the job have ended and their output is out.
@@ -28,7 +29,7 @@ pub enum OpId {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Collective {
+pub(crate) struct Collective {
     pub kind: Kind,
     pub members: Arc<[Members]>,
     /// A group's name.
@@ -40,7 +41,7 @@ pub struct Collective {
 
 /// What becomes of an operation when a member ends before it has come.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// It fails.
     Fixed,
     /// It goes on without that member, and is carried by these daemons, even if none of their members is left.
@@ -48,7 +49,7 @@ pub enum Policy {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub(crate) enum Kind {
     Fence,
     Connect,
     Disconnect,
@@ -57,14 +58,14 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Members {
+pub(crate) struct Members {
     pub nspace: Nspace,
     pub ranks: Ranges,
 }
 
 /// What a subtree contributes.
 #[derive(Clone, Debug, Default)]
-pub enum Part {
+pub(crate) enum Part {
     #[default]
     Nothing,
     Modex(Vec<Blob>),
@@ -88,7 +89,7 @@ pub enum Part {
 pub(crate) type Outcome = Result<Agreed, Status>;
 
 #[derive(Clone, Debug)]
-pub enum Agreed {
+pub(crate) enum Agreed {
     Nothing,
     Modex(Blob),
     Group(GroupFormed),
@@ -162,7 +163,7 @@ impl Part {
 }
 
 impl OpId {
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             OpId::Started(_) => "start of a job",
             OpId::Ended(_) => "end of a job",
@@ -202,7 +203,7 @@ impl OpId {
     }
 
     /// Whether it is nobody's when this job is over.
-    pub fn concerns(&self, nspace: &Nspace) -> bool {
+    pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             OpId::Started(job) | OpId::Ended(job) => job == nspace,
             // Its daemons have still to say that they have done it.
@@ -217,7 +218,7 @@ impl OpId {
 
 /// What members bring to a group.
 #[derive(Clone, Debug, Default)]
-pub struct GroupPart {
+pub(crate) struct GroupPart {
     pub info: Vec<Info>,
     /// Those who have ended without having come, as their server has told the others.
     pub lost: Vec<ProcId>,
@@ -243,3 +244,21 @@ pub(crate) fn procs(value: Option<&Value>) -> impl Iterator<Item = ProcId> {
 pub(crate) fn each(members: &[Members]) -> impl Iterator<Item = ProcId> {
     members.iter().flat_map(|m| m.ranks.iter().map(|rank| ProcId::new(&m.nspace, Rank(rank))))
 }
+
+encoded!(enum OpId { 0 Started(job), 1 Ended(job), 2 Collective(collective), 3 Task(task) });
+encoded!(struct Collective { kind, members, id, round, policy });
+encoded!(enum Policy { 0 Fixed, 1 Shrinks { daemons } });
+encoded!(enum Kind { 0 Fence, 1 Connect, 2 Disconnect, 3 GroupConstruct, 4 GroupDestruct });
+encoded!(struct Members { nspace, ranks });
+encoded!(enum Part {
+    0 Nothing,
+    1 Modex(blobs),
+    2 Group(part),
+    3 Started { pids, failed, after },
+    4 Ends(ends),
+    5 Found(found),
+    6 Results(results),
+    7 Failed(status),
+});
+encoded!(enum Agreed { 0 Nothing, 1 Modex(blob), 2 Group(formed) });
+encoded!(struct GroupPart { info, lost, silent });

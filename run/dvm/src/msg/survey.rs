@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{ExitStatus, NodeUsage, TaskId, Usage};
+use crate::encoding::encoded;
 use crate::id::NodeId;
 use phalanx_core::Waiting;
 use phalanx_spec::ProcState;
@@ -33,7 +34,7 @@ impl Subject {
 
 /// What a subtree has found.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub(crate) struct Found {
     pub procs: Vec<FoundProc>,
     /// Bytes that the daemons themselves use.
     pub daemons: Vec<(NodeId, u64)>,
@@ -52,7 +53,7 @@ impl Found {
 
 /// A process as its daemon knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FoundProc {
+pub(crate) struct FoundProc {
     pub rank: u32,
     pub state: ProcState,
     /// By us: SIGSTOP.
@@ -64,8 +65,13 @@ pub struct FoundProc {
 
 /// Something that is waited for, and for how long.
 #[derive(Clone, Debug)]
-pub struct Wait {
+pub(crate) struct Wait {
     pub node: NodeId,
     pub age: Duration,
     pub waiting: Waiting,
 }
+
+encoded!(enum Subject { 0 Procs { nspace, usage }, 1 Nodes, 2 Waits });
+encoded!(struct Found { procs, daemons, nodes, waits });
+encoded!(struct FoundProc { rank, state, stopped, pid, status, usage });
+encoded!(struct Wait { node, age, waiting });

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use phalanx_spec::Status;
 
 use super::{ControlRequest, Members, Subject};
+use crate::encoding::{Encode, Malformed, Reader, Writer, encoded};
 use crate::ranges::Ranges;
 
 /// Names one task; equal on all daemons that carry it out, each of which contributes to the operation of this name when it has.
@@ -20,7 +21,7 @@ pub struct TaskId {
 }
 
 #[derive(Clone, Debug)]
-pub enum Task {
+pub(crate) enum Task {
     /// Do this to processes.
     Control { targets: Members, request: Arc<ControlRequest> },
     /// Tell what you know.
@@ -29,7 +30,7 @@ pub enum Task {
 
 /// What became of each target: ranks of one job, those with the same result together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Results(BTreeMap<Status, Ranges>);
+pub(crate) struct Results(BTreeMap<Status, Ranges>);
 
 impl Results {
     pub(crate) fn set(&mut self, ranks: &Ranges, status: Status) {
@@ -44,5 +45,18 @@ impl Results {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Status, &Ranges)> {
         self.0.iter().map(|(status, ranks)| (*status, ranks))
+    }
+}
+
+encoded!(struct TaskId { operation, number, daemons });
+encoded!(enum Task { 0 Control { targets, request }, 1 Survey(subject) });
+
+impl Encode for Results {
+    fn encode(&self, to: &mut Writer) {
+        self.0.encode(to);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Results, Malformed> {
+        BTreeMap::decode(from).map(Results)
     }
 }

@@ -1,5 +1,6 @@
 //! What processes and nodes use, as the kernels of their nodes tell. The shell looks; queries hand it on.
 
+use crate::encoding::encoded;
 use std::time::Duration;
 
 /// What a node has seen when it was asked to look.
@@ -46,3 +47,6 @@ pub struct NodeUsage {
     pub swap_cached: u64,
     pub seen: u64,
 }
+
+encoded!(struct Usage { resident, size, most_size, time, age, state, priority, threads, cpu, seen });
+encoded!(struct NodeUsage { load, memory, free, buffers, cached, swap, swap_free, swap_cached, seen });

@@ -22,6 +22,8 @@ pub(super) struct Casts<C: Cargo> {
     /// The last cast that came by here.
     have: u64,
     kept: VecDeque<Arc<Cast<C>>>,
+    /// The bytes of the one that was passed on last, as long as any is kept.
+    made: Option<(u64, Arc<[u8]>)>,
     /// Per child, up to where its whole subtree has everything.
     acked: BTreeMap<NodeId, u64>,
     /// What we have told the parent of the same.
@@ -31,7 +33,16 @@ pub(super) struct Casts<C: Cargo> {
 
 impl<C: Cargo> Default for Casts<C> {
     fn default() -> Casts<C> {
-        Casts { have: 0, kept: VecDeque::new(), acked: BTreeMap::new(), told: 0, untold: 0 }
+        Casts { have: 0, kept: VecDeque::new(), made: None, acked: BTreeMap::new(), told: 0, untold: 0 }
+    }
+}
+
+impl<C: Cargo> Casts<C> {
+    pub(super) fn bytes_of(&mut self, cast: &Cast<C>, make: impl FnOnce() -> Arc<[u8]>) -> Arc<[u8]> {
+        match &self.made {
+            Some((seq, bytes)) if *seq == cast.seq => bytes.clone(),
+            _ => self.made.insert((cast.seq, make())).1.clone(),
+        }
     }
 }
 
@@ -148,6 +159,7 @@ impl<C: Cargo> Casts<C> {
             }
             self.kept.pop_front();
         }
+        self.made = None;
     }
 }
 

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use phalanx_core::Time;
 
+use super::frames::{Frames, framed};
 use super::msg::{Hello, Msg, VERSION};
 use super::timer::Timer;
 use super::{Cargo, Out, Overlay};
+use crate::encoding::{Malformed, from_bytes, to_bytes};
 use crate::id::NodeId;
 
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Links {
 
 #[derive(Debug)]
 struct Link {
+    /// Received, and no whole message yet.
+    frames: Frames,
     /// Both ends have said hello.
     ready: bool,
     heard: Time,
@@ -46,7 +50,9 @@ impl Links {
 impl<C: Cargo> Overlay<C> {
     /// The link to a neighbour stands.
     pub(crate) fn on_link_up(&mut self, now: Time, peer: NodeId) {
-        self.links.peers.insert(peer, Link { ready: false, heard: now, said: now });
+        self.links
+            .peers
+            .insert(peer, Link { frames: Frames::default(), ready: false, heard: now, said: now });
         if !self.links.beating {
             self.links.beating = true;
             self.timers.set(now.after(self.setup.heartbeat), Timer::Beat);
@@ -54,6 +60,31 @@ impl<C: Cargo> Overlay<C> {
         // An ancestor speaks first only when it takes us; towards one we always speak first.
         if peer < self.me {
             self.say_hello(peer);
+        }
+    }
+
+    /// The next bytes of what a neighbour says, split anyhow.
+    pub(crate) fn on_link_bytes(&mut self, now: Time, peer: NodeId, mut bytes: &[u8]) {
+        // A message may end the link.
+        while let Some(link) = self.links.peers.get_mut(&peer) {
+            let body = match link.frames.next(&mut bytes) {
+                Ok(Some(body)) => body,
+                Ok(None) => return,
+                Err(why) => return self.drop_link(now, peer, &why.to_string()),
+            };
+            match from_bytes(&body) {
+                Ok(msg) => self.on_link_msg(now, peer, msg),
+                Err(why) => return self.drop_link(now, peer, &not_understood(&body, &why)),
+            }
+        }
+    }
+
+    /// A message as it goes over a link. A cast goes to many, and is made once.
+    pub(crate) fn link_bytes(&mut self, msg: &Msg<C>) -> Arc<[u8]> {
+        let bytes = || framed(&to_bytes(msg)).into();
+        match msg {
+            Msg::Cast(cast) => self.casts.bytes_of(cast, bytes),
+            _ => bytes(),
         }
     }
 
@@ -169,5 +200,15 @@ impl<C: Cargo> Overlay<C> {
         if self.links.beating {
             self.timers.set(now.after(beat), Timer::Beat);
         }
+    }
+}
+
+/// What is wrong with a message. A hello of another version says at least that.
+fn not_understood(body: &[u8], why: &Malformed) -> String {
+    match Hello::version_in(body) {
+        Some(version) if version != VERSION => {
+            format!("it speaks version {version} of the protocol, not {VERSION}")
+        }
+        _ => format!("a message of {} bytes cannot be understood: {why}", body.len()),
     }
 }

@@ -8,6 +8,7 @@
 
 mod cards;
 mod cast;
+mod frames;
 mod gather;
 mod link;
 mod msg;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 
+use crate::encoding::Encode;
 use crate::id::{Landing, NodeId};
 use crate::ranges::Ranges;
 use crate::timers::Timers;
@@ -35,6 +37,8 @@ use cards::Cards;
 use cast::Casts;
 use gather::Gathers;
 use link::Links;
+#[cfg(test)]
+pub(crate) use msg::{Cast, CastBody, Post, PostBody};
 pub(crate) use msg::{Gather, Msg};
 use post::Posts;
 use repair::Repair;
@@ -43,33 +47,33 @@ use timer::Timer;
 pub use tree::{Hop, Tree};
 
 /// What an overlay carries.
-pub trait Cargo: Clone + Debug + 'static {
+pub(crate) trait Cargo: Clone + Debug + 'static {
     /// From the root to some daemons.
-    type Down: Clone + Debug;
+    type Down: Encode + Clone + Debug;
     /// From one daemon to the root.
-    type Up: Clone + Debug;
+    type Up: Encode + Clone + Debug;
     /// Names a collective operation, equally on all daemons.
-    type Op: Clone + Debug + Ord;
+    type Op: Encode + Clone + Debug + Ord;
     /// What a daemon contributes to an operation.
-    type Part: Merge + Clone + Debug;
+    type Part: Merge + Encode + Clone + Debug;
     /// From one daemon to another.
-    type Side: Clone + Debug;
+    type Side: Encode + Clone + Debug;
     /// What a daemon says of itself when it comes up.
-    type Card: Clone + Debug;
+    type Card: Encode + Clone + Debug;
     /// A piece of a stream to the root.
-    type Bulk: Bulk + Clone + Debug;
+    type Bulk: Bulk + Encode + Clone + Debug;
 
     /// The operation whose result this is.
     fn result_of(down: &Self::Down) -> Option<&Self::Op>;
 }
 
 /// Contributions that become one on the way up.
-pub trait Merge: Default {
+pub(crate) trait Merge: Default {
     fn merge(&mut self, other: Self);
 }
 
 /// Something that takes room on a link.
-pub trait Bulk {
+pub(crate) trait Bulk {
     /// Bytes of payload. Nothing waits for room for an empty piece.
     fn bytes(&self) -> usize;
 }

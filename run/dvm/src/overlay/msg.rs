@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Cargo;
 
+use crate::encoding::{Reader, encoded};
 use crate::id::NodeId;
 use crate::ranges::Ranges;
 
@@ -12,7 +13,7 @@ use crate::ranges::Ranges;
 pub(super) const VERSION: u16 = 1;
 
 #[derive(Clone, Debug)]
-pub enum Msg<C: Cargo> {
+pub(crate) enum Msg<C: Cargo> {
     /// The first message on every link, both ways. From a parent it also accepts the child.
     Hello(Hello),
     Heartbeat,
@@ -36,7 +37,7 @@ pub enum Msg<C: Cargo> {
 }
 
 #[derive(Clone, Debug)]
-pub struct Hello {
+pub(crate) struct Hello {
     pub version: u16,
     pub node: NodeId,
     /// The last cast that the sender has.
@@ -45,16 +46,26 @@ pub struct Hello {
     pub lineage: Vec<(NodeId, Arc<str>)>,
 }
 
+impl Hello {
+    /// Its version, whatever else that version says.
+    pub(super) fn version_in(body: &[u8]) -> Option<u16> {
+        match body {
+            [0, version @ ..] => Reader::new(version).number().ok()?.try_into().ok(),
+            _ => None,
+        }
+    }
+}
+
 /// From the root to some daemons; every daemon on the way sees it too. All daemons see casts in one order.
 #[derive(Clone, Debug)]
-pub struct Cast<C: Cargo> {
+pub(crate) struct Cast<C: Cargo> {
     pub seq: u64,
     pub to: Ranges,
     pub body: CastBody<C>,
 }
 
 #[derive(Clone, Debug)]
-pub enum CastBody<C: Cargo> {
+pub(crate) enum CastBody<C: Cargo> {
     /// Up to where the root has the posts of these daemons.
     PostAcks(Vec<(NodeId, u64)>),
     ChunkAcks(Vec<ChunkAck>),
@@ -64,7 +75,7 @@ pub enum CastBody<C: Cargo> {
 
 /// What the sender's whole subtree contributes to a collective operation.
 #[derive(Clone, Debug)]
-pub struct Gather<C: Cargo> {
+pub(crate) struct Gather<C: Cargo> {
     pub op: Arc<C::Op>,
     pub from: NodeId,
     /// Participants below `from` that were lost before they contributed.
@@ -74,14 +85,14 @@ pub struct Gather<C: Cargo> {
 
 /// From one daemon to the root, in order, exactly once.
 #[derive(Clone, Debug)]
-pub struct Post<C: Cargo> {
+pub(crate) struct Post<C: Cargo> {
     pub origin: NodeId,
     pub seq: u64,
     pub body: PostBody<C>,
 }
 
 #[derive(Clone, Debug)]
-pub enum PostBody<C: Cargo> {
+pub(crate) enum PostBody<C: Cargo> {
     /// The sender declares its child lost.
     Lost {
         node: NodeId,
@@ -92,7 +103,7 @@ pub enum PostBody<C: Cargo> {
 
 /// A piece of a stream on its way to the root, in order, exactly once.
 #[derive(Clone, Debug)]
-pub struct Chunk<C: Cargo> {
+pub(crate) struct Chunk<C: Cargo> {
     pub origin: NodeId,
     pub seq: u64,
     pub body: C::Bulk,
@@ -100,15 +111,39 @@ pub struct Chunk<C: Cargo> {
 
 /// The root has taken these chunks of `origin`.
 #[derive(Clone, Copy, Debug)]
-pub struct ChunkAck {
+pub(crate) struct ChunkAck {
     pub origin: NodeId,
     pub first: u64,
     pub last: u64,
 }
 
 #[derive(Clone, Debug)]
-pub struct Routed<C: Cargo> {
+pub(crate) struct Routed<C: Cargo> {
     pub from: NodeId,
     pub to: NodeId,
     pub body: C::Side,
 }
+
+// The first bytes of a hello stay what they are: by them a daemon of another version is told what is wrong.
+encoded!(<C: Cargo> enum Msg {
+    0 Hello(hello),
+    1 Heartbeat,
+    2 Cards(cards),
+    3 Cast(cast),
+    4 CastAck { upto },
+    5 Gather(gather),
+    6 Post(post),
+    7 Chunk(chunk),
+    8 ChunkCredit { bytes },
+    9 Routed(routed),
+    10 Resend,
+});
+encoded!(struct Hello { version, node, have, lineage });
+encoded!(<C: Cargo> struct Cast { seq, to, body });
+encoded!(<C: Cargo> enum CastBody { 0 PostAcks(acks), 1 ChunkAcks(acks), 2 Lost(node), 3 Cargo(down) });
+encoded!(<C: Cargo> struct Gather { op, from, missing, part });
+encoded!(<C: Cargo> struct Post { origin, seq, body });
+encoded!(<C: Cargo> enum PostBody { 0 Lost { node, why }, 1 Cargo(up) });
+encoded!(<C: Cargo> struct Chunk { origin, seq, body });
+encoded!(struct ChunkAck { origin, first, last });
+encoded!(<C: Cargo> struct Routed { from, to, body });

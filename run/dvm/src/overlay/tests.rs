@@ -8,6 +8,7 @@ use phalanx_core::Time;
 use proptest::prelude::*;
 
 use super::*;
+use crate::encoding::{Malformed, Reader, Writer, encoded};
 
 #[derive(Clone, Debug)]
 struct Numbers;
@@ -39,6 +40,18 @@ impl Cargo for Numbers {
     }
 }
 
+encoded!(enum Told { 0 Number(number), 1 Result(op) });
+
+impl Encode for Came {
+    fn encode(&self, to: &mut Writer) {
+        self.0.encode(to);
+    }
+
+    fn decode(from: &mut Reader<'_>) -> Result<Came, Malformed> {
+        BTreeSet::decode(from).map(Came)
+    }
+}
+
 impl Merge for Came {
     fn merge(&mut self, other: Came) {
         for node in other.0 {
@@ -67,7 +80,7 @@ struct World {
     now: Time,
     daemons: Vec<Option<Overlay<Numbers>>>,
     heard: Vec<Heard>,
-    links: BTreeMap<(NodeId, NodeId), VecDeque<Msg<Numbers>>>,
+    links: BTreeMap<(NodeId, NodeId), VecDeque<Arc<[u8]>>>,
     random: u64,
     /// At the root.
     cards: BTreeSet<NodeId>,
@@ -159,8 +172,10 @@ impl World {
         while let Some(out) = self.daemons[node.0 as usize].as_mut().and_then(Overlay::pop) {
             match out {
                 Out::Send { to, msg } => {
-                    if let Some(link) = self.links.get_mut(&(node, to)) {
-                        link.push_back(msg);
+                    let bytes =
+                        self.daemons[node.0 as usize].as_mut().map(|overlay| overlay.link_bytes(&msg));
+                    if let Some((link, bytes)) = self.links.get_mut(&(node, to)).zip(bytes) {
+                        link.push_back(bytes);
                     }
                 }
                 // The overlay has taken the end of the link as said already.
@@ -229,8 +244,8 @@ impl World {
             return false;
         }
         let (from, to) = full[self.random(full.len())];
-        let Some(msg) = self.links.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return true };
-        self.at(to, |overlay, now| overlay.on_link_msg(now, from, msg));
+        let Some(bytes) = self.links.get_mut(&(from, to)).and_then(VecDeque::pop_front) else { return true };
+        self.at(to, |overlay, now| overlay.on_link_bytes(now, from, &bytes));
         true
     }
 

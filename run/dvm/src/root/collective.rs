@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use phalanx_core::Event;
 use phalanx_spec::{DataType, Range, Status, keys};
-use phalanx_wire::{Blob, DataArray, Info, Nspace, ProcId, Value};
+use phalanx_wire::{Blob, DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Agreed, Collective, Down, GroupPart, Kind, OpId, Outcome, Part, Policy, each};
 use crate::ranges::Ranges;
@@ -109,7 +109,15 @@ impl Root {
                 self.relations.disconnect(&collective.members);
                 Ok(Agreed::Nothing)
             }
-            (Kind::GroupDestruct, _) => Ok(Agreed::Nothing),
+            (Kind::GroupDestruct, part) => {
+                collective.id.iter().for_each(|group| self.relations.dissolve(group));
+                let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
+                // Members who want to hear of all ends have heard of them.
+                if !part.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {
+                    self.survivors(cx, collective, missing, &part);
+                }
+                Ok(Agreed::Nothing)
+            }
             (Kind::GroupConstruct, part) => {
                 let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
                 let members = self.survivors(cx, collective, missing, &part);

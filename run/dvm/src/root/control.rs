@@ -1,20 +1,24 @@
 //! Job control: what processes and tools want done to processes.
 //!
 //! A request goes to all daemons that host targets, and is answered when each of them has done its part. So success means that
-//! signals were sent and paths entered. The results are kept for each target: one on a node that was lost, or that had ended
-//! before, is told from the others.
+//! signals were sent and paths entered. The results are kept for each target, and the reply names those who were not reached, and
+//! why: a target on a node that was lost, or that had ended before (`PMIX_ERR_NOT_FOUND`, whatever was to be done to it), is told
+//! from the others.
+//!
+//! Whoever has asked may cancel the request. What daemons have done by then stays done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use phalanx_core::HostReply;
-use phalanx_spec::Status;
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{DataArray, Info, Nspace, ProcId, Text};
 
-use crate::msg::{self, ControlRequest, JobDesc, Members, Part, Results, Task, each};
+use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Results, Task, each};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
-use crate::root::operations::Asked;
+use crate::root::operations::{Asked, Asker};
+use crate::root::query::names;
 use crate::root::{Cx, ENOUGH, Root};
 
 /// A request that is being carried out.
@@ -22,13 +26,15 @@ use crate::root::{Cx, ENOUGH, Root};
 pub(super) struct Controlling {
     request: Arc<ControlRequest>,
     members: Arc<[Members]>,
-    /// By task, of one job each.
-    targets: BTreeMap<u32, Target>,
+    targets: Vec<Target>,
 }
 
+/// The targets of one job.
 #[derive(Debug)]
 struct Target {
     nspace: Nspace,
+    /// What daemons were given to do; 0 before that.
+    task: u32,
     /// Those without a result.
     open: Ranges,
     results: Results,
@@ -43,7 +49,7 @@ impl Controlling {
         part: Part,
         desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
     ) {
-        let Some(target) = self.targets.get_mut(&task) else { return };
+        let Some(target) = self.targets.iter_mut().find(|target| target.task == task) else { return };
         if let Part::Results(results) = part {
             results.iter().for_each(|(status, ranks)| target.set(ranks, status));
         }
@@ -53,7 +59,7 @@ impl Controlling {
             target.set(&lost, Status::ERR_LOST_CONNECTION);
         }
         let rest = target.open.clone();
-        target.set(&rest, self.request.result_of_gone());
+        target.set(&rest, Status::ERR_NOT_FOUND);
     }
 
     /// These targets are gone. What was to be done to them need not be done; what was to be entered for them has not been.
@@ -63,16 +69,17 @@ impl Controlling {
             Some(_) => Status::ERR_PROC_ABORTED,
             None => Status::SUCCESS,
         };
-        let of_job = self.targets.iter_mut().filter(|(_, target)| target.nspace == *nspace);
-        let emptied = of_job.filter_map(|(task, target)| {
+        let of_job =
+            self.targets.iter_mut().filter(|target| target.nspace == *nspace && !target.open.is_empty());
+        let emptied = of_job.filter_map(|target| {
             target.set(ranks, status);
-            target.open.is_empty().then_some(*task)
+            target.open.is_empty().then_some(target.task)
         });
         emptied.collect()
     }
 
     pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
-        self.targets.values().any(|target| target.nspace == *nspace && !target.open.is_empty())
+        self.targets.iter().any(|target| target.nspace == *nspace && !target.open.is_empty())
     }
 
     pub(super) fn subject(&self) -> String {
@@ -84,7 +91,7 @@ impl Controlling {
     pub(super) fn missing(&self) -> Vec<ProcId> {
         let open = self
             .targets
-            .values()
+            .iter()
             .map(|target| Members { nspace: target.nspace.clone(), ranks: target.open.clone() });
         each(&open.collect::<Vec<_>>()).take(ENOUGH).collect()
     }
@@ -93,7 +100,7 @@ impl Controlling {
     /// daemon has refused are refused.
     fn status(&self) -> Status {
         let results =
-            || self.targets.values().flat_map(|target| target.results.iter().map(|(status, _)| status));
+            || self.targets.iter().flat_map(|target| target.results.iter().map(|(status, _)| status));
         let is_done = results().any(Status::is_success);
         let is_well = |status: &Status| status.is_success() || (is_done && *status == Status::ERR_NOT_FOUND);
         match results().find(|status| !is_well(status)) {
@@ -101,6 +108,30 @@ impl Controlling {
             Some(_) if is_done && !self.request.is_cleanup_alone() => Status::ERR_PARTIAL_SUCCESS,
             Some(status) => status,
         }
+    }
+
+    /// What whoever has asked is told beside the status: by what name he knows the request, and the targets that it has failed
+    /// for. `open`: the result of those who have none.
+    pub(super) fn results(&self, id: Option<&Text>, open: Status) -> Vec<Info> {
+        let failed = self.targets.iter().flat_map(|target| {
+            let results = target.results.iter().chain([(open, &target.open)]);
+            results.map(|(status, ranks)| (&target.nspace, ranks, status))
+        });
+        let failed: Vec<_> = failed.filter(|(.., status)| !status.is_success()).collect();
+        let count: usize = failed.iter().map(|(_, ranks, _)| ranks.count() as usize).sum();
+        let omitted = count.saturating_sub(MOST_RESULTS) as u64;
+        let each = failed.into_iter().flat_map(|(nspace, ranks, status)| {
+            ranks.iter().map(move |rank| (ProcId::new(nspace, Rank(rank)), status))
+        });
+        let mut told: Vec<Info> = id.map(|id| Info::new(keys::JOB_CTRL_ID, id.clone())).into_iter().collect();
+        told.extend(each.take(MOST_RESULTS).map(|(proc, status)| {
+            let result = [Info::new(keys::PROCID, proc), Info::new(names::STATUS, status)];
+            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(result))
+        }));
+        if omitted > 0 {
+            told.push(Info::new(names::OMITTED, omitted));
+        }
+        told
     }
 }
 
@@ -145,9 +176,13 @@ impl Root {
         targets: &[ProcId],
         directives: &[Info],
     ) {
-        let read = ControlRequest::read(directives);
-        let ends = |request: &ControlRequest| {
-            request.actions.iter().any(|action| matches!(action, msg::Control::Terminate { .. }))
+        let ControlCall { id, cancel, request } = match ControlCall::read(directives) {
+            Ok(call) => call,
+            Err(status) => return answer.done(cx, status),
+        };
+        let cancelled = cancel.map(|cancel| self.cancel(cx, from, &cancel));
+        let Some(request) = request else {
+            return answer.give(cx, HostReply::Infos(cancelled.unwrap_or(Status::SUCCESS), Vec::new()));
         };
         let is_dvm = match targets {
             // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
@@ -155,87 +190,125 @@ impl Root {
             // What ranks ask for by no name is for their own job.
             named => named.iter().all(|proc| *proc.nspace.as_str() == *self.config.dvm),
         };
-        if is_dvm && read.as_ref().is_ok_and(ends) {
+        let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
+        if is_dvm && request.actions.iter().any(ends) {
             answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
-            return self.on_shutdown(cx);
+            return self.on_shutdown(cx, Some(from));
         }
-        let members = Members::targets(from, targets, |nspace| self.desc(nspace));
-        let (request, members) = match read.and_then(|request| Ok((request, members?))) {
-            Ok(read) => read,
+        let members = match Members::targets(from, targets, |nspace| self.desc(nspace)) {
+            Ok(members) => members,
             Err(status) => return answer.done(cx, status),
         };
+        self.control(cx, Asker { by: from.clone(), id, answer }, &members, request);
+    }
+
+    /// Has it done to these, and keeps in journals by whom.
+    pub(super) fn control(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        members: &[Members],
+        request: ControlRequest,
+    ) {
+        let from = &asker.by;
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
         for Members { nspace, ranks } in members.iter() {
             deadly.iter().for_each(|signal| self.note_killed(cx, nspace, ranks, from, *signal));
             let sent = request.actions.iter().filter_map(|action| action.sent());
             sent.for_each(|signal| self.note_signalled(cx, nspace, ranks, from, signal));
+            for action in &request.actions {
+                self.note_paused(cx, nspace, ranks, Some(from), *action);
+            }
         }
-        self.carry_out(cx, answer, from, members, Arc::new(request));
+        self.carry_out(cx, asker, members, Arc::new(request));
+    }
+
+    /// Gives up earlier requests of this process or tool.
+    fn cancel(&mut self, cx: &mut Cx<'_>, by: &ProcId, cancel: &Cancel) -> Status {
+        let is_meant = |asker: &Asker| {
+            asker.by == *by
+                && match cancel {
+                    Cancel::All => true,
+                    Cancel::Named(id) => asker.id.as_ref() == Some(id),
+                }
+        };
+        let is_control = |asked: &Asked| matches!(asked, Asked::Control(_));
+        let found = self.dismiss(cx, is_control, is_meant, Status::ERR_JOB_CANCELED);
+        if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
     }
 
     /// Sends a request to the daemons of its targets.
     fn carry_out(
         &mut self,
         cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        members: Arc<[Members]>,
+        asker: Asker,
+        members: &[Members],
         request: Arc<ControlRequest>,
     ) {
-        let members: Arc<[Members]> = members.iter().cloned().map(|m| self.without_dead(m)).collect();
-        let cleanup = (members.clone(), request.clone());
+        let targets: Vec<Target> = members.iter().map(|members| self.target(members)).collect();
+        let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
+        let members: Arc<[Members]> = living.collect();
+        let control = Controlling { request: request.clone(), members: members.clone(), targets };
+        let give = |asker: Asker, cx: &mut Cx<'_>, status| {
+            asker.answer.give(cx, HostReply::Infos(status, control.results(asker.id.as_ref(), status)));
+        };
         if members.iter().all(|m| m.ranks.is_empty()) {
-            return answer.give(cx, HostReply::Infos(request.result_of_gone(), Vec::new()));
+            return give(asker, cx, Status::ERR_NOT_FOUND);
         }
+        let cleanup = (members.clone(), request.clone());
         if self.cleanups.entered.contains(&cleanup) {
-            return answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
+            return give(asker, cx, Status::SUCCESS);
         }
         if let Some(number) = self.cleanups.being_entered.get(&cleanup)
             && let Some(same) = self.operations.get_mut(*number)
         {
-            return same.answers.push(answer);
+            return same.askers.push(asker);
         }
-        let (targets, asked) = (BTreeMap::new(), request.clone());
-        let asked = Asked::Control(Controlling { request: asked, members: members.clone(), targets });
-        let Some(number) = self.begin_operation(cx, answer, from, None, asked) else { return };
+        let asked = Asked::Control(control);
+        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
         if request.is_cleanup_alone() {
             self.cleanups.being_entered.insert(cleanup, number);
         }
-        for targets in members.iter().filter(|m| !m.ranks.is_empty()) {
-            let Members { nspace, ranks } = targets.clone();
-            let daemons = self.desc(&nspace).map(|desc| desc.nodes_of(&ranks)).unwrap_or_default();
+        for (at, targets) in members.iter().enumerate().filter(|(_, targets)| !targets.ranks.is_empty()) {
+            let Members { nspace, ranks } = targets;
+            let daemons = self.desc(nspace).map(|desc| desc.nodes_of(ranks)).unwrap_or_default();
             let task = Task::Control { targets: targets.clone(), request: request.clone() };
             let task = self.give_task(cx, number, daemons, task);
-            if let Some(Asked::Control(control)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
-                control.targets.insert(task, Target { nspace, open: ranks, results: Results::default() });
+            if let Some(Asked::Control(control)) = self.operations.get_mut(number).map(|one| &mut one.asked)
+                && let Some(target) = control.targets.get_mut(at)
+            {
+                target.task = task;
             }
         }
     }
 
-    fn without_dead(&self, mut members: Members) -> Members {
-        if let Some(job) = self.jobs.get(&members.nspace) {
-            let dead = job.dead.and(&members.ranks);
-            dead.iter().for_each(|rank| members.ranks.remove(rank));
-        }
-        members
+    /// Those who have failed while their job goes on have their result.
+    fn target(&self, members: &Members) -> Target {
+        let Members { nspace, ranks } = members.clone();
+        let dead = self.jobs.get(&nspace).map(|job| job.dead.and(&ranks)).unwrap_or_default();
+        let mut target = Target { nspace, task: 0, open: ranks, results: Results::default() };
+        target.set(&dead, Status::ERR_NOT_FOUND);
+        target
     }
 
     /// All targets have a result, or it has failed as a whole.
     pub(super) fn answer_control(
         &mut self,
         cx: &mut Cx<'_>,
-        answers: Vec<Answer>,
+        askers: Vec<Asker>,
         control: Controlling,
         status: Status,
     ) {
         let status = if status.is_success() { control.status() } else { status };
+        for Asker { id, answer, .. } in askers {
+            answer.give(cx, HostReply::Infos(status, control.results(id.as_ref(), status)));
+        }
         let cleanup = (control.members, control.request);
         self.cleanups.being_entered.remove(&cleanup);
         let is_to_keep = cleanup.1.is_cleanup_alone() && self.cleanups.entered.len() < MOST_ENTERED;
         if status.is_success() && is_to_keep {
             self.cleanups.entered.insert(cleanup);
         }
-        answers.into_iter().for_each(|answer| answer.give(cx, HostReply::Infos(status, Vec::new())));
     }
 
     /// Processes are gone before all daemons have done their part.
@@ -250,5 +323,7 @@ impl Root {
     }
 }
 
+/// Targets of one request that its reply names.
+const MOST_RESULTS: usize = 1000;
 /// Cleanups that are remembered to be known everywhere.
 const MOST_ENTERED: usize = 1024;

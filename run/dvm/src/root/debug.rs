@@ -1,47 +1,79 @@
-//! Jobs that wait for a debugger: which ranks do, and when all of them are ready for it.
+//! Jobs that wait for a debugger: which ranks do, when all of them are ready for it, and when they are let go.
 //!
 //! What holds a process is its library in init, or the program itself: each finds the directive among its job's data, says when it
 //! has come there (`PMIX_READY_FOR_DEBUG`) and goes on with `PMIX_DEBUGGER_RELEASE`, which reaches it as events do. The root
 //! counts, and tells whoever has spawned the job once. Nothing here stops a process at exec: a spawn that wants that is refused.
+//!
+//! A stop is an operation from the placement of the job until nobody is held there. A release that is raised for one node only
+//! is not heard here; that the processes there no longer wait for one is.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use phalanx_core::{Event, Waiting};
+use phalanx_core::Event;
 use phalanx_spec::{Range, Rank, Status, keys};
 use phalanx_wire::{App, Info, InfoList, Kval, Nspace, ProcId, Value};
 
-use crate::msg::Down;
+use crate::id::NodeId;
+use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
 use crate::root::journal::What;
+use crate::root::operations::Asked;
 use crate::root::{Cx, ENOUGH, Root};
 
 /// The stops, in the order in which a process comes to them.
 pub(crate) const ATTRIBUTES: &[&str] = &[keys::DEBUG_STOP_IN_INIT, keys::DEBUG_STOP_IN_APP];
 
-/// The stops to come.
-#[derive(Debug, Default)]
-pub(super) struct Stops(VecDeque<Stop>);
-
+/// Ranks of a job that are to wait for a debugger at the same place.
 #[derive(Debug)]
-struct Stop {
+pub(super) struct Stop {
+    pub(super) nspace: Nspace,
+    place: &'static str,
     /// Those who have not come to it.
     missing: Ranges,
+    /// Those who wait there.
+    held: Ranges,
     is_reached: bool,
+    /// Whoever has spawned the job knows that all are there.
+    is_told: bool,
     /// What the last one who came says of it.
     at: Option<Info>,
 }
 
-impl Stops {
-    pub(super) fn new(job: &[Info], size: u32) -> Stops {
-        let ranks = ATTRIBUTES.iter().filter_map(|key| job.find(key).map(|value| stopped(value, size)));
-        let stop = |missing| Stop { missing, is_reached: false, at: None };
-        Stops(ranks.filter(|ranks| !ranks.is_empty()).map(stop).collect())
+impl Stop {
+    fn all_of<'a>(nspace: &'a Nspace, job: &'a [Info], size: u32) -> impl Iterator<Item = Stop> + 'a {
+        let ranks = ATTRIBUTES.iter().filter_map(move |key| Some((*key, stopped(job.find(key)?, size))));
+        ranks.filter(|(_, ranks)| !ranks.is_empty()).map(|(key, missing)| Stop {
+            nspace: nspace.clone(),
+            place: if key == keys::DEBUG_STOP_IN_INIT { "in init" } else { "in the program" },
+            missing,
+            held: Ranges::new(),
+            is_reached: false,
+            is_told: false,
+            at: None,
+        })
     }
 
-    /// The next stop, if nobody is missing there any more.
-    fn pop(&mut self) -> Option<Stop> {
-        self.0.pop_front_if(|stop| stop.missing.is_empty())
+    fn is_over(&self) -> bool {
+        self.missing.is_empty() && self.held.is_empty()
+    }
+
+    pub(super) fn subject(&self) -> String {
+        let Stop { nspace, place, held, .. } = self;
+        match held.is_empty() {
+            true => format!("{nspace} {place}"),
+            false => format!("{nspace}:{held} {place}"),
+        }
+    }
+
+    pub(super) fn missing(&self) -> Vec<ProcId> {
+        self.missing.iter().take(ENOUGH).map(|rank| ProcId::new(&self.nspace, Rank(rank))).collect()
+    }
+
+    pub(super) fn unblocked_by(&self) -> &'static str {
+        match self.missing.is_empty() {
+            true => "the debugger letting them go (PMIX_DEBUGGER_RELEASE)",
+            false => "the named processes coming to where they are to stop",
+        }
     }
 }
 
@@ -81,66 +113,118 @@ fn stopped(value: &Value, size: u32) -> Ranges {
 }
 
 impl Root {
+    /// The job has been placed.
+    pub(super) fn begin_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, job: &[Info]) {
+        let Some(size) = self.desc(nspace).map(|desc| desc.size) else { return };
+        for stop in Stop::all_of(nspace, job, size) {
+            let number = self.begin_operation(cx, None, None, Asked::Stop(stop));
+            if let Some(job) = self.jobs.get_mut(nspace) {
+                job.stops.extend(number);
+            }
+        }
+    }
+
     /// A process says that a debugger may come.
     pub(super) fn ready_for_debug(&mut self, cx: &mut Cx<'_>, ready: &Event) {
         let ProcId { nspace, rank } = &ready.source;
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let Some(stop) = job.stops.0.front_mut() else { return };
-        stop.missing.remove(rank.0);
-        stop.is_reached = true;
-        stop.at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT).cloned();
-        self.tell_of_stops(cx, nspace);
+        let mut came = false;
+        self.change_stops(cx, nspace, |stop| {
+            if came || !stop.missing.contains(rank.0) {
+                // It has gone on from there.
+                return stop.held.remove(rank.0);
+            }
+            came = true;
+            stop.missing.remove(rank.0);
+            stop.held.insert(rank.0);
+            stop.is_reached = true;
+            stop.at = ready.info.iter().find(|info| info.key == keys::BREAKPOINT).cloned();
+        });
+    }
+
+    /// A debugger lets processes go.
+    pub(super) fn released(&mut self, cx: &mut Cx<'_>, release: &Event) {
+        let mut freed: Vec<ProcId> = match release.range {
+            Range::CUSTOM => procs(release.info.find(keys::EVENT_CUSTOM_RANGE)).collect(),
+            Range::NAMESPACE => vec![ProcId::all(&release.source.nspace)],
+            _ => self.jobs.keys().map(ProcId::all).collect(),
+        };
+        freed.retain(|proc| self.jobs.get(&proc.nspace).is_some_and(|job| !job.stops.is_empty()));
+        for ProcId { nspace, rank } in freed {
+            self.change_stops(cx, &nspace, |stop| match rank {
+                Rank::WILDCARD => stop.held = Ranges::new(),
+                rank => stop.held.remove(rank.0),
+            });
+        }
+    }
+
+    /// Nobody at this daemon waits for a debugger any more.
+    pub(super) fn released_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
+        let stopped = self.jobs.iter().filter(|(_, job)| !job.stops.is_empty());
+        let here = stopped.map(|(nspace, job)| (nspace.clone(), job.desc.ranks_on(node)));
+        for (nspace, here) in here.collect::<Vec<_>>() {
+            self.change_stops(cx, &nspace, |stop| here.iter().for_each(|rank| stop.held.remove(rank)));
+        }
     }
 
     /// These have died, and come to no stop any more.
     pub(super) fn stop_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
-        let Some(job) = self.jobs.get_mut(nspace) else { return };
-        for stop in &mut job.stops.0 {
-            dead.iter().for_each(|rank| stop.missing.remove(rank));
-        }
-        self.tell_of_stops(cx, nspace);
-    }
-
-    /// Tells whoever has spawned the job when all who are to stop have. What nobody has come to is no stop.
-    fn tell_of_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        while let Some(job) = self.jobs.get_mut(nspace)
-            && let Some(stop) = job.stops.pop()
-        {
-            if stop.is_reached {
-                self.journals.append(&mut job.journal, cx.now, What::Stopped);
+        self.change_stops(cx, nspace, |stop| {
+            for rank in dead.iter() {
+                stop.missing.remove(rank);
+                stop.held.remove(rank);
             }
-            let Some(parent) = job.desc.parent.clone().filter(|_| stop.is_reached) else { continue };
-            let mut info = vec![
-                Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
-                Info::new(keys::EVENT_NON_DEFAULT, true),
-                Info::new(keys::NSPACE, nspace.as_str()),
-            ];
-            info.extend(stop.at);
-            let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
-            let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
-            let to = self.nodes_of_procs(std::iter::once(parent));
-            cx.cast(to, Down::Event { event, except: None });
+        });
+    }
+
+    /// The job is over.
+    pub(super) fn end_stops_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let is_of_job = |asked: &Asked| matches!(asked, Asked::Stop(stop) if stop.nspace == *nspace);
+        for number in self.operations.numbers(|one| is_of_job(&one.asked)) {
+            if let Some(operation) = self.end_operation(number) {
+                self.answer_operation(cx, operation, Status::ERR_JOB_TERMINATED);
+            }
         }
     }
 
-    pub(super) fn explain_stops(&self) -> Vec<Waiting> {
-        let jobs = self.jobs.values();
-        let waiting = jobs.filter_map(|job| {
-            let missing = &job.stops.0.front()?.missing;
-            Some(Waiting {
-                operation: "stop for a debugger",
-                subject: job.desc.nspace.to_string(),
-                asked_by: job.desc.parent.iter().cloned().collect(),
-                missing: missing
-                    .iter()
-                    .take(ENOUGH)
-                    .map(|rank| ProcId::new(&job.desc.nspace, Rank(rank)))
-                    .collect(),
-                since: job.journal.since(),
-                deadline: None,
-                unblocked_by: "the named processes coming to where they are to stop",
-            })
-        });
-        waiting.collect()
+    pub(super) fn forget_stop(&mut self, number: u64, nspace: &Nspace) {
+        if let Some(job) = self.jobs.get_mut(nspace) {
+            job.stops.retain(|stop| *stop != number);
+        }
+    }
+
+    fn change_stops(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, mut change: impl FnMut(&mut Stop)) {
+        let stops = self.jobs.get(nspace).map(|job| job.stops.clone()).unwrap_or_default();
+        for number in stops {
+            let Some(Asked::Stop(stop)) = self.operations.get_mut(number).map(|one| &mut one.asked) else {
+                continue;
+            };
+            change(stop);
+            let is_over = stop.is_over();
+            // What nobody has come to is no stop.
+            if stop.missing.is_empty() && stop.is_reached && !std::mem::replace(&mut stop.is_told, true) {
+                let at = stop.at.take();
+                self.tell_of_stop(cx, nspace, at);
+            }
+            if is_over && let Some(operation) = self.end_operation(number) {
+                self.answer_operation(cx, operation, Status::SUCCESS);
+            }
+        }
+    }
+
+    /// Tells whoever has spawned the job that all who are to stop have.
+    fn tell_of_stop(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, at: Option<Info>) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        self.journals.append(&mut job.journal, cx.now, What::Stopped);
+        let Some(parent) = job.desc.parent.clone() else { return };
+        let mut info = vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, parent.clone()),
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::NSPACE, nspace.as_str()),
+        ];
+        info.extend(at);
+        let (code, source) = (Status::READY_FOR_DEBUG, ProcId::all(nspace));
+        let event = Arc::new(Event { code, source, range: Range::CUSTOM, info });
+        let to = self.nodes_of_procs(std::iter::once(parent));
+        cx.cast(to, Down::Event { event, except: None });
     }
 }

@@ -16,6 +16,7 @@ use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::jobs::RootJob;
 use crate::root::journal::What;
+use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root};
 use crate::signals::{SIGKILL, SIGTERM};
 
@@ -40,10 +41,11 @@ impl Root {
             job.tell_dead(cx, &ranks);
         }
         let first = job.descent.first.clone();
-        let concerned: Arc<[Nspace]> = self.concerned_by(nspace, &first).into();
+        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
         let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
         let number = self.append(cx, nspace, what).unwrap_or_default();
-        self.tell_proc_event(cx, end, number, concerned);
+        self.withdraw_published_by(cx, &end.proc);
+        self.interests.tell_proc_end(cx, end, number, concerned);
         if ends_job {
             let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
@@ -117,9 +119,10 @@ impl Root {
     /// The user wants something done to a job.
     pub(super) fn on_control(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, control: Control) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let to = job.desc.nodes.clone();
+        let (to, all) = (job.desc.nodes.clone(), job.desc.ranks());
         match control {
-            Control::Signal(_) | Control::Suspend | Control::Resume => {}
+            Control::Signal(_) => {}
+            Control::Suspend | Control::Resume => self.note_paused(cx, nspace, &all, None, control),
             Control::Terminate { signal } => {
                 return self.end_job(cx, nspace, JobVerdict::Cancelled { signal });
             }
@@ -160,6 +163,29 @@ impl Root {
     ) {
         if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
             self.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
+        }
+    }
+
+    /// Processes are to pause, or to go on. `by`: none if the user wants it.
+    pub(super) fn note_paused(
+        &mut self,
+        cx: &Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        by: Option<&ProcId>,
+        control: Control,
+    ) {
+        if let Some(job) = self.jobs.get_mut(nspace) {
+            job.note_control(ranks, control);
+        }
+        let (ranks, by) = (ranks.clone(), by.cloned());
+        let what = match control {
+            Control::Suspend => What::Paused { ranks, by },
+            Control::Resume => What::Resumed { ranks, by },
+            Control::Signal(_) | Control::Terminate { .. } | Control::Kill => return,
+        };
+        if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+            self.append(cx, nspace, what);
         }
     }
 
@@ -248,6 +274,8 @@ impl Root {
 
     /// Ranks have failed while their job goes on: whatever waits for them need not.
     fn go_on_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, dead: &Ranges) {
+        let is_dead = |asker: &Asker| asker.by.nspace == *nspace && dead.contains(asker.by.rank.0);
+        self.dismiss(cx, Asked::is_of_askers, is_dead, Status::ERR_PROC_ABORTED);
         self.control_without(cx, nspace, dead);
         self.try_assemblies(cx);
         self.stop_without(cx, nspace, dead);
@@ -277,7 +305,8 @@ impl Root {
         let nspace = &desc.nspace;
         // A job that its parent was told had failed to start is nobody's job.
         let is_known = desc.parent.is_none() || job.journal.start_status().is_success();
-        let concerned: Arc<[Nspace]> = self.concerned_by(nspace, &job.descent.first).into();
+        let concerned: Arc<[Nspace]> =
+            self.relations.concerned_by(&self.jobs, nspace, &job.descent.first).into();
         self.end_for_parent(cx, nspace);
         self.forget_readers_of(cx, nspace);
         self.forget_unread_of(&ProcId::all(nspace));
@@ -289,18 +318,24 @@ impl Root {
         self.keep_unread(journal, job.cache, job.style);
         self.end_children(cx, &end);
         if is_known {
-            self.tell_job_end_event(cx, &end, number, concerned);
+            self.interests.tell_job_end(cx, &end, number, concerned);
         }
         self.relations.forget(nspace);
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
     }
 
-    pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>) {
+    /// `by`: a tool or a process, if it was one.
+    pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
         self.shutting_down = true;
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
+        let verdict = match self.config.lasts {
+            true => JobVerdict::DvmStopped { by: by.cloned() },
+            // Its job is its user's, too.
+            false => JobVerdict::Cancelled { signal: SIGTERM },
+        };
         for nspace in jobs {
-            self.end_job(cx, &nspace, JobVerdict::Cancelled { signal: SIGTERM });
+            self.end_job(cx, &nspace, verdict.clone());
         }
         self.stop_when_idle(cx);
     }

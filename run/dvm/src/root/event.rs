@@ -18,7 +18,7 @@ use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Down, ProcEnd, procs};
 use crate::ranges::Ranges;
 use crate::root::journal::{Entry, Journal, What};
-use crate::root::query::names;
+use crate::root::query::{about_verdict, names};
 use crate::root::{Cx, Root};
 
 /// What a notification says that is acted upon here.
@@ -29,16 +29,81 @@ pub(crate) const ATTRIBUTES: &[&str] = &[keys::EVENT_CUSTOM_RANGE];
 #[derive(Debug, Default)]
 pub(super) struct Interests(BTreeMap<Status, Ranges>);
 
-impl Root {
-    pub(super) fn register_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
-        let mut new = Vec::new();
+impl Interests {
+    /// Those of the codes that nobody there had registered for.
+    fn add(&mut self, node: NodeId, codes: &[Status]) -> Vec<Status> {
+        let is_new = |code: &Status| {
+            let nodes = self.0.entry(*code).or_default();
+            let is_new = !nodes.contains(node.0);
+            nodes.insert(node.0);
+            is_new
+        };
+        codes.iter().copied().filter(is_new).collect()
+    }
+
+    fn remove(&mut self, node: NodeId, codes: &[Status]) {
         for code in codes {
-            let nodes = self.interests.0.entry(*code).or_default();
-            if !nodes.contains(node.0) {
-                nodes.insert(node.0);
-                new.push(*code);
+            if let Some(nodes) = self.0.get_mut(code) {
+                nodes.remove(node.0);
             }
         }
+        self.0.retain(|_, nodes| !nodes.is_empty());
+    }
+
+    /// An event of the runtime's own, for those who registered for its code.
+    fn raise(&self, cx: &mut Cx<'_>, event: Event, number: u64, concerned: Option<Arc<[Nspace]>>) {
+        if let Some(to) = self.0.get(&event.code).cloned() {
+            cx.cast(to, Down::Announce { event: Arc::new(event), number, concerned, ago: None });
+        }
+    }
+
+    /// A job runs.
+    pub(super) fn tell_job_start(
+        &self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        number: u64,
+        concerned: Arc<[Nspace]>,
+    ) {
+        self.raise(cx, job_start_event(nspace, number), number, Some(concerned));
+    }
+
+    /// A process has ended badly.
+    pub(super) fn tell_proc_end(
+        &self,
+        cx: &mut Cx<'_>,
+        end: &ProcEnd,
+        number: u64,
+        concerned: Arc<[Nspace]>,
+    ) {
+        self.raise(cx, proc_event(end, number), number, Some(concerned));
+    }
+
+    /// A job is over.
+    pub(super) fn tell_job_end(&self, cx: &mut Cx<'_>, end: &JobEnd, number: u64, concerned: Arc<[Nspace]>) {
+        self.raise(cx, job_end_event(end, number), number, Some(concerned));
+    }
+
+    /// A stream of a process is over, or what was in it is lost. Processes of any job may read it.
+    pub(super) fn tell_stream(
+        &self,
+        cx: &mut Cx<'_>,
+        number: u64,
+        (code, proc, channel): (Status, ProcId, IofChannel),
+    ) {
+        let info = vec![
+            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+            // A number, because OpenPMIx's libraries cannot copy channels.
+            Info::new(CHANNEL, channel.0),
+        ];
+        // In the name of its whole job: a source is not told, and this one may want to know.
+        self.raise(cx, announcement(code, ProcId::all(&proc.nspace), info), number, None);
+    }
+}
+
+impl Root {
+    pub(super) fn register_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
+        let new = self.interests.add(node, codes);
         self.replay(cx, node, &new, info);
     }
 
@@ -66,23 +131,24 @@ impl Root {
                     continue;
                 };
                 if is_named || has_tools || concerned.iter().any(is_here) {
-                    let told = self.events_of(journal, entry).take(MOST_REPLAYED);
-                    past.extend(told.map(|event| (ago, event, concerned.clone())));
+                    let (number, told) = (entry.number(), self.events_of(journal, entry).take(MOST_REPLAYED));
+                    past.extend(told.map(|event| (number, ago, event, concerned.clone())));
                 }
             }
         }
-        past.sort_by_key(|(ago, ..)| std::cmp::Reverse(*ago));
+        past.sort_by_key(|(number, ..)| *number);
         let too_many = past.len().saturating_sub(MOST_REPLAYED);
-        for (ago, event, concerned) in past.into_iter().skip(too_many) {
+        for (number, ago, event, concerned) in past.into_iter().skip(too_many) {
             let (event, concerned, ago) = (Arc::new(event), Some(concerned), Some(ago));
-            cx.cast(Ranges::single(node.0), Down::Announce { event, concerned, ago });
+            cx.cast(Ranges::single(node.0), Down::Announce { event, number, concerned, ago });
         }
     }
 
     /// The events that tell an entry of a journal.
     fn events_of<'a>(&'a self, journal: &'a Journal, entry: &'a Entry) -> impl Iterator<Item = Event> + 'a {
         let number = entry.number();
-        let (failed, ended) = match entry.what() {
+        let (failed, of_job) = match entry.what() {
+            What::Started { .. } => (None, Some(job_start_event(&journal.desc().nspace, number))),
             What::Failed { ranks, first, .. } => (Some((ranks, first)), None),
             What::Ended { .. } => {
                 let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
@@ -96,22 +162,25 @@ impl Root {
                 proc_event(&ProcEnd { proc, ..first.clone() }, number)
             })
         });
-        failed.chain(ended)
+        failed.chain(of_job)
     }
 
-    pub(super) fn deregister_events(&mut self, node: NodeId, codes: &[Status]) {
-        for code in codes {
-            if let Some(nodes) = self.interests.0.get_mut(code) {
-                nodes.remove(node.0);
-            }
+    pub(super) fn deregister_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status]) {
+        self.interests.remove(node, codes);
+        if codes.contains(&Status::DEBUGGER_RELEASE) {
+            self.released_on(cx, node);
         }
-        self.interests.0.retain(|_, nodes| !nodes.is_empty());
     }
 
     /// A process on `origin` has raised an event; its own server has told those there.
     pub(super) fn notify(&mut self, cx: &mut Cx<'_>, origin: NodeId, event: &Event) {
-        if event.code == Status::READY_FOR_DEBUG {
-            self.ready_for_debug(cx, event);
+        match event.code {
+            Status::READY_FOR_DEBUG => self.ready_for_debug(cx, event),
+            Status::DEBUGGER_RELEASE => self.released(cx, event),
+            Status::GROUP_LEFT | Status::GROUP_CONSTRUCT_COMPLETE => {
+                self.relations.hear_of_group(&self.jobs, event)
+            }
+            _ => {}
         }
         let to = match event.range {
             Range::LOCAL | Range::PROC_LOCAL | Range::RM => return,
@@ -123,53 +192,6 @@ impl Root {
             _ => Ranges::first(self.nodes.size()),
         };
         cx.cast(to, Down::Event { event: Arc::new(event.clone()), except: Some(origin) });
-    }
-
-    /// A process has ended badly.
-    pub(super) fn tell_proc_event(
-        &mut self,
-        cx: &mut Cx<'_>,
-        end: &ProcEnd,
-        number: u64,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.withdraw_published_by(cx, &end.proc);
-        self.raise(cx, proc_event(end, number), Some(concerned));
-    }
-
-    /// A job is over.
-    pub(super) fn tell_job_end_event(
-        &mut self,
-        cx: &mut Cx<'_>,
-        end: &JobEnd,
-        number: u64,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.raise(cx, job_end_event(end, number), Some(concerned));
-    }
-
-    /// A stream of a process is over, or what was in it is lost. Processes of any job may read it.
-    pub(super) fn tell_stream_event(
-        &mut self,
-        cx: &mut Cx<'_>,
-        code: Status,
-        proc: ProcId,
-        channel: IofChannel,
-    ) {
-        let info = vec![
-            Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
-            // A number, because OpenPMIx's libraries cannot copy channels.
-            Info::new(CHANNEL, channel.0),
-        ];
-        // In the name of its whole job: a source is not told, and this one may want to know.
-        self.raise(cx, announcement(code, ProcId::all(&proc.nspace), info), None);
-    }
-
-    /// An event of the runtime's own, for those who registered for its code.
-    fn raise(&mut self, cx: &mut Cx<'_>, event: Event, concerned: Option<Arc<[Nspace]>>) {
-        if let Some(to) = self.interests.0.get(&event.code).cloned() {
-            cx.cast(to, Down::Announce { event: Arc::new(event), concerned, ago: None });
-        }
     }
 
     /// The daemons that host any of `procs`.
@@ -200,6 +222,12 @@ fn proc_event(end: &ProcEnd, number: u64) -> Event {
     announcement(Status::EVENT_PROC_TERMINATED, end.proc.clone(), info)
 }
 
+fn job_start_event(nspace: &Nspace, number: u64) -> Event {
+    let whole = ProcId::all(nspace);
+    let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()), Info::new(names::NUMBER, number)];
+    announcement(Status::EVENT_JOB_START, whole, info)
+}
+
 fn job_end_event(end: &JobEnd, number: u64) -> Event {
     let whole = ProcId::all(&end.nspace);
     let status = match &end.verdict {
@@ -214,6 +242,8 @@ fn job_end_event(end: &JobEnd, number: u64) -> Event {
         Info::new(names::NUMBER, number),
     ];
     info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
+    info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
+    info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
     let mut text = end.lines().join("\n");
     if !text.is_empty() {
         text.truncate(text.floor_char_boundary(LONGEST_TEXT));
@@ -229,7 +259,7 @@ fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) -> Event {
 }
 
 /// What the journals tell those who come late.
-const REPLAYED: [Status; 2] = [Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_END];
+const REPLAYED: [Status; 3] = [Status::EVENT_JOB_START, Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_END];
 /// Events that one registration is told, and how old they may be: as many as servers keep.
 const MOST_REPLAYED: usize = 512;
 const LATEST: Duration = Duration::from_secs(120);

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use phalanx_core::HostReply;
 use phalanx_core::host::GroupFormed;
-use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
@@ -16,7 +16,7 @@ use crate::msg::{Agreed, Collective, Down, Members, Outcome, each, procs as proc
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::collective::Meeting;
-use crate::root::timer::Timer;
+use crate::root::operations::{Asked, Asker, Operation};
 use crate::root::{Cx, Root};
 
 pub(crate) const ATTRIBUTES: &[&str] = &[
@@ -31,30 +31,26 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
 /// What a destruct honours.
 pub(crate) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::GROUP_FT_COLLECTIVE];
 
-/// Groups that grow, by name.
+/// The operations of groups that grow, by the group's name.
 #[derive(Debug, Default)]
-pub(super) struct Assemblies {
-    open: BTreeMap<String, Assembly>,
-    last: u64,
-}
+pub(super) struct Assemblies(BTreeMap<String, u64>);
 
 impl Assemblies {
-    pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        let mut procs = self.open.values().flat_map(|one| one.members.iter().chain(one.came.keys()));
-        procs.any(|proc| proc.nspace == *nspace)
+    pub(super) fn forget(&mut self, assembly: &Assembly) {
+        self.0.remove(&assembly.name);
     }
 }
 
-#[derive(Debug)]
-struct Assembly {
-    number: u64,
-    since: Time,
-    until: Option<Time>,
+/// A group that grows while it forms.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    pub(super) name: String,
     /// How many there are, once one of them has said so.
     leaders: Option<u64>,
     /// Leaders who know each other have come together.
     met: Option<Met>,
-    came: BTreeMap<ProcId, Came>,
+    /// Whether each of them leads.
+    came: BTreeMap<ProcId, bool>,
     /// The leaders who have come, and whom they have named.
     members: BTreeSet<ProcId>,
     /// Their daemons have been asked to tell when they end.
@@ -66,12 +62,6 @@ struct Assembly {
 struct Met {
     meeting: Meeting,
     procs: BTreeSet<ProcId>,
-}
-
-#[derive(Debug)]
-struct Came {
-    answer: Answer,
-    leads: bool,
 }
 
 impl Root {
@@ -86,39 +76,39 @@ impl Root {
     ) -> Option<Outcome> {
         let procs: BTreeSet<ProcId> = members.into_iter().collect();
         let added: Vec<ProcId> = added_by(&infos).collect();
-        if added.is_empty() {
-            return Some(self.describe(procs.into_iter().collect(), infos).map(Agreed::Group));
-        }
         let name = collective.id.as_deref().unwrap_or_default();
+        if added.is_empty() {
+            return Some(Ok(Agreed::Group(self.describe(name, procs.into_iter().collect(), infos))));
+        }
         let entered = Members::of(&added, |nspace| self.desc(nspace)).and_then(|added| {
-            let assembly = self.open_assembly(cx.now, name)?;
+            let (number, assembly) = self.open_assembly(cx, name)?;
             match &assembly.met {
                 // It was sent once more, by another way.
-                Some(met) if met.meeting.op == meeting.op => return Ok(()),
+                Some(met) if met.meeting.op == meeting.op => return Ok(number),
                 Some(_) => return Err(Status::ERR_EXISTS),
                 None if assembly.leaders.is_some() => return Err(Status::ERR_BAD_PARAM),
                 None => {}
             }
             assembly.add(each(&added).chain(procs.iter().cloned()).collect(), &infos);
             assembly.met = Some(Met { meeting, procs });
-            Ok(())
+            Ok(number)
         });
-        if let Err(status) = entered {
-            return Some(Err(status));
+        match entered {
+            Ok(number) => self.grow(cx, number, &infos),
+            Err(status) => return Some(Err(status)),
         }
-        self.end_assembly_by(cx, name, &infos);
-        self.try_assembly(cx, name);
         None
     }
 
     /// Those who know each other have failed. Whom they would have added waits in vain.
     pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
-        let name = collective.id.as_deref().unwrap_or_default();
-        self.end_assembly(cx, name, &Err(status));
+        let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
+        number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
     }
 
-    /// What all members are told of their group.
-    fn describe(&mut self, members: Vec<ProcId>, infos: Vec<Info>) -> Result<GroupFormed, Status> {
+    /// The group is there: what all members are told of it.
+    fn describe(&mut self, name: &str, members: Vec<ProcId>, infos: Vec<Info>) -> GroupFormed {
+        self.relations.form(&self.jobs, name, &members);
         let context_id = infos.is_set(keys::GROUP_ASSIGN_CONTEXT_ID).then(|| {
             self.last_context += 1;
             self.last_context
@@ -126,7 +116,7 @@ impl Root {
         let contributed = |info: &Info| info.key == keys::GROUP_INFO || info.key == keys::GROUP_INFO_ARRAY;
         let members = in_order(members, infos.find(keys::GROUP_FINAL_MEMBERSHIP_ORDER));
         let info = infos.into_iter().filter(contributed).collect();
-        Ok(GroupFormed { members, context_id, info })
+        GroupFormed { members, context_id, info }
     }
 
     /// A leader or a follower has come.
@@ -140,16 +130,29 @@ impl Root {
         info: &[Info],
     ) {
         let entered = self.named_by(from, procs, info).and_then(|(leaders, members)| {
-            let assembly = self.enter_assembly(cx.now, name, from, leaders)?;
+            let (number, assembly) = self.enter_assembly(cx, name, from, leaders)?;
             assembly.add(members, info);
-            Ok((assembly, leaders.is_some()))
+            assembly.came.insert(from.clone(), leaders.is_some());
+            Ok(number)
         });
-        match entered {
-            Ok((assembly, leads)) => assembly.came.insert(from.clone(), Came { answer, leads }),
+        let number = match entered {
+            Ok(number) => number,
             Err(status) => return answer.done(cx, status),
         };
-        self.end_assembly_by(cx, name, info);
-        self.try_assembly(cx, name);
+        match self.operations.get_mut(number) {
+            Some(operation) => operation.askers.push(Asker::new(from, answer)),
+            None => return answer.done(cx, Status::ERROR),
+        }
+        self.grow(cx, number, info);
+    }
+
+    /// Somebody has come, or leaders have met.
+    fn grow(&mut self, cx: &mut Cx<'_>, number: u64, info: &[Info]) {
+        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        if let Some(seconds) = seconds {
+            self.limit_operation(number, cx.now.after(Duration::from_secs(seconds)));
+        }
+        self.try_assembly(cx, number);
     }
 
     /// How many leaders there are and whom this one has named; followers cannot tell.
@@ -167,12 +170,12 @@ impl Root {
 
     fn enter_assembly(
         &mut self,
-        now: Time,
+        cx: &mut Cx<'_>,
         name: &str,
         from: &ProcId,
         leaders: Option<u64>,
-    ) -> Result<&mut Assembly, Status> {
-        let assembly = self.open_assembly(now, name)?;
+    ) -> Result<(u64, &mut Assembly), Status> {
+        let (number, assembly) = self.open_assembly(cx, name)?;
         if assembly.came.contains_key(from) {
             return Err(Status::ERR_EXISTS);
         }
@@ -181,69 +184,48 @@ impl Root {
             return Err(Status::ERR_BAD_PARAM);
         }
         assembly.leaders = assembly.leaders.or(leaders);
-        Ok(assembly)
+        Ok((number, assembly))
     }
 
-    fn open_assembly(&mut self, now: Time, name: &str) -> Result<&mut Assembly, Status> {
-        let assemblies = &mut self.assemblies;
-        if !assemblies.open.contains_key(name) {
-            if assemblies.open.len() >= MOST_ASSEMBLIES {
-                return Err(Status::ERR_OUT_OF_RESOURCE);
+    fn open_assembly(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(u64, &mut Assembly), Status> {
+        let number = match self.assemblies.0.get(name) {
+            Some(number) => *number,
+            None => {
+                let assembly = Assembly { name: name.to_owned(), ..Assembly::default() };
+                let number = self.begin_operation(cx, None, None, Asked::Group(assembly));
+                let number = number.ok_or(Status::ERR_OUT_OF_RESOURCE)?;
+                self.assemblies.0.insert(name.to_owned(), number);
+                number
             }
-            assemblies.last += 1;
-            assemblies.open.insert(name.to_owned(), Assembly::new(assemblies.last, now));
-        }
-        assemblies.open.get_mut(name).ok_or(Status::ERR_NOT_FOUND)
-    }
-
-    /// The earliest time limit of anybody is that of all.
-    fn end_assembly_by(&mut self, cx: &mut Cx<'_>, name: &str, info: &[Info]) {
-        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        let Some(at) = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds))) else { return };
-        let Some(assembly) = self.assembly_mut(name) else { return };
-        if assembly.until.is_none_or(|until| at < until) {
-            assembly.until = Some(at);
-            let number = assembly.number;
-            self.timers.cancel(|timer| *timer == Timer::Assembly(number));
-            self.timers.set(at, Timer::Assembly(number));
-        }
-    }
-
-    pub(super) fn on_assembly_over(&mut self, cx: &mut Cx<'_>, number: u64) {
-        let open = self.assemblies.open.iter();
-        let name =
-            open.into_iter().find(|(_, assembly)| assembly.number == number).map(|(name, _)| name.clone());
-        if let Some(name) = name {
-            self.end_assembly(cx, &name, &Err(Status::ERR_TIMEOUT));
-        }
+        };
+        Ok((number, self.assembly_mut(number).ok_or(Status::ERR_NOT_FOUND)?))
     }
 
     /// Processes have failed, or a job is over.
     pub(super) fn try_assemblies(&mut self, cx: &mut Cx<'_>) {
-        let open = self.assemblies.open.keys();
-        open.cloned().collect::<Vec<_>>().iter().for_each(|name| self.try_assembly(cx, name));
+        let open: Vec<u64> = self.assemblies.0.values().copied().collect();
+        open.into_iter().for_each(|number| self.try_assembly(cx, number));
     }
 
-    fn try_assembly(&mut self, cx: &mut Cx<'_>, name: &str) {
-        let Some(assembly) = self.assemblies.open.get(name) else {
-            return;
-        };
+    fn try_assembly(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let Some(assembly) = self.assembly(number) else { return };
         let is_gone =
             |proc: &ProcId| self.jobs.get(&proc.nspace).is_none_or(|job| job.dead.contains(proc.rank.0));
         if assembly.members.iter().chain(assembly.came.keys()).any(is_gone) {
-            return self.end_assembly(cx, name, &Err(Status::GROUP_CONSTRUCT_ABORT));
+            return self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
         }
         if assembly.is_complete() {
-            let (members, info) = (assembly.members.iter().cloned().collect(), assembly.info.clone());
-            let outcome = self.describe(members, info);
-            return self.end_assembly(cx, name, &outcome);
+            let Assembly { name, members, info, .. } = assembly;
+            let (name, members, info) = (name.clone(), members.iter().cloned().collect(), info.clone());
+            let outcome = Ok(self.describe(&name, members, info));
+            return self.end_assembly(cx, number, &outcome);
         }
-        self.watch_missing(cx, name);
+        self.watch_missing(cx, number);
     }
 
     /// Of a member that ends without having come the root is told, however it ends.
-    fn watch_missing(&mut self, cx: &mut Cx<'_>, name: &str) {
-        let Some(assembly) = self.assembly_mut(name) else { return };
+    fn watch_missing(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let Some(assembly) = self.assembly_mut(number) else { return };
         let unwatched: Vec<ProcId> =
             assembly.missing().filter(|proc| !assembly.watched.contains(*proc)).cloned().collect();
         assembly.watched.extend(unwatched.iter().cloned());
@@ -257,66 +239,58 @@ impl Root {
     /// These processes have ended. Where they are waited for, that is in vain, as in collectives.
     pub(super) fn assemblies_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
         let is_one = |proc: &ProcId| proc.nspace == *nspace && ranks.contains(proc.rank.0);
-        let open = self.assemblies.open.iter();
-        let in_vain = open.filter(|(_, assembly)| assembly.missing().any(is_one));
-        for name in in_vain.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
-            self.end_assembly(cx, &name, &Err(Status::GROUP_CONSTRUCT_ABORT));
+        let is_in_vain = |assembly: &Assembly| assembly.missing().any(is_one);
+        let open = self.assemblies.0.values().copied();
+        let in_vain = open.filter(|number| self.assembly(*number).is_some_and(is_in_vain));
+        for number in in_vain.collect::<Vec<_>>() {
+            self.end_assembly(cx, number, &Err(Status::GROUP_CONSTRUCT_ABORT));
+        }
+    }
+
+    fn end_assembly(&mut self, cx: &mut Cx<'_>, number: u64, outcome: &Result<GroupFormed, Status>) {
+        let Some(Operation { asked, askers, .. }) = self.end_operation(number) else { return };
+        if let Asked::Group(assembly) = asked {
+            self.answer_group(cx, askers, assembly, outcome);
         }
     }
 
     /// Everybody who has come is answered. Who was named by nobody is no member.
-    fn end_assembly(&mut self, cx: &mut Cx<'_>, name: &str, outcome: &Result<GroupFormed, Status>) {
-        let Some(assembly) = self.assemblies.open.remove(name) else { return };
-        self.timers.cancel(|timer| *timer == Timer::Assembly(assembly.number));
+    pub(super) fn answer_group(
+        &mut self,
+        cx: &mut Cx<'_>,
+        askers: Vec<Asker>,
+        assembly: Assembly,
+        outcome: &Result<GroupFormed, Status>,
+    ) {
         if let Some(Met { meeting: Meeting { op, to }, .. }) = assembly.met {
             let outcome = outcome.clone().map(Agreed::Group);
             cx.cast(to, Down::Done { op, outcome });
         }
-        for (proc, came) in assembly.came {
+        for Asker { by, answer, .. } in askers {
             let reply = match outcome {
-                Ok(_) if !assembly.members.contains(&proc) => Err(Status::ERR_NOT_A_MEMBER),
+                Ok(_) if !assembly.members.contains(&by) => Err(Status::ERR_NOT_A_MEMBER),
                 outcome => outcome.clone(),
             };
-            came.answer.give(cx, HostReply::Group(reply));
+            answer.give(cx, HostReply::Group(reply));
         }
     }
 
-    fn assembly_mut(&mut self, name: &str) -> Option<&mut Assembly> {
-        self.assemblies.open.get_mut(name)
+    fn assembly(&self, number: u64) -> Option<&Assembly> {
+        match &self.operations.get(number)?.asked {
+            Asked::Group(assembly) => Some(assembly),
+            _ => None,
+        }
     }
 
-    pub(super) fn explain_assemblies(&self) -> Vec<Waiting> {
-        let waiting = |(name, assembly): (&String, &Assembly)| Waiting {
-            operation: "group construct",
-            subject: name.clone(),
-            asked_by: assembly.arrived().cloned().collect(),
-            missing: assembly.missing().cloned().collect(),
-            since: assembly.since,
-            deadline: assembly.until,
-            unblocked_by: match assembly.has_all_leaders() {
-                true => "the arrival of those who are missing",
-                false => "the arrival of all leaders of the group, and of those whom they bring",
-            },
-        };
-        self.assemblies.open.iter().map(waiting).collect()
+    fn assembly_mut(&mut self, number: u64) -> Option<&mut Assembly> {
+        match &mut self.operations.get_mut(number)?.asked {
+            Asked::Group(assembly) => Some(assembly),
+            _ => None,
+        }
     }
 }
 
 impl Assembly {
-    fn new(number: u64, since: Time) -> Assembly {
-        Assembly {
-            number,
-            since,
-            until: None,
-            leaders: None,
-            met: None,
-            came: BTreeMap::new(),
-            members: BTreeSet::new(),
-            watched: BTreeSet::new(),
-            info: Vec::new(),
-        }
-    }
-
     fn add(&mut self, members: BTreeSet<ProcId>, info: &[Info]) {
         self.members.extend(members);
         self.info.extend_from_slice(info);
@@ -327,17 +301,28 @@ impl Assembly {
     }
 
     fn has_all_leaders(&self) -> bool {
-        let leaders = self.came.values().filter(|came| came.leads).count() as u64;
+        let leaders = self.came.values().filter(|leads| **leads).count() as u64;
         self.met.is_some() || self.leaders.is_some_and(|expected| leaders >= expected)
     }
 
     /// Those who were named and have not come.
-    fn missing(&self) -> impl Iterator<Item = &ProcId> {
+    pub(super) fn missing(&self) -> impl Iterator<Item = &ProcId> {
         let met = |member: &ProcId| self.met.as_ref().is_some_and(|met| met.procs.contains(member));
         self.members.iter().filter(move |member| !self.came.contains_key(*member) && !met(member))
     }
 
-    fn arrived(&self) -> impl Iterator<Item = &ProcId> {
+    pub(super) fn unblocked_by(&self) -> &'static str {
+        match self.has_all_leaders() {
+            true => "the arrival of those who are missing",
+            false => "the arrival of all leaders of the group, and of those whom they bring",
+        }
+    }
+
+    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
+        self.members.iter().chain(self.came.keys()).any(|proc| proc.nspace == *nspace)
+    }
+
+    pub(super) fn arrived(&self) -> impl Iterator<Item = &ProcId> {
         self.came.keys().chain(self.met.iter().flat_map(|met| &met.procs))
     }
 }
@@ -353,6 +338,3 @@ fn added_by(info: &[Info]) -> impl Iterator<Item = ProcId> {
     let lists = info.iter().filter(|one| one.key == keys::GROUP_ADD_MEMBERS);
     lists.flat_map(|list| procs_in(Some(&list.value)))
 }
-
-/// Groups that may grow at once.
-const MOST_ASSEMBLIES: usize = 1 << 12;

@@ -11,10 +11,9 @@ use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobRequest, JobVerdict};
-use crate::msg::{Down, JobDesc, OpId, Part, Reached, SpawnFailure};
+use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::debug::Stops;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::journal::{Journal, What};
@@ -31,6 +30,8 @@ pub(super) struct RootJob {
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
+    /// Ranks that were told to pause, and not to go on.
+    paused: Ranges,
     /// What has happened to it.
     pub(super) journal: Journal,
     pub(super) limit: Option<Duration>,
@@ -41,7 +42,8 @@ pub(super) struct RootJob {
     pub(super) streams_over: BTreeMap<Rank, u16>,
     /// What the request said of how output looks.
     pub(super) style: Vec<Info>,
-    pub(super) stops: Stops,
+    /// The operations of its stops for a debugger, in the order in which a process comes to them.
+    pub(super) stops: Vec<u64>,
     /// Processes that have called init, by daemon.
     connected: BTreeMap<NodeId, Reached>,
     /// The daemons whose processes have all ended, as far as they have said so.
@@ -51,6 +53,29 @@ pub(super) struct RootJob {
     /// Kinds of log messages that were shown.
     pub(super) logged: BTreeSet<String>,
 }
+
+impl RootJob {
+    /// Something is done to these ranks.
+    pub(super) fn note_control(&mut self, ranks: &Ranges, control: Control) {
+        match control {
+            Control::Suspend => self.paused.add(ranks),
+            Control::Resume | Control::Terminate { .. } | Control::Kill => {
+                ranks.iter().for_each(|rank| self.paused.remove(rank));
+            }
+            Control::Signal(_) => {}
+        }
+    }
+
+    /// Whether all of its ranks pause that have not failed.
+    pub(super) fn is_paused(&self) -> bool {
+        let mut still = self.paused.clone();
+        still.add(&self.dead);
+        !self.paused.is_empty() && still.count() >= self.desc.size
+    }
+}
+
+/// The jobs that have not ended everywhere.
+pub(super) type Jobs = BTreeMap<Nspace, RootJob>;
 
 impl Root {
     pub(super) fn desc(&self, nspace: &Nspace) -> Option<&JobDesc> {
@@ -92,11 +117,12 @@ impl Root {
             cache: Cache::new(CachePlan::new(&job.info, self.config.limits.output_cache)),
             streams_over: BTreeMap::new(),
             style: job.info.iter().filter(|info| is_of_style(info)).cloned().collect(),
-            stops: Stops::new(&job.info, desc.size),
+            stops: Vec::new(),
             desc: desc.clone(),
             spawn: None,
             descent,
             dead: Ranges::new(),
+            paused: Ranges::new(),
             journal: self.journals.begin(cx.now, submitted, desc.clone(), run_by),
             limit: job.timeout,
             separation: Separation::of(job),
@@ -107,6 +133,7 @@ impl Root {
         };
         self.next_job = number.wrapping_add(1);
         self.jobs.insert(nspace.clone(), entry);
+        self.begin_stops(cx, &nspace, &job.info);
         let placed = Arc::new(placed);
         cx.report(match request {
             Some(request) => Report::Accepted { request, nspace: nspace.clone(), placed },
@@ -119,7 +146,7 @@ impl Root {
             },
         });
         for text in notes {
-            cx.report(Report::Note { nspace: Some(nspace.clone()), text });
+            self.tell_user_of(cx, &ProcId::all(&nspace), &text);
         }
         if let Some(limit) = job.timeout {
             self.timers.set(cx.now.after(limit), Timer::Limit(nspace.clone()));
@@ -139,6 +166,8 @@ impl Root {
     }
 
     pub(super) fn job_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
+        let Some(first) = self.jobs.get(nspace).map(|job| job.descent.first.clone()) else { return };
+        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         let (mut pids, failed, after) = match part {
             Part::Started { pids, failed, after } => (pids, failed, after),
@@ -146,9 +175,13 @@ impl Root {
         };
         pids.sort_unstable();
         let (done, of) = (pids.len() as u32, job.desc.size);
-        self.journals.append(&mut job.journal, cx.now, What::Started { pids, after });
+        let what = What::Started { pids, after, concerned: concerned.clone() };
+        let number = self.journals.append(&mut job.journal, cx.now, what);
         // What failed may still be on its way.
         let told = !failed || job.journal.verdict().is_some();
+        if done > 0 {
+            self.interests.tell_job_start(cx, nspace, number, concerned);
+        }
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
         if told {
             self.answer_spawn(cx, nspace);

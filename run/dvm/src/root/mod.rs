@@ -12,7 +12,7 @@ mod descent;
 mod end;
 pub(crate) mod event;
 pub(crate) mod group;
-mod host;
+pub(crate) mod host;
 pub(crate) mod iof;
 mod jobs;
 mod journal;
@@ -23,6 +23,7 @@ mod plan;
 pub(crate) mod publish;
 pub(crate) mod query;
 mod relations;
+pub(crate) mod session;
 pub(crate) mod spawn;
 pub(crate) mod stdin;
 mod survey;
@@ -50,7 +51,7 @@ use control::Cleanups;
 use event::Interests;
 use group::Assemblies;
 use iof::Readers;
-use jobs::RootJob;
+use jobs::Jobs;
 use journal::{Journals, What};
 use nodes::Nodes;
 use operations::Operations;
@@ -65,7 +66,7 @@ pub(crate) struct Root {
     /// What is honoured of which function, in the whole runtime.
     functions: &'static [Honoured],
     nodes: Nodes,
-    jobs: BTreeMap<Nspace, RootJob>,
+    jobs: Jobs,
     next_job: u32,
     store: Store,
     interests: Interests,
@@ -229,7 +230,7 @@ impl Root {
             ToRoot::Reports(reports) => self.on_reports(cx, reports),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
             ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
-            ToRoot::Shutdown => self.on_shutdown(cx),
+            ToRoot::Shutdown => self.on_shutdown(cx, None),
             ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),
             ToRoot::Stdin { nspace, data } => self.on_stdin(cx, &nspace, data),
             ToRoot::StdinEnd { nspace } => self.on_stdin_end(cx, &nspace),
@@ -241,6 +242,7 @@ impl Root {
             ToRoot::Lost { node, why } => {
                 self.forget_readers_on(cx, node);
                 self.on_tools_lost(cx, node);
+                self.dismiss_askers_on(cx, node);
                 self.lose_processes(cx, node, &why);
             }
             ToRoot::Forgotten(nspace) => self.on_forgotten(cx, &nspace),
@@ -298,15 +300,13 @@ impl Root {
             Timer::Readers(nspace) => self.on_readers_due(cx, &nspace),
             Timer::Limit(nspace) => self.on_limit(cx, &nspace),
             Timer::Operation(number) => self.on_operation_due(cx, number),
-            Timer::Assembly(number) => self.on_assembly_over(cx, number),
         }
     }
 
     /// What is waited for here.
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting = self.explain_operations();
-        waiting.extend(self.explain_assemblies());
-        waiting.extend(self.explain_stops());
+        waiting.extend(self.explain_readers());
         waiting
     }
 
@@ -319,7 +319,6 @@ impl Root {
             ("jobs", self.jobs.contains_key(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
             ("operations", self.operations.know(nspace)),
-            ("groups that grow", self.assemblies.know(nspace)),
             ("readers of output", self.readers.know(nspace)),
             ("pushes of input", self.has_pushes_by(nspace)),
             ("relations", self.relations.know(nspace)),

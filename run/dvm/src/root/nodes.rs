@@ -143,7 +143,7 @@ impl Root {
         }
         self.nodes.are_up = true;
         self.timers.cancel(|timer| *timer == Timer::Boot);
-        let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node))).collect();
+        let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node)));
         cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
         for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
             self.launch_submitted(cx, submitted, request, job);

@@ -9,17 +9,20 @@ use std::sync::Arc;
 
 use phalanx_core::{HostReply, Time, Waiting};
 use phalanx_spec::Status;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
+use crate::id::NodeId;
 use crate::msg::{Down, OpId, Part, Task, TaskId};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::control::Controlling;
+use crate::root::debug::Stop;
+use crate::root::group::Assembly;
 use crate::root::publish::Lookup;
 use crate::root::spawn::Spawning;
 use crate::root::survey::Question;
 use crate::root::timer::Timer;
-use crate::root::{Cx, Root};
+use crate::root::{Cx, ENOUGH, Root};
 
 #[derive(Debug, Default)]
 pub(super) struct Operations {
@@ -32,14 +35,28 @@ pub(super) struct Operations {
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) asked: Asked,
-    pub(super) by: ProcId,
-    /// To all who have asked for the same.
-    pub(super) answers: Vec<Answer>,
+    /// All who have asked for the same, or take part. Nobody is answered when a stop for a debugger is over.
+    pub(super) askers: Vec<Asker>,
     since: Time,
     until: Option<Time>,
     /// What daemons have still to do.
     tasks: BTreeMap<u32, TaskId>,
     last_task: u32,
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) by: ProcId,
+    /// What the asker calls the request.
+    pub(super) id: Option<Text>,
+    pub(super) answer: Answer,
+}
+
+impl Asker {
+    pub(super) fn new(by: &ProcId, answer: Answer) -> Asker {
+        Asker { by: by.clone(), id: None, answer }
+    }
 }
 
 /// What was asked for, and what is known of it so far.
@@ -49,6 +66,10 @@ pub(super) enum Asked {
     Query(Question),
     Spawn(Spawning),
     Lookup(Lookup),
+    /// Ranks are to wait for a debugger.
+    Stop(Stop),
+    /// A group that grows while it forms.
+    Group(Assembly),
 }
 
 impl Asked {
@@ -58,6 +79,24 @@ impl Asked {
             Asked::Query(_) => "query",
             Asked::Spawn(_) => "spawn",
             Asked::Lookup(_) => "lookup",
+            Asked::Stop(_) => "stop for a debugger",
+            Asked::Group(_) => "group construct",
+        }
+    }
+
+    /// Whether each asker waits for himself. A group is one for all who take part, and nobody waits for a stop.
+    pub(super) fn is_of_askers(&self) -> bool {
+        !matches!(self, Asked::Stop(_) | Asked::Group(_))
+    }
+
+    /// The reply to an asker for whom it is over before it is done.
+    fn failure(&self, status: Status, asker: Option<&Text>) -> HostReply {
+        match self {
+            Asked::Control(control) => HostReply::Infos(status, control.results(asker, status)),
+            Asked::Spawn(_) => HostReply::Spawned(Err(status)),
+            Asked::Lookup(_) => HostReply::Lookup(Err(status)),
+            Asked::Group(_) => HostReply::Group(Err(status)),
+            Asked::Query(_) | Asked::Stop(_) => HostReply::Done(status),
         }
     }
 
@@ -66,8 +105,9 @@ impl Asked {
         match self {
             Asked::Lookup(_) => 1 << 16,
             Asked::Control(_) | Asked::Query(_) => 1 << 10,
-            // Each is a job that was placed.
-            Asked::Spawn(_) => usize::MAX,
+            Asked::Group(_) => 1 << 12,
+            // Each is of a job that was placed.
+            Asked::Spawn(_) | Asked::Stop(_) => usize::MAX,
         }
     }
 
@@ -77,6 +117,8 @@ impl Asked {
             Asked::Query(question) => question.concerns(nspace),
             Asked::Spawn(spawning) => spawning.nspace == *nspace,
             Asked::Lookup(_) => false,
+            Asked::Stop(stop) => stop.nspace == *nspace,
+            Asked::Group(assembly) => assembly.concerns(nspace),
         }
     }
 }
@@ -84,7 +126,9 @@ impl Asked {
 impl Operations {
     /// Whether any is about this job, or was asked for by one of its processes.
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        self.open.values().any(|one| one.by.nspace == *nspace || one.asked.concerns(nspace))
+        self.open.values().any(|one| {
+            one.asked.concerns(nspace) || one.askers.iter().any(|asker| asker.by.nspace == *nspace)
+        })
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Operation> {
@@ -118,27 +162,36 @@ impl Root {
     pub(super) fn begin_operation(
         &mut self,
         cx: &mut Cx<'_>,
-        answer: Answer,
-        by: &ProcId,
+        asker: Option<Asker>,
         until: Option<Time>,
         asked: Asked,
     ) -> Option<u64> {
         let operations = &mut self.operations;
         let count = operations.counts.entry(asked.name()).or_default();
         if *count >= asked.most() {
-            answer.done(cx, Status::ERR_OUT_OF_RESOURCE);
+            asker.into_iter().for_each(|asker| asker.answer.done(cx, Status::ERR_OUT_OF_RESOURCE));
             return None;
         }
         *count += 1;
         operations.last += 1;
         let number = operations.last;
-        let (by, answers, since) = (by.clone(), vec![answer], cx.now);
+        let (askers, since) = (asker.into_iter().collect(), cx.now);
         let (tasks, last_task) = (BTreeMap::new(), 0);
-        operations.open.insert(number, Operation { asked, by, answers, since, until, tasks, last_task });
+        operations.open.insert(number, Operation { asked, askers, since, until, tasks, last_task });
         if let Some(until) = until {
             self.timers.set(until, Timer::Operation(number));
         }
         Some(number)
+    }
+
+    /// The earliest time limit of anybody is that of all.
+    pub(super) fn limit_operation(&mut self, number: u64, at: Time) {
+        let Some(open) = self.operations.open.get_mut(&number) else { return };
+        if open.until.is_none_or(|until| at < until) {
+            let before = open.until.replace(at);
+            before.into_iter().for_each(|until| self.timers.remove(until, Timer::Operation(number)));
+            self.timers.set(at, Timer::Operation(number));
+        }
     }
 
     /// Has daemons do a part of it. [`Root::task_done`] follows, whether they live or not.
@@ -166,7 +219,7 @@ impl Root {
                 control.done(id.number, missing, part, desc);
             }
             Asked::Query(question) => question.told(id.number, part),
-            Asked::Spawn(_) | Asked::Lookup(_) => {}
+            Asked::Spawn(_) | Asked::Lookup(_) | Asked::Stop(_) | Asked::Group(_) => {}
         }
         self.try_operation(cx, id.operation);
     }
@@ -194,24 +247,43 @@ impl Root {
         if let Some(until) = operation.until {
             self.timers.remove(until, Timer::Operation(number));
         }
-        if let Asked::Lookup(lookup) = &operation.asked {
-            self.store.forget_waiting(number, lookup);
+        match &operation.asked {
+            Asked::Lookup(lookup) => self.store.forget_waiting(number, lookup),
+            Asked::Group(assembly) => self.assemblies.forget(assembly),
+            Asked::Stop(stop) => self.forget_stop(number, &stop.nspace),
+            Asked::Control(_) | Asked::Query(_) | Asked::Spawn(_) => {}
         }
         Some(operation)
     }
 
-    /// Ends those of whom this is true, with this status.
-    pub(super) fn fail_operations(
+    /// These of the askers, of operations of which this is true, wait no longer and are told so. Others who have asked for the same
+    /// go on waiting; what nobody waits for any more is over, whatever daemons still do of it. Whether there was such an asker.
+    pub(super) fn dismiss(
         &mut self,
         cx: &mut Cx<'_>,
-        chosen: impl Fn(&Operation) -> bool,
+        chosen: impl Fn(&Asked) -> bool,
+        is_gone: impl Fn(&Asker) -> bool,
         status: Status,
-    ) {
-        for number in self.operations.numbers(chosen) {
-            if let Some(operation) = self.end_operation(number) {
-                self.answer_operation(cx, operation, status);
+    ) -> bool {
+        let numbers = self.operations.numbers(|one| chosen(&one.asked) && one.askers.iter().any(&is_gone));
+        for number in &numbers {
+            let Some(open) = self.operations.get_mut(*number) else { continue };
+            let gone: Vec<Asker> = open.askers.extract_if(.., |asker| is_gone(asker)).collect();
+            if !open.askers.is_empty() {
+                for Asker { id, answer, .. } in gone {
+                    answer.give(cx, open.asked.failure(status, id.as_ref()));
+                }
+            } else if let Some(operation) = self.end_operation(*number) {
+                self.answer_operation(cx, Operation { askers: gone, ..operation }, status);
             }
         }
+        !numbers.is_empty()
+    }
+
+    /// A daemon is lost, and whoever has asked through it.
+    pub(super) fn dismiss_askers_on(&mut self, cx: &mut Cx<'_>, node: NodeId) {
+        let is_there = |asker: &Asker| asker.answer.origin() == node;
+        self.dismiss(cx, Asked::is_of_askers, is_there, Status::ERR_LOST_CONNECTION);
     }
 
     /// Nobody wants it any longer than this.
@@ -227,50 +299,75 @@ impl Root {
 
     /// The job is over: nobody of it waits, and of it nothing more is to be done or known.
     pub(super) fn end_operations_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        self.fail_operations(cx, |one| one.by.nspace == *nspace, Status::ERR_LOST_CONNECTION);
+        let is_of_job = |asker: &Asker| asker.by.nspace == *nspace;
+        self.dismiss(cx, Asked::is_of_askers, is_of_job, Status::ERR_LOST_CONNECTION);
+        self.end_stops_of(cx, nspace);
         self.control_without(cx, nspace, &Ranges::first(u32::MAX));
         self.end_surveys_of(cx, nspace);
     }
 
     /// Success: daemons have done all that they were given.
-    fn answer_operation(&mut self, cx: &mut Cx<'_>, operation: Operation, status: Status) {
-        let reply = match operation.asked {
-            Asked::Control(control) => return self.answer_control(cx, operation.answers, control, status),
+    pub(super) fn answer_operation(&mut self, cx: &mut Cx<'_>, operation: Operation, status: Status) {
+        let Operation { asked, askers, .. } = operation;
+        match asked {
+            Asked::Control(control) => self.answer_control(cx, askers, control, status),
+            Asked::Group(assembly) => self.answer_group(cx, askers, assembly, &Err(status)),
             Asked::Query(question) if status.is_success() => {
-                self.answer_question(cx, &operation.by, &question)
+                for Asker { by, answer, .. } in askers {
+                    let reply = self.answer_question(cx, &by, &question);
+                    answer.give(cx, reply);
+                }
             }
-            Asked::Query(_) => HostReply::Done(status),
-            Asked::Spawn(_) => HostReply::Spawned(Err(status)),
-            Asked::Lookup(_) => HostReply::Lookup(Err(status)),
-        };
-        operation.answers.into_iter().for_each(|answer| answer.give(cx, reply.clone()));
+            asked => {
+                for Asker { id, answer, .. } in askers {
+                    answer.give(cx, asked.failure(status, id.as_ref()));
+                }
+            }
+        }
     }
 
     pub(super) fn explain_operations(&self) -> Vec<Waiting> {
-        let waiting = |operation: &Operation| {
-            let mut missing = Vec::new();
-            let (subject, unblocked_by) = match &operation.asked {
-                Asked::Control(control) => {
-                    missing = control.missing();
-                    (control.subject(), "the daemons of the named processes doing what was asked for")
-                }
-                Asked::Query(question) => (question.subject(), "the daemons telling what they know"),
-                Asked::Spawn(spawning) => {
-                    missing = self.not_started(&spawning.nspace);
-                    (spawning.nspace.to_string(), "the start of the named processes")
-                }
-                Asked::Lookup(lookup) => (lookup.subject(), "somebody publishing the keys"),
-            };
-            Waiting {
-                operation: operation.asked.name(),
-                subject,
-                asked_by: vec![operation.by.clone()],
-                missing,
-                since: operation.since,
-                deadline: operation.until,
-                unblocked_by,
+        self.operations.open.values().map(|operation| self.explain_operation(operation)).collect()
+    }
+
+    fn explain_operation(&self, operation: &Operation) -> Waiting {
+        let mut asked_by: Vec<ProcId> =
+            operation.askers.iter().take(ENOUGH).map(|asker| asker.by.clone()).collect();
+        let mut missing = Vec::new();
+        let (subject, unblocked_by) = match &operation.asked {
+            Asked::Control(control) => {
+                missing = control.missing();
+                let ids: Vec<_> = operation.askers.iter().filter_map(|asker| asker.id.as_ref()).collect();
+                let ids = ids.first().map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default();
+                let until = "the daemons of the named processes doing what was asked for";
+                (ids + &control.subject(), until)
+            }
+            Asked::Query(question) => (question.subject(), "the daemons telling what they know"),
+            Asked::Spawn(spawning) => {
+                missing = self.not_started(&spawning.nspace);
+                (spawning.nspace.to_string(), "the start of the named processes")
+            }
+            Asked::Lookup(lookup) => (lookup.subject(), "somebody publishing the keys"),
+            Asked::Stop(stop) => {
+                asked_by = self.desc(&stop.nspace).into_iter().flat_map(|desc| desc.parent.clone()).collect();
+                missing = stop.missing();
+                (stop.subject(), stop.unblocked_by())
+            }
+            Asked::Group(assembly) => {
+                asked_by = assembly.arrived().take(ENOUGH).cloned().collect();
+                missing = assembly.missing().take(ENOUGH).cloned().collect();
+                (assembly.name.clone(), assembly.unblocked_by())
             }
         };
-        self.operations.open.values().map(waiting).collect()
+        let (since, deadline) = (operation.since, operation.until);
+        Waiting {
+            operation: operation.asked.name().into(),
+            subject,
+            asked_by,
+            missing,
+            since,
+            deadline,
+            unblocked_by: unblocked_by.into(),
+        }
     }
 }

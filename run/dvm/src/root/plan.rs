@@ -1,7 +1,7 @@
 //! The plan of a job: where its ranks go, and all that the standard wants a host to say of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
@@ -55,7 +55,6 @@ impl Root {
             job: self.job_values(&nspace, job, &map, &scratch),
             session: self.session_values(&nodes, &map),
             scratch: Some(Text::from(scratch)),
-            expanded: OnceLock::new(),
             nspace,
         };
         Ok((desc, Placed { nodes, map }))

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use phalanx_core::HostReply;
+use phalanx_core::host::{LookupRequested, PublishRequest, UnpublishRequest};
 use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
 use crate::msg::procs;
 use crate::root::answer::Answer;
-use crate::root::operations::{Asked, Operation};
+use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root};
 
 pub(crate) const PUBLISH_ATTRIBUTES: &[&str] =
@@ -59,87 +60,46 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
+    fn new(request: &LookupRequested) -> Lookup {
+        let LookupRequested { from, uid, keys: wanted_keys, range, info } = request;
+        let wanted = match info.find(keys::WAIT).map(|value| (value.as_u64(), value.is_true())) {
+            None => 0,
+            Some((Some(0), _)) | Some((None, true)) => wanted_keys.len(),
+            Some((Some(count), _)) => (count as usize).min(wanted_keys.len()),
+            Some((None, false)) => 0,
+        };
+        Lookup { from: from.clone(), uid: *uid, keys: wanted_keys.clone(), range: *range, wanted }
+    }
+
     pub(super) fn subject(&self) -> String {
         self.keys.iter().map(Key::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
 impl Root {
-    #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(super) fn publish(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: &ProcId,
-        uid: u32,
-        data: &[Info],
-        range: Range,
-        persistence: Persistence,
-        info: &[Info],
-    ) -> Status {
-        let Some(node) = self.node_of(from) else { return Status::ERR_NOT_FOUND };
-        let limit = self.config.limits.published;
-        let store = &mut self.store;
-        let range = if range == Range::UNDEF { Range::SESSION } else { range };
-        let bytes: usize = data.iter().map(weight).sum();
-        if store.bytes.saturating_add(bytes) > limit {
-            return Status::ERR_OUT_OF_RESOURCE;
+    pub(super) fn publish(&mut self, cx: &mut Cx<'_>, request: &PublishRequest) -> Status {
+        let Some(node) = self.node_of(&request.from) else { return Status::ERR_NOT_FOUND };
+        match self.store.publish(node, self.config.limits.published, request) {
+            Ok(served) => {
+                served.into_iter().for_each(|id| self.serve_lookup(cx, id));
+                Status::SUCCESS
+            }
+            Err(status) => status,
         }
-        let mut new = BTreeSet::new();
-        let taken = |key: &Key| store.named(key).any(|(_, entry)| entry.overlaps(from, node, range));
-        if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
-            return Status::ERR_DUPLICATE_KEY;
-        }
-        let readers: Vec<ProcId> = procs(info.find(keys::EVENT_CUSTOM_RANGE)).collect();
-        let uids: Vec<u64> = numbers(info.find(keys::ACCESS_USERIDS)).collect();
-        for item in data {
-            store.insert(Entry {
-                from: from.clone(),
-                node,
-                uid,
-                key: item.key.clone(),
-                value: item.value.clone(),
-                range,
-                readers: readers.clone(),
-                uids: uids.clone(),
-                persistence,
-                bytes: weight(item),
-            });
-        }
-        let served = data.iter().filter_map(|item| store.awaited.get(&item.key)).flatten().copied();
-        let served: BTreeSet<u64> = served.collect();
-        served.into_iter().for_each(|id| self.serve_lookup(cx, id));
-        Status::SUCCESS
     }
 
-    #[allow(clippy::too_many_arguments)] // The upcall's own fields.
-    pub(super) fn lookup(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        from: &ProcId,
-        uid: u32,
-        keys: &[Key],
-        range: Range,
-        info: &[Info],
-    ) {
-        let wanted = match info.find(keys::WAIT).map(|value| (value.as_u64(), value.is_true())) {
-            None => 0,
-            Some((Some(0), _)) | Some((None, true)) => keys.len(),
-            Some((Some(count), _)) => (count as usize).min(keys.len()),
-            Some((None, false)) => 0,
-        };
-        let seconds = info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
-        let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
-        let lookup = Lookup { from: from.clone(), uid, keys: keys.to_vec(), range, wanted };
+    pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &LookupRequested) {
+        let from = &request.from;
         let Some(node) = self.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
+        let lookup = Lookup::new(request);
         if let Some(result) = self.store.look_up(&lookup, node) {
             return answer.give(cx, HostReply::Lookup(result));
         }
+        let seconds = request.info.find(keys::TIMEOUT).and_then(Value::as_u64).filter(|seconds| *seconds > 0);
+        let until = seconds.map(|seconds| cx.now.after(Duration::from_secs(seconds)));
         let asked = Asked::Lookup(lookup);
-        if let Some(number) = self.begin_operation(cx, answer, from, until, asked) {
-            for key in keys {
-                self.store.awaited.entry(key.clone()).or_default().insert(number);
-            }
+        if let Some(number) = self.begin_operation(cx, Some(Asker::new(from, answer)), until, asked) {
+            self.store.await_keys(number, &request.keys);
         }
     }
 
@@ -154,23 +114,14 @@ impl Root {
             && let Some(operation) = self.end_operation(number)
         {
             let reply = HostReply::Lookup(result);
-            operation.answers.into_iter().for_each(|answer| answer.give(cx, reply.clone()));
+            operation.askers.into_iter().for_each(|asker| asker.answer.give(cx, reply.clone()));
         }
     }
 
     /// Nobody is left to be told: the servers that have asked must not wait for it.
     fn end_lookups(&mut self, cx: &mut Cx<'_>, gone: impl Fn(&ProcId) -> bool) {
-        let is_in_vain = |one: &Operation| matches!(&one.asked, Asked::Lookup(_)) && gone(&one.by);
-        self.fail_operations(cx, is_in_vain, Status::ERR_NOT_FOUND);
-    }
-
-    pub(super) fn unpublish(&mut self, from: &ProcId, uid: u32, keys: &[Key], range: Range) -> Status {
-        let anywhere = range == Range::UNDEF;
-        self.store.remove(|entry| {
-            let own = entry.from == *from && entry.uid == uid;
-            own && (anywhere || entry.range == range) && (keys.is_empty() || keys.contains(&entry.key))
-        });
-        Status::SUCCESS
+        let is_lookup = |asked: &Asked| matches!(asked, Asked::Lookup(_));
+        self.dismiss(cx, is_lookup, |asker| gone(&asker.by), Status::ERR_NOT_FOUND);
     }
 
     /// The job is over: what was to live no longer goes, and nobody of it waits.
@@ -188,6 +139,59 @@ impl Root {
 }
 
 impl Store {
+    /// The operations of lookups that may have waited for this.
+    fn publish(
+        &mut self,
+        node: NodeId,
+        limit: usize,
+        request: &PublishRequest,
+    ) -> Result<BTreeSet<u64>, Status> {
+        let PublishRequest { from, uid, data, range, persistence, info } = request;
+        let range = if *range == Range::UNDEF { Range::SESSION } else { *range };
+        let bytes: usize = data.iter().map(weight).sum();
+        if self.bytes.saturating_add(bytes) > limit {
+            return Err(Status::ERR_OUT_OF_RESOURCE);
+        }
+        let mut new = BTreeSet::new();
+        let taken = |key: &Key| self.named(key).any(|(_, entry)| entry.overlaps(from, node, range));
+        if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
+            return Err(Status::ERR_DUPLICATE_KEY);
+        }
+        let readers: Vec<ProcId> = procs(info.find(keys::EVENT_CUSTOM_RANGE)).collect();
+        let uids: Vec<u64> = numbers(info.find(keys::ACCESS_USERIDS)).collect();
+        for item in data {
+            self.insert(Entry {
+                from: from.clone(),
+                node,
+                uid: *uid,
+                key: item.key.clone(),
+                value: item.value.clone(),
+                range,
+                readers: readers.clone(),
+                uids: uids.clone(),
+                persistence: *persistence,
+                bytes: weight(item),
+            });
+        }
+        Ok(data.iter().filter_map(|item| self.awaited.get(&item.key)).flatten().copied().collect())
+    }
+
+    pub(super) fn unpublish(&mut self, request: &UnpublishRequest) {
+        let UnpublishRequest { from, uid, keys, range, info: _ } = request;
+        let anywhere = *range == Range::UNDEF;
+        self.remove(|entry| {
+            let own = entry.from == *from && entry.uid == *uid;
+            own && (anywhere || entry.range == *range) && (keys.is_empty() || keys.contains(&entry.key))
+        });
+    }
+
+    /// A lookup waits for these.
+    fn await_keys(&mut self, number: u64, keys: &[Key]) {
+        for key in keys {
+            self.awaited.entry(key.clone()).or_default().insert(number);
+        }
+    }
+
     fn insert(&mut self, entry: Entry) {
         self.last_entry += 1;
         self.bytes += entry.bytes;

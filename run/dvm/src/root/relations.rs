@@ -1,19 +1,24 @@
-//! Which jobs concern each other, because one descends from the other or they are connected.
+//! What collectives have made and is remembered: which processes are connected, and which groups there are.
 //!
-//! What happens to a job is told to ranks of these jobs if they want to know. All other jobs are strangers.
+//! What happens to a job is told to ranks of jobs that concern it, because one descends from the other or they are connected. All
+//! other jobs are strangers. Groups are remembered for those who ask about them; their members' servers know them as well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use phalanx_wire::Nspace;
+use phalanx_core::Event;
+use phalanx_spec::{DataType, Status, keys};
+use phalanx_wire::{DataArray, InfoList, Nspace, ProcId, Value};
 
-use crate::msg::Members;
-use crate::root::Root;
+use crate::msg::{Members, each, procs};
+use crate::root::jobs::Jobs;
 
 #[derive(Debug, Default)]
 pub(super) struct Relations {
     /// How often these processes of several jobs have connected without disconnecting. The rounds of collectives bound it.
     connected: BTreeMap<Arc<[Members]>, u32>,
+    /// The members of each group, by its name.
+    groups: BTreeMap<String, Arc<[Members]>>,
 }
 
 impl Relations {
@@ -32,29 +37,89 @@ impl Relations {
         }
     }
 
-    pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        self.connected.keys().any(|members| includes(members, nspace))
+    /// A group has formed.
+    pub(super) fn form(&mut self, jobs: &Jobs, group: &str, members: &[ProcId]) {
+        let has_room = self.groups.len() < MOST_GROUPS || self.groups.contains_key(group);
+        let desc = |nspace: &Nspace| jobs.get(nspace).map(|job| &*job.desc);
+        if has_room && let Ok(members) = Members::of(members, desc) {
+            self.groups.insert(group.to_owned(), members);
+        }
     }
 
+    pub(super) fn dissolve(&mut self, group: &str) {
+        self.groups.remove(group);
+    }
+
+    pub(super) fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.groups.keys().map(String::as_str)
+    }
+
+    pub(super) fn members_of(&self, group: &str) -> Option<DataArray> {
+        let members = self.groups.get(group)?;
+        Some(DataArray { of: DataType::PROC, items: each(members).map(Value::Proc).collect() })
+    }
+
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        let mut all = self.connected.keys().chain(self.groups.values());
+        all.any(|members| includes(members, nspace))
+    }
+
+    /// The job is over.
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.connected.retain(|members, _| !includes(members, nspace));
+        let is_other = |members: &&Members| members.nspace != *nspace;
+        for members in self.groups.values_mut().filter(|members| includes(members, nspace)) {
+            *members = members.iter().filter(is_other).cloned().collect();
+        }
+        self.groups.retain(|_, members| !members.is_empty());
     }
-}
 
-impl Root {
-    /// The jobs whose ranks may hear what happens to this one.
-    pub(super) fn concerned_by(&self, nspace: &Nspace, first: &Nspace) -> Vec<Nspace> {
-        let family =
-            self.jobs.iter().filter(|(_, job)| job.descent.first == *first).map(|(nspace, _)| nspace);
-        let connections = self.relations.connected.keys().filter(|members| includes(members, nspace));
+    /// What an event says of a group: who has left it, or who has followed the invitation to it. Nobody but a member can say so
+    /// of a group that is there.
+    pub(super) fn hear_of_group(&mut self, jobs: &Jobs, event: &Event) {
+        let Some(group) = event.info.find(keys::GROUP_ID).and_then(Value::as_str) else { return };
+        if event.code == Status::GROUP_LEFT {
+            return self.leave(group, &event.source);
+        }
+        let ProcId { nspace, rank } = &event.source;
+        let is_source = |of: &Members| of.nspace == *nspace && of.ranks.contains(rank.0);
+        if self.groups.get(group).is_none_or(|members| members.iter().any(is_source)) {
+            let members: Vec<ProcId> = procs(event.info.find(keys::GROUP_MEMBERSHIP)).collect();
+            self.form(jobs, group, &members);
+        }
+    }
+
+    /// The jobs whose ranks may hear what happens to this one. `first`: the job from which it descends.
+    pub(super) fn concerned_by(&self, jobs: &Jobs, nspace: &Nspace, first: &Nspace) -> Vec<Nspace> {
+        let family = jobs.iter().filter(|(_, job)| job.descent.first == *first).map(|(nspace, _)| nspace);
+        let connections = self.connected.keys().filter(|members| includes(members, nspace));
         let connected = connections.flat_map(|members| members.iter().map(|members| &members.nspace));
         let mut all: Vec<Nspace> = std::iter::once(nspace).chain(family).chain(connected).cloned().collect();
         all.sort_unstable();
         all.dedup();
         all
     }
+
+    /// This one has left the group.
+    fn leave(&mut self, group: &str, proc: &ProcId) {
+        let Some(members) = self.groups.get_mut(group) else { return };
+        let without = |of: &Members| {
+            let mut of = of.clone();
+            if of.nspace == proc.nspace {
+                of.ranks.remove(proc.rank.0);
+            }
+            Some(of).filter(|of| !of.ranks.is_empty())
+        };
+        *members = members.iter().filter_map(without).collect();
+        if members.is_empty() {
+            self.groups.remove(group);
+        }
+    }
 }
 
 fn includes(members: &[Members], nspace: &Nspace) -> bool {
     members.iter().any(|members| members.nspace == *nspace)
 }
+
+/// Groups that are remembered.
+const MOST_GROUPS: usize = 1 << 16;

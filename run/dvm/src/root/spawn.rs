@@ -1,48 +1,22 @@
 //! A process asks for a new job: the same path as the user's, with the process as the parent.
 
-use std::time::Duration;
-
 use phalanx_core::HostReply;
 use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
-use phalanx_spec::{IofChannel, Rank, Status, attribute, keys};
-use phalanx_topo::CpuSet;
+use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
 use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
 
-use crate::hosts::{merge_hosts, parse_hosts};
-use crate::job::{AppSpec, JobRequest, JobVerdict};
-use crate::map::Policy;
-use crate::msg::{Down, EnvChange, FailurePolicy, StdinTarget, environment};
+use crate::job::{JobRequest, JobVerdict};
+use crate::msg::Down;
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::answer::Answer;
 use crate::root::iof::OUTPUTS;
 use crate::root::jobs::RootJob;
-use crate::root::operations::Asked;
+use crate::root::operations::{Asked, Asker};
 use crate::root::query::names;
 use crate::root::{Cx, ENOUGH, Root, debug};
-
-/// The directives that are carried out, for the job or for one of its apps; `environment.rs` has more.
-pub(crate) const APP_ATTRIBUTES: &[&str] =
-    &[keys::WDIR, keys::PREFIX, keys::HOST, keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
-/// The directives that are carried out for the whole job only.
-pub(crate) const ATTRIBUTES: &[&str] = &[
-    keys::TIMEOUT,
-    keys::SPAWN_TIMEOUT,
-    keys::JOB_TIMEOUT,
-    keys::FWD_STDIN,
-    keys::STDIN_TGT,
-    keys::FWD_STDOUT,
-    keys::FWD_STDERR,
-    keys::FWD_STDDIAG,
-    keys::IOF_CACHE_SIZE,
-    keys::IOF_DROP_OLDEST,
-    keys::IOF_DROP_NEWEST,
-    keys::JOB_CONTINUOUS,
-    keys::NOHUP,
-    keys::SPAWN_CHILD_SEP,
-    keys::NOTIFY_COMPLETION,
-];
+use crate::spawn::is_of_app;
 
 /// What servers and libraries say of whoever spawns, and of the programs. Nothing is asked for by it.
 const FACTS: &[&str] = &[
@@ -99,7 +73,7 @@ impl Root {
             Ok(child) => {
                 let until = job.start_timeout.map(|limit| cx.now.after(limit));
                 let asked = Asked::Spawn(Spawning { nspace: child.clone() });
-                let spawn = self.begin_operation(cx, answer, from, until, asked);
+                let spawn = self.begin_operation(cx, Some(Asker::new(from, answer)), until, asked);
                 if let Some(job) = self.jobs.get_mut(&child) {
                     job.spawn = spawn;
                 }
@@ -149,8 +123,8 @@ impl Root {
     }
 
     fn end_spawn(&mut self, cx: &mut Cx<'_>, spawn: u64, result: &Result<Nspace, Status>) {
-        let answers = self.end_operation(spawn).map(|operation| operation.answers).unwrap_or_default();
-        answers.into_iter().for_each(|answer| answer.give(cx, HostReply::Spawned(result.clone())));
+        let askers = self.end_operation(spawn).map(|operation| operation.askers).unwrap_or_default();
+        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Spawned(result.clone())));
     }
 
     /// The processes of a job that are not known to run; no more than people read.
@@ -207,7 +181,7 @@ impl Root {
 
     fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
         let env = match self.jobs.get(&from.nspace) {
-            Some(job) => job.desc.env.clone(),
+            Some(job) => job.desc.inherited(),
             None if self.is_tool(from) => self.config.env.clone(),
             None => {
                 let why = "the server does not know who asks".to_owned();
@@ -215,38 +189,20 @@ impl Root {
             }
         };
         if let Some(directive) = not_honoured(self.functions, job, apps).find(|info| info.is_required()) {
-            let why = refusal("PMIx_Spawn", &directive.key);
+            let why = refusal(functions::SPAWN, &directive.key);
             return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
         }
         if let Some(why) = debug::impossible(job, apps) {
             return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
         }
-        let limit = |key| {
-            let seconds = job.find(key).and_then(Value::as_u64);
-            seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)
-        };
-        let mut info = job.to_vec();
-        info.retain(|info| info.key != *names::IGNORED);
+        let unreadable = |why| Unfit { status: Status::ERR_BAD_PARAM, why };
+        let mut request = JobRequest::of_spawn(from, env, job, apps).map_err(unreadable)?;
+        request.info.retain(|info| info.key != *names::IGNORED);
         let ignored = ignored(self.functions, job, apps);
         if !ignored.is_empty() {
-            info.push(Info::new(names::IGNORED, ignored.join(",")));
+            request.info.push(Info::new(names::IGNORED, ignored.join(",")));
         }
-        Ok(JobRequest {
-            apps: apps.iter().map(|app| to_app(app, job)).collect::<Result<_, _>>()?,
-            env,
-            stdin: stdin_target(job),
-            forward: Some(forwarded(job)),
-            diag: job.is_set(keys::FWD_STDDIAG),
-            on_failure: match job.is_set(keys::JOB_CONTINUOUS) {
-                true => FailurePolicy::Continue,
-                false => FailurePolicy::default(),
-            },
-            timeout: limit(keys::JOB_TIMEOUT),
-            start_timeout: limit(keys::SPAWN_TIMEOUT).or_else(|| limit(keys::TIMEOUT)),
-            policy: policy(job)?,
-            info,
-            parent: Some(from.clone()),
-        })
+        Ok(request)
     }
 }
 
@@ -263,11 +219,11 @@ fn not_honoured<'a>(
     apps: &'a [App],
 ) -> impl Iterator<Item = &'a Info> {
     let is_honoured = |info: &Info| {
-        let honoured = support::honoured(functions, "PMIx_Spawn");
+        let honoured = support::honoured(functions, functions::SPAWN);
         honoured.is_some_and(|mut keys| keys.any(|key| info.key == *key))
     };
     let of_job = job.iter().filter(move |info| !is_honoured(info));
-    of_job.chain(apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info)))
+    of_job.chain(apps.iter().flat_map(|app| &app.info).filter(|info| !is_of_app(info.key.as_str())))
 }
 
 /// Their keys, each once. A flag that is false asks for nothing.
@@ -280,117 +236,9 @@ fn ignored<'a>(functions: &'a [Honoured], job: &'a [Info], apps: &'a [App]) -> V
     keys
 }
 
-/// Whether a directive can be carried out for one app alone.
-pub(crate) fn is_of_app(info: &Info) -> bool {
-    [APP_ATTRIBUTES, environment::ATTRIBUTES].iter().any(|keys| keys.contains(&info.key.as_str()))
-}
-
-/// How the ranks are placed, in the words of the launcher's options.
-fn policy(job: &[Info]) -> Result<Policy, Unfit> {
-    let mut policy = Policy::default();
-    let words = |key| job.find(key).and_then(Value::as_str);
-    if let Some(words) = words(keys::MAPBY) {
-        policy.map = words.parse().map_err(|error| unfit(keys::MAPBY, &error))?;
-        if policy.map.file.is_some() {
-            return Err(unfit(
-                keys::MAPBY,
-                "files are read by the launcher that is told of them, not by this server",
-            ));
-        }
-    }
-    if let Some(words) = words(keys::RANKBY) {
-        policy.rank = Some(words.parse().map_err(|error| unfit(keys::RANKBY, &error))?);
-    }
-    if let Some(words) = words(keys::BINDTO) {
-        policy.bind = words.parse().map_err(|error| unfit(keys::BINDTO, &error))?;
-    }
-    if let Some(list) = words(keys::CPU_LIST) {
-        policy.cpu_set = Some(CpuSet::from_list(list).map_err(|error| unfit(keys::CPU_LIST, &error))?);
-    }
-    Ok(policy)
-}
-
-fn unfit(key: &str, problem: &(impl std::fmt::Display + ?Sized)) -> Unfit {
-    Unfit { status: Status::ERR_BAD_PARAM, why: format!("{key}: {problem}") }
-}
-
-/// What of the job can be pulled and pushed later. A tool gets output unless it says that it does not want it.
-fn forwarded(job: &[Info]) -> IofChannel {
-    let is_tool = job.is_set(keys::REQUESTOR_IS_TOOL);
-    let mut channels = IofChannel::NONE;
-    for (key, channel) in [(keys::FWD_STDOUT, IofChannel::STDOUT), (keys::FWD_STDERR, IofChannel::STDERR)] {
-        if job.find(key).map_or(is_tool, Value::is_true) {
-            channels.0 |= channel.0;
-        }
-    }
-    if job.is_set(keys::FWD_STDDIAG) {
-        channels.0 |= IofChannel::STDDIAG.0;
-    }
-    if stdin_target(job) != StdinTarget::None {
-        channels.0 |= IofChannel::STDIN.0;
-    }
-    channels
-}
-
 /// Whether output goes to files of its own.
 pub(super) fn writes_files(job: &[Info]) -> bool {
     [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
-}
-
-/// Who reads what is pushed: `PMIX_FWD_STDIN` is a rank, or a flag beside `PMIX_STDIN_TGT`, which alone means it, too. PRRTE's
-/// `prun` says neither and pushes to rank 0; like every launcher it says whose manners its job has.
-fn stdin_target(job: &[Info]) -> StdinTarget {
-    let of_rank = |rank| if rank == Rank::WILDCARD { StdinTarget::All } else { StdinTarget::Rank(rank) };
-    let is_from_a_launcher = job.is_set(keys::REQUESTOR_IS_TOOL) && job.find(keys::PERSONALITY).is_some();
-    match job.find(keys::FWD_STDIN) {
-        Some(Value::Rank(rank)) => of_rank(*rank),
-        Some(Value::Proc(proc)) => of_rank(proc.rank),
-        Some(value) if !value.is_true() => StdinTarget::None,
-        asked => match job.find(keys::STDIN_TGT).and_then(Value::as_str) {
-            None if asked.is_some() || is_from_a_launcher => StdinTarget::FirstRank,
-            None => StdinTarget::None,
-            Some("all") => StdinTarget::All,
-            Some(rank) => rank.parse().map_or(StdinTarget::None, |rank| of_rank(Rank(rank))),
-        },
-    }
-}
-
-fn to_app(app: &App, job: &[Info]) -> Result<AppSpec, Unfit> {
-    let mut argv = app.argv.clone();
-    if let Some(cmd) = &app.cmd {
-        match argv.first_mut() {
-            Some(first) => *first = cmd.clone(),
-            None => argv.push(cmd.clone()),
-        }
-    }
-    if argv.is_empty() {
-        return Err(Unfit { status: Status::ERR_BAD_PARAM, why: "it names no program".to_owned() });
-    }
-    let text =
-        |key| app.info.as_slice().find(key).or_else(|| job.find(key)).and_then(Value::as_text).cloned();
-    let mut changes = Vec::new();
-    for info in job.iter().chain(&app.info) {
-        let change = EnvChange::of(info).transpose();
-        changes.extend(change.map_err(|problem| unfit(info.key.as_str(), problem))?);
-    }
-    let places = [keys::MAPBY, keys::RANKBY, keys::BINDTO, keys::CPU_LIST];
-    let is_placed = app.info.iter().any(|info| places.contains(&info.key.as_str()));
-    Ok(AppSpec {
-        argv,
-        procs: u32::try_from(app.max_procs).ok().filter(|procs| *procs > 0),
-        env: app.env.clone(),
-        changes,
-        cwd: text(keys::WDIR).or_else(|| app.cwd.clone()),
-        prefix: text(keys::PREFIX),
-        hosts: match text(keys::HOST) {
-            Some(hosts) => {
-                let entries = parse_hosts("PMIX_HOST", &hosts.to_string_lossy());
-                merge_hosts(entries.map_err(|error| unfit(keys::HOST, &error))?)
-            }
-            None => Vec::new(),
-        },
-        policy: if is_placed { Some(policy(&app.info)?) } else { None },
-    })
 }
 
 /// What users were told of, at most.

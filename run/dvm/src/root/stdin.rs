@@ -56,7 +56,6 @@ impl StdinFlow {
     pub(super) fn new(desc: &JobDesc) -> StdinFlow {
         let readers = match desc.stdin {
             StdinTarget::None => Ranges::new(),
-            StdinTarget::FirstRank => Ranges::first(desc.size.min(1)),
             StdinTarget::Rank(rank) if rank.0 < desc.size => Ranges::single(rank.0),
             StdinTarget::Rank(_) => Ranges::new(),
             StdinTarget::All => desc.ranks(),
@@ -142,11 +141,10 @@ impl Root {
         }
         cx.cast(to, Down::StdinEnd { nspace: nspace.clone(), ranks: ranks.clone() });
         for rank in ranks.iter() {
-            self.tell_stream_event(
+            self.interests.tell_stream(
                 cx,
-                Status::ERR_IOF_COMPLETE,
-                ProcId::new(nspace, Rank(rank)),
-                IofChannel::STDIN,
+                self.journals.last(),
+                (Status::ERR_IOF_COMPLETE, ProcId::new(nspace, Rank(rank)), IofChannel::STDIN),
             );
         }
     }
@@ -178,7 +176,11 @@ impl Root {
             Err(status) => {
                 answer.done(cx, status);
                 if status == Status::ERR_OUT_OF_RESOURCE {
-                    self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN);
+                    self.interests.tell_stream(
+                        cx,
+                        self.journals.last(),
+                        (Status::ERR_IOF_FAILURE, by.clone(), IofChannel::STDIN),
+                    );
                 }
             }
         }
@@ -315,11 +317,10 @@ impl Root {
     pub(super) fn on_stdin_lost(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, rank: Rank) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
         if job.stdin.readers.remove(&rank).is_some() {
-            self.tell_stream_event(
+            self.interests.tell_stream(
                 cx,
-                Status::ERR_IOF_COMPLETE,
-                ProcId::new(nspace, rank),
-                IofChannel::STDIN,
+                self.journals.last(),
+                (Status::ERR_IOF_COMPLETE, ProcId::new(nspace, rank), IofChannel::STDIN),
             );
         }
         self.move_pushes(cx, nspace);

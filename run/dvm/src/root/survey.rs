@@ -11,7 +11,7 @@ use phalanx_wire::{Nspace, ProcId, Query};
 use crate::msg::{Found, Part, Subject, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
-use crate::root::operations::Asked;
+use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root, query};
 
 /// A query that waits.
@@ -70,7 +70,8 @@ impl Root {
             return answer.give(cx, self.answer_question(cx, from, &question));
         }
         let asked = Asked::Query(question);
-        let Some(number) = self.begin_operation(cx, answer, from, None, asked) else { return };
+        let asker = Asker::new(from, answer);
+        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
         for (of, daemons) in tasks {
             let task = self.give_task(cx, number, daemons, Task::Survey(of.clone()));
             if let Some(Asked::Query(question)) = self.operations.get_mut(number).map(|one| &mut one.asked) {

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use phalanx_core::host::{Asked, EventsRequest, LookupRequested, PublishRequest, PullRequest};
 use phalanx_core::{HostOp, HostReply};
-use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, functions, keys};
 use phalanx_topo::Topology;
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::session::SessionControl;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{Info, Key, ProcId, Query, Text};
 
 use super::*;
@@ -14,9 +19,8 @@ use crate::job::{AppSpec, JobVerdict};
 use crate::msg::{
     EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
 };
-use crate::signals::SIGTERM;
 
-const FUNCTIONS: &[Honoured] = &[("PMIx_Spawn", &[spawn::ATTRIBUTES])];
+const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 
 struct Told {
     root: Root,
@@ -246,7 +250,7 @@ fn a_thousand_jobs_end_with_the_dvm() {
         assert!(!told.casts().iter().any(|(_, body)| matches!(body, Down::Stop)));
         told.wishes.clear();
         told.end(nspace, 1, ExitStatus::Code(0));
-        assert!(matches!(told.verdict(), Some(JobVerdict::Cancelled { signal: SIGTERM })));
+        assert!(matches!(told.verdict(), Some(JobVerdict::DvmStopped { by: None })));
     }
     assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Stop)));
 }
@@ -267,26 +271,28 @@ fn the_processes_of_a_lost_node_are_lost() {
 fn a_lookup_waits_for_what_is_published() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 8);
-    let lookup = |rank, timeout: u32| HostOp::Lookup {
-        from: proc(&nspace, rank),
-        uid: 1000,
-        keys: vec![Key::of("port")],
-        range: Range::SESSION,
-        info: vec![Info::new(keys::WAIT, 0u32), Info::new(keys::TIMEOUT, timeout)],
+    let lookup = |rank, timeout: u32| {
+        HostOp::Lookup(LookupRequested {
+            from: proc(&nspace, rank),
+            uid: 1000,
+            keys: vec![Key::of("port")],
+            range: Range::SESSION,
+            info: vec![Info::new(keys::WAIT, 0u32), Info::new(keys::TIMEOUT, timeout)],
+        })
     };
     let (early, patient) = (told.ask(1, lookup(5, 3)), told.ask(1, lookup(6, 60)));
     assert_eq!(told.root.explain().len(), 2);
     told.wait(4);
     assert_eq!(told.answer(early), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
     assert_eq!(told.answer(patient), None);
-    let publish = HostOp::Publish {
+    let publish = HostOp::Publish(PublishRequest {
         from: proc(&nspace, 0),
         uid: 1000,
         data: vec![Info::new("port", 7u32)],
         range: Range::SESSION,
         persistence: Persistence::SESSION,
         info: Vec::new(),
-    };
+    });
     told.ask(0, publish);
     let Some(HostReply::Lookup(Ok(found))) = told.answer(patient) else { panic!("{:?}", told.wishes) };
     assert_eq!(found[0].value.as_u32(), Some(7));
@@ -327,7 +333,10 @@ fn done(ranks: &[u32]) -> Part {
 }
 
 fn control(from: ProcId, targets: &[ProcId], directive: Info) -> HostOp {
-    HostOp::JobControl { from, targets: targets.to_vec(), directives: vec![directive] }
+    HostOp::from(Asked {
+        from,
+        request: JobControl { targets: targets.to_vec(), directives: vec![directive] },
+    })
 }
 
 #[test]
@@ -346,6 +355,46 @@ fn job_control_is_answered_when_all_daemons_have_done_it() {
     told.gathered(op, done(&[3, 7]));
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
     assert!(told.root.explain().is_empty());
+}
+
+#[test]
+fn session_control_is_done_to_all_jobs() {
+    let mut told = Told::up(2);
+    let jobs = [told.launch(JobRequest::default(), 2), told.launch(JobRequest::default(), 5)];
+    let ask = |told: &mut Told, session, directives| {
+        let from = proc(&jobs[0], 0);
+        told.ask(0, HostOp::from(Asked { from, request: SessionControl { session, directives } }))
+    };
+    let pause = vec![Info::new(keys::SESSION_PAUSE, true)];
+    for (session, directives, expected) in [
+        (3, pause.clone(), Status::ERR_NOT_FOUND),
+        (0, Vec::new(), Status::ERR_NOT_SUPPORTED),
+        (0, vec![Info::new(keys::SESSION_SIGNAL, 99)], Status::ERR_BAD_PARAM),
+    ] {
+        let refused = ask(&mut told, session, directives);
+        assert_eq!(told.answer(refused).map(HostReply::status), Some(expected));
+    }
+    for session in [0, u32::MAX] {
+        told.wishes.clear();
+        let request = ask(&mut told, session, pause.clone());
+        let tasks = told.casts().into_iter().filter_map(|(_, body)| match body {
+            Down::Task { id, task } => Some((id.clone(), task.clone())),
+            _ => None,
+        });
+        let tasks: Vec<_> = tasks.collect();
+        assert_eq!(tasks.len(), 2);
+        for (id, task) in tasks {
+            assert_eq!(told.answer(request), None, "not all daemons have done it");
+            let Task::Control { targets, request: asked } = &*task else { panic!("{task:?}") };
+            assert_eq!(asked.actions, [Control::Suspend]);
+            let mut results = Results::default();
+            results.set(&targets.ranks, Status::SUCCESS);
+            let among = id.daemons.clone();
+            let op = Arc::new(OpId::Task(id));
+            told.tell(ToRoot::Gathered { op, among, missing: Ranges::new(), part: Part::Results(results) });
+        }
+        assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
+    }
 }
 
 #[test]
@@ -400,14 +449,18 @@ fn a_cleanup_of_a_process_that_fails_meanwhile_is_answered() {
 fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
     let mut told = Told::up(2);
     let parent = told.launch(JobRequest::default(), 1);
-    let spawn = || HostOp::Spawn {
-        from: proc(&parent, 0),
-        job: Vec::new(),
-        apps: vec![phalanx_wire::App {
-            argv: vec![Text::from("program")],
-            max_procs: 1,
-            ..Default::default()
-        }],
+    let spawn = || {
+        HostOp::Spawn(Asked {
+            from: proc(&parent, 0),
+            request: Spawn {
+                job: Vec::new(),
+                apps: vec![phalanx_wire::App {
+                    argv: vec![Text::from("program")],
+                    max_procs: 1,
+                    ..Default::default()
+                }],
+            },
+        })
     };
     let (first, second) = (told.ask(0, spawn()), told.ask(0, spawn()));
     let started = |told: &Told| -> Vec<Nspace> {
@@ -453,6 +506,68 @@ fn job_control_tells_of_targets_that_have_ended() {
 }
 
 #[test]
+fn spawn_of_a_negative_number_of_processes_is_refused() {
+    let mut told = Told::up(2);
+    let parent = told.launch(JobRequest::default(), 1);
+    for (max_procs, refused) in
+        [(-1, Some(Status::ERR_BAD_PARAM)), (i32::MIN, Some(Status::ERR_BAD_PARAM)), (0, None)]
+    {
+        let app = phalanx_wire::App { argv: vec!["program".into()], max_procs, ..Default::default() };
+        let spawn = told.ask(
+            0,
+            HostOp::Spawn(Asked {
+                from: proc(&parent, 0),
+                request: Spawn { job: Vec::new(), apps: vec![app] },
+            }),
+        );
+        assert_eq!(told.answer(spawn).map(HostReply::status), refused, "{max_procs}");
+    }
+    // One for each slot that is left.
+    let started = told.casts().into_iter().find_map(|(_, body)| match body {
+        Down::Start(desc) => Some(desc.size),
+        _ => None,
+    });
+    assert_eq!(started, Some(7));
+}
+
+#[test]
+fn job_whose_ranks_all_pause_is_paused() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(JobRequest::default(), 8);
+    let pids = (0..8).map(|rank| (rank, 100 + rank)).collect();
+    told.gathered(
+        OpId::Started(nspace.clone()),
+        Part::Started { pids, failed: false, after: Duration::ZERO },
+    );
+    let state = |told: &mut Told| {
+        let query = Query { keys: vec![query::names::JOBS.into()], qualifiers: Vec::new() };
+        let request = told.ask(
+            0,
+            HostOp::Query(Asked { from: proc(&nspace, 0), request: Queries { queries: vec![query] } }),
+        );
+        let Some(HostReply::Infos(_, infos)) = told.answer(request) else { panic!("{:?}", told.wishes) };
+        let job = infos[0].value.as_array().unwrap().infos().next().unwrap();
+        let state = job.value.as_array().unwrap().infos().find(|info| info.key == *query::names::STATE);
+        state.unwrap().value.as_str().unwrap().to_owned()
+    };
+    let whole = ProcId::all(&nspace);
+    let (pause, resume) = (keys::JOB_CTRL_PAUSE, keys::JOB_CTRL_RESUME);
+    for (whom, what, expected) in [
+        (proc(&nspace, 3), pause, "running"),
+        (whole.clone(), pause, "paused"),
+        (proc(&nspace, 5), resume, "running"),
+        (proc(&nspace, 5), pause, "paused"),
+        (whole, resume, "running"),
+    ] {
+        told.ask(0, control(proc(&nspace, 0), &[whom], Info::new(what, true)));
+        assert_eq!(state(&mut told), expected, "{what}");
+    }
+    // The user of px does it with Ctrl-Z.
+    told.tell(ToRoot::Control { nspace: nspace.clone(), action: Control::Suspend });
+    assert_eq!(state(&mut told), "paused");
+}
+
+#[test]
 fn a_query_of_a_job_that_ends_meanwhile_is_answered() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 4);
@@ -460,9 +575,13 @@ fn a_query_of_a_job_that_ends_meanwhile_is_answered() {
         keys: vec![keys::QUERY_PROC_TABLE.into()],
         qualifiers: vec![Info::new(keys::NSPACE, nspace.as_str())],
     };
-    let request = told.ask(0, HostOp::Query { from: proc(&nspace, 0), queries: vec![query.clone()] });
+    let request = told.ask(
+        0,
+        HostOp::Query(Asked { from: proc(&nspace, 0), request: Queries { queries: vec![query.clone()] } }),
+    );
     let other = told.launch(JobRequest::default(), 4);
-    let asked = told.ask(0, HostOp::Query { from: proc(&other, 0), queries: vec![query] });
+    let asked = told
+        .ask(0, HostOp::Query(Asked { from: proc(&other, 0), request: Queries { queries: vec![query] } }));
     assert_eq!((told.answer(request), told.answer(asked)), (None, None));
     told.end(&nspace, 4, ExitStatus::Code(0));
     assert_eq!(told.answer(request).map(HostReply::status), Some(Status::ERR_LOST_CONNECTION));
@@ -475,11 +594,75 @@ fn a_lookup_that_nobody_serves_ends_in_time() {
     let nspace = told.launch(JobRequest::default(), 1);
     let info = vec![Info::new(keys::WAIT, 0), Info::new(keys::TIMEOUT, 5)];
     let (from, keys) = (proc(&nspace, 0), vec![Key::new("port").unwrap()]);
-    let request = told.ask(0, HostOp::Lookup { from, uid: 1000, keys, range: Range::SESSION, info });
+    let request =
+        told.ask(0, HostOp::Lookup(LookupRequested { from, uid: 1000, keys, range: Range::SESSION, info }));
     assert_eq!((told.answer(request), &*told.root.explain()[0].subject), (None, "port"));
     told.wait(6);
     assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
     assert!(told.root.explain().is_empty());
+}
+
+#[test]
+fn unread_output_of_large_jobs_is_bounded_with_their_journals() {
+    let mut told = Told::up(2);
+    let parent = told.launch(JobRequest::default(), 1);
+    let spawned: Vec<Nspace> = (0..3)
+        .map(|_| {
+            let app = phalanx_wire::App {
+                argv: vec![Text::from("program")],
+                env: vec![Text::from(format!("LARGE={}", "x".repeat(5 << 20)))],
+                max_procs: 3,
+                ..Default::default()
+            };
+            let job = vec![Info::new(keys::MAPBY, "slot:oversubscribe"), Info::new(keys::FWD_STDOUT, true)];
+            told.wishes.clear();
+            told.ask(
+                0,
+                HostOp::Spawn(Asked { from: proc(&parent, 0), request: Spawn { job, apps: vec![app] } }),
+            );
+            let child = told.casts().into_iter().find_map(|(_, body)| match body {
+                Down::Start(desc) => Some(desc.nspace.clone()),
+                _ => None,
+            });
+            let child = child.unwrap_or_else(|| panic!("{:?}", told.wishes));
+            let (proc, channel) = (proc(&child, 0), IofChannel::STDOUT);
+            for data in [&b"written"[..], b""] {
+                let piece = OutputPiece { proc: proc.clone(), pid: Some(1), channel, data: data.into() };
+                told.tell(ToRoot::Output { landing: Landing(1), piece });
+            }
+            told.end(&child, 3, ExitStatus::Code(0));
+            child
+        })
+        .collect();
+    let is_kept = |told: &mut Told, child: &Nspace| {
+        told.wishes.clear();
+        let (from, sources) = (proc(&parent, 0), vec![ProcId::all(child)]);
+        let (channels, directives) = (IofChannel::STDOUT, Vec::new());
+        told.ask(0, HostOp::IofPull(PullRequest { from, sources, channels, directives, handle: 1 }));
+        told.casts().iter().any(|(_, body)| matches!(body, Down::Output(piece) if &*piece.data == b"written"))
+    };
+    let kept: Vec<bool> = spawned.iter().map(|child| is_kept(&mut told, child)).collect();
+    assert_eq!(kept, [false, false, true]);
+}
+
+#[test]
+fn the_start_of_a_job_is_told_to_who_wants_to_hear_of_it() {
+    let mut told = Told::up(2);
+    told.ask(
+        1,
+        HostOp::RegisterEvents(EventsRequest { codes: vec![Status::EVENT_JOB_START], info: Vec::new() }),
+    );
+    for (pids, expected) in [(vec![(0, 9)], 1), (Vec::new(), 0)] {
+        let nspace = told.launch(JobRequest::default(), 1);
+        let failed = pids.is_empty();
+        told.gathered(OpId::Started(nspace.clone()), Part::Started { pids, failed, after: Duration::ZERO });
+        let of_start = |(to, body): &(&Ranges, &Down)| {
+            matches!(body, Down::Announce { event, .. } if event.code == Status::EVENT_JOB_START
+                && event.source == ProcId::all(&nspace))
+                && **to == Ranges::single(1)
+        };
+        assert_eq!(told.casts().iter().filter(|cast| of_start(cast)).count(), expected);
+    }
 }
 
 #[test]
@@ -492,26 +675,29 @@ fn what_happened_is_replayed_to_those_who_may_hear_it() {
         JobRequest { on_failure: FailurePolicy::Continue, policy: crowd, ..JobRequest::default() },
         1,
     );
+    let started = Part::Started { pids: vec![(0, 9)], failed: false, after: Duration::ZERO };
+    told.gathered(OpId::Started(gone.clone()), started);
     told.post(0, failed(&gone, 0));
     told.end(&gone, 1, ExitStatus::Code(3));
     told.wait(5);
     let late = |told: &mut Told, node: u32, info: Vec<Info>| -> Vec<(Status, u64, usize)> {
         told.wishes.clear();
-        let codes = vec![Status::EVENT_JOB_END, Status::EVENT_PROC_TERMINATED];
-        told.ask(node, HostOp::RegisterEvents { codes: codes.clone(), info });
-        assert!(matches!(told.casts()[0], (_, Down::Reply { .. })), "the answer comes first");
+        let codes = vec![Status::EVENT_JOB_END, Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_START];
+        told.ask(node, HostOp::RegisterEvents(EventsRequest { codes: codes.clone(), info }));
+        assert!(matches!(told.casts().last(), Some((_, Down::Reply { .. }))), "the answer comes last");
         let announced = told.casts().into_iter().filter_map(|(to, body)| match body {
-            Down::Announce { event, concerned: Some(concerned), ago: Some(ago) } => {
+            Down::Announce { event, concerned: Some(concerned), ago: Some(ago), .. } => {
                 assert_eq!((to, &event.source.nspace), (&Ranges::single(node), &gone));
                 Some((event.code, ago.as_secs(), concerned.len()))
             }
             _ => None,
         });
         let announced = announced.collect();
-        told.ask(node, HostOp::DeregisterEvents { codes });
+        told.ask(node, HostOp::DeregisterEvents(EventsRequest { codes, info: Vec::new() }));
         announced
     };
-    let all = [(Status::EVENT_PROC_TERMINATED, 5, 1), (Status::EVENT_JOB_END, 5, 1)];
+    let all = [Status::EVENT_JOB_START, Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_END];
+    let all = all.map(|code| (code, 5, 1));
     assert_eq!(late(&mut told, 1, Vec::new()), [], "{other} is a stranger");
     let name = |nspace: &Nspace| vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(nspace))];
     assert_eq!(late(&mut told, 1, name(&other)), []);

@@ -12,15 +12,13 @@ pub(super) enum Timer {
     Limit(Nspace),
     /// An operation should have ended by now.
     Operation(u64),
-    /// A group that has grown for long enough.
-    Assembly(u64),
 }
 
 impl Timer {
     pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
             Timer::Readers(job) | Timer::Limit(job) => job == nspace,
-            Timer::Boot | Timer::Operation(_) | Timer::Assembly(_) => false,
+            Timer::Boot | Timer::Operation(_) => false,
         }
     }
 }

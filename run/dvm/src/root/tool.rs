@@ -12,6 +12,7 @@ use phalanx_wire::{Nspace, ProcId};
 use crate::id::NodeId;
 use crate::job::JobVerdict;
 use crate::root::answer::Answer;
+use crate::root::operations::Asked;
 use crate::root::{Cx, Root};
 
 #[derive(Debug, Default)]
@@ -76,6 +77,7 @@ impl Root {
             return;
         }
         self.forget_unread_of(proc);
+        self.dismiss(cx, Asked::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
         let others = self.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
         self.withdraw_published_by(cx, proc);
         if !others {

@@ -1,4 +1,5 @@
 use phalanx_spec::{Scope, keys};
+use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::publish::LookupReply;
 use phalanx_wire::cmd::resolve::{NodeReply, PeersReply};
 use phalanx_wire::cmd::{InfoReply, commit, fence};
@@ -118,7 +119,7 @@ fn query_log_and_job_control() {
     assert_eq!(scene.result(log), ClientReturn::Done(Status::SUCCESS));
 
     let directives = vec![Info::new(keys::JOB_CTRL_PAUSE, true)];
-    let control = scene.call(ClientCall::JobControl { targets: vec![proc(0)], directives });
+    let control = scene.call(ClientCall::from(JobControl { targets: vec![proc(0)], directives }));
     assert_eq!(scene.client.explain()[0].subject, "pmix.jctrl.pause");
     scene.reply(&InfoReply { status: Status::ERR_NOT_SUPPORTED, info: vec![] });
     assert_eq!(scene.result(control), ClientReturn::Infos(Status::ERR_NOT_SUPPORTED, vec![]));

@@ -134,7 +134,7 @@ fn a_handler_is_told_its_name_and_its_object() {
     assert_eq!(event.info.find(keys::EVENT_RETURN_OBJECT), Some(&5_u64.into()));
     assert_eq!(event.source, proc(0));
     let waiting = scene.client.explain();
-    assert_eq!((waiting[0].operation, waiting[0].unblocked_by), ("event", "the handler's completion"));
+    assert_eq!((&*waiting[0].operation, &*waiting[0].unblocked_by), ("event", "the handler's completion"));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use phalanx_spec::{DataType, keys};
 use phalanx_wire::cmd::event::Notification;
 use phalanx_wire::frame::{HEADER_LEN, TAG_EVENT};
 use phalanx_wire::hello::Flavor;
-use phalanx_wire::{DataArray, Info};
+use phalanx_wire::{DataArray, Info, InfoList};
 
 use super::*;
 
@@ -116,7 +116,7 @@ fn every_way_of_not_being_let_in_has_its_error() {
     scene.open();
     scene.welcome();
     let waiting = scene.client.explain();
-    assert_eq!((waiting.len(), waiting[0].operation), (1, "init"), "{waiting:?}");
+    assert_eq!((waiting.len(), &*waiting[0].operation), (1, "init"), "{waiting:?}");
     scene.pass(Duration::from_secs(61));
     assert_eq!(failure(&mut scene, init), InitError::TimedOut);
     assert!(scene.closed);
@@ -136,7 +136,7 @@ fn pending_calls_end_with_the_connection() {
     assert_eq!(scene.result(watch), ClientReturn::Done(Status::SUCCESS));
     let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![] });
     let lookup = scene.call(ClientCall::Lookup { keys: vec![Key::of("x")], info: vec![] });
-    let operations: Vec<_> = scene.client.explain().iter().map(|waiting| waiting.operation).collect();
+    let operations: Vec<_> = scene.client.explain().iter().map(|waiting| waiting.operation.clone()).collect();
     assert_eq!(operations, ["fence", "lookup"]);
     scene.close();
     let lost = Status::ERR_LOST_CONNECTION;
@@ -190,7 +190,9 @@ fn a_debugger_holds_a_process_in_init_until_it_lets_go() {
             assert_eq!(wish.codes, [Status::DEBUGGER_RELEASE]);
             scene.reply_status(Status::SUCCESS);
             let Request::Notify(ready) = scene.asked() else { panic!("{:?}", scene.asked) };
-            assert_eq!(ready.code, Status::READY_FOR_DEBUG);
+            assert_eq!((ready.code, ready.range), (Status::READY_FOR_DEBUG, Range::CUSTOM));
+            let for_whom = ready.info.find(keys::EVENT_CUSTOM_RANGE);
+            assert_eq!(for_whom, Some(&Value::from(config().server.expect("one").server)));
             scene.reply_status(Status::SUCCESS);
             scene.pass(Duration::from_secs(100_000));
             assert_eq!(scene.client.explain()[0].subject, "held by a debugger");

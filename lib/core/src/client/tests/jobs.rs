@@ -1,5 +1,9 @@
 use phalanx_spec::{AllocDirective, IofChannel, keys};
+use phalanx_wire::cmd::allocate::Allocate;
+use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
+use phalanx_wire::cmd::fabric::{Register, Update};
 use phalanx_wire::cmd::iof::{self, PullReply};
+use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::{InfoReply, connect, credential, group, spawn};
 use phalanx_wire::{App, Blob, DataArray, Info, InfoList};
 
@@ -200,12 +204,12 @@ fn heartbeats_need_no_answer() {
 #[test]
 fn a_credential_is_given_and_examined() {
     let mut scene = Scene::ready();
-    let id = scene.call(ClientCall::GetCredential { info: vec![] });
+    let id = scene.call(ClientCall::from(GetCredential { info: vec![] }));
     let token = Blob::from(&b"token"[..]);
     let reply = credential::Reply { status: Status::SUCCESS, credential: token.clone(), info: vec![] };
     scene.reply(&reply);
     assert_eq!(scene.result(id), ClientReturn::Credential(Ok((token.clone(), vec![]))));
-    let id = scene.call(ClientCall::ValidateCredential { credential: token, info: vec![] });
+    let id = scene.call(ClientCall::from(ValidateCredential { credential: token, info: vec![] }));
     scene.reply(&InfoReply { status: Status::ERR_INVALID_CRED, info: vec![] });
     assert_eq!(scene.result(id), ClientReturn::Infos(Status::ERR_INVALID_CRED, vec![]));
 }
@@ -213,15 +217,15 @@ fn a_credential_is_given_and_examined() {
 #[test]
 fn questions_that_are_answered_by_infos() {
     let calls = [
-        ClientCall::Allocate { directive: AllocDirective::EXTEND, info: vec![] },
-        ClientCall::SessionControl { session: 4, directives: vec![] },
+        ClientCall::from(Allocate { directive: AllocDirective::EXTEND, info: vec![] }),
+        ClientCall::from(SessionControl { session: 4, directives: vec![] }),
         ClientCall::Monitor {
             what: Info::new(keys::MONITOR_HEARTBEAT, true),
             error: Status(-1),
             directives: vec![],
         },
-        ClientCall::FabricRegister { directives: vec![] },
-        ClientCall::FabricUpdate { index: 1 },
+        ClientCall::from(Register { directives: vec![] }),
+        ClientCall::from(Update { index: 1 }),
     ];
     for call in calls {
         let mut scene = Scene::ready();

@@ -46,7 +46,7 @@ pub(in crate::server) struct Collective {
     /// Who waits for the end, the latest last.
     pub(super) askers: Vec<Asker>,
     /// A group whose members want to hear when one of them ends.
-    pub(super) is_watched: bool,
+    pub(in crate::server) is_watched: bool,
     /// Others of the same set wait behind it.
     pub(in crate::server) is_followed: bool,
     /// What the participants gave, each info once.

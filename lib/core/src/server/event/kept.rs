@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_spec::{Range, keys};
+use phalanx_wire::{InfoList, Nspace, ProcId};
 
 use crate::host::Event;
 use crate::machine::{ConnId, Time};
@@ -15,10 +16,11 @@ pub(super) enum Audience {
     /// Processes in its range.
     Range,
     /// The host's announcement about a job: for tools, processes of these jobs or of all, and those that named what it affects.
-    OfJob { concerned: Option<Vec<Nspace>> },
+    /// The number orders announcements by when they happened.
+    OfJob { concerned: Option<Vec<Nspace>>, number: u64 },
 }
 
-/// The oldest first.
+/// In the order in which they happened.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     all: VecDeque<Cached>,
@@ -39,28 +41,47 @@ pub(super) struct Cached {
 }
 
 impl Cached {
-    pub(super) fn new(
-        now: Time,
-        event: Event,
-        raised_by: Option<ConnId>,
-        audience: Audience,
-        told: BTreeSet<ConnId>,
-    ) -> Cached {
+    pub(super) fn new(now: Time, event: Event, raised_by: Option<ConnId>, audience: Audience) -> Cached {
         let named = match &audience {
-            Audience::OfJob { concerned: Some(jobs) } => jobs.iter().map(|job| job.as_str().len()).sum(),
+            Audience::OfJob { concerned: Some(jobs), .. } => jobs.iter().map(|job| job.as_str().len()).sum(),
             _ => 0,
         };
         let bytes = weight_of_infos(&event.info) + named;
-        Cached { event, audience, raised_by, since: now, bytes, told, told_before: BTreeSet::new() }
+        Cached {
+            event,
+            audience,
+            raised_by,
+            since: now,
+            bytes,
+            told: BTreeSet::new(),
+            told_before: BTreeSet::new(),
+        }
+    }
+
+    /// Whether it is small enough to be kept.
+    fn fits(&self) -> bool {
+        self.bytes <= MAX_CACHED_EVENT_BYTES / 16
+    }
+
+    /// Those who register late are told of it.
+    pub(super) fn is_for_latecomers(&self) -> bool {
+        let is_of_the_moment = self.event.info.is_set(keys::EVENT_DO_NOT_CACHE)
+            || matches!(self.event.range, Range::RM | Range::PROC_LOCAL);
+        self.fits() && !is_of_the_moment
+    }
+
+    /// 0: it happened when it came.
+    fn number(&self) -> u64 {
+        match self.audience {
+            Audience::Range => 0,
+            Audience::OfJob { number, .. } => number,
+        }
     }
 }
 
 impl Kept {
     pub(super) fn keep(&mut self, now: Time, cached: Cached) {
         let bytes = cached.bytes;
-        if bytes > MAX_CACHED_EVENT_BYTES / 16 {
-            return;
-        }
         self.drop_old(now);
         while self.all.len() >= MAX_CACHED_EVENTS || self.bytes.saturating_add(bytes) > MAX_CACHED_EVENT_BYTES
         {
@@ -68,7 +89,7 @@ impl Kept {
             self.bytes -= oldest.bytes;
         }
         self.bytes += bytes;
-        let at = self.all.partition_point(|other| other.since <= cached.since);
+        let at = self.all.partition_point(|other| other.number() <= cached.number());
         self.all.insert(at, cached);
     }
 
@@ -88,16 +109,22 @@ impl Kept {
 
     /// Whether a process of this job has raised one, or was told of one.
     pub(super) fn knows(&self, nspace: &Nspace) -> bool {
-        let is_of = |proc: &ProcId| proc.nspace == *nspace;
-        self.all.iter().any(|cached| is_of(&cached.event.source) || cached.told_before.iter().any(is_of))
+        self.all.iter().any(|cached| cached.event.source.nspace == *nspace) || self.told_any_of(nspace)
+    }
+
+    pub(super) fn told_any_of(&self, nspace: &Nspace) -> bool {
+        self.all.iter().flat_map(|cached| &cached.told_before).any(|proc| proc.nspace == *nspace)
     }
 
     pub(super) fn forget_events_of(&mut self, nspace: &Nspace) {
         self.all.retain(|cached| cached.event.source.nspace != *nspace);
+        self.bytes = self.all.iter().map(|cached| cached.bytes).sum();
+    }
+
+    pub(super) fn forget_told_in(&mut self, nspace: &Nspace) {
         for cached in &mut self.all {
             cached.told_before.retain(|proc| proc.nspace != *nspace);
         }
-        self.bytes = self.all.iter().map(|cached| cached.bytes).sum();
     }
 
     fn drop_old(&mut self, now: Time) {

@@ -81,8 +81,8 @@ fn look_at_job(known: &Known, peers: &Peers, job: &Job, key: Option<&Key>, asker
 /// A node of the job with all that is known of it.
 fn complete_node(known: &Known, job: &Job, node: u32) -> Option<Kval> {
     let mut array = known.describer.node_array(job, node, &job.ranks_on(node).collect::<Vec<_>>())?;
-    let described = job.info().nodes.get(usize::try_from(node).ok()?)?;
-    known.describer.resources.complete(&mut array, &name_of(described));
+    let described = job.node(node)?;
+    known.describer.resources.complete(&mut array, &name_of(&described));
     Some(array)
 }
 

@@ -42,7 +42,11 @@ pub(super) fn look(
     let foreign = asker.is_some_and(|asker| asker.proc.nspace != target.nspace);
     // Where the rank is, and the like: nobody asks for it by other keys than reserved ones.
     let asked = foreign || key.is_none_or(Key::is_reserved);
-    let placed = if asked { known.describer.proc_values(job, target.rank) } else { Vec::new() };
+    let mut placed = if asked { known.describer.proc_values(job, target.rank) } else { Vec::new() };
+    if key.is_some_and(|key| *key == keys::PROC_PID) && !has(&placed, key, None) {
+        let pid = job.client(target.rank).and_then(Client::pid);
+        placed.extend(pid.map(|pid| Kval::new(keys::PROC_PID, Value::Pid(pid))));
+    }
     let is_placed = name.is_none() && key.is_some_and(|key| has(&placed, Some(key), None));
     let found = |values: Vec<Kval>| {
         // What every rank starts with is known to those of the same job.

@@ -9,7 +9,7 @@ use phalanx_wire::hello::{Answer, Flavor, SECRET, ToolWelcome};
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::world::{UID, World, hello, ns, proc, v41};
-use crate::host::{HostOp, HostReply};
+use crate::host::{ClientLost, HostOp, HostReply, ToolRequest};
 use crate::machine::{CloseReason, ConnId, Input};
 use crate::server::limits::MAX_STRANGERS;
 use crate::server::{Remote, ServerCall, ServerReturn, ToolsOf};
@@ -26,7 +26,7 @@ fn an_announced_rank_of_the_right_user_is_let_in() {
     let mut world = World::with_job(1, 2);
     let conn = world.connect(1);
     assert_eq!(world.client(conn).greeting(), [0, 0, 0, 0, 0, 0, 0, 1]);
-    assert_eq!(world.history, [HostOp::ClientConnected { proc: proc("job", 1) }]);
+    assert_eq!(world.history, [HostOp::ClientConnected(proc("job", 1))]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn remote_peers_must_be_tools_that_show_the_secret() {
     // The host hears of the owner, and not of the secret.
     let (_, op) = world.take_upcall();
     let claims = Some(proc("visitor", 0));
-    let HostOp::ToolConnected { uid, claims: claimed, info, .. } = op else { panic!("{op:?}") };
+    let HostOp::ToolConnected(ToolRequest { uid, claims: claimed, info, .. }) = op else { panic!("{op:?}") };
     assert_eq!((uid, claimed, info), (UID, claims, Vec::new()));
 }
 
@@ -151,7 +151,7 @@ fn the_host_has_the_last_word_and_may_take_its_time() {
     bytes.extend(encode_frame(0, 101, &Request::JobData.encode(v41())));
     world.bytes(conn, &bytes);
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::ClientConnected { proc: proc("job", 0) });
+    assert_eq!(op, HostOp::ClientConnected(proc("job", 0)));
     assert!(world.client(conn).greeting().is_empty());
     world.answer(id, HostReply::Done(Status::OPERATION_SUCCEEDED));
     assert!(world.client(conn).welcomed && world.has_reply(conn, 101));
@@ -176,7 +176,7 @@ fn a_rank_may_come_back_after_it_left() {
     world.close(second);
     let third = world.connect(0);
     world.close(third);
-    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 0), cut_off: None }));
+    assert!(world.history.contains(&HostOp::ClientLost(ClientLost { proc: proc("job", 0), cut_off: None })));
     world.connect(0);
     assert_eq!(world.call(ServerCall::DeregisterClient(proc("job", 0))), ServerReturn::Done(Status::SUCCESS));
     assert!(!survives(&mut world, UID, &hello(&proc("job", 0)).encode()), "it has ended");
@@ -191,7 +191,7 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
     let conn = world.open_as(UID);
     world.bytes(conn, &tool.encode());
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::ToolConnected { uid: UID, gid: UID, claims: None, info: Vec::new() });
+    assert_eq!(op, HostOp::ToolConnected(ToolRequest { uid: UID, gid: UID, claims: None, info: Vec::new() }));
     world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
     let expected = ToolWelcome {
         assigned: Some(proc("tool-1", 0)),
@@ -201,7 +201,10 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
     let sent = world.client(conn).greeting();
     assert!(Answer::Welcome(expected).encode().starts_with(sent), "the rest went to the frame reader");
     world.close(conn);
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0), cut_off: None }));
+    assert_eq!(
+        world.history.last(),
+        Some(&HostOp::ClientLost(ClientLost { proc: proc("tool-1", 0), cut_off: None }))
+    );
 }
 
 #[test]
@@ -215,7 +218,10 @@ fn host_gives_up_a_tool_that_left_early() {
     world.input(Input::Closed { conn, reason: CloseReason::Error });
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("tool-1", 0), cut_off: None }));
+    assert_eq!(
+        world.history.last(),
+        Some(&HostOp::ClientLost(ClientLost { proc: proc("tool-1", 0), cut_off: None }))
+    );
 }
 
 #[test]
@@ -262,7 +268,7 @@ fn tools_of_every_user_come_to_the_host_if_all_are_welcome() {
     };
     assert!(come(&mut world, proc("visitor", 0)));
     let (_, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::ToolConnected { uid, .. } if uid == UID + 1), "{op:?}");
+    assert!(matches!(op, HostOp::ToolConnected(ToolRequest { uid, .. }) if uid == UID + 1), "{op:?}");
     assert!(!come(&mut world, proc("job", 0)), "it is another user's rank");
 }
 

@@ -151,8 +151,7 @@ impl Chaos {
         let who = proc("job", rank);
         let conn = self.world.open_as(super::world::UID);
         self.world.bytes(conn, &super::world::hello(&who).encode());
-        let admission =
-            self.world.asked.iter().rposition(|(_, op)| matches!(op, HostOp::ClientConnected { .. }));
+        let admission = self.world.asked.iter().rposition(|(_, op)| matches!(op, HostOp::ClientConnected(_)));
         if let Some(at) = admission {
             let (id, _) = self.world.asked.remove(at);
             self.world.answer(id, HostReply::Done(Status::SUCCESS));
@@ -165,8 +164,8 @@ impl Chaos {
     fn answer(&mut self, call: HostCall, op: &HostOp, well: bool) {
         let reply = match op {
             _ if !well => HostReply::Done(Status::ERR_LOST_CONNECTION),
-            HostOp::Fence { .. } | HostOp::DirectModex { .. } => HostReply::Modex(Ok(Blob::default())),
-            HostOp::GroupConstruct { .. } => HostReply::Group(Ok(GroupFormed::default())),
+            HostOp::Fence(_) | HostOp::DirectModex(_) => HostReply::Modex(Ok(Blob::default())),
+            HostOp::GroupConstruct(_) => HostReply::Group(Ok(GroupFormed::default())),
             _ => HostReply::Done(Status::SUCCESS),
         };
         self.world.answer(call, reply);

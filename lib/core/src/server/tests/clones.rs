@@ -10,7 +10,7 @@ use phalanx_wire::frame::encode_frame;
 use phalanx_wire::{Info, Kval, Value};
 
 use super::world::{UID, World, all, fence, get, global, hello, key, proc};
-use crate::host::{HostOp, HostReply};
+use crate::host::{ClientFinalized, ClientLost, HostOp, HostReply};
 use crate::machine::{ConnId, Input};
 use crate::server::limits::{FULL_QUEUE, MAX_CLONES, MAX_MONITORS, MAX_PULLS, MAX_QUEUED, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
@@ -22,15 +22,15 @@ fn with_clones() -> Vec<Info> {
 }
 
 fn connected() -> HostOp {
-    HostOp::ClientConnected { proc: proc("job", 0) }
+    HostOp::ClientConnected(proc("job", 0))
 }
 
 fn finalized(others: bool) -> HostOp {
-    HostOp::ClientFinalized { proc: proc("job", 0), others }
+    HostOp::ClientFinalized(ClientFinalized { proc: proc("job", 0), others })
 }
 
 fn lost() -> HostOp {
-    HostOp::ClientLost { proc: proc("job", 0), cut_off: None }
+    HostOp::ClientLost(ClientLost { proc: proc("job", 0), cut_off: None })
 }
 
 /// Whether another connection of rank 0 is let in.

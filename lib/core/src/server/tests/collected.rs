@@ -9,7 +9,7 @@ use phalanx_wire::hello::COLLECTED;
 use phalanx_wire::{Blob, Info, Kval, ProcId};
 
 use super::world::{UID, World, collect, config, fence, global, hello, job, key, ns, proc, v41};
-use crate::host::HostOp;
+use crate::host::{FenceRequest, HostOp};
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerConfig};
 
@@ -163,7 +163,7 @@ fn the_file_holds_what_this_node_may_see() {
     world.ask_status(ranks[0], &Request::Commit(scopes));
     world.ask_status(ranks[1], &Request::Commit(Commit { buckets: vec![(Scope::REMOTE, kval("there"))] }));
     let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &fence(Vec::new(), collect()))).collect();
-    let (id, HostOp::Fence { data, .. }) = world.take_upcall() else { panic!() };
+    let (id, HostOp::Fence(FenceRequest { data, .. })) = world.take_upcall() else { panic!() };
 
     let mut elsewhere = World::configured(config());
     let mut far = job("job", 2, 2);
@@ -175,7 +175,7 @@ fn the_file_holds_what_this_node_may_see() {
     for conn in there {
         elsewhere.send(conn, &fence(Vec::new(), collect()));
     }
-    let (_, HostOp::Fence { data: from_there, .. }) = elsewhere.take_upcall() else { panic!() };
+    let (_, HostOp::Fence(FenceRequest { data: from_there, .. })) = elsewhere.take_upcall() else { panic!() };
 
     world.answer_modex(id, Blob::from([data.as_bytes(), from_there.as_bytes()].concat()));
     let file = named(&world, ranks[1], tags[1]).remove(0);

@@ -1,13 +1,14 @@
 use std::time::Duration;
 
 use phalanx_spec::{DataType, Range, Rank, Status, keys};
-use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
-use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::{InfoReply, Request};
+use phalanx_wire::{Blob, DataArray, Info, ProcId, Query, Value};
 
 use super::world::{World, all, collect, dialect, fence, get, global, job, ns, proc};
-use crate::host::{GroupFormed, HostOp, HostReply};
+use crate::host::{ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply};
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerReturn};
 
@@ -34,7 +35,7 @@ fn local_fence_needs_no_host() {
     let tags: Vec<u32> = ranks[..2].iter().map(|conn| world.send(*conn, &fence(all(), collect()))).collect();
     assert!(!world.has_reply(ranks[0], tags[0]));
     let why = world.server.explain();
-    assert_eq!((why[0].operation, &*why[0].subject), ("fence", "job:*"));
+    assert_eq!((&*why[0].operation, &*why[0].subject), ("fence", "job:*"));
     assert_eq!(why[0].missing, [proc("job", 2)]);
     assert_eq!(world.ask_status(ranks[2], &fence(all(), collect())), Status::SUCCESS);
     assert_eq!(world.status(ranks[0], tags[0]), Status::SUCCESS);
@@ -88,7 +89,7 @@ fn fence_across_nodes_exchanges_commits() {
     let first = world.send(ranks[0], &fence(all(), collect()));
     let second = world.send(ranks[1], &fence(all(), collect()));
     let (id, op) = world.take_upcall();
-    let HostOp::Fence { procs, info, data } = op else { panic!("{op:?}") };
+    let HostOp::Fence(FenceRequest { procs, info, data }) = op else { panic!("{op:?}") };
     assert_eq!((procs, info), (all(), collect()));
     assert!(!world.has_reply(ranks[0], first), "the host decides");
 
@@ -101,7 +102,7 @@ fn fence_across_nodes_exchanges_commits() {
     other.ask_status(far[0], &Request::Commit(global("y", "2")));
     let tags: Vec<u32> = far.iter().map(|conn| other.send(*conn, &fence(all(), collect()))).collect();
     let (far_id, op) = other.take_upcall();
-    let HostOp::Fence { data: far_data, .. } = op else { panic!("{op:?}") };
+    let HostOp::Fence(FenceRequest { data: far_data, .. }) = op else { panic!("{op:?}") };
 
     let union = Blob::from([data.as_bytes(), far_data.as_bytes()].concat());
     world.answer_modex(id, union.clone());
@@ -123,7 +124,7 @@ fn refused_fence_is_refused_to_all() {
     world.ask_status(a, &Request::Commit(global("x", "1")));
     let tag = world.send(a, &fence(all(), Vec::new()));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Fence { data, .. } if data.is_empty()));
+    assert!(matches!(op, HostOp::Fence(FenceRequest { data, .. }) if data.is_empty()));
     world.answer(id, HostReply::Modex(Err(Status::ERR_LOST_CONNECTION)));
     assert_eq!(world.status(a, tag), Status::ERR_LOST_CONNECTION);
     let tag = world.send(a, &fence(all(), Vec::new()));
@@ -157,7 +158,7 @@ fn death_of_a_participant_fails_the_fence_for_all() {
     let info = vec![Info::new(keys::LOCAL_COLLECTIVE_STATUS, Status::ERR_LOST_CONNECTION)];
     assert_eq!(
         op,
-        HostOp::Fence { procs: all(), info, data: Blob::default() },
+        HostOp::Fence(FenceRequest { procs: all(), info, data: Blob::default() }),
         "the other node must not wait"
     );
     world.answer(id, HostReply::Done(Status::SUCCESS));
@@ -275,7 +276,7 @@ fn queued_answers_come_before_a_later_failure() {
     let first = world.take_upcall().0;
     world.advance(Duration::from_secs(6));
     assert_eq!(world.status(b, third), Status::ERR_TIMEOUT);
-    let failed = |op: &HostOp| matches!(op, HostOp::Fence { info, .. } if !info.is_empty());
+    let failed = |op: &HostOp| matches!(op, HostOp::Fence(FenceRequest { info, .. }) if !info.is_empty());
     assert_eq!(world.asked.iter().map(|(_, op)| failed(op)).collect::<Vec<_>>(), [false, true]);
     world.answer_modex(first, Blob::default());
 }
@@ -307,7 +308,7 @@ fn connected_processes_are_told_of_each_others_jobs() {
     let first = world.send(a, &Request::Connect(request(Vec::new())));
     let second = world.send(b, &Request::Connect(request(Vec::new())));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Connect { procs, .. } if procs.len() == 2));
+    assert!(matches!(op, HostOp::Connect(ConnectRequest { procs, .. }) if procs.len() == 2));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     for (conn, tag, other) in [(a, first, "other"), (b, second, "job")] {
         let reply: connect::Reply = world.reply(conn, tag);
@@ -317,7 +318,7 @@ fn connected_processes_are_told_of_each_others_jobs() {
     let first = world.send(a, &Request::Disconnect(request(Vec::new())));
     world.send(b, &Request::Disconnect(request(Vec::new())));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Disconnect { .. }));
+    assert!(matches!(op, HostOp::Disconnect(_)));
     world.answer(id, HostReply::Done(Status::ERR_NOT_SUPPORTED));
     assert_eq!(world.status(a, first), Status::ERR_NOT_SUPPORTED);
 }
@@ -331,7 +332,10 @@ fn groups_are_formed_in_the_layout_of_each_release() {
     let construct = Request::GroupConstruct(Construct { id: "g".into(), procs: all(), info: Vec::new() });
     let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &construct)).collect();
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::GroupConstruct { id: "g".into(), procs: all(), info: Vec::new() });
+    assert_eq!(
+        op,
+        HostOp::GroupConstruct(GroupRequest { from: None, id: "g".into(), procs: all(), info: Vec::new() })
+    );
     let members: Vec<ProcId> = (0..3).map(|rank| proc("job", rank)).collect();
     let formed = GroupFormed { members: members.clone(), context_id: Some(7), info: Vec::new() };
     world.answer(id, HostReply::Group(Ok(formed)));
@@ -346,7 +350,10 @@ fn groups_are_formed_in_the_layout_of_each_release() {
         |procs: Vec<ProcId>| Request::GroupDestruct(Destruct { id: "g".into(), procs, info: Vec::new() });
     let tags: Vec<u32> = ranks.iter().map(|conn| world.send(*conn, &destruct(members.clone()))).collect();
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::GroupDestruct { id: "g".into(), procs: members, info: Vec::new() });
+    assert_eq!(
+        op,
+        HostOp::GroupDestruct(GroupRequest { from: None, id: "g".into(), procs: members, info: Vec::new() })
+    );
     world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
     assert_eq!(world.status(ranks[0], tags[0]), Status::SUCCESS);
     assert_eq!(world.ask_status(ranks[0], &destruct(Vec::new())), Status::ERR_NOT_FOUND, "it is no more");
@@ -363,6 +370,28 @@ fn groups_of_one_set_but_different_names_do_not_meet() {
     }
     assert_eq!(world.server.explain().len(), 2);
     assert!(world.asked.is_empty());
+}
+
+#[test]
+fn the_host_is_asked_for_groups_without_members_here() {
+    let mut world = World::with_job(1, 2);
+    let ranks = formed_group(&mut world, 2, all());
+    let names = Query { keys: vec![keys::QUERY_GROUP_NAMES.into()], qualifiers: Vec::new() };
+    let names = Request::Query(Queries { queries: vec![names] });
+    let of_host =
+        |names: &str| HostReply::Infos(Status::SUCCESS, vec![Info::new(keys::QUERY_GROUP_NAMES, names)]);
+    let cases = [
+        (of_host("far,g"), "far,g"),
+        (HostReply::Done(Status::ERR_NOT_SUPPORTED), "g"),
+        (HostReply::Infos(Status::QUERY_PARTIAL_SUCCESS, Vec::new()), "g"),
+    ];
+    for (answer, expected) in cases {
+        let tag = world.send(ranks[0], &names);
+        let (id, _) = world.take_upcall();
+        world.answer(id, answer);
+        let reply: InfoReply = world.reply(ranks[0], tag);
+        assert_eq!((reply.status, reply.info[0].value.as_str()), (Status::SUCCESS, Some(expected)));
+    }
 }
 
 #[test]
@@ -392,7 +421,7 @@ fn member_that_leaves_a_group_leaves_the_others_in() {
         world.send(conn, &Request::GroupDestruct(destruct.clone()));
     }
     let (_, op) = world.take_upcall();
-    let HostOp::GroupDestruct { procs, .. } = op else { panic!("{op:?}") };
+    let HostOp::GroupDestruct(GroupRequest { procs, .. }) = op else { panic!("{op:?}") };
     assert_eq!(procs, [proc("job", 0), proc("job", 2)]);
 }
 
@@ -472,7 +501,15 @@ fn added_members_reach_the_host_in_one_list() {
         world.send(conn, &Request::GroupConstruct(construct));
     }
     let (_, op) = world.take_upcall();
-    assert_eq!(op, HostOp::GroupConstruct { id: "g".into(), procs: leaders, info: vec![list(&[2, 3])] });
+    assert_eq!(
+        op,
+        HostOp::GroupConstruct(GroupRequest {
+            from: None,
+            id: "g".into(),
+            procs: leaders,
+            info: vec![list(&[2, 3])]
+        })
+    );
 }
 
 #[test]
@@ -490,10 +527,13 @@ fn joiners_of_a_growing_group_are_told_one_by_one() {
     let bootstrap = vec![Info::new(keys::GROUP_BOOTSTRAP, Value::Size(1))];
     let (leads, leader, op) = construct(0, vec![proc("job", 0)], bootstrap.clone());
     let (from, procs) = (proc("job", 0), vec![proc("job", 0)]);
-    assert_eq!(op, HostOp::GroupAssemble { from, id: "g".into(), procs, info: bootstrap });
+    assert_eq!(
+        op,
+        HostOp::GroupConstruct(GroupRequest { from: Some(from), id: "g".into(), procs, info: bootstrap })
+    );
     let (follows, follower, op) = construct(1, Vec::new(), Vec::new());
     let (from, procs, info) = (proc("job", 1), Vec::new(), Vec::new());
-    assert_eq!(op, HostOp::GroupAssemble { from, id: "g".into(), procs, info });
+    assert_eq!(op, HostOp::GroupConstruct(GroupRequest { from: Some(from), id: "g".into(), procs, info }));
     let (uninvited, other, _) = construct(2, Vec::new(), Vec::new());
     assert_eq!(world.server.explain().len(), 3);
 
@@ -524,12 +564,38 @@ fn fault_tolerant_group_forms_of_living_members() {
     world.close(ranks[2]);
     let last = world.send(ranks[1], &construct);
     let (id, op) = world.take_upcall();
-    let HostOp::GroupConstruct { procs, .. } = op else { panic!("{op:?}") };
+    let HostOp::GroupConstruct(GroupRequest { procs, .. }) = op else { panic!("{op:?}") };
     assert_eq!(procs, [proc("job", 0), proc("job", 1)]);
     world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
     assert_eq!(world.status(ranks[1], last), Status::SUCCESS);
     let event = &world.client(ranks[1]).events[0];
     assert_eq!((event.code, &event.source), (Status::GROUP_MEMBER_FAILED, &proc("job", 2)));
+}
+
+#[test]
+fn those_who_destruct_without_a_member_hear_of_it() {
+    let mut world = World::with_job(1, 3);
+    let ranks = everybody(&mut world, 3);
+    let (construct, _) = groups_of(Vec::new());
+    for conn in &ranks {
+        world.send(*conn, &construct);
+    }
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    hears_of_failures(&mut world, ranks[0]);
+    let info = vec![Info::new(keys::GROUP_FT_COLLECTIVE, true)];
+    let destruct = Request::GroupDestruct(Destruct { id: "g".into(), procs: all(), info });
+    let first = world.send(ranks[0], &destruct);
+    world.send(ranks[1], &destruct);
+    world.close(ranks[2]);
+    let (id, op) = world.take_upcall();
+    let HostOp::GroupDestruct(GroupRequest { procs, .. }) = op else { panic!("{op:?}") };
+    assert_eq!(procs, [proc("job", 0), proc("job", 1)]);
+    world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
+    assert_eq!(world.status(ranks[0], first), Status::SUCCESS);
+    let events = &world.client(ranks[0]).events;
+    let told: Vec<_> = events.iter().map(|event| (event.code, event.source.clone())).collect();
+    assert_eq!(told, [(Status::GROUP_MEMBER_FAILED, proc("job", 2))]);
 }
 
 #[test]
@@ -548,7 +614,7 @@ fn a_group_that_is_watched_ends_without_its_dead() {
     assert_eq!(world.client(ranks[0]).events.len(), 1);
     world.send(ranks[1], &destruct);
     let (id, op) = world.take_upcall();
-    let HostOp::GroupDestruct { procs, .. } = op else { panic!("{op:?}") };
+    let HostOp::GroupDestruct(GroupRequest { procs, .. }) = op else { panic!("{op:?}") };
     assert_eq!(procs, [proc("job", 0), proc("job", 1)]);
     world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
     assert_eq!(world.status(ranks[0], first), Status::SUCCESS);

@@ -6,7 +6,7 @@ use phalanx_wire::cmd::event::{DeregisterEvents, Notify, RegisterEvents};
 use phalanx_wire::{Blob, DataArray, Info, ProcId, Value};
 
 use super::world::{World, job, ns, proc};
-use crate::host::{Event, HostOp, HostReply};
+use crate::host::{Event, EventsRequest, HostOp, HostReply};
 use crate::machine::ConnId;
 use crate::server::limits::{MAX_CACHED_EVENTS, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use crate::server::{ServerCall, ServerReturn};
@@ -48,7 +48,7 @@ fn those_who_registered_are_told_once_and_the_source_never() {
     assert_eq!((told.code, &told.source, told.range), (CODE, &proc("job", 0), Some(Range::NAMESPACE)));
     assert_eq!(told.info, info);
     let raised = Event { code: CODE, source: proc("job", 0), range: Range::NAMESPACE, info };
-    assert_eq!(world.history.last(), Some(&HostOp::Notify { event: raised }), "others may be elsewhere");
+    assert_eq!(world.history.last(), Some(&HostOp::Notify(raised)), "others may be elsewhere");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn range_decides_visibility_and_travel() {
         }
         assert_eq!(world.ask_status(ranks[0], &notify(range, info)), Status::SUCCESS);
         assert_eq!(ranks.map(|conn| heard(&world, conn)), expected, "{range}");
-        let left = world.history.iter().any(|op| matches!(op, HostOp::Notify { .. }));
+        let left = world.history.iter().any(|op| matches!(op, HostOp::Notify(_)));
         assert_eq!(left, leaves, "{range}");
     }
     let mut world = World::with_job(1, 1);
@@ -124,8 +124,8 @@ fn the_host_knows_which_codes_are_wanted_and_no_more_than_once() {
     let (a, b) = (world.connect(0), world.connect(1));
     let seen = |world: &World| {
         let told = |op: &HostOp| match op {
-            HostOp::RegisterEvents { codes, .. } => Some((true, codes.clone())),
-            HostOp::DeregisterEvents { codes } => Some((false, codes.clone())),
+            HostOp::RegisterEvents(EventsRequest { codes, .. }) => Some((true, codes.clone())),
+            HostOp::DeregisterEvents(EventsRequest { codes, .. }) => Some((false, codes.clone())),
             _ => None,
         };
         world.history.iter().filter_map(told).collect::<Vec<_>>()
@@ -337,12 +337,12 @@ fn announce(whom: ProcId, concerned: &[&str]) -> ServerCall {
         vec![Info::new(keys::EVENT_AFFECTED_PROC, whom.clone()), Info::new(keys::EVENT_NON_DEFAULT, true)];
     let event = Event { code: CODE, source: whom, range: Range::SESSION, info };
     let concerned = Some(concerned.iter().map(|name| ns(name)).collect());
-    ServerCall::Announce { event, concerned, ago: None }
+    ServerCall::Announce { event, number: 1, concerned, ago: None }
 }
 
 fn announce_late(whom: ProcId, concerned: &[&str], seconds: u64) -> ServerCall {
     let ServerCall::Announce { event, concerned, .. } = announce(whom, concerned) else { unreachable!() };
-    ServerCall::Announce { event, concerned, ago: Some(Duration::from_secs(seconds)) }
+    ServerCall::Announce { event, number: 1, concerned, ago: Some(Duration::from_secs(seconds)) }
 }
 
 #[test]
@@ -411,6 +411,43 @@ fn an_announcement_is_not_repeated_to_those_who_came_after_it() {
     }
     world.ask_status(naming, &register(&[CODE], vec![Info::new(keys::EVENT_AFFECTED_PROC, ended)]));
     assert_eq!([early, late, naming].map(|conn| heard(&world, conn)), [1, 0, 1]);
+}
+
+#[test]
+fn late_listeners_hear_events_in_the_order_of_their_time() {
+    let mut world = World::with_job(1, 3);
+    world.register(job("gone", 1, 1));
+    let end = Status(CODE.0 - 1);
+    let announce_as = |code: Status, number: u64, ago: Option<Duration>| {
+        let whom = ProcId::all(&ns("gone"));
+        let ServerCall::Announce { mut event, concerned, .. } = announce(whom, &[]) else { unreachable!() };
+        event.code = code;
+        ServerCall::Announce { event, number, concerned, ago }
+    };
+    let named = || vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(&ns("gone")))];
+    let (early, a, b) = (world.connect(0), world.connect(1), world.connect(2));
+    let codes = |world: &World, conn| world.client(conn).events.iter().map(|e| e.code).collect::<Vec<_>>();
+    // Only the end of the job is of interest here when it all happens, at one moment.
+    world.ask_status(early, &register(&[end], named()));
+    world.call(announce_as(end, 7, None));
+    world.obliging = false;
+    let asked = [a, b].map(|conn| {
+        world.send(conn, &register(&[CODE, end], named()));
+        let (upcall, op) = world.take_upcall();
+        assert!(matches!(op, HostOp::RegisterEvents(asked) if asked.codes == [CODE]), "both wait");
+        upcall
+    });
+    world.call(announce_as(CODE, 5, Some(Duration::ZERO)));
+    assert_eq!([a, b].map(|conn| codes(&world, conn)), [[], []]);
+    asked.into_iter().for_each(|upcall| world.answer(upcall, HostReply::Done(Status::SUCCESS)));
+    assert_eq!([early, a, b].map(|conn| codes(&world, conn)), [vec![end], vec![CODE, end], vec![CODE, end]]);
+    // The same is known when the job has been forgotten.
+    world.obliging = true;
+    world.call(ServerCall::DeregisterNspace(ns("gone")));
+    world.close(b);
+    let again = world.connect(1);
+    world.ask_status(again, &register(&[end, CODE], named()));
+    assert_eq!(codes(&world, again), [CODE, end]);
 }
 
 #[test]

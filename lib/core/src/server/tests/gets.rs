@@ -7,7 +7,7 @@ use phalanx_wire::cmd::get::{Get, OwnerData, PARTIAL, RefreshCache, RefreshReply
 use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
 
 use super::world::{World, dialect, fence, get, global, job, key, ns, proc};
-use crate::host::{HostOp, HostReply};
+use crate::host::{DirectModexRequest, HostOp, HostReply};
 use crate::machine::{ConnId, Input};
 use crate::server::modex::Contribution;
 use crate::server::{ServerCall, ServerReturn};
@@ -82,9 +82,25 @@ fn qualified_values_of_reserved_keys_are_there_or_nowhere() {
     let tag = world.send(b, &get(&far, name, at_once.clone()));
     let (id, op) = world.take_upcall();
     let info = [at_once, vec![Info::new(keys::REQUIRED_KEY, name)]].concat();
-    assert_eq!(op, HostOp::DirectModex { proc: far, info });
+    assert_eq!(op, HostOp::DirectModex(DirectModexRequest { proc: far, info }));
     world.answer(id, HostReply::Modex(Err(Status::ERR_NOT_FOUND)));
     assert_eq!(world.status(b, tag), Status::ERR_NOT_FOUND);
+}
+
+#[test]
+fn pids_of_local_ranks_are_known_while_their_job_is() {
+    let mut world = World::with_job(1, 3);
+    let a = world.connect(0);
+    let pid = |world: &mut World, rank| {
+        let tag = world.send(a, &get(&proc("job", rank), keys::PROC_PID, Vec::new()));
+        world.value(a, tag, keys::PROC_PID)
+    };
+    // As the kernel says, until the host does.
+    assert_eq!([0, 1].map(|rank| pid(&mut world, rank)), [Some(Value::Pid(1)), None]);
+    world.call(ServerCall::Started { nspace: ns("job"), pids: vec![(Rank(0), 70), (Rank(1), 71)] });
+    world.call(ServerCall::DeregisterClient(proc("job", 1)));
+    let pids = [0, 1, 2].map(|rank| pid(&mut world, rank));
+    assert_eq!(pids, [Some(Value::Pid(70)), Some(Value::Pid(71)), None]);
 }
 
 #[test]
@@ -184,7 +200,7 @@ fn a_get_waits_for_the_first_commit_and_for_no_longer() {
     assert_eq!(world.ask_status(b, &immediate), Status::ERR_NOT_FOUND);
     assert!(!world.has_reply(b, waiting));
     let why = world.server.explain();
-    assert_eq!((why[0].operation, &*why[0].subject), ("get", "x of job:0"));
+    assert_eq!((&*why[0].operation, &*why[0].subject), ("get", "x of job:0"));
     assert_eq!((&*why[0].asked_by, &*why[0].missing), (&[proc("job", 1)][..], &[proc("job", 0)][..]));
     put(&mut world, a, Scope::GLOBAL, "x", "1");
     assert_eq!(world.value(b, waiting, "x"), Some("1".into()));
@@ -337,7 +353,7 @@ fn remote_values_are_fetched_once_for_all_waiters() {
     let second = world.send(b, &get(&far, "x", Vec::new()));
     let (id, op) = world.take_upcall();
     let info = vec![Info::new(keys::REQUIRED_KEY, "x")];
-    assert_eq!(op, HostOp::DirectModex { proc: far.clone(), info });
+    assert_eq!(op, HostOp::DirectModex(DirectModexRequest { proc: far.clone(), info }));
     world.answer_modex(id, modex(&far, "x", "9"));
     assert_eq!(world.value(a, first, "x"), Some("9".into()));
     assert_eq!(world.value(b, second, "x"), Some("9".into()));
@@ -363,7 +379,9 @@ fn waiter_for_another_key_asks_again_once() {
     world.answer_modex(id, modex(&far, "x", "1"));
     assert!(world.has_reply(a, first) && !world.has_reply(b, second));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::DirectModex { info, .. } if info == [Info::new(keys::REQUIRED_KEY, "y")]));
+    assert!(
+        matches!(op, HostOp::DirectModex(DirectModexRequest { info, .. }) if info == [Info::new(keys::REQUIRED_KEY, "y")])
+    );
     world.answer_modex(id, modex(&far, "x", "1"));
     assert_eq!(world.status(b, second), Status::ERR_NOT_FOUND);
     let third = world.send(b, &get(&far, "y", Vec::new()));
@@ -383,7 +401,9 @@ fn a_rank_that_does_not_exist_is_not_waited_for() {
     assert_eq!(world.ask_status(a, &get(&proc("job", 2), "x", Vec::new())), Status::ERR_NOT_FOUND);
     let unknown = world.send(a, &get(&proc("elsewhere", 0), "x", vec![Info::new(keys::TIMEOUT, 3u32)]));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::DirectModex { proc: p, .. } if p == proc("elsewhere", 0)));
+    assert!(
+        matches!(op, HostOp::DirectModex(DirectModexRequest { proc: p, .. }) if p == proc("elsewhere", 0))
+    );
     world.answer(id, HostReply::Done(Status::ERR_NOT_FOUND));
     assert_eq!(world.status(a, unknown), Status::ERR_NOT_FOUND);
     let hanging = world.send(a, &get(&proc("elsewhere", 0), "x", vec![Info::new(keys::TIMEOUT, 3u32)]));
@@ -530,7 +550,7 @@ fn refresh_gives_everything_a_rank_has_now() {
     let far = Request::RefreshCache(RefreshCache { nspace: ns("job"), rank: Rank(1) });
     let tag = world.send(a, &far);
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::DirectModex { proc: proc("job", 1), info: Vec::new() });
+    assert_eq!(op, HostOp::DirectModex(DirectModexRequest { proc: proc("job", 1), info: Vec::new() }));
     world.answer_modex(id, modex(&proc("job", 1), "z", "2"));
     let reply: RefreshReply = world.reply(a, tag);
     assert!(reply.values.iter().any(|kval| kval.key == "z"));

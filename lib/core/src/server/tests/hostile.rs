@@ -8,7 +8,7 @@ use phalanx_wire::frame::{FIRST_REQUEST_TAG, encode_frame};
 use phalanx_wire::{Info, Key, ProcId};
 
 use super::world::{World, fence, get, global, key, proc, v41};
-use crate::host::{Event, HostOp};
+use crate::host::{ClientLost, Event, HostOp};
 use crate::machine::Input;
 use crate::server::ServerCall;
 use crate::server::limits::{MAX_QUEUED, MAX_REQUESTS};
@@ -69,7 +69,7 @@ fn a_claim_of_an_endless_message_ends_the_connection() {
     let why =
         "it sent a message of 4294967295 bytes; no more than 268435456 are accepted, so commit less at once";
     let cut_off = Some(why.to_owned());
-    assert_eq!(world.history.last(), Some(&HostOp::ClientLost { proc: proc("job", 0), cut_off }));
+    assert_eq!(world.history.last(), Some(&HostOp::ClientLost(ClientLost { proc: proc("job", 0), cut_off })));
     assert_eq!(world.status(b, waiting), Status::ERR_NOT_FOUND);
     world.bytes(a, b"what comes after the end is nobody's");
     world.close(a);
@@ -106,7 +106,7 @@ fn peer_that_does_not_read_is_given_up_alone() {
     }
     assert!(world.closed.contains(&b));
     let cut_off = Some(format!("it does not read: more than {MAX_QUEUED} bytes wait for it"));
-    assert!(world.history.contains(&HostOp::ClientLost { proc: proc("job", 1), cut_off }));
+    assert!(world.history.contains(&HostOp::ClientLost(ClientLost { proc: proc("job", 1), cut_off })));
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
     // One that catches up in time is kept.
     let mut world = World::with_job(1, 1);

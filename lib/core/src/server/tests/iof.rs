@@ -12,7 +12,7 @@ use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
 use super::super::limits::FULL_PUSHES;
 use super::world::{World, config, global, proc, v41};
-use crate::host::{HostOp, HostReply};
+use crate::host::{HostOp, HostReply, PullEnded, StdinRequest};
 use crate::machine::{CallId, ConnId, Input, Machine};
 use crate::server::{OutputTo, ServerCall, ServerConfig, ServerReturn};
 
@@ -43,7 +43,7 @@ const NOBODY: ServerReturn = ServerReturn::Done(Status::ERR_NOT_FOUND);
 fn accepted(world: &mut World, conn: ConnId, request: &Request) -> u64 {
     let tag = world.send(conn, request);
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::IofPull { .. }), "{op:?}");
+    assert!(matches!(op, HostOp::IofPull(_)), "{op:?}");
     world.answer(id, HostReply::Done(Status::SUCCESS));
     let reply: PullReply = world.reply(conn, tag);
     assert_eq!(reply.status, Status::SUCCESS);
@@ -92,7 +92,10 @@ fn output_goes_only_to_current_pulls() {
     assert_eq!(world.ask_status(b, &stop(handle)), Status::ERR_NOT_FOUND, "it is another's");
     let tag = world.send(a, &stop(handle));
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::IofStop { from: proc("job", 0), handle, directives: Vec::new(), died: false });
+    assert_eq!(
+        op,
+        HostOp::IofStop(PullEnded { from: proc("job", 0), handle, directives: Vec::new(), died: false })
+    );
     assert_eq!(world.try_call(to_all(b"rest")).1, None);
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
@@ -108,7 +111,7 @@ fn output_goes_only_to_current_pulls() {
     accepted(&mut world, b, &pull(2));
     world.close(b);
     let (_, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::IofStop { died: true, .. }));
+    assert!(matches!(op, HostOp::IofStop(PullEnded { died: true, .. })));
 }
 
 #[test]
@@ -140,7 +143,12 @@ fn a_pull_within_an_earlier_one_is_served_without_the_host() {
     let (id, op) = world.take_upcall();
     assert_eq!(
         op,
-        HostOp::IofStop { from: proc("job", 1), handle: whole, directives: Vec::new(), died: false }
+        HostOp::IofStop(PullEnded {
+            from: proc("job", 1),
+            handle: whole,
+            directives: Vec::new(),
+            died: false
+        })
     );
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(b, tag), Status::SUCCESS);
@@ -446,7 +454,7 @@ fn input_is_the_hosts_to_deliver() {
     let push = Push { targets: vec![proc("child", 0)], directives: Vec::new(), data: Blob::default() };
     let tag = world.send(a, &Request::IofPush(push));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::PushStdin { data, .. } if data.is_empty()));
+    assert!(matches!(op, HostOp::PushStdin(StdinRequest { data, .. }) if data.is_empty()));
     world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
     assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
 }

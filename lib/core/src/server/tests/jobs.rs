@@ -11,7 +11,7 @@ use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, Value};
 
 use super::world::{UID, World, config, dialect, job, ns, proc};
 use crate::host::HostReply;
-use crate::job::{JobApp, JobInfo};
+use crate::job::{JobApp, JobInfo, JobNode, Table};
 use crate::machine::Input;
 use crate::server::limits::{MAX_RANKS_PLACED, MAX_RANKS_TOLD};
 use crate::server::{Server, ServerCall, ServerReturn};
@@ -19,7 +19,7 @@ use crate::server::{Server, ServerCall, ServerReturn};
 /// A job for which the host has stated everything that the standard wants of it.
 fn complete_job() -> JobInfo {
     let mut info = job("job", 2, 2);
-    let mut nodes = info.nodes.to_vec();
+    let mut nodes: Vec<JobNode> = info.nodes.iter().collect();
     nodes[0].values.extend([
         Kval::new(keys::TMPDIR, "/tmp/px"),
         Kval::new(keys::HOSTNAME_ALIASES, "localhost,node0.site"),
@@ -228,7 +228,7 @@ fn jobs_and_ranks_that_make_no_sense_are_not_registered() {
         world.call(ServerCall::RegisterNspace(Box::new(info)))
     };
     let refused = ServerReturn::Done(Status::ERR_BAD_PARAM);
-    assert_eq!(register(&mut world, &|info| info.nodes = Arc::from([])), refused);
+    assert_eq!(register(&mut world, &|info| info.nodes = Table::from([])), refused);
     assert_eq!(register(&mut world, &|info| info.apps = Arc::from([])), refused);
     assert_eq!(register(&mut world, &|info| info.here = Some(2)), refused);
     assert_eq!(register(&mut world, &|info| info.nspace = Nspace::none()), refused);

@@ -2,7 +2,7 @@
 
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::{Body, InfoReply, Request};
 use phalanx_wire::{DataArray, Info, ProcId, Query, Value};
 
@@ -147,7 +147,7 @@ fn inventories_are_for_who_asks() {
         let info = vec![Info::new(keys::NODE_INFO, true), Info::new(keys::HOSTNAME, name)];
         assert_eq!(ask(&mut world, info.clone()), Some(bytes.into()), "{name}");
         let query = Query { keys: vec![keys::AVAIL_PHYS_MEMORY.into()], qualifiers: info };
-        let reply: InfoReply = world.ask(conn, &Request::Query(QueryRequest { queries: vec![query] }));
+        let reply: InfoReply = world.ask(conn, &Request::Query(Queries { queries: vec![query] }));
         assert_eq!(reply.info, [Info::new(keys::AVAIL_PHYS_MEMORY, bytes)]);
     }
     let hosts = vec!["node0".to_owned(), "nowhere".to_owned()];
@@ -176,7 +176,7 @@ fn a_host_says_once_which_attributes_it_honours() {
         Info::new(keys::HOST_FUNCTIONS, true),
     ];
     let query = Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers };
-    let reply: InfoReply = world.ask(conn, &Request::Query(QueryRequest { queries: vec![query] }));
+    let reply: InfoReply = world.ask(conn, &Request::Query(Queries { queries: vec![query] }));
     let answers = reply.info[0].value.as_array().unwrap();
     let answers: Vec<&Info> = answers.infos().collect();
     let functions = answers[0].value.as_array().unwrap();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use phalanx_spec::{Status, keys};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{Info, ProcId, Query, Value};
 
@@ -52,14 +52,14 @@ fn the_topology_is_told_to_whoever_asks() {
     // By query, too, as servers of PRRTE and Open MPI answer.
     let query = |key: &str, qualifiers| Query { keys: vec![key.into()], qualifiers };
     let queries = [keys::HWLOC_XML_V1, keys::HWLOC_XML_V2].map(|key| query(key, Vec::new())).to_vec();
-    let reply: InfoReply = world.ask(conn, &Request::Query(QueryRequest { queries }));
+    let reply: InfoReply = world.ask(conn, &Request::Query(Queries { queries }));
     let expected = [(keys::HWLOC_XML_V1, v1.as_str()), (keys::HWLOC_XML_V2, v2.as_str())];
     assert_eq!(reply.status, Status::SUCCESS);
     assert_eq!(reply.info, expected.map(|(key, xml)| Info::new(key, xml)));
     // The host may know other nodes.
     let other = vec![Info::new(keys::HOSTNAME, "elsewhere")];
-    world.send(conn, &Request::Query(QueryRequest { queries: vec![query(keys::HWLOC_XML_V2, other)] }));
-    assert!(matches!(world.take_upcall().1, HostOp::Query { .. }));
+    world.send(conn, &Request::Query(Queries { queries: vec![query(keys::HWLOC_XML_V2, other)] }));
+    assert!(matches!(world.take_upcall().1, HostOp::Query(_)));
     let shared_memory = get(&all, keys::HWLOC_SHMEM_FILE, Vec::new());
     assert_eq!(world.ask_status(conn, &shared_memory), Status::ERR_NOT_FOUND);
 }

@@ -7,13 +7,16 @@ use phalanx_wire::cmd::iof::{DRESSED, STYLE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
-use phalanx_wire::cmd::query::QueryRequest;
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::{self, Spawn};
 use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{App, Blob, DataArray, Info, InfoList, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc};
-use crate::host::{HostOp, HostReply};
+use crate::host::{
+    AbortRequest, Asked, ClientFinalized, HostOp, HostReply, LogRequest, LookupRequested, PublishRequest,
+    UnpublishRequest,
+};
 use crate::machine::HostCall;
 use crate::server::{ServerCall, ServerReturn};
 
@@ -35,14 +38,14 @@ fn publish_separates_data_from_directives() {
     let [user, group] = identity();
     assert_eq!(
         op,
-        HostOp::Publish {
+        HostOp::Publish(PublishRequest {
             from: proc("job", 0),
             uid: UID,
             data: vec![datum("port", "4711"), datum("host", "here")],
             range: Range::GLOBAL,
             persistence: Persistence::APP,
-            info: vec![Info::new(keys::RANGE, Range::GLOBAL), user, group],
-        }
+            info: vec![Info::new(keys::RANGE, Range::GLOBAL), user, group]
+        })
     );
     world.answer(id, HostReply::Done(Status::ERR_DUPLICATE_KEY));
     assert_eq!(world.status(a, tag), Status::ERR_DUPLICATE_KEY);
@@ -66,16 +69,19 @@ fn a_lookup_brings_what_the_host_found() {
     for (reply, status, data) in cases {
         let tag = world.send(a, &lookup);
         let why = &world.server.explain()[0];
-        assert_eq!((why.operation, &*why.subject, &*why.asked_by), ("lookup", "port", &[proc("job", 0)][..]));
+        assert_eq!(
+            (&*why.operation, &*why.subject, &*why.asked_by),
+            ("lookup", "port", &[proc("job", 0)][..])
+        );
         let (id, op) = world.take_upcall();
-        assert!(matches!(op, HostOp::Lookup { range: Range::SESSION, uid: UID, .. }));
+        assert!(matches!(op, HostOp::Lookup(LookupRequested { range: Range::SESSION, uid: UID, .. })));
         world.answer(id, reply);
         assert_eq!(world.reply::<LookupReply>(a, tag), LookupReply { status, data });
     }
     let all = Request::Unpublish(Unpublish { euid: 0, keys: Vec::new(), info: Vec::new() });
     let tag = world.send(a, &all);
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Unpublish { keys, .. } if keys.is_empty()));
+    assert!(matches!(op, HostOp::Unpublish(UnpublishRequest { keys, .. }) if keys.is_empty()));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
 }
@@ -88,7 +94,9 @@ fn spawner_learns_of_the_new_job() {
     let request = Request::Spawn(Spawn { job: Vec::new(), apps: vec![app.clone()] });
     let tag = world.send(a, &request);
     let (id, op) = world.take_upcall();
-    let HostOp::Spawn { from, job: directives, apps } = op else { panic!("{op:?}") };
+    let HostOp::Spawn(Asked { from, request: Spawn { job: directives, apps } }) = op else {
+        panic!("{op:?}")
+    };
     assert_eq!((from, apps), (proc("job", 0), vec![app.clone()]));
     assert!(directives.contains(&Info::new(keys::PARENT_ID, proc("job", 0))));
     assert!(directives.contains(&Info::new(keys::REQUESTOR_IS_CLIENT, true)));
@@ -102,7 +110,7 @@ fn spawner_learns_of_the_new_job() {
     let itself = Spawn { job: vec![Info::new(DRESSED, true)], apps: vec![app] };
     let tag = world.send(a, &Request::Spawn(itself));
     let (id, op) = world.take_upcall();
-    let HostOp::Spawn { job: directives, .. } = op else { panic!("{op:?}") };
+    let HostOp::Spawn(Asked { request: Spawn { job: directives, .. }, .. }) = op else { panic!("{op:?}") };
     assert!(!directives.is_set(DRESSED), "it is between the library and its server");
     world.answer(id, HostReply::Spawned(Ok(ns("child"))));
     let child: JobData = world.reply::<spawn::Reply>(a, tag).job.unwrap();
@@ -128,9 +136,7 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
     let control = JobControl { targets: vec![proc("job", 0)], directives: info.clone() };
     let allocate = Allocate { directive: AllocDirective::EXTEND, info: info.clone() };
     let validate = ValidateCredential { credential: Blob::from(vec![1]), info: info.clone() };
-    for request in
-        [Request::JobControl(control), Request::Allocate(allocate), Request::ValidateCredential(validate)]
-    {
+    for request in [Request::from(control), Request::from(allocate), Request::from(validate)] {
         for (reply, expected) in [
             (HostReply::Infos(Status::SUCCESS, info.clone()), (Status::SUCCESS, info.clone())),
             (HostReply::Done(Status::ERR_NOT_SUPPORTED), (Status::ERR_NOT_SUPPORTED, Vec::new())),
@@ -143,7 +149,7 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
             assert_eq!((reply.status, reply.info), expected, "{request:?}");
         }
     }
-    let tag = world.send(a, &Request::GetCredential(GetCredential { info: Vec::new() }));
+    let tag = world.send(a, &Request::from(GetCredential { info: Vec::new() }));
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Credential(Ok((Blob::from(vec![7]), info.clone()))));
     let expected = credential::Reply { status: Status::SUCCESS, credential: Blob::from(vec![7]), info };
@@ -152,32 +158,34 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
     let log = Log { timestamp: 42, data: vec![Info::new(keys::LOG_STDERR, "text")], directives: Vec::new() };
     let tag = world.send(a, &Request::Log(log));
     let (id, op) = world.take_upcall();
-    let HostOp::Log { directives, .. } = op else { panic!("{op:?}") };
+    let HostOp::Log(LogRequest { directives, .. }) = op else { panic!("{op:?}") };
     assert_eq!(directives[0], Info::new(keys::LOG_TIMESTAMP, Value::Time(42)));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
 
     let request = ResourceBlock {
-        directive: ResourceBlockDirective::DEFINE.0,
+        directive: ResourceBlockDirective::DEFINE,
         block: Some("mine".into()),
         units: Vec::new(),
         info: Vec::new(),
     };
-    let tag = world.send(a, &Request::ResourceBlock(request.clone()));
+    let tag = world.send(a, &Request::from(request.clone()));
     let (id, op) = world.take_upcall();
-    let HostOp::ResourceBlock { directive, block, info, .. } = op else { panic!("{op:?}") };
-    assert_eq!((directive, &*block), (ResourceBlockDirective::DEFINE, "mine"));
-    assert_eq!(info, identity());
+    let asked = ResourceBlock { info: identity().to_vec(), ..request.clone() };
+    assert_eq!(op, Asked { from: proc("job", 0), request: asked }.into());
     world.answer(id, HostReply::Done(Status::ERR_EXISTS));
     assert_eq!(world.status(a, tag), Status::ERR_EXISTS);
-    let nameless = Request::ResourceBlock(ResourceBlock { block: None, ..request });
+    let nameless = Request::from(ResourceBlock { block: None, ..request });
     assert_eq!(world.ask_status(a, &nameless), Status::ERR_BAD_PARAM);
 
     let abort = Abort { status: Status(5), message: Some("went wrong".into()), procs: Vec::new() };
     let tag = world.send(a, &Request::Abort(abort));
     let (id, op) = world.take_upcall();
     let message = "went wrong".into();
-    assert_eq!(op, HostOp::Abort { from: proc("job", 0), status: Status(5), message, procs: Vec::new() });
+    assert_eq!(
+        op,
+        HostOp::Abort(AbortRequest { from: proc("job", 0), status: Status(5), message, procs: Vec::new() })
+    );
     world.answer(id, HostReply::Done(Status::OPERATION_SUCCEEDED));
     assert_eq!(world.status(a, tag), Status::SUCCESS, "that it is done already is no client's business");
 }
@@ -211,7 +219,7 @@ fn finalize_is_answered_when_the_host_has_and_every_time() {
     let first = world.send(a, &Request::Finalize);
     assert!(!world.has_reply(a, first));
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::ClientFinalized { proc: proc("job", 0), others: false });
+    assert_eq!(op, HostOp::ClientFinalized(ClientFinalized { proc: proc("job", 0), others: false }));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, first), Status::SUCCESS);
     assert_eq!(world.ask_status(a, &Request::Finalize), Status::SUCCESS);
@@ -228,7 +236,7 @@ fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
     assert_eq!(world.call(call), ServerReturn::Done(Status::SUCCESS));
     let query = |keys: &[&str], qualifiers: Vec<Info>| {
         let keys = keys.iter().map(|key| (*key).into()).collect();
-        Request::Query(QueryRequest { queries: vec![Query { keys, qualifiers }] })
+        Request::Query(Queries { queries: vec![Query { keys, qualifiers }] })
     };
     let known = [keys::QUERY_PSET_NAMES, keys::QUERY_NUM_PSETS, keys::JOB_SIZE, keys::QUERY_PSET_MEMBERSHIP];
     let reply: InfoReply = world.ask(a, &query(&known, vec![Info::new(keys::PSET_NAME, "s")]));
@@ -264,7 +272,9 @@ fn the_server_answers_what_it_knows_and_asks_for_the_rest() {
     for (answer, status, names) in cases {
         let tag = world.send(a, &mixed);
         let (id, op) = world.take_upcall();
-        assert!(matches!(op, HostOp::Query { queries, .. } if queries[0].keys.len() == 2));
+        assert!(
+            matches!(op, HostOp::Query(Asked { request: Queries { queries, .. }, .. }) if queries[0].keys.len() == 2)
+        );
         world.answer(id, answer);
         let reply: InfoReply = world.reply(a, tag);
         let found: Vec<&str> = reply.info.iter().map(|info| info.key.as_str()).collect();
@@ -282,7 +292,7 @@ fn attribute_support_comes_from_the_verbs_own_tables() {
     let a = world.connect(0);
     let query = |qualifiers| {
         let queries = vec![Query { keys: vec![keys::QUERY_ATTRIBUTE_SUPPORT.into()], qualifiers }];
-        Request::Query(QueryRequest { queries })
+        Request::Query(Queries { queries })
     };
     let layers = |reply: &InfoReply| -> Vec<Info> {
         assert_eq!((reply.info.len(), reply.info[0].key.as_str()), (1, keys::QUERY_ATTRIBUTE_SUPPORT));
@@ -323,7 +333,7 @@ fn host_learns_which_directives_are_honoured() {
     let info = vec![Info::new(keys::RANGE, Range::LOCAL).required(), Info::new(keys::PREFIX, "x").required()];
     let request = Request::Lookup(Lookup { euid: 0, keys: vec![key("k")], info });
     world.send(a, &request);
-    let (_, HostOp::Lookup { info, .. }) = world.take_upcall() else { panic!("a lookup") };
+    let (_, HostOp::Lookup(LookupRequested { info, .. })) = world.take_upcall() else { panic!("a lookup") };
     let required: Vec<&str> =
         info.iter().filter(|info| info.is_required()).map(|info| info.key.as_str()).collect();
     assert_eq!(required, [keys::PREFIX]);

@@ -408,11 +408,11 @@ impl TestClient {
 fn is_report(op: &HostOp) -> bool {
     matches!(
         op,
-        HostOp::ClientConnected { .. }
-            | HostOp::ClientFinalized { .. }
-            | HostOp::ClientLost { .. }
-            | HostOp::RegisterEvents { .. }
-            | HostOp::DeregisterEvents { .. }
-            | HostOp::Notify { .. }
+        HostOp::ClientConnected(_)
+            | HostOp::ClientFinalized(_)
+            | HostOp::ClientLost(_)
+            | HostOp::RegisterEvents(_)
+            | HostOp::DeregisterEvents(_)
+            | HostOp::Notify(_)
     )
 }

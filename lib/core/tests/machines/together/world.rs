@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use phalanx_core::host::{
+    ClientLost, DirectModexRequest, FenceRequest, LookupRequested, PublishRequest, UnpublishRequest,
+};
 use phalanx_core::job::{JobApp, JobNode, JobProc};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
@@ -337,7 +340,7 @@ impl World {
 
     fn host_answers(&mut self, node: usize, call: HostCall, op: HostOp) {
         let reply = match op {
-            HostOp::Fence { procs, data, .. } => {
+            HostOp::Fence(FenceRequest { procs, data, .. }) => {
                 let so_far = self.host.fences.entry(procs.clone()).or_default();
                 so_far.push((node, call, data.as_bytes().to_vec()));
                 if so_far.len() < nodes_of(&procs) {
@@ -351,7 +354,7 @@ impl World {
                 }
                 return;
             }
-            HostOp::DirectModex { proc, info } => {
+            HostOp::DirectModex(DirectModexRequest { proc, info }) => {
                 let owner = node_of(proc.rank.0 as usize);
                 let wanted = info.iter().find(|info| info.key == *phalanx_spec::keys::REQUIRED_KEY);
                 let key = wanted.and_then(|info| info.value.as_str()).map(|key| Key::new(key).unwrap());
@@ -361,35 +364,35 @@ impl World {
                 assert_eq!(self.call_server(owner, ServerCall::DirectModex { proc, key }), id);
                 return;
             }
-            HostOp::Publish { from, data, .. } => {
+            HostOp::Publish(PublishRequest { from, data, .. }) => {
                 let published = data.into_iter().map(|Info { key, value, .. }| (key, (from.clone(), value)));
                 self.host.published.extend(published);
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Lookup { keys, .. } => HostReply::Lookup(Ok(keys
+            HostOp::Lookup(LookupRequested { keys, .. }) => HostReply::Lookup(Ok(keys
                 .into_iter()
                 .filter_map(|key| {
                     let (proc, value) = self.host.published.get(&key)?.clone();
                     Some(Pdata { proc, key, value })
                 })
                 .collect())),
-            HostOp::Unpublish { keys, .. } => {
+            HostOp::Unpublish(UnpublishRequest { keys, .. }) => {
                 keys.iter().for_each(|key| {
                     self.host.published.remove(key);
                 });
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Notify { event } => {
+            HostOp::Notify(event) => {
                 (0..self.servers.len()).filter(|other| *other != node).for_each(|other| {
                     self.call_server(other, ServerCall::Notify(event.clone()));
                 });
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::ClientLost { proc, .. } => {
+            HostOp::ClientLost(ClientLost { proc, .. }) => {
                 self.call_server(node, ServerCall::DeregisterClient(proc));
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Query { .. } => HostReply::Infos(Status::ERR_NOT_SUPPORTED, Vec::new()),
+            HostOp::Query(_) => HostReply::Infos(Status::ERR_NOT_SUPPORTED, Vec::new()),
             _ => HostReply::Done(Status::SUCCESS),
         };
         self.feed_server(node, Input::Host { call, reply });

@@ -275,6 +275,7 @@ const RUN_STATUS: &[Row] = &[
         "137, 143, 128+S",
         "A process or a tool killed or terminated the job, or some of its ranks, by job control, or sent them signal S.",
     ),
+    ("143", "The DVM in which the job ran was stopped."),
     ("124", "The job ran longer than --timeout."),
     ("126", "A program could not be started."),
     ("127", "A program was not found."),

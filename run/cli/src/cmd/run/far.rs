@@ -16,7 +16,8 @@ use pmix::{Event, Info, InfoList, IofChannel, Status, Tool, Value, Verdict, keys
 use tokio::sync::{Notify, oneshot};
 
 use crate::args::tools::ServerArgs;
-use crate::cmd::run::side::{JobControl, JobReports};
+use crate::cmd::run::report::ExitReport;
+use crate::cmd::run::runner::{JobReports, Runner};
 use crate::cmd::run::user::User;
 use crate::detached::Keep;
 use crate::failure::Failure;
@@ -26,8 +27,8 @@ use crate::tool;
 mod below;
 mod ending;
 mod input;
-mod request;
 mod rest;
+mod support;
 
 /// A job elsewhere, seen from here.
 pub(crate) struct Far {
@@ -54,8 +55,12 @@ struct Received {
     taken: u64,
     /// Requests are under way that must not wait for the queue to be read.
     urgent: u32,
-    /// Nothing more comes.
+    /// Nothing more comes of the server.
     over: bool,
+    /// The job that we run.
+    top: Option<Nspace>,
+    /// Its end was told, and the report of it comes, whatever the server does.
+    concluding: bool,
     /// What the server has said before the job ran.
     said: String,
     running: bool,
@@ -71,13 +76,12 @@ struct Received {
 pub(crate) async fn job(
     run: &Run,
     server: &ServerArgs,
-    directives: &[Info],
-    keep: Option<Rc<Keep>>,
+    (keep, report): (Option<Rc<Keep>>, Option<ExitReport>),
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let far = Arc::new(Far::connect(server)?);
-    far.begin(run, directives);
-    let mut user = User::new(run, JobControl::Server(far.clone()), keep);
+    far.begin(run);
+    let mut user = User::new(run, Runner::Server(far.clone()), keep, report);
     let end = user.follow(&mut JobReports::Server(&far), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
     far.shared.close();
@@ -119,13 +123,17 @@ impl Far {
     }
 
     /// Has the job started, and its end told. Ends with the process at the latest.
-    fn begin(&self, run: &Run, directives: &[Info]) {
-        let (job, apps) = request::of(run, directives);
+    fn begin(&self, run: &Run) {
+        let (mut job, apps) = run.request.to_spawn();
+        job.push(Info::new(keys::NOTIFY_COMPLETION, true));
         let (tool, shared) = (self.tool.clone(), self.shared.clone());
         let feed = input::Feed::of(run);
         let limit = run.request.timeout;
         let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
         thread::spawn(move || {
+            if let Some(error) = support::lacking(&tool, &job, &apps) {
+                return shared.push(Report::Refused { request: 0, error });
+            }
             let nspace = match tool.spawn(&job, &apps) {
                 Ok(nspace) => nspace,
                 Err(error) => return ending::not_started(&tool, &shared, &error),
@@ -143,11 +151,10 @@ impl Far {
             }
             if let Some(told) = shared.wait_for_end(&nspace) {
                 // Asked with the lock held, the answer could not pass the library's thread, which wants it, too.
-                let asked_to_end = shared.state().asked_to_end;
+                let asked_to_end = shared.asked_to_end();
                 let limit = limit.map(|limit| (limit, over_at.is_some_and(|at| Instant::now() >= at)));
                 let end = ending::of(&tool, &nspace, &told, limit, asked_to_end);
-                below::follow(&tool, &shared, &nspace);
-                shared.push(Report::Ended(Box::new(end)));
+                below::follow(&tool, &shared, end);
             }
         });
     }
@@ -166,7 +173,7 @@ impl Far {
                     self.shared.changed.notify_all();
                     return Some(report);
                 }
-                if state.over {
+                if state.over && !state.concluding {
                     return None;
                 }
             }
@@ -226,7 +233,7 @@ impl Shared {
         self.news.notify_one();
     }
 
-    /// What the server says: before the job runs, it is why it does not.
+    /// What the server says: before the job runs, it may be why it does not.
     fn said(&self, text: &str) {
         if self.state().running {
             return self.push(Report::Note { nspace: None, text: text.trim_end().to_owned() });
@@ -237,12 +244,31 @@ impl Shared {
         }
     }
 
+    /// The signal by which the user has asked for the end.
+    fn asked_to_end(&self) -> Option<i32> {
+        self.state().asked_to_end
+    }
+
+    /// Nothing more is known that was not told.
+    fn told_all(&self) {
+        self.state().concluding = false;
+        self.news.notify_one();
+    }
+
     fn accepted(&self, nspace: &Nspace) {
         let placed = Arc::new(Placed::default());
         let report = Report::Accepted { request: 0, nspace: nspace.clone(), placed };
         let mut state = self.state();
         state.running = true;
+        state.top = Some(nspace.clone());
+        state.concluding = state.ends.iter().any(|(ended, _)| ended == nspace);
         state.bytes += size(&report);
+        let said = std::mem::take(&mut state.said);
+        let notes = said.lines().rev().map(|line| Report::Note { nspace: None, text: line.to_owned() });
+        for note in notes {
+            state.bytes += size(&note);
+            state.reports.push_front(note);
+        }
         // Its first output may be here already, and is tagged by the job's name.
         state.reports.push_front(report);
         drop(state);
@@ -251,7 +277,10 @@ impl Shared {
 
     fn ended(&self, info: &[Info]) {
         let Some(Value::Proc(whole)) = info.find(keys::EVENT_AFFECTED_PROC) else { return };
-        self.state().ends.push((whole.nspace.clone(), info.to_vec()));
+        let mut state = self.state();
+        state.concluding |= state.top.as_ref() == Some(&whole.nspace);
+        state.ends.push((whole.nspace.clone(), info.to_vec()));
+        drop(state);
         self.changed.notify_all();
     }
 

@@ -4,7 +4,8 @@ mod below;
 mod far;
 mod foreign;
 mod plan;
-mod side;
+mod report;
+mod runner;
 mod status;
 pub(crate) mod user;
 
@@ -20,9 +21,11 @@ use crate::detached::Keep;
 use crate::failure::Failure;
 use crate::log;
 use crate::origin::Origin;
+use crate::output;
 use crate::render::hint;
 use crate::resolve::{self, Here, Run};
-use side::{JobControl, JobReports};
+use report::ExitReport;
+use runner::{JobReports, Runner};
 use user::User;
 
 /// Runs a job, or shows what would be run. The result is px's exit code.
@@ -56,14 +59,17 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if run.voice.verbose >= 2 {
         log::start(Some("debug"));
     }
+    let report = run.report.as_deref().map(ExitReport::to).transpose()?;
+    // Held until px ends: whoever reads it sees no end before.
+    let _pipe = output::open_pipe(&run.output)?;
     let keep = if run.detach { Some(Keep::open(&run)?) } else { None };
     let mut keep = keep.map(Rc::new);
     let code = match &run.far {
-        Some((server, directives)) => block_on(far::job(&run, server, directives, keep.clone())),
+        Some(server) => block_on(far::job(&run, server, (keep.clone(), report))),
         None => {
             let session = Session::begin(&SessionOptions::default())?;
             let _origin = Origin::of_environment()?;
-            block_on(job(&run, inherited, session, keep.clone()))
+            block_on(job(&run, inherited, session, (keep.clone(), report)))
         }
     };
     let code = code.map_err(Failure::from).and_then(|code| code);
@@ -78,7 +84,7 @@ async fn job(
     run: &Run,
     inherited: Inherited,
     session: Session,
-    keep: Option<Rc<Keep>>,
+    (keep, report): (Option<Rc<Keep>>, Option<ExitReport>),
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let note = session.note().map(str::to_owned);
@@ -104,7 +110,7 @@ async fn job(
     }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
-    let mut user = User::new(run, JobControl::Node(handle.clone()), keep);
+    let mut user = User::new(run, Runner::Node(handle.clone()), keep, report);
     note.iter().for_each(|note| user.note(note));
     let end = user.follow(&mut JobReports::Node(&mut running.reports), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;

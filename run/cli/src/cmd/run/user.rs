@@ -18,7 +18,8 @@ use rustix::io::Errno;
 use crate::cmd::run::below::Below;
 use crate::cmd::run::foreign;
 use crate::cmd::run::plan;
-use crate::cmd::run::side::{JobControl, JobReports};
+use crate::cmd::run::report::ExitReport;
+use crate::cmd::run::runner::{JobReports, Runner};
 use crate::cmd::run::status::Status;
 use crate::detached::Keep;
 use crate::failure::{EXIT_FAILURE, EXIT_SIGHUP, EXIT_SIGPIPE, Failure};
@@ -30,7 +31,7 @@ use crate::resolve::Run;
 /// The user's side of one job.
 pub(crate) struct User<'a> {
     run: &'a Run,
-    control: JobControl,
+    runner: Runner,
     /// Where the output is kept, if the terminal does not wait for it.
     keep: Option<Rc<Keep>>,
     keepalive: Keepalive,
@@ -49,14 +50,22 @@ pub(crate) struct User<'a> {
     unwritable: Option<u8>,
     /// Something went wrong that the job knows nothing of.
     trouble: bool,
+    /// One has come below a job that is to end.
+    late_below: bool,
     /// The job was to go on without the terminal, and nobody would find it.
     unfindable: bool,
     /// A person was there at the beginning.
     on_terminal: bool,
+    report: Option<ExitReport>,
 }
 
 impl<'a> User<'a> {
-    pub(crate) fn new(run: &'a Run, control: JobControl, keep: Option<Rc<Keep>>) -> User<'a> {
+    pub(crate) fn new(
+        run: &'a Run,
+        runner: Runner,
+        keep: Option<Rc<Keep>>,
+        report: Option<ExitReport>,
+    ) -> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
         let mut output = Output::new(run.output.clone(), ranks);
@@ -68,7 +77,7 @@ impl<'a> User<'a> {
         let status = Status::new(on_terminal && !voice.quiet && !voice.json);
         User {
             run,
-            control,
+            runner,
             keep,
             keepalive: Keepalive::of_environment(),
             output,
@@ -80,8 +89,10 @@ impl<'a> User<'a> {
             postponed: None,
             unwritable: None,
             trouble: false,
+            late_below: false,
             unfindable: false,
             on_terminal,
+            report,
         }
     }
 
@@ -101,7 +112,7 @@ impl<'a> User<'a> {
                 biased;
                 signal = signals.next() => self.on_signal(signal).await,
                 () = self.keepalive.lost() => self.end_job(SIGTERM).await,
-                () = ending(&self.control, self.nspace.as_ref()), if may_end => self.on_ending(),
+                () = ending(&self.runner, self.nspace.as_ref()), if may_end => self.on_ending(),
                 written = self.output.flush(), if !empty => self.on_written(written).await,
                 report = reports.recv(), if !full => match report {
                     Some(report) => {
@@ -114,6 +125,9 @@ impl<'a> User<'a> {
                                 Control::Suspend => self.suspend().await,
                                 action => self.control(action).await,
                             }
+                        }
+                        if std::mem::take(&mut self.late_below) {
+                            self.control(self.how_to_end(SIGTERM)).await;
                         }
                         if std::mem::take(&mut self.unfindable) {
                             self.end_job(SIGTERM).await;
@@ -165,6 +179,7 @@ impl<'a> User<'a> {
             Report::Spawned { nspace, placed, parent, info, elsewhere } => {
                 if parent.is_some() && (parent == self.nspace || self.below.has(parent.as_ref())) {
                     self.below.add(nspace.clone());
+                    self.late_below = self.asked_to_end > 0;
                 }
                 let hosts = hosts(&placed);
                 if let Err(failure) = self.output.add_job(&nspace, hosts, &info, elsewhere) {
@@ -197,7 +212,7 @@ impl<'a> User<'a> {
     /// A job that ours has started has ended. One that did not start is its parent's affair, which was told.
     fn tell_of_below(&mut self, end: &JobEnd) {
         let told = match &end.verdict {
-            JobVerdict::Success | JobVerdict::NotStarted { .. } => return,
+            JobVerdict::Success | JobVerdict::NotStarted { .. } | JobVerdict::DvmStopped { .. } => return,
             // The user has asked for it, and hears of the job that he knows.
             JobVerdict::Cancelled { .. } if !self.below.is_top_over() => return,
             JobVerdict::ParentEnded { .. } => false,
@@ -230,7 +245,7 @@ impl<'a> User<'a> {
             Report::Progress { phase: "starting", done, of, .. } => (done == of, here()),
             Report::Output { .. } | Report::OutputEnd { .. } => (true, here()),
             Report::Accepted { nspace, placed, .. } => {
-                (matches!(self.control, JobControl::Server(_)), Some((nspace, placed.map.procs.len())))
+                (matches!(self.runner, Runner::Server(_)), Some((nspace, placed.map.procs.len())))
             }
             _ => return,
         };
@@ -298,7 +313,7 @@ impl<'a> User<'a> {
     async fn suspend(&mut self) {
         self.control(Control::Suspend).await;
         // Its answer comes after the ranks have been stopped: requests are carried out in order.
-        self.control.settle().await;
+        self.runner.settle().await;
         if let Err(error) = stop_self() {
             self.note(&format!("cannot stop: {error}"));
         }
@@ -308,14 +323,15 @@ impl<'a> User<'a> {
     async fn end_job(&mut self, signal: i32) {
         self.asked_to_end += 1;
         self.on_ending();
-        let action = match self.asked_to_end {
-            1 => Control::Terminate { signal },
-            _ => Control::Kill,
-        };
+        let action = self.how_to_end(signal);
         if self.asked_to_end == 1 && signal == SIGINT && self.output.has_person() {
             self.note("ending the job; Ctrl-C again kills it");
         }
         self.control(action).await;
+    }
+
+    fn how_to_end(&self, signal: i32) -> Control {
+        if self.asked_to_end > 1 { Control::Kill } else { Control::Terminate { signal } }
     }
 
     /// What comes now is the rest.
@@ -342,7 +358,7 @@ impl<'a> User<'a> {
         match &self.nspace {
             Some(nspace) => {
                 for job in std::iter::once(nspace).chain(self.below.living()) {
-                    self.control.control(job, action).await;
+                    self.runner.control(job, action).await;
                 }
             }
             None => self.postponed = Some(action),
@@ -452,13 +468,11 @@ impl<'a> User<'a> {
         if let Some(remark) = foreign::remark(self.run, end).filter(|_| !silent) {
             self.note(&remark);
         }
-        if let Some(path) = &self.run.report {
+        if let Some(to) = self.report.take() {
             let report = format!("{}\n", ending::json(end));
-            if path.as_os_str() == "-" {
+            if matches!(to, ExitReport::StandardOutput) {
                 self.output.print(&report);
-            } else if let Err(error) = std::fs::write(path, report) {
-                let failure =
-                    Failure::new(format!("cannot write the report '{}'", path.display())).because(error);
+            } else if let Err(failure) = to.write(&report, self.patience()) {
                 self.trouble = true;
                 self.output.say(&hint::failure(&failure, voice.json));
             }
@@ -512,9 +526,9 @@ fn refused(error: &str) -> Failure {
 }
 
 /// Until the job is about to end. Without a name it is not.
-async fn ending(control: &JobControl, job: Option<&Nspace>) {
+async fn ending(runner: &Runner, job: Option<&Nspace>) {
     match job {
-        Some(nspace) => control.ending(nspace).await,
+        Some(nspace) => runner.ending(nspace).await,
         None => std::future::pending().await,
     }
 }

@@ -162,7 +162,7 @@ fn a_job_leaves_so_much_and_no_more() {
 
 #[test]
 fn unknown_attributes_are_no_cleanup_orders() {
-    let read = |directives: &[Info]| crate::msg::ControlRequest::read(directives).map(drop);
+    let read = |directives: &[Info]| crate::msg::ControlCall::read(directives).map(drop);
     assert_eq!(read(&[file("/a/b"), flag("pmix.clnup.shred")]), Ok(()));
     assert_eq!(read(&[flag("pmix.clnup.shred")]), Err(Status::ERR_NOT_SUPPORTED));
 }

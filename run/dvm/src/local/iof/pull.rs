@@ -10,7 +10,8 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Info, Nspace, Value};
 
-use crate::local::{Call, Cx, Local};
+use crate::local::calls::Call;
+use crate::local::{Cx, Local};
 use crate::msg::{Forward, TapName, Up};
 
 /// What our server has been given and not let go, by reader.
@@ -55,7 +56,7 @@ impl Local {
             TapName::Parent(parent, _) => OutputTo::Parent(parent.clone()),
         };
         let (source, channel, data) = (proc.clone(), *channel, data.clone().into());
-        self.call(cx, ServerCall::Output { to, source, channel, data, info }, purpose);
+        self.calls.make(cx, ServerCall::Output { to, source, channel, data, info }, purpose);
     }
 
     /// Our server has let a piece go. The root is told in steps, or when there is nothing left to go.

@@ -5,6 +5,7 @@ mod past;
 mod pull;
 mod readers;
 mod retained;
+mod waits;
 
 pub(in crate::root) use cache::{Cache, CachePlan};
 pub(in crate::root) use pull::OUTPUTS;

@@ -1,7 +1,8 @@
 //! What jobs that are over have written, for those who have spawned them and have not read it yet.
 //!
 //! A short job may end before its spawner knows its name. What its cache holds stays until the spawner has pulled it, or is gone
-//! itself, or too much is kept.
+//! itself, or too much is kept. The bound is not that of the journals: somebody will read this, however few ended jobs the user
+//! wants to be remembered. What a journal weighs that is kept for this counts here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Root {
         self.readers.unread.jobs.push_back(Remains { journal, parent, style, cache });
         loop {
             let jobs = &self.readers.unread.jobs;
-            let bytes: usize = jobs.iter().map(|job| job.cache.cost()).sum();
+            let bytes: usize = jobs.iter().map(|job| job.cache.cost() + job.journal.weight()).sum();
             if jobs.len() <= MOST_JOBS && (bytes <= MOST_BYTES || jobs.len() == 1) {
                 return;
             }

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use phalanx_core::Time;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
@@ -47,8 +48,11 @@ pub(in crate::root) struct Readers {
 
 /// A chunk that somebody has not taken.
 #[derive(Debug)]
-struct Held {
+pub(super) struct Held {
     landing: Landing,
+    pub(super) proc: ProcId,
+    pub(super) bytes: usize,
+    pub(super) since: Time,
     readers: usize,
     /// How many of them have it instead of the user, and whether one of those has taken it.
     instead: usize,
@@ -104,6 +108,15 @@ impl Readers {
             || self.watched.contains_key(nspace)
             || self.unread.is_for(nspace)
             || self.taps.keys().any(|(_, name)| name.is_for(nspace) || name.is_of(nspace))
+    }
+
+    pub(super) fn not_taken_by_user(&self) -> impl Iterator<Item = &Held> {
+        self.user.iter().filter_map(|(number, _)| self.held.get(number))
+    }
+
+    pub(super) fn not_taken_by<'a>(&'a self, tap: &'a Tap) -> impl Iterator<Item = &'a Held> {
+        let pieces = tap.queue.iter().chain(tap.flying.values());
+        pieces.filter_map(|piece| self.held.get(&piece.number?))
     }
 
     /// Who has not taken what of this job: the number of each one's first piece.
@@ -187,7 +200,9 @@ impl Root {
         let end = (!to_user && data.is_empty()).then(|| (proc.clone(), channel));
         let waited_for = if abandoned { 0 } else { served.len() };
         let (bytes, waiting) = (data.len(), waited_for + usize::from(to_user));
-        let held = Held { landing, readers: waiting, instead, replaced: to_user, end };
+        let (writer, since) = (proc.clone(), cx.now);
+        let held =
+            Held { landing, proc: writer, bytes, since, readers: waiting, instead, replaced: to_user, end };
         readers.held.insert(number, held);
         self.cache_output(&proc, channel, &data);
         if data.is_empty() {
@@ -208,7 +223,11 @@ impl Root {
             let over = job.streams_over.entry(proc.rank).or_default();
             *over |= channel.0;
         }
-        self.tell_stream_event(cx, Status::ERR_IOF_COMPLETE, proc.clone(), channel);
+        self.interests.tell_stream(
+            cx,
+            self.journals.last(),
+            (Status::ERR_IOF_COMPLETE, proc.clone(), channel),
+        );
     }
 
     /// What these processes have written and was not shown went with their node.
@@ -219,7 +238,11 @@ impl Root {
             let over = job.and_then(|job| job.streams_over.get(&rank).copied()).unwrap_or_default();
             if all & !over != 0 {
                 let proc = ProcId::new(&desc.nspace, rank);
-                self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, proc, IofChannel(all & !over));
+                self.interests.tell_stream(
+                    cx,
+                    self.journals.last(),
+                    (Status::ERR_IOF_FAILURE, proc, IofChannel(all & !over)),
+                );
             }
         }
     }
@@ -410,7 +433,11 @@ impl Root {
     fn tell_missed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
         let Some(told) = self.readers.abandoned.get_mut(&proc.nspace) else { return };
         if told.insert((proc.clone(), channel)) {
-            self.tell_stream_event(cx, Status::ERR_IOF_FAILURE, proc.clone(), channel);
+            self.interests.tell_stream(
+                cx,
+                self.journals.last(),
+                (Status::ERR_IOF_FAILURE, proc.clone(), channel),
+            );
         }
     }
 

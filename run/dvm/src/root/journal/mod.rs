@@ -57,6 +57,8 @@ pub(super) enum What {
     Started {
         pids: Vec<(u32, u32)>,
         after: Duration,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
     },
     /// So many have called init: the first of them, then all.
     Connected {
@@ -93,6 +95,16 @@ pub(super) enum What {
         ranks: Ranges,
         by: ProcId,
         signal: i32,
+    },
+    /// A process, a tool, or else the user, has had these pause.
+    Paused {
+        ranks: Ranges,
+        by: Option<ProcId>,
+    },
+    /// Likewise, go on.
+    Resumed {
+        ranks: Ranges,
+        by: Option<ProcId>,
     },
     /// It is to end, for this reason.
     Ending(JobVerdict),
@@ -227,6 +239,16 @@ impl Journal {
                     }
                 }
             }
+            What::Paused { ranks: more, by } | What::Resumed { ranks: more, by } => {
+                if let Some(Entry { what: last, .. }) = self.entries.last_mut()
+                    && discriminant(last) == discriminant(&what)
+                    && let What::Paused { ranks, by: same } | What::Resumed { ranks, by: same } = last
+                    && same == by
+                {
+                    ranks.add(more);
+                    return None;
+                }
+            }
             What::Connected { count: now, .. } => {
                 let counts = self.entries.iter().filter_map(|entry| match entry.what {
                     What::Connected { count, .. } => Some(count),
@@ -261,11 +283,11 @@ impl Journal {
     }
 
     /// About how many bytes it takes.
-    fn weight(&self) -> usize {
+    pub(super) fn weight(&self) -> usize {
         let entries: usize = self.entries.iter().map(|entry| entry.what.weight()).sum();
         let texts = |texts: &[Text]| texts.iter().map(|text| text.as_bytes().len() + PER_TEXT).sum::<usize>();
         let apps: usize = self.desc.apps.iter().map(|app| texts(&app.argv) + texts(&app.env)).sum();
-        entries + apps + texts(&self.desc.env) + self.desc.size as usize * PER_RANK
+        entries + apps + texts(&self.desc.env) + self.desc.places.weight()
     }
 }
 
@@ -279,6 +301,8 @@ impl What {
                 | What::Lost { .. }
                 | What::Killed { .. }
                 | What::Signalled { .. }
+                | What::Paused { .. }
+                | What::Resumed { .. }
         )
     }
 
@@ -290,7 +314,9 @@ impl What {
             | What::Failed { ranks, .. }
             | What::Lost { ranks, .. }
             | What::Killed { ranks, .. }
-            | What::Signalled { ranks, .. } => ranges(ranks),
+            | What::Signalled { ranks, .. }
+            | What::Paused { ranks, .. }
+            | What::Resumed { ranks, .. } => ranges(ranks),
             What::Exited(ends) => {
                 ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
             }
@@ -304,8 +330,6 @@ impl What {
 const FEW: usize = 6;
 /// Of one job. What can happen only once is entered all the same.
 const MOST_ENTRIES: usize = 1024;
-/// Of a job's description, which every daemon has expanded.
-const PER_RANK: usize = 64;
 /// What a text takes beside its bytes.
 const PER_TEXT: usize = size_of::<Text>();
 

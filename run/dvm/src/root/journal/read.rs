@@ -15,6 +15,7 @@ impl What {
     /// The event that tells it, if there is one.
     pub(in crate::root) fn event_code(&self) -> Option<Status> {
         match self {
+            What::Started { pids, .. } if !pids.is_empty() => Some(Status::EVENT_JOB_START),
             What::Failed { .. } => Some(Status::EVENT_PROC_TERMINATED),
             What::Ended { .. } => Some(Status::EVENT_JOB_END),
             _ => None,
@@ -24,7 +25,9 @@ impl What {
     /// The jobs whose ranks may hear of it, if there is an event that tells it.
     pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
         match self {
-            What::Failed { concerned, .. } | What::Ended { concerned, .. } => Some(concerned),
+            What::Started { concerned, .. }
+            | What::Failed { concerned, .. }
+            | What::Ended { concerned, .. } => Some(concerned),
             _ => None,
         }
     }
@@ -200,7 +203,7 @@ impl Journal {
 
     fn started(&self) -> Option<(&[(u32, u32)], Duration)> {
         self.first(|what| match what {
-            What::Started { pids, after } => Some((&pids[..], *after)),
+            What::Started { pids, after, .. } => Some((&pids[..], *after)),
             _ => None,
         })
     }

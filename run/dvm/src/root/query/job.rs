@@ -44,6 +44,7 @@ impl<'a> View<'a> {
             View::Over(journal) if journal.exit_code() == Some(0) => ("ended", JobState::TERMINATED),
             View::Over(_) => ("ended", JobState::TERMINATED_WITH_ERROR),
             View::Live(job, _) if job.journal.verdict().is_some() => ("ending", JobState::UNTERMINATED),
+            View::Live(job, _) if job.is_paused() => ("paused", JobState::SUSPENDED),
             View::Live(job, _) if job.journal.has_started() => ("running", JobState::RUNNING),
             View::Live(..) => ("starting", JobState::LAUNCH_UNDERWAY),
         }
@@ -160,10 +161,7 @@ impl Root {
         ];
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
         about.extend(view.journal().run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
-        about.extend(view.verdict().map(|verdict| Info::new(names::VERDICT, verdict.word())));
-        about.extend(
-            view.verdict().and_then(|verdict| verdict.reason()).map(|why| Info::new(names::REASON, why)),
-        );
+        about.extend(view.verdict().into_iter().flat_map(|verdict| about_verdict(verdict, usize::MAX)));
         let culprit = view.verdict().and_then(|verdict| verdict.culprit());
         about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
         let journal = view.journal();
@@ -205,6 +203,19 @@ impl Root {
         let free = |slots: u32, used: u32| slots.saturating_sub(used);
         nodes.iter().map(|node| free(slots(&node.slots, node.topology.cpus().count()), node.in_use)).sum()
     }
+}
+
+/// A verdict, for whoever can make one of it again. `longest`: of what is to be said beside it.
+pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> impl Iterator<Item = Info> {
+    let limit = match verdict {
+        JobVerdict::TimedOut { limit } => Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+        _ => None,
+    };
+    let word = Info::new(names::VERDICT, verdict.word());
+    let start = |text: &str| text.get(..text.floor_char_boundary(longest)).unwrap_or_default().to_owned();
+    let reason = verdict.reason().map(|reason| Info::new(names::REASON, start(reason)));
+    let limit = limit.map(|limit| Info::new(names::LIMIT, limit));
+    [Some(word), reason, limit].into_iter().flatten()
 }
 
 fn slots(stated: &Slots, cpus: u32) -> u32 {

@@ -14,12 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use phalanx_core::support::{self, Layer};
 use phalanx_core::{HostReply, Time};
-use phalanx_spec::{Status, keys};
+use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
-use crate::msg::{Found, Subject, environment};
+pub(in crate::root) use job::about_verdict;
+
+use crate::msg::{Found, Subject};
 use crate::root::answer::Answer;
-use crate::root::{Cx, Root, debug, spawn};
+use crate::root::{Cx, Root, debug};
 
 /// What is answered.
 pub(crate) const KEYS: &[&str] = &[
@@ -37,6 +39,8 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_ALLOC_STATUS,
     keys::QUERY_AVAILABLE_SLOTS,
     keys::QUERY_NODE_RESOURCE_USAGE,
+    keys::QUERY_GROUP_NAMES,
+    keys::QUERY_GROUP_MEMBERSHIP,
     names::JOBS,
     names::HAPPENINGS,
     names::WAITS,
@@ -92,6 +96,7 @@ pub(crate) const KEYS: &[&str] = &[
 pub(crate) const QUALIFIERS: &[&str] = &[
     keys::HOST_ATTRIBUTES,
     keys::ALLOC_ID,
+    keys::GROUP_ID,
     keys::NSPACE,
     keys::JOBID,
     keys::RANK,
@@ -163,8 +168,8 @@ impl Root {
             }
             keys::QUERY_NAMESPACE_INFO => self.namespace_info(qualifiers).into(),
             keys::QUERY_SPAWN_SUPPORT => {
-                let apps = [spawn::APP_ATTRIBUTES, environment::ATTRIBUTES];
-                [&[spawn::ATTRIBUTES], &apps[..], &[debug::ATTRIBUTES]].concat().concat().join(",").into()
+                let honoured = support::honoured(self.functions, functions::SPAWN);
+                honoured.into_iter().flatten().collect::<Vec<_>>().join(",").into()
             }
             keys::QUERY_DEBUG_SUPPORT => debug::ATTRIBUTES.join(",").into(),
             keys::QUERY_ALLOCATION => self.allocation().into(),
@@ -172,6 +177,11 @@ impl Root {
             keys::QUERY_ALLOC_STATUS => return None,
             keys::QUERY_AVAILABLE_SLOTS => self.available_slots().into(),
             keys::QUERY_NODE_RESOURCE_USAGE => self.node_usage(asked, qualifiers)?.into(),
+            keys::QUERY_GROUP_NAMES => self.relations.group_names().collect::<Vec<_>>().join(",").into(),
+            keys::QUERY_GROUP_MEMBERSHIP => {
+                let group = qualifiers.find(keys::GROUP_ID).and_then(Value::as_str)?;
+                self.relations.members_of(group)?.into()
+            }
             names::JOBS => self.all_jobs(asked.now).into(),
             names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
             names::LASTS => self.config.lasts.into(),

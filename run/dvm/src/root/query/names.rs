@@ -29,11 +29,11 @@ pub const WAIT: &str = "phalanx.wait";
 
 /// Of a job that was spawned: the keys of the directives that were ignored, with commas between.
 pub const IGNORED: &str = "phalanx.ignored";
-/// Of a job: `starting`, `running`, `ending` or `ended`.
+/// Of a job: `starting`, `running`, `paused`, `ending` or `ended`.
 pub const STATE: &str = "phalanx.state";
 /// Of a job: the tool that has started it, or the job from which it descends.
 pub const RUN_BY: &str = "phalanx.run_by";
-/// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `parent ended`,
+/// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `DVM stopped`, `parent ended`,
 /// `without PMIx`, `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
 /// What is to be said beside the verdict: why it did not start, the message of the abort, the MPI library, the node, the parent.
@@ -50,6 +50,10 @@ pub const PHASES: &str = "phalanx.phases";
 pub const ENDED: &str = "phalanx.ended";
 /// A process was stopped on request.
 pub const STOPPED: &str = "phalanx.stopped";
+/// The time limit at which a job was ended, in milliseconds.
+pub const LIMIT: &str = "phalanx.limit";
+/// A process has called init and ended without finalize.
+pub const UNFINALIZED: &str = "phalanx.unfinalized";
 /// The signal that a process died of.
 pub const SIGNAL: &str = "phalanx.signal";
 /// Bytes of memory: of one process, and the least and most of a node's.
@@ -63,3 +67,6 @@ pub const SUBJECT: &str = "phalanx.subject";
 pub const ASKED_BY: &str = "phalanx.asked_by";
 pub const MISSING: &str = "phalanx.missing";
 pub const UNBLOCKED_BY: &str = "phalanx.unblocked_by";
+
+/// Of a target of job control that the request has failed for, or has not reached: why. A status.
+pub const STATUS: &str = "phalanx.status";

@@ -60,6 +60,8 @@ impl What {
             What::Lost { .. } => "node lost",
             What::Killed { .. } => "killed",
             What::Signalled { .. } => "signalled",
+            What::Paused { .. } => "paused",
+            What::Resumed { .. } => "resumed",
             What::Ending(_) => "ending",
             What::Exited(_) => "exited",
             What::Ended { .. } => "ended",
@@ -88,6 +90,11 @@ impl What {
             What::Lost { ranks, node } => vec![which(ranks), Info::new(keys::HOSTNAME, node.as_str())],
             What::Killed { ranks, by, signal } | What::Signalled { ranks, by, signal } => {
                 vec![which(ranks), Info::new(keys::PROCID, by.clone()), Info::new(names::SIGNAL, *signal)]
+            }
+            What::Paused { ranks, by } | What::Resumed { ranks, by } => {
+                let mut facts = vec![which(ranks)];
+                facts.extend(by.clone().map(|by| Info::new(keys::PROCID, by)));
+                facts
             }
             What::Ending(verdict) => {
                 let mut facts = vec![Info::new(names::VERDICT, verdict.word())];

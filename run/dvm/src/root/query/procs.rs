@@ -19,6 +19,7 @@ pub(super) struct ProcView {
     pub(super) node: NodeId,
     state: ProcState,
     stopped: bool,
+    unfinalized: bool,
     pub(super) pid: Option<u32>,
     status: Option<ExitStatus>,
     pub(super) usage: Option<Usage>,
@@ -51,8 +52,9 @@ impl Root {
                 Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)),
                 Info::new(keys::PROC_STATE_STATUS, proc.state),
             ];
-            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
+            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
             about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
+            about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
             about.extend(proc.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
             about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));
             if let Some(ExitStatus::Signal { number, .. }) = proc.status {
@@ -76,7 +78,7 @@ impl Root {
             keys::CPUSET => Value::Cpuset(desc.binding(rank)?.cpuset.as_deref().map(Text::from)),
             keys::LOCALITY_STRING => (**desc.binding(rank)?.locality.as_ref()?).into(),
             keys::PROC_STATE_STATUS => proc(view, rank)?.state.into(),
-            keys::PROC_PID => proc(view, rank)?.pid?.into(),
+            keys::PROC_PID => Value::Pid(proc(view, rank)?.pid?),
             keys::EXIT_CODE => proc(view, rank)?.status?.shell_code().into(),
             _ => return None,
         })
@@ -188,6 +190,7 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
             node: NodeId(desc.places.node.get(rank)),
             state: ProcState::UNDEF,
             stopped: false,
+            unfinalized: false,
             pid: None,
             status: None,
             usage: None,
@@ -199,6 +202,7 @@ pub(super) fn procs(view: View<'_>) -> impl Iterator<Item = ProcView> {
                 proc.state = end.map_or(ProcState::FAILED_TO_START, |end| {
                     ended_state(end.status, end.killed_by_us, end.lost_connection)
                 });
+                proc.unfinalized = end.is_some_and(|end| end.lost_connection);
                 proc.status = end.and_then(|end| end.status);
                 proc.after = end.map_or_else(|| journal.duration(), |end| Some(end.after));
                 proc.pid = journal.pid(proc.rank);

@@ -25,7 +25,7 @@ impl Root {
         Some(DataArray::of_infos(wanted.filter_map(|proc| {
             let mut about = vec![Info::new(keys::PROCID, ProcId::new(&view.desc().nspace, proc.rank))];
             about.push(Info::new(keys::HOSTNAME, &*self.nodes.name(proc.node)));
-            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, pid)));
+            about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
             about.extend(of_proc(proc.usage.as_ref()?));
             Some(Info::new(keys::PROC_RESOURCE_USAGE, DataArray::of_infos(about)))
         })))

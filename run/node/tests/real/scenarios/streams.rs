@@ -96,12 +96,12 @@ fn input_arrives_whole() {
     file.write_all(&data).unwrap();
     with_node(Script::default(), async |node, _| {
         let mut cat = job(2, &["cat"]);
-        cat.stdin = StdinTarget::FirstRank;
+        cat.stdin = StdinTarget::default();
         let seen = run(node, cat, StdinSource::File(file.path().to_owned())).await;
         assert!(seen[0].stdout == data, "{} bytes", seen[0].stdout.len());
         assert!(seen[1].stdout.is_empty());
         let mut cat = job(1, &["cat"]);
-        cat.stdin = StdinTarget::FirstRank;
+        cat.stdin = StdinTarget::default();
         assert_eq!(run(node, cat, StdinSource::Empty).await[0].stdout, b"");
     });
 }
@@ -115,7 +115,7 @@ fn input_from_our_own_stdin() {
     let writer = std::fs::File::from(write);
     with_node(Script::default(), async move |node, _| {
         let mut cat = shell(1, "read line; echo \"got $line\"; exec cat");
-        cat.stdin = StdinTarget::FirstRank;
+        cat.stdin = StdinTarget::default();
         node.handle.submit(cat, StdinSource::Inherited).await.unwrap();
         let mut writer = Some(writer);
         writer.as_mut().unwrap().write_all(b"one\n").unwrap();
@@ -150,7 +150,7 @@ fn unread_input_harms_nobody() {
     with_node(Script::default(), async |node, _| {
         for script in ["exit 3", "exec <&-; exec 0</dev/null; exit 3", "head -c 100000 > /dev/null; exit 3"] {
             let mut wanted = shell(1, script);
-            wanted.stdin = StdinTarget::FirstRank;
+            wanted.stdin = StdinTarget::default();
             let seen = run(node, wanted, StdinSource::File(file.path().to_owned())).await;
             assert_eq!(seen[0].code(), 3, "{script}");
         }

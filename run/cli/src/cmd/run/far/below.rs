@@ -4,48 +4,59 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_dvm::{Placed, Report, names};
+use phalanx_dvm::{JobEnd, Placed, Report, names};
 use phalanx_wire::Nspace;
 use pmix::{Tool, Value};
 
 use super::{Shared, ending};
 use crate::render::value;
 
-/// When `top` has ended: waits for the end of all jobs that descend from it, and tells of each.
-pub(super) fn follow(tool: &Tool, shared: &Shared, top: &Nspace) {
+/// When the job has ended: tells of that, waits for the end of all jobs that descend from it, and tells of each.
+pub(super) fn follow(tool: &Tool, shared: &Shared, top: JobEnd) {
+    let top_name = top.nspace.clone();
+    let mut top = Some(top);
     let mut announced = BTreeSet::new();
     let mut ended = BTreeSet::new();
     loop {
-        let mut living = 0;
-        for about in ending::jobs(tool) {
-            let run_by = value::find(&about, names::RUN_BY).and_then(Value::as_proc);
-            let name = ending::name(&about).and_then(|name| Nspace::new(&name).ok());
-            let (Some(nspace), true) = (name, run_by == Some(tool.proc())) else { continue };
-            if nspace == *top || ended.contains(&nspace) {
-                continue;
-            }
+        let family = family(tool, &top_name);
+        // All that there are, before any of their ends: the command ends with the last that it knows.
+        for (nspace, _) in &family {
             if announced.insert(nspace.clone()) {
                 shared.push(Report::Spawned {
                     nspace: nspace.clone(),
                     placed: Arc::new(Placed::default()),
-                    parent: Some(top.clone()),
+                    parent: Some(top_name.clone()),
                     info: Vec::new(),
                     elsewhere: false,
                 });
             }
-            match value::find(&about, names::STATE).and_then(Value::as_str) {
-                Some("ended") => {
-                    let end = ending::of(tool, &nspace, &[], None, None);
-                    ended.insert(nspace);
-                    shared.push(Report::Ended(Box::new(end)));
-                }
-                _ => living += 1,
+        }
+        if let Some(top) = top.take() {
+            shared.push(Report::Ended(Box::new(top)));
+        }
+        for (nspace, _) in family.iter().filter(|(_, is_over)| *is_over) {
+            if ended.insert(nspace.clone()) {
+                let end = ending::of(tool, nspace, &[], None, shared.asked_to_end());
+                shared.push(Report::Ended(Box::new(end)));
             }
         }
-        if living == 0 || !shared.wait_for_another_end(LOOK_AGAIN) {
-            return;
+        let lives = family.iter().any(|(_, is_over)| !is_over);
+        if !lives || !shared.wait_for_another_end(LOOK_AGAIN) {
+            return shared.told_all();
         }
     }
+}
+
+/// The jobs that descend from it, and whether they are over.
+fn family(tool: &Tool, top: &Nspace) -> Vec<(Nspace, bool)> {
+    let jobs = ending::jobs(tool).into_iter().filter_map(|about| {
+        let run_by = value::find(&about, names::RUN_BY).and_then(Value::as_proc);
+        let name = ending::name(&about).and_then(|name| Nspace::new(&name).ok());
+        let nspace = name.filter(|nspace| nspace != top && run_by == Some(tool.proc()))?;
+        let is_over = value::find(&about, names::STATE).and_then(Value::as_str) == Some("ended");
+        Some((nspace, is_over))
+    });
+    jobs.collect()
 }
 
 /// Ends are told by events; this is for one that was missed.

@@ -30,6 +30,7 @@ pub(super) fn of(
     let culprit = find(keys::PROCID).and_then(Value::as_proc);
     let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
     let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let in_words = told.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
     // The signal was the user's, and was not sent to end the job.
     let passed_on = procs.iter().filter(|end| end.is_failure() && asked_to_end.is_none());
     let passed_on = passed_on.min_by_key(|end| end.after);
@@ -39,12 +40,17 @@ pub(super) fn of(
             JobVerdict::Aborted { by: by.clone(), status: Status(exit_code), message: reason() }
         }
         (Some("not started"), ..) => JobVerdict::NotStarted { error: reason() },
-        (Some("timed out"), ..) => JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 },
+        (Some("timed out"), ..) => JobVerdict::TimedOut {
+            limit: find(names::LIMIT)
+                .and_then(Value::as_u64)
+                .map_or_else(|| limit.unwrap_or_default().0, Duration::from_millis),
+        },
         (Some("cancelled"), ..) => JobVerdict::Cancelled { signal: exit_code - 128 },
         (Some("killed"), _, Some(by)) => match passed_on.filter(|_| by == tool.proc()) {
             Some(first) => JobVerdict::Failed { first: first.clone() },
             None => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
         },
+        (Some("DVM stopped"), _, by) => JobVerdict::DvmStopped { by: by.cloned() },
         (Some("parent ended"), ..) => match Nspace::new(&reason()) {
             Ok(parent) => JobVerdict::ParentEnded { parent },
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
@@ -56,6 +62,8 @@ pub(super) fn of(
             JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 }
         }
         _ if exit_code == 0 && status == Status::SUCCESS => JobVerdict::Success,
+        // The server is gone, and tells nothing more of the job.
+        _ if in_words.is_some() => JobVerdict::NotStarted { error: in_words.unwrap_or_default().to_owned() },
         _ if status.0 > 0 => JobVerdict::NotStarted { error: format!("a rank exited with code {exit_code}") },
         _ => JobVerdict::NotStarted { error: format!("the job ended with {status}") },
     };
@@ -99,6 +107,7 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
     };
     let found = jobs(tool).into_iter().find(is_ours);
     let nspace = found.as_ref().and_then(name).and_then(|name| Nspace::new(&name).ok());
+    let said = std::mem::take(&mut shared.state().said);
     if let Some(nspace) = nspace {
         shared.accepted(&nspace);
         // The job may not be over yet, and have no exit code.
@@ -109,7 +118,6 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
         let end = JobEnd { exit_code, ..of(tool, &nspace, &[], None, None) };
         return shared.push(phalanx_dvm::Report::Ended(Box::new(end)));
     }
-    let said = std::mem::take(&mut shared.state().said);
     let error = match said.trim() {
         "" => format!("the server does not start the job\n{error}"),
         said => said.to_owned(),
@@ -160,7 +168,8 @@ fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
             .map(Duration::from_millis)
             .unwrap_or_default(),
         killed_by_us: state == ProcState::KILLED_BY_CMD,
-        lost_connection: state == ProcState::TERM_WO_SYNC,
+        lost_connection: state == ProcState::TERM_WO_SYNC
+            || value::find(about, names::UNFINALIZED).is_some_and(Value::is_true),
     }
 }
 

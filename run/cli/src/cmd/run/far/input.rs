@@ -25,7 +25,6 @@ impl Feed {
         let rank = match run.request.stdin {
             StdinTarget::None => return None,
             StdinTarget::All => Rank::WILDCARD,
-            StdinTarget::FirstRank => Rank(0),
             StdinTarget::Rank(rank) => rank,
         };
         (run.stdin != StdinSource::Silent).then(|| Feed { source: run.stdin.clone(), rank })

@@ -1,0 +1,195 @@
+//! Upcalls to the host (the resource manager, our own `dvm`) as data: each is answered exactly once.
+//!
+//! One variant per entry of the standard's `pmix_server_module_t`. The server machine emits
+//! `Output::CallHost { call, op }`; the host answers `Input::Host { call, reply }`, in any order, at any time.
+
+mod request;
+
+use phalanx_spec::{Range, Status, functions};
+use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
+
+use request::Upcall;
+pub use request::{
+    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
+    FenceRequest, GroupRequest, LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded,
+    PullRequest, QueryRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+};
+
+macro_rules! host_ops {
+    ($($(#[$doc:meta])* $variant:ident($request:ty) = $operation:literal $(, $function:expr)?;)+) => {
+        /// A request to the host.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum HostOp {
+            $($(#[$doc])* $variant($request),)+
+            /// What only the host can answer, as the client has said it; the server has added who asks. Answer: as
+            /// [`HostRequest::answer`] says.
+            Asked(Asked<HostRequest>),
+        }
+
+        impl HostOp {
+            fn upcall(&self) -> &dyn Upcall {
+                match self {
+                    $(HostOp::$variant(request) => request,)+
+                    HostOp::Asked(asked) => asked,
+                }
+            }
+
+            fn upcall_mut(&mut self) -> &mut dyn Upcall {
+                match self {
+                    $(HostOp::$variant(request) => request,)+
+                    HostOp::Asked(asked) => asked,
+                }
+            }
+
+            /// In messages.
+            pub fn operation(&self) -> &'static str {
+                match self {
+                    $(HostOp::$variant(_) => $operation,)+
+                    HostOp::Asked(asked) => asked.operation(),
+                }
+            }
+
+            /// The function that a client or tool has called; `None` for what the server itself has to tell.
+            pub fn function(&self) -> Option<&'static str> {
+                match self {
+                    $(HostOp::$variant(_) => None$(.or(Some($function)))?,)+
+                    HostOp::Asked(asked) => Some(asked.function()),
+                }
+            }
+        }
+    };
+}
+
+host_ops! {
+    /// A client passed the handshake; it is let in when the host has answered. Further connections of the same rank are let
+    /// in without asking as long as one of them goes on. Answer: `Done`.
+    ClientConnected(ProcId) = "connection";
+    /// Answer: `Done`.
+    ClientFinalized(ClientFinalized) = "finalize";
+    /// Answer: `Done`.
+    ClientLost(ClientLost) = "lost connection";
+    /// Answer: `Done`.
+    Abort(AbortRequest) = "abort";
+    /// The next fence of the same set comes when this one has been answered (or with the word that a later one has failed). Never
+    /// called when every participant is local. Answer: `Modex` with all contributions concatenated.
+    Fence(FenceRequest) = "fence", functions::FENCE;
+    /// Answer: `Modex`.
+    DirectModex(DirectModexRequest) = "direct modex";
+    /// Answer: `Done`.
+    Publish(PublishRequest) = "publish", functions::PUBLISH;
+    /// Answer: `Lookup`.
+    Lookup(LookupRequested) = "lookup", functions::LOOKUP;
+    /// Answer: `Done`.
+    Unpublish(UnpublishRequest) = "unpublish", functions::UNPUBLISH;
+    /// Answer: `Spawned`.
+    Spawn(SpawnRequest) = "spawn", functions::SPAWN;
+    /// All local participants are in. May report a local failure as `Fence` does. Answer: `Done`.
+    Connect(ConnectRequest) = "connect", functions::CONNECT;
+    /// Answer: `Done`.
+    Disconnect(ConnectRequest) = "disconnect", functions::DISCONNECT;
+    /// Somebody here now wants these events. Answer: `Done`.
+    RegisterEvents(EventsRequest) = "event registration", functions::REGISTER_EVENT_HANDLER;
+    /// Nobody here wants them any more. Answer: `Done`.
+    DeregisterEvents(EventsRequest) = "event deregistration";
+    /// A local process raised an event that concerns others than local ones. Those here have been told: it must not be handed
+    /// back to this server. Answer: `Done`.
+    Notify(Event) = "notification", functions::NOTIFY_EVENT;
+    /// Answer: `Infos`.
+    Query(QueryRequest) = "query", functions::QUERY_INFO;
+    /// Answer: `ToolAdmitted`.
+    ToolConnected(ToolRequest) = "connection of a tool";
+    /// Answer: `Done`.
+    Log(LogRequest) = "log", functions::LOG;
+    /// All but heartbeats, which the server counts itself. Answer: `Infos`.
+    Monitor(MonitorRequest) = "monitor", functions::PROCESS_MONITOR;
+    /// Somebody here wants these streams. Answer: `Done`; then the streams arrive by `ServerCall::Output`.
+    IofPull(PullRequest) = "pull of output", functions::IOF_PULL;
+    /// Answer: `Done`.
+    IofStop(PullEnded) = "end of a pull", functions::IOF_DEREGISTER;
+    /// Answer: `Done`.
+    PushStdin(StdinRequest) = "push of input", functions::IOF_PUSH;
+    /// May report a local failure as `Fence` does. Those whom members add (`PMIX_GROUP_ADD_MEMBERS`) ask for themselves. With `from`
+    /// the host answers when all leaders and all whom they have named are there, and says who they are. Answer: `Group`.
+    GroupConstruct(GroupRequest) = "group construct", functions::GROUP_CONSTRUCT;
+    /// Answer: `Group`.
+    GroupDestruct(GroupRequest) = "group destruct", functions::GROUP_DESTRUCT;
+}
+
+impl HostOp {
+    /// The process that has asked, if it is one that asks for itself alone.
+    pub fn asked_by(&self) -> Option<&ProcId> {
+        self.upcall().asked_by()
+    }
+
+    /// What it is about, where that helps to tell two of them apart.
+    pub fn subject(&self) -> String {
+        self.upcall().subject()
+    }
+
+    /// What the caller of [`function`](HostOp::function) has said about how it is to be done.
+    pub fn directives_mut(&mut self) -> Vec<&mut Info> {
+        self.upcall_mut().directives_mut()
+    }
+}
+
+impl<T: Into<HostRequest>> From<Asked<T>> for HostOp {
+    fn from(asked: Asked<T>) -> HostOp {
+        HostOp::Asked(Asked { from: asked.from, request: asked.request.into() })
+    }
+}
+
+/// The host's answer. `Done` with an error refuses any request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostReply {
+    Done(Status),
+    Modex(Result<Blob, Status>),
+    Lookup(Result<Vec<Pdata>, Status>),
+    Spawned(Result<Nspace, Status>),
+    Infos(Status, Vec<Info>),
+    Credential(Result<(Blob, Vec<Info>), Status>),
+    ToolAdmitted(Result<ProcId, Status>),
+    /// `context_id` when one was asked for; `info` what members contributed.
+    Group(Result<GroupFormed, Status>),
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct GroupFormed {
+    pub members: Vec<ProcId>,
+    pub context_id: Option<u64>,
+    pub info: Vec<Info>,
+}
+
+/// Something that happened and that processes may have registered for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub code: Status,
+    pub source: ProcId,
+    pub range: Range,
+    pub info: Vec<Info>,
+}
+
+impl HostReply {
+    /// How it went, whatever else it holds.
+    pub fn status(&self) -> Status {
+        match self {
+            HostReply::Done(status) | HostReply::Infos(status, _) => *status,
+            HostReply::Modex(result) => as_status(result),
+            HostReply::Lookup(result) => as_status(result),
+            HostReply::Spawned(result) => as_status(result),
+            HostReply::Credential(result) => as_status(result),
+            HostReply::ToolAdmitted(result) => as_status(result),
+            HostReply::Group(result) => as_status(result),
+        }
+    }
+}
+
+fn as_status<T>(result: &Result<T, Status>) -> Status {
+    match result {
+        Ok(_) => Status::SUCCESS,
+        Err(status) => *status,
+    }
+}
+
+/// Members of this node that a group operation goes on without, in what the host is told (`PMIX_GROUP_FT_COLLECTIVE`).
+pub const LOST_MEMBERS: &str = "phalanx.group.lost";

@@ -1,0 +1,24 @@
+//! What only the host can answer: it is told who asks, and its answer is the client's.
+
+use phalanx_spec::Status;
+use phalanx_wire::cmd::{Answer, HostRequest};
+
+use super::host::Then;
+use super::peer::Asker;
+use super::turn::Cx;
+use crate::host::{Asked, HostOp};
+
+pub(super) fn on_host_request(cx: &mut Cx<'_>, from: Asker, mut request: HostRequest) {
+    if !request.is_complete() {
+        return cx.answer(&from, Status::ERR_BAD_PARAM);
+    }
+    if let Some(directives) = request.directives_mut() {
+        directives.extend(from.identity());
+    }
+    let then = match request.answer() {
+        Answer::Nothing => Then::Answer(from.clone()),
+        Answer::Infos => Then::AnswerInfos(from.clone()),
+        Answer::Credential => Then::AnswerCredential(from.clone()),
+    };
+    cx.ask(Some(&from.proc), HostOp::Asked(Asked { from: from.proc.clone(), request }), then);
+}

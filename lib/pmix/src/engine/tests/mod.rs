@@ -1,0 +1,2 @@
+mod queue;
+mod slot;

@@ -1,0 +1,65 @@
+//! Who runs the job: a node in this process, or a server that we are a tool of. The user's side is the same for both.
+
+use std::sync::Arc;
+
+use phalanx_dvm::{Control, Report};
+use phalanx_node::{Handle, Reports};
+use phalanx_wire::Nspace;
+
+use crate::cmd::run::far::Far;
+
+/// Whom the job is given to, and what can be done to it there.
+pub(crate) enum Runner {
+    Node(Handle),
+    Server(Arc<Far>),
+}
+
+/// What is told of it.
+pub(crate) enum JobReports<'a> {
+    Node(&'a mut Reports),
+    Server(&'a Far),
+}
+
+impl Runner {
+    /// Whoever is gone has no job.
+    pub(crate) async fn control(&self, nspace: &Nspace, action: Control) {
+        match self {
+            Runner::Node(handle) => drop(handle.control(nspace, action).await),
+            Runner::Server(far) => far.control(nspace, action).await,
+        }
+    }
+
+    /// Until the job is about to end, even while its reports are not taken.
+    pub(crate) async fn ending(&self, nspace: &Nspace) {
+        match self {
+            Runner::Node(handle) => handle.ending(nspace).await,
+            Runner::Server(far) => far.ending().await,
+        }
+    }
+
+    /// Until what was asked for has been carried out.
+    pub(crate) async fn settle(&self) {
+        match self {
+            Runner::Node(handle) => drop(handle.explain().await),
+            // Each request is answered before the next.
+            Runner::Server(_) => {}
+        }
+    }
+}
+
+impl JobReports<'_> {
+    pub(crate) async fn recv(&mut self) -> Option<Report> {
+        match self {
+            JobReports::Node(reports) => reports.recv().await,
+            JobReports::Server(far) => far.recv().await,
+        }
+    }
+
+    /// Why there are no more news.
+    pub(crate) fn loss(&self) -> &'static str {
+        match self {
+            JobReports::Node(_) => "the node stopped before the job had ended",
+            JobReports::Server(_) => "lost the server; the job's outcome is unknown",
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Output that waits for its readers, and whose it is: those processes wait in their writes, or will.
+
+use std::collections::BTreeSet;
+
+use phalanx_core::Waiting;
+use phalanx_wire::ProcId;
+
+use super::readers::Held;
+use crate::msg::TapName;
+use crate::root::{ENOUGH, Root};
+
+impl Root {
+    pub(in crate::root) fn explain_readers(&self) -> Vec<Waiting> {
+        let users = waiting(Vec::new(), self.readers.not_taken_by_user());
+        let taps = self.readers.taps.iter().filter_map(|((_, name), tap)| {
+            let reader = match name {
+                TapName::Parent(tool, _) => vec![tool.clone()],
+                TapName::Pull(_) => Vec::new(),
+            };
+            waiting(reader, self.readers.not_taken_by(tap))
+        });
+        users.into_iter().chain(taps).collect()
+    }
+}
+
+/// The end of a stream waits as well, but keeps nobody from writing.
+fn waiting<'a>(readers: Vec<ProcId>, held: impl Iterator<Item = &'a Held>) -> Option<Waiting> {
+    let held: Vec<&Held> = held.filter(|held| held.bytes > 0).collect();
+    let writers: BTreeSet<&ProcId> = held.iter().map(|held| &held.proc).collect();
+    let bytes: usize = held.iter().map(|held| held.bytes).sum();
+    Some(Waiting {
+        operation: "output".into(),
+        subject: format!("{bytes} bytes"),
+        asked_by: writers.into_iter().take(ENOUGH).cloned().collect(),
+        missing: readers,
+        since: held.iter().map(|held| held.since).min()?,
+        deadline: None,
+        unblocked_by: "the reader of the output reading on".into(),
+    })
+}

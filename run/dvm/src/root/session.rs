@@ -1,0 +1,65 @@
+//! Session control: what is to be done to the whole session. A DVM is one session; its number is 0.
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::session::SessionControl;
+use phalanx_wire::{Info, ProcId};
+
+use crate::msg::{Control, ControlRequest, Members};
+use crate::root::answer::Answer;
+use crate::root::operations::Asker;
+use crate::root::{Cx, Root};
+use crate::signals::SIGTERM;
+
+pub(crate) const ATTRIBUTES: &[&str] =
+    &[keys::SESSION_PAUSE, keys::SESSION_RESUME, keys::SESSION_SIGNAL, keys::SESSION_TERMINATE];
+
+impl Root {
+    /// What somebody wants done to every job of the session. Answered when all daemons have done it.
+    pub(super) fn session_control(
+        &mut self,
+        cx: &mut Cx<'_>,
+        answer: Answer,
+        from: &ProcId,
+        request: &SessionControl,
+    ) {
+        if ![THIS, ALL].contains(&request.session) {
+            return answer.done(cx, Status::ERR_NOT_FOUND);
+        }
+        let actions = match actions(&request.directives) {
+            Ok(actions) => actions,
+            Err(status) => return answer.done(cx, status),
+        };
+        if actions.iter().any(|action| matches!(action, Control::Terminate { .. })) {
+            answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
+            return self.on_shutdown(cx, Some(from));
+        }
+        let jobs = self.jobs.values().map(|job| &job.desc);
+        let members: Vec<Members> =
+            jobs.map(|desc| Members { nspace: desc.nspace.clone(), ranks: desc.ranks() }).collect();
+        let asker = Asker { by: from.clone(), id: None, answer };
+        self.control(cx, asker, &members, ControlRequest { actions, cleanup: None });
+    }
+}
+
+/// In the order in which they were given.
+fn actions(directives: &[Info]) -> Result<Vec<Control>, Status> {
+    let mut actions = Vec::new();
+    for Info { key, value, .. } in directives {
+        match key.as_str() {
+            keys::SESSION_PAUSE if value.is_true() => actions.push(Control::Suspend),
+            keys::SESSION_RESUME if value.is_true() => actions.push(Control::Resume),
+            keys::SESSION_TERMINATE if value.is_true() => {
+                actions.push(Control::Terminate { signal: SIGTERM })
+            }
+            keys::SESSION_SIGNAL => actions.push(Control::signal(value)?),
+            _ => {}
+        }
+    }
+    if actions.is_empty() { Err(Status::ERR_NOT_SUPPORTED) } else { Ok(actions) }
+}
+
+/// As jobs are told (`PMIX_SESSION_ID`).
+const THIS: u32 = 0;
+/// Every session of the caller.
+const ALL: u32 = u32::MAX;
