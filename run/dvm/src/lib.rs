@@ -12,6 +12,7 @@ mod effect;
 mod encoding;
 mod ending;
 mod environment;
+mod fleet;
 mod gate;
 pub mod hosts;
 mod id;
@@ -33,6 +34,7 @@ pub mod words;
 pub use config::{Limits, NodeConfig};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
+pub use fleet::{Agent, FarHost, Fleet};
 pub use id::NodeId;
 pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases};
 pub use msg::{

@@ -1,0 +1,38 @@
+//! The hosts that a DVM is to have beside the one that it begins on, and the commands that start a daemon there.
+
+use std::sync::Arc;
+
+use phalanx_wire::Text;
+
+use crate::hosts::Slots;
+
+/// What a root is told of the daemons that it is to start. An empty one is a DVM of one host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fleet {
+    /// They become nodes 1, 2, ... in this order.
+    pub hosts: Vec<FarHost>,
+    /// Each host is started by one of these.
+    pub agents: Vec<Agent>,
+    /// Environment of the agents, complete: `NAME=VALUE`.
+    pub env: Vec<Text>,
+    /// A host whose daemon does not come up is left out and named; otherwise it ends the start.
+    pub skip_bad: bool,
+}
+
+/// Another host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FarHost {
+    /// As the user has called it.
+    pub name: Arc<str>,
+    pub slots: Slots,
+    pub max_slots: Option<u32>,
+}
+
+/// A command that runs `px daemon` on hosts, with its own standard input and output as theirs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    pub argv: Vec<Text>,
+    /// The hosts, by their place in [`Fleet::hosts`]. If there are several, they read the same input, and each line that the host at place
+    /// `K` of this list writes begins with `K: `, as `srun --label` does.
+    pub hosts: Vec<usize>,
+}
