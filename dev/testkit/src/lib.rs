@@ -8,6 +8,7 @@
 //! answers at the level of upcalls and makes thousands of nodes cheap, or through a real server and real bytes.
 
 mod files;
+mod modex;
 mod net;
 mod process;
 mod random;
@@ -17,6 +18,7 @@ mod user;
 pub mod wired;
 mod world;
 
+pub use modex::Shelf;
 pub use process::Fate;
 pub use random::Random;
 pub use script::{Answer, Op, RankServer, Script, Step};

@@ -4,6 +4,7 @@
 //! pulled output at a pace of its own.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 use std::time::Duration;
 
 use phalanx_core::host::{
@@ -17,6 +18,7 @@ use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::DROPPED;
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
+use crate::modex::{Modex, Shelf, encode};
 use crate::script::{Answer, Op, RankServer};
 
 #[derive(Debug, Default)]
@@ -34,7 +36,8 @@ pub struct ScriptedServer {
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
     /// Modex data of others, as fences brought it.
-    known: BTreeMap<Nspace, Vec<Blob>>,
+    known: BTreeMap<Nspace, Vec<Rc<Modex>>>,
+    shelf: Shelf,
     asked: Vec<(CallId, ProcId, Option<Key>)>,
     /// The local processes of each job, and the job's size.
     jobs: BTreeMap<Nspace, (BTreeSet<Rank>, u32)>,
@@ -177,6 +180,11 @@ impl Machine for ScriptedServer {
 }
 
 impl ScriptedServer {
+    /// One of many that keep what all of them are brought in one place.
+    pub fn sharing(shelf: &Shelf) -> ScriptedServer {
+        ScriptedServer { shelf: shelf.clone(), ..ScriptedServer::default() }
+    }
+
     fn on_call(&mut self, id: CallId, call: ServerCall) -> Option<ServerReturn> {
         match call {
             ServerCall::RegisterNspace(info) => {
@@ -231,7 +239,7 @@ impl ScriptedServer {
         if let (HostReply::Modex(Ok(blob)), Some((proc, _))) = (&reply, waiting.first())
             && !blob.is_empty()
         {
-            self.known.entry(proc.nspace.clone()).or_default().push(blob.clone());
+            self.known.entry(proc.nspace.clone()).or_default().push(self.shelf.keep(blob));
         }
         for (proc, want) in waiting {
             let answer = match (&reply, want) {
@@ -264,12 +272,7 @@ impl ScriptedServer {
 
     /// What a fence or a direct modex brought, the newest first.
     fn recall(&self, owner: &ProcId, key: &str) -> Option<Blob> {
-        let line = format!("{} {} {key} ", owner.nspace, owner.rank.0);
-        let known = self.known.get(&owner.nspace)?.iter().rev();
-        known
-            .flat_map(|blob| blob.as_bytes().split(|b| *b == b'\n'))
-            .find_map(|l| l.strip_prefix(line.as_bytes()))
-            .map(Blob::from)
+        self.known.get(&owner.nspace)?.iter().rev().find_map(|modex| modex.get(owner, key))
     }
 
     fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
@@ -415,15 +418,4 @@ impl RankServer for ScriptedServer {
     fn answers(&mut self) -> Vec<(ProcId, Answer)> {
         std::mem::take(&mut self.answers)
     }
-}
-
-/// One line per value: namespace, rank, key, value.
-fn encode(proc: &ProcId, values: &BTreeMap<String, Vec<u8>>) -> Blob {
-    let mut bytes = Vec::new();
-    for (key, value) in values {
-        bytes.extend_from_slice(format!("{} {} {key} ", proc.nspace, proc.rank.0).as_bytes());
-        bytes.extend_from_slice(value);
-        bytes.push(b'\n');
-    }
-    bytes.into()
 }

@@ -1,5 +1,6 @@
 //! Messages on a link: each after its length in four bytes, the highest first.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// What has come of a link and is no whole message yet.
@@ -22,7 +23,10 @@ pub(super) fn framed(body: &[u8]) -> Vec<u8> {
 
 impl Frames {
     /// The first whole message of what has come before and of `bytes`, which lose it. `None`: it is all kept for later.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
+    pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, TooLong> {
+        if let Some(whole) = self.whole(bytes) {
+            return Ok(Some(Cow::Borrowed(whole)));
+        }
         self.fill(HEAD, bytes);
         let Some(head) = self.begun.first_chunk::<HEAD>() else { return Ok(None) };
         let length = u32::from_be_bytes(*head) as usize;
@@ -35,7 +39,16 @@ impl Frames {
         }
         let mut frame = std::mem::take(&mut self.begun);
         frame.drain(..HEAD);
-        Ok(Some(frame))
+        Ok(Some(Cow::Owned(frame)))
+    }
+
+    /// A message that has come in one piece, which need not be copied.
+    fn whole<'a>(&self, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let head = bytes.first_chunk::<HEAD>().filter(|_| self.begun.is_empty())?;
+        let length = Some(u32::from_be_bytes(*head) as usize).filter(|length| *length <= LONGEST)?;
+        let (frame, rest) = bytes.split_at_checked(HEAD + length)?;
+        *bytes = rest;
+        frame.get(HEAD..)
     }
 
     fn fill(&mut self, upto: usize, bytes: &mut &[u8]) {
@@ -75,7 +88,7 @@ mod tests {
                 let (mut piece, later) = rest.split_at(cuts.next().unwrap_or(rest.len()).min(rest.len()));
                 rest = later;
                 while let Some(message) = frames.next(&mut piece).expect("no length is too long") {
-                    got.push(message);
+                    got.push(message.into_owned());
                 }
                 prop_assert!(piece.is_empty());
             }

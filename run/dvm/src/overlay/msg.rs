@@ -67,7 +67,7 @@ pub(crate) struct Cast<C: Cargo> {
 #[derive(Clone, Debug)]
 pub(crate) enum CastBody<C: Cargo> {
     /// Up to where the root has the posts of these daemons.
-    PostAcks(Vec<(NodeId, u64)>),
+    PostAcks(Vec<(u64, Ranges)>),
     ChunkAcks(Vec<ChunkAck>),
     Lost(NodeId),
     Cargo(Arc<C::Down>),
@@ -109,10 +109,10 @@ pub(crate) struct Chunk<C: Cargo> {
     pub body: C::Bulk,
 }
 
-/// The root has taken these chunks of `origin`.
-#[derive(Clone, Copy, Debug)]
+/// The root has taken these chunks of each of `origins`.
+#[derive(Clone, Debug)]
 pub(crate) struct ChunkAck {
-    pub origin: NodeId,
+    pub origins: Ranges,
     pub first: u64,
     pub last: u64,
 }
@@ -145,5 +145,5 @@ encoded!(<C: Cargo> struct Gather { op, from, missing, part });
 encoded!(<C: Cargo> struct Post { origin, seq, body });
 encoded!(<C: Cargo> enum PostBody { 0 Lost { node, why }, 1 Cargo(up) });
 encoded!(<C: Cargo> struct Chunk { origin, seq, body });
-encoded!(struct ChunkAck { origin, first, last });
+encoded!(struct ChunkAck { origins, first, last });
 encoded!(<C: Cargo> struct Routed { from, to, body });

@@ -13,6 +13,7 @@ use super::msg::{CastBody, Msg, Post, PostBody};
 use super::timer::Timer;
 use super::{Arrived, Cargo, Overlay};
 use crate::id::NodeId;
+use crate::ranges::Ranges;
 
 #[derive(Debug)]
 pub(super) struct Posts<C: Cargo> {
@@ -71,16 +72,22 @@ impl<C: Cargo> Overlay<C> {
     }
 
     pub(super) fn ack_posts(&mut self, now: Time) {
-        let told = std::mem::take(&mut self.posts.untold).into_iter();
-        let acks: Vec<(NodeId, u64)> = told.filter_map(|n| Some((n, *self.posts.taken.get(&n)?))).collect();
+        let mut to = Ranges::new();
+        // Where all do the same, they have told as much.
+        let mut acks: BTreeMap<u64, Ranges> = BTreeMap::new();
+        for node in std::mem::take(&mut self.posts.untold) {
+            if let Some(upto) = self.posts.taken.get(&node) {
+                acks.entry(*upto).or_default().insert(node.0);
+                to.insert(node.0);
+            }
+        }
         if !acks.is_empty() {
-            let to = acks.iter().map(|(node, _)| node.0).collect();
-            self.cast_body(now, to, CastBody::PostAcks(acks));
+            self.cast_body(now, to, CastBody::PostAcks(acks.into_iter().collect()));
         }
     }
 
-    pub(super) fn on_post_acks(&mut self, acks: &[(NodeId, u64)]) {
-        if let Some((_, upto)) = acks.iter().find(|(node, _)| *node == self.me) {
+    pub(super) fn on_post_acks(&mut self, acks: &[(u64, Ranges)]) {
+        if let Some((upto, _)) = acks.iter().find(|(_, of)| of.contains(self.me.0)) {
             while self.posts.unacked.front().is_some_and(|post| post.seq <= *upto) {
                 self.posts.unacked.pop_front();
             }

@@ -11,6 +11,7 @@ use phalanx_core::Time;
 use super::msg::{CastBody, Chunk, ChunkAck, Msg};
 use super::{Arrived, Bulk, Cargo, Overlay};
 use crate::id::{Landing, NodeId};
+use crate::ranges::Ranges;
 
 #[derive(Debug)]
 pub(super) struct Streams<C: Cargo> {
@@ -113,7 +114,7 @@ impl<C: Cargo> Overlay<C> {
     /// The root has taken these.
     pub(super) fn on_chunk_acks(&mut self, acks: &[ChunkAck]) {
         let mut taken = Vec::new();
-        for ack in acks.iter().filter(|ack| ack.origin == self.me && ack.first <= ack.last) {
+        for ack in acks.iter().filter(|ack| ack.origins.contains(self.me.0) && ack.first <= ack.last) {
             taken.extend(
                 self.streams.unacked.extract_if(ack.first..=ack.last, |_, _| true).map(|(_, bulk)| bulk),
             );
@@ -190,14 +191,15 @@ impl<C: Cargo> Overlay<C> {
         arrivals.untold_bytes = 0;
         let mut untold = std::mem::take(&mut arrivals.untold);
         untold.sort_unstable();
-        let mut acks: Vec<ChunkAck> = Vec::new();
-        for (origin, seq) in untold {
-            match acks.last_mut() {
-                Some(ack) if ack.origin == origin && ack.last + 1 == seq => ack.last = seq,
-                _ => acks.push(ChunkAck { origin, first: seq, last: seq }),
+        let (mut to, mut spans) = (Ranges::new(), BTreeMap::<(u64, u64), Ranges>::new());
+        for run in untold.chunk_by(|a, b| a.0 == b.0 && a.1 + 1 == b.1) {
+            if let [(origin, first), ..] = run {
+                to.insert(origin.0);
+                spans.entry((*first, first + run.len() as u64 - 1)).or_default().insert(origin.0);
             }
         }
-        let to = acks.iter().map(|ack| ack.origin.0).collect();
+        let ack = |((first, last), origins)| ChunkAck { origins, first, last };
+        let acks = spans.into_iter().map(ack).collect();
         self.cast_body(now, to, CastBody::ChunkAcks(acks));
     }
 
