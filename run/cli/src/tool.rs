@@ -9,6 +9,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use phalanx_shell::Trust;
+use phalanx_shell::rendezvous::{Search, Wanted, server_directories, system_directories};
 use phalanx_wire::uri::ServerUri;
 use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys};
 
@@ -80,6 +82,21 @@ pub(crate) fn servers_here(tool: &Tool, server: &ServerArgs) -> Result<Vec<DataA
     let queries = [Query { keys: vec![keys::QUERY_AVAIL_SERVERS.into()], qualifiers }];
     let found = tool.query(&queries).map_err(|error| failed("cannot look for servers", &error))?;
     Ok(value::records(&found, keys::QUERY_AVAIL_SERVERS))
+}
+
+/// The files of servers of this machine that lead to none that counts, each with the reason.
+pub(crate) fn passed_over(server: &ServerArgs) -> Vec<String> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let trust = Trust::of_users(server.trust_user.iter().copied());
+    let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let search = |wanted, dirs| Search::run(wanted, &hostname, dirs, &trust).passed_over();
+    let mut passed = search(Wanted::System, system_directories(None, variable));
+    for one in search(Wanted::Any, server_directories(None, variable)) {
+        if !passed.contains(&one) {
+            passed.push(one);
+        }
+    }
+    passed
 }
 
 /// Attaches to servers that were found, side by side, and asks each of them: those that are silent cost all others nothing. One

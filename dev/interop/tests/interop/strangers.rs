@@ -147,10 +147,11 @@ fn nobody_tells_a_strangers_server_anything() {
     for running in asked {
         let outcome = running.wait();
         assert!(outcome.took < Duration::from_secs(25), "a stranger costs time: {outcome}");
-        // `px ps` lists no server, and that is no failure.
-        if !outcome.command.contains("\"ps\"") {
-            let _ = outcome.expect_failure().expect_nowhere("hello from");
-        }
+        let _ = match outcome.command.contains("\"ps\"") {
+            // It lists no server, which is no failure, and says whom it has not asked.
+            true => outcome.expect_stderr(&["not asked", "to the user 65534, who is not trusted"]),
+            false => outcome.expect_failure().expect_nowhere("hello from"),
+        };
     }
     let said = stranger.said();
     assert!(!said.contains("heard"), "{said}");

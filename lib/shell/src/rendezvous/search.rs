@@ -219,6 +219,20 @@ impl Search {
         }
     }
 
+    /// Each file that leads to no server that counts, and why.
+    pub fn passed_over(&self) -> Vec<String> {
+        let passed = self.passed.iter().map(|Passed { path, why }| format!("{}: {why}", path.display()));
+        let foreign = self.foreign.iter().map(|(user, (path, count))| {
+            let whose = match count - 1 {
+                0 => "it belongs".to_owned(),
+                more => format!("and {more} more: they belong"),
+            };
+            let colon = if *count == 1 { ":" } else { "" };
+            format!("{}{colon} {whose} to the user {user}, who is not trusted", path.display())
+        });
+        passed.chain(foreign).collect()
+    }
+
     /// Reads what a file says, if it is there and counts.
     fn read_one(&mut self, spot: Spot) {
         if self.read.len() >= MOST_FILES {
@@ -350,18 +364,7 @@ impl fmt::Display for Search {
                 _ => {}
             }
         }
-        for Passed { path, why } in &self.passed {
-            write!(f, "\n  {}: {why}", path.display())?;
-        }
-        for (user, (path, count)) in &self.foreign {
-            write!(f, "\n  {}", path.display())?;
-            match count - 1 {
-                0 => write!(f, ": it belongs")?,
-                more => write!(f, " and {more} more: they belong")?,
-            }
-            write!(f, " to the user {user}, who is not trusted")?;
-        }
-        Ok(())
+        self.passed_over().iter().try_for_each(|line| write!(f, "\n  {line}"))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::args::tools::PsArgs;
 use crate::failure::Failure;
 use crate::render::ps::{self, Details, Job, Rank, Server};
 use crate::render::{hint, value};
-use crate::tool;
+use crate::tool::{self, choice};
 
 pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
     let mut servers = match tool::names_any(&args.server) {
@@ -22,6 +22,11 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
         if servers.is_empty() {
             return Err(Failure::new(format!("no server knows a job '{wanted}'"))
                 .hint("'px ps --all' lists the jobs"));
+        }
+    }
+    if servers.is_empty() {
+        for passed in tool::passed_over(&args.server) {
+            hint::say(&hint::note(&format!("not asked: {passed}"), args.json));
         }
     }
     let with_ranks = args.ranks || args.job.is_some();
@@ -46,9 +51,13 @@ fn named(args: &PsArgs) -> Result<Server, Failure> {
     Ok(Server { jobs: jobs(&tool, args)?, ..server })
 }
 
-/// Every server of this machine. One that does not let us in is shown with the reason.
+/// Every server of this machine. One that does not let us in is shown with the reason. If there is none, the server that started
+/// this process; it may have its files elsewhere.
 fn all(args: &PsArgs) -> Result<Vec<Server>, Failure> {
     let found = tool::servers_here(&tool::alone()?, &args.server)?;
+    if found.is_empty() && choice::is_named_by_environment() {
+        return Ok(vec![named(args)?]);
+    }
     let asked = tool::ask_all(&args.server, &found, |tool| jobs(&tool, args));
     let mut servers = Vec::new();
     for (about, asked) in found.iter().zip(asked) {

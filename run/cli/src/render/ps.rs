@@ -171,7 +171,7 @@ pub(crate) struct Details {
 /// Servers with their jobs; details of each job below.
 pub(crate) fn table(servers: &[Server], details: Details) -> String {
     if servers.is_empty() {
-        return "no PMIx server on this machine\n".to_owned();
+        return "no PMIx server to ask on this machine\n".to_owned();
     }
     let shown = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
     let mut table = Table::new(&[

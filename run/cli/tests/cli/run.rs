@@ -425,6 +425,27 @@ fn commands_choose_no_server_among_several() {
 }
 
 #[test]
+fn ps_says_which_servers_it_does_not_ask() {
+    let bench = Bench::new();
+    let px = |words: &str, env: [&str; 2]| {
+        let mut px = Command::new(env!("CARGO_BIN_EXE_px"));
+        px.args(words.split(' ')).env("TMPDIR", bench.dir.path()).env("NO_COLOR", "1").env(env[0], env[1]);
+        ended(px.output().expect("px runs"))
+    };
+    let file = bench.path(&format!("pmix.{}.tool", hostname()));
+    fs::write(&file, "nonsense\n").expect("a file");
+    let nobody = px("ps", ["A", "B"]);
+    let _ = nobody.says(&["not asked", &file.display().to_string()]).expect(0, NO_SERVER);
+    // The server of this process is asked, wherever its files are.
+    let gone = px("ps", ["PMIX_SERVER_URI41", "px-gone-1.0;tcp4://127.0.0.1:1"]);
+    assert_eq!(gone.code, 1);
+    gone.says(&["cannot attach", "the environment"]);
+}
+
+/// What `px ps` lists then.
+const NO_SERVER: &str = "no PMIx server to ask on this machine\n";
+
+#[test]
 fn a_waiting_lookup_is_shown_once() {
     let bench = Bench::new();
     let script = format!("{} lookup nobodys --wait 1000", env!("CARGO_BIN_EXE_px"));
