@@ -1,8 +1,8 @@
 //! What batch systems say in the environment about the nodes of an allocation.
 //!
-//! Values are given, never looked up. PBS and Grid Engine name a file instead, which is a hostfile.
+//! Values are given, never looked up. PBS names a file instead, which is a hostfile; Grid Engine names one of its own form.
 
-use super::scan::single;
+use super::scan::{lines, single};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
 /// Slurm: `nodelist` is the value of `SLURM_JOB_NODELIST` (`n[1-3],gpu7`), `per_node` that of `SLURM_TASKS_PER_NODE` or
@@ -42,6 +42,21 @@ pub fn parse_lsf(hosts: &str) -> Result<Vec<HostEntry>, HostsError> {
         entries.extend(names.into_iter().map(|name| stated(name, count)));
         start.check_count(entries.len())?;
     }
+}
+
+/// Grid Engine: the file that `PE_HOSTFILE` names has a line `HOST SLOTS QUEUE PROCESSORS` for each queue of each host.
+pub fn parse_grid_engine(file: &str, text: &str) -> Result<Vec<HostEntry>, HostsError> {
+    let mut entries = Vec::new();
+    for mut line in lines(file, text) {
+        line.skip_blanks();
+        let start = line;
+        let names = ranges::names(&mut line)?;
+        line.skip_blanks();
+        let count = line.number_of("a number of slots")?;
+        entries.extend(names.into_iter().map(|name| stated(name, count)));
+        start.check_count(entries.len())?;
+    }
+    Ok(super::merge_hosts(entries))
 }
 
 fn stated(name: String, slots: u32) -> HostEntry {

@@ -10,6 +10,7 @@ mod cpulist;
 mod envs;
 mod hostfile;
 mod hostlist;
+mod names;
 mod ranges;
 mod rankfile;
 mod scan;
@@ -18,10 +19,11 @@ mod seqfile;
 use std::fmt;
 
 pub(crate) use cpulist::read_cpus;
-pub use envs::{parse_lsf, parse_slurm};
+pub use envs::{parse_grid_engine, parse_lsf, parse_slurm};
 pub use hostfile::parse_hostfile;
 pub use hostlist::parse_hosts;
 pub(crate) use hostlist::read_host;
+pub use names::HostNames;
 pub use rankfile::parse_rankfile;
 pub use scan::text_of;
 pub use seqfile::parse_sequence;
@@ -117,7 +119,7 @@ pub fn merge_hosts(entries: Vec<HostEntry>) -> Vec<HostEntry> {
 }
 
 /// Whether a name is an address, whose dots separate no domains.
-pub(crate) fn is_address(name: &str) -> bool {
+fn is_address(name: &str) -> bool {
     name.parse::<std::net::IpAddr>().is_ok()
 }
 

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use super::{AppRequest, MapError, NodeResources, Policy, words};
-use crate::hosts::{Host, Slots, is_address};
+use crate::hosts::{Host, HostNames, Slots};
 
 /// The nodes of an app context.
 pub(super) struct Choice {
@@ -92,13 +92,7 @@ fn narrowed(node: Slots, app: Slots, oversubscribe: Option<bool>) -> Slots {
 /// The nodes of an allocation by their names.
 pub(super) struct Names<'a> {
     nodes: &'a [NodeResources],
-    index: OnceCell<Index>,
-}
-
-struct Index {
-    whole: BTreeMap<String, usize>,
-    /// Those with a domain, without it.
-    short: BTreeMap<String, usize>,
+    index: OnceCell<HostNames>,
 }
 
 impl<'a> Names<'a> {
@@ -134,15 +128,13 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A node whose name is this one, or this one with or without a domain.
     fn named(&self, name: &str) -> Option<usize> {
-        let index = self.index.get_or_init(|| Index::new(self.nodes));
-        let lower = name.to_ascii_lowercase();
-        let found = index.whole.get(&lower).or_else(|| match short_name(name) {
-            Some(short) => index.whole.get(&short),
-            None => index.short.get(&lower),
+        let index = self.index.get_or_init(|| {
+            let mut index = HostNames::default();
+            self.nodes.iter().enumerate().for_each(|(number, node)| index.insert(&node.name, number));
+            index
         });
-        found.copied()
+        index.find(name)
     }
 
     fn unknown(&self, host: &Host, name: Option<&String>, place: Option<(&str, u32)>) -> MapError {
@@ -152,21 +144,4 @@ impl<'a> Names<'a> {
         let place = place.map(|(file, line)| (file.to_owned(), line));
         MapError::UnknownHost { host: host.clone(), nodes: self.nodes.len(), near, place }
     }
-}
-
-impl Index {
-    fn new(nodes: &[NodeResources]) -> Index {
-        // Of two nodes of one name the first is meant.
-        let backwards = || nodes.iter().enumerate().rev();
-        Index {
-            whole: backwards().map(|(index, node)| (node.name.to_ascii_lowercase(), index)).collect(),
-            short: backwards().filter_map(|(index, node)| Some((short_name(&node.name)?, index))).collect(),
-        }
-    }
-}
-
-/// A name without its domain, in lower case, if it has one.
-fn short_name(name: &str) -> Option<String> {
-    let (short, _) = name.split_once('.').filter(|_| !is_address(name))?;
-    Some(short.to_ascii_lowercase())
 }
