@@ -4,6 +4,7 @@
 //! is cut into app contexts before clap sees it is in [`split`].
 
 pub(crate) mod dvm;
+pub(crate) mod fleet;
 pub(crate) mod nearest;
 pub(crate) mod serve;
 pub(crate) mod split;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use dvm::DvmArgs;
+use fleet::FleetArgs;
 use serve::ServeArgs;
 use tools::{
     AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, UnpublishArgs, WhyArgs,
@@ -116,13 +118,14 @@ pub(crate) struct AppArgs {
     /// Hosts to use, and how many slots each has: a:4,b
     ///
     /// Without -n a program gets one rank per slot named here; a host without a number counts once for each time it
-    /// is named. More ranks than stated slots are refused. For now every host must be this one.
+    /// is named. More ranks than stated slots are refused. Hosts may be written as user@a, node[01-16], or +n0 (the first
+    /// one of an allocation). In an allocation of a batch system only its hosts can be used; by default all of them are.
     #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
     pub(crate) host: Vec<String>,
 
     /// Read hosts from FILE: a name and 'slots=N' per line
     ///
-    /// '#' begins a comment. For now every host must be this one.
+    /// '#' begins a comment. With --host, too, only the hosts of FILE that it names are used.
     #[arg(long, value_name = "FILE")]
     pub(crate) hostfile: Option<PathBuf>,
 
@@ -241,6 +244,9 @@ pub(crate) struct JobArgs {
     pub(crate) detach: bool,
 
     #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+
+    #[command(flatten)]
     pub(crate) serve: ServeArgs,
 
     /// In which DVM the job runs; without any of these it gets one of its own.
@@ -322,6 +328,7 @@ mod tests {
         const GUIDE: &[&str] = &[
             include_str!("../../../docs/guide/README.md"),
             include_str!("../../../docs/guide/run.md"),
+            include_str!("../../../docs/guide/many-hosts.md"),
             include_str!("../../../docs/guide/placement.md"),
             include_str!("../../../docs/guide/streams.md"),
             include_str!("../../../docs/guide/ending.md"),

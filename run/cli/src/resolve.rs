@@ -4,10 +4,13 @@
 //! files that are no hostfiles, options that contradict each other. The map itself is made later, by the node or by
 //! `--dry-run`, from the same request.
 
+mod agent;
 mod allocation;
 mod env;
 mod far;
 mod file;
+mod fleet;
+mod here;
 mod hosts;
 
 use std::ffi::OsString;
@@ -31,16 +34,8 @@ use crate::args::{AppArgs, BadExit, Display, JobArgs};
 use crate::failure::Failure;
 use crate::output::plan;
 pub(crate) use env::{Environment, inherited};
-
-/// Where px itself runs: all that a request takes from outside the command line.
-#[derive(Clone, Debug)]
-pub(crate) struct Here {
-    pub(crate) env: Environment,
-    pub(crate) cwd: PathBuf,
-    pub(crate) hostname: String,
-    /// This px.
-    pub(crate) px: Option<PathBuf>,
-}
+pub(crate) use fleet::{Hosts, of_dvm as hosts_of_dvm};
+pub(crate) use here::Here;
 
 /// One run, resolved.
 #[derive(Debug)]
@@ -62,6 +57,8 @@ pub(crate) struct Run {
     pub(crate) serve: Serve,
     /// The server whose DVM is to run the job.
     pub(crate) far: Option<ServerArgs>,
+    /// The hosts of a DVM of its own.
+    pub(crate) hosts: Hosts,
     /// Remarks that are no errors.
     pub(crate) notes: Vec<String>,
     /// The MPI library that a program is linked with, if one is.
@@ -85,16 +82,6 @@ pub(crate) struct Voice {
     pub(crate) verbose: u8,
 }
 
-impl Here {
-    pub(crate) fn find() -> Result<Here, Failure> {
-        let cwd = std::env::current_dir().map_err(|e| {
-            Failure::new("cannot tell the working directory").because(e).hint("cd to one that exists")
-        })?;
-        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Here { env: std::env::vars_os().collect(), cwd, hostname, px: std::env::current_exe().ok() })
-    }
-}
-
 /// Resolves a command line.
 pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     let RunLine { job, apps } = line;
@@ -103,19 +90,20 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
     if far.is_some() {
         far::check(&job)?;
     }
-    let policy = policy(&job, here)?;
+    let mut policy = policy(&job)?;
     let (target, stdin) = match (stdin(job.stdin.as_ref(), &apps)?, job.detach) {
         ((_, StdinSource::Inherited), true) if job.stdin.is_none() => (StdinTarget::None, StdinSource::Empty),
         ((target, StdinSource::Inherited), true) => (target, StdinSource::Silent),
         (read, _) => read,
     };
-    let apps = apps.iter().map(|app| app_spec(app, here, &mut notes)).collect::<Result<Vec<_>, _>>()?;
-    if far.is_none() && apps.iter().all(|app| app.hosts.is_empty()) {
-        notes.extend(allocation::remark(here));
-    }
+    let mut specs = apps.iter().map(|app| app_spec(app, here, &mut notes)).collect::<Result<Vec<_>, _>>()?;
+    let hosts = match far {
+        Some(_) => fleet::name_only((&apps, &mut specs), &mut policy, here).map(|()| Hosts::default())?,
+        None => fleet::of_run((&apps, &mut specs), &mut policy, &job.fleet, here)?,
+    };
     let plan::Plan { style, diag } = plan::parse(&job.output)?;
     let request = JobRequest {
-        apps,
+        apps: specs,
         diag,
         env: env::inherited(&here.env),
         stdin: target,
@@ -141,6 +129,7 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         topology_root: job.topology_root.unwrap_or_else(|| "/".into()),
         serve: serve(&job.serve, here),
         far,
+        hosts,
         notes,
         mpi: None,
     })
@@ -158,7 +147,7 @@ fn rendezvous_file(here: &Here) -> Option<PathBuf> {
     RENDEZVOUS_FILE.iter().find_map(value).map(PathBuf::from)
 }
 
-fn policy(job: &JobArgs, here: &Here) -> Result<Policy, Failure> {
+fn policy(job: &JobArgs) -> Result<Policy, Failure> {
     let wrong = |e: phalanx_dvm::map::PolicyError| {
         let failure = Failure::usage(e.to_string());
         e.hint.into_iter().fold(failure, Failure::hint)
@@ -192,7 +181,6 @@ fn policy(job: &JobArgs, here: &Here) -> Result<Policy, Failure> {
         }
         policy.cpu_set = Some(cpus);
     }
-    hosts::read_map_file(&mut policy, here)?;
     Ok(policy)
 }
 
@@ -242,7 +230,6 @@ fn app_spec(app: &AppArgs, here: &Here, notes: &mut Vec<String>) -> Result<AppSp
         env: env::additions(&app.env_file, &app.env, &here.env, notes)?,
         cwd: Some(app.wdir.as_deref().map_or_else(|| text(&here.cwd), |dir| absolute(dir, here))),
         prefix: app.prefix.as_deref().map(|dir| absolute(dir, here)),
-        hosts: hosts::of_app(app, here)?,
         ..AppSpec::default()
     })
 }

@@ -1,8 +1,11 @@
 //! The options of the commands about a DVM that lasts.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use phalanx_dvm::Limits;
 
+use super::fleet::FleetArgs;
 use super::serve::ServeArgs;
 use super::tools::ServerArgs;
 
@@ -37,6 +40,20 @@ pub(crate) struct DvmStartArgs {
     /// Print messages as JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// The hosts of the DVM, and how many slots each has: a:4,b
+    ///
+    /// This host runs ranks only if it is named. Without --host and --hostfile they are the hosts of the batch system's allocation, if px
+    /// runs in one, otherwise only this one.
+    #[arg(long, value_name = "HOST[:N],...", value_delimiter = ',')]
+    pub(crate) host: Vec<String>,
+
+    /// Read hosts from FILE: a name and 'slots=N' per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hostfile: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
 
     #[command(flatten)]
     pub(crate) serve: ServeArgs,

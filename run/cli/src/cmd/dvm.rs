@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream, Style};
-use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::{Limits, Report};
 use phalanx_node::{
     Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
@@ -17,13 +16,13 @@ use pmix::{Info, ProcId, keys};
 use serde_json::json;
 
 use crate::args::dvm::{DvmStartArgs, DvmStopArgs};
-use crate::cmd::run::user::hosts;
+use crate::cmd::run::user;
 use crate::failure::{EXIT_SIGHUP, Failure};
 use crate::keepalive::Keepalive;
 use crate::origin::Origin;
 use crate::output::Output;
 use crate::render::hint;
-use crate::resolve::{self, Here, Serve};
+use crate::resolve::{self, Here, Hosts, Serve};
 use crate::tool::choice::{self, Wanted};
 use crate::{background, tool};
 
@@ -43,14 +42,16 @@ pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     }
     let inherited = Inherited::take()?;
     let here = Here::find()?;
+    let hosts = resolve::hosts_of_dvm(args, &here)?;
+    hosts.only_this_one(&here)?;
     let session = Session::begin(&SessionOptions::default())?;
     let origin = Origin::of_environment()?;
-    block_on(serve(args, &here, inherited, session, &origin))?
+    block_on(serve(args, (&here, &hosts), inherited, session, &origin))?
 }
 
 async fn serve(
     args: &DvmStartArgs,
-    here: &Here,
+    (here, hosts): (&Here, &Hosts),
     inherited: Inherited,
     session: Session,
     origin: &Origin,
@@ -62,8 +63,8 @@ async fn serve(
         inherited,
         session,
         machine: Machine::read()?,
-        slots: Slots::Unstated,
-        max_slots: None,
+        slots: hosts.slots,
+        max_slots: hosts.max_slots,
         reach,
         rendezvous_files: files,
         system_dir: args.system_server.then(system_directory),
@@ -130,7 +131,7 @@ fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failur
     match report {
         Report::Note { text, .. } => say(output, &hint::note(&text, as_json)),
         Report::Spawned { nspace, placed, info, .. } => {
-            output.add_job(&nspace, hosts(&placed), &info, true)?;
+            output.add_job(&nspace, user::hosts(&placed), &info, true)?;
         }
         Report::Output { proc, pid, channel, data } => {
             output.data(now, (&Stream { proc, channel: Channel::of(channel) }, pid), &data);

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use crate::args::split::{RunLine, contexts};
 use crate::args::{AppArgs, BadExit, Display, nearest::nearest, words};
 use crate::failure::Failure;
+use crate::render::words::shell_line;
 
 /// What a dialect's command line asks for.
 #[derive(Debug)]
@@ -238,7 +239,29 @@ const OPTIONS: &[Known] = &[
     }),
     known(&["envall", "genvall"], &[], "hand on all variables (always done)", |_, _| Ok(())),
     known(&["mca", "gmca"], &["NAME", "VALUE"], "set OMPI_MCA_NAME for all programs", |r, v| {
-        r.env.push(v.assignment("OMPI_MCA_"));
+        if !runtime_parameter(r, v)? {
+            r.env.push(v.assignment("OMPI_MCA_"));
+        }
+        Ok(())
+    }),
+    known(&["prtemca"], &["NAME", "VALUE"], "set plm_ssh_agent or prte_if_include", |r, v| {
+        match runtime_parameter(r, v)? {
+            true => Ok(()),
+            false => Err(Failure::usage(format!("px has no parameter '{}' of PRRTE", v.raw(0).display()))
+                .hint("there are plm_ssh_agent, which starts daemons, and prte_if_include, their network")),
+        }
+    }),
+    known(
+        &["launcher-exec", "bootstrap-exec"],
+        &["PROGRAM"],
+        "what starts daemons, instead of ssh",
+        |r, v| {
+            r.line.job.fleet.launch_agent = Some(shell_line(&[v.text(0)?]));
+            Ok(())
+        },
+    ),
+    known(&["iface"], &["IFACE"], "network of the daemons", |r, v| {
+        r.line.job.fleet.network.push(v.parsed(str::parse)?);
         Ok(())
     }),
     known(&["omca"], &["NAME", "VALUE"], "set OMPI_MCA_NAME for all programs", |r, v| {
@@ -401,6 +424,28 @@ const fn known(
     apply: fn(&mut Reading, &Values<'_>) -> Result<(), Failure>,
 ) -> Known {
     Known { names, takes, help, apply }
+}
+
+/// Parameters of Open MPI's and PRRTE's runtime that mean something to this one as well.
+fn runtime_parameter(reading: &mut Reading, values: &Values<'_>) -> Result<bool, Failure> {
+    let fleet = &mut reading.line.job.fleet;
+    match values.raw(0).as_bytes() {
+        b"plm_ssh_agent" | b"plm_rsh_agent" => {
+            // A list of alternatives, the best first.
+            let agents = values.text(1)?;
+            fleet.launch_agent = agents.split(" : ").next().map(|agent| agent.trim().to_owned());
+        }
+        b"oob_tcp_if_include" | b"if_include" | b"prte_if_include" => {
+            for word in values.text(1)?.split(',') {
+                let wrong = |cause: String| {
+                    Failure::usage(format!("invalid value for '{}'", values.raw(0).display())).because(cause)
+                };
+                fleet.network.push(word.parse().map_err(wrong)?);
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn bind(reading: &mut Reading, object: &str) -> Result<(), Failure> {

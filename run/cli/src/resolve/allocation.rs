@@ -1,43 +1,116 @@
-//! Allocations of batch systems: `px run` uses one host, and says so where it was given several.
+//! Allocations of batch systems: the hosts and slots that a job has been given, read from its environment and files.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
-use phalanx_dvm::hosts::{Host, HostEntry, merge_hosts, parse_hostfile, parse_lsf, parse_slurm};
+use phalanx_dvm::hosts::{
+    Host, HostEntry, HostsError, Slots, merge_hosts, parse_grid_engine, parse_hostfile, parse_lsf,
+    parse_slurm, text_of,
+};
 
+use crate::failure::Failure;
 use crate::resolve::{Here, file};
 
-/// What the user should know who has several hosts. What cannot be read is no allocation.
-pub(super) fn remark(here: &Here) -> Option<String> {
-    let (variable, hosts) = ALLOCATIONS.iter().find_map(|(variable, read)| {
-        let value = value(here, variable)?;
-        Some((variable, count(read(value)?))).filter(|(_, hosts)| *hosts > 1)
-    })?;
-    let this = &here.hostname;
-    Some(format!("{variable} names {hosts} hosts; px run uses only this one, {this}"))
+/// What a batch system has given.
+#[derive(Clone, Debug)]
+pub(super) struct Allocation {
+    pub(super) system: System,
+    /// Where it says so.
+    variable: &'static str,
+    /// In its order, each once, with stated slots where it says how many.
+    pub(super) hosts: Vec<HostEntry>,
 }
 
-type Read = fn(&str) -> Option<Vec<HostEntry>>;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum System {
+    /// With the number of the job, if it is told.
+    Slurm(Option<String>),
+    Pbs,
+    Lsf,
+    GridEngine,
+}
 
-const ALLOCATIONS: [(&str, Read); 4] = [
-    ("SLURM_JOB_NODELIST", |nodes| parse_slurm(nodes, None).ok()),
-    ("PBS_NODEFILE", |file| parse_hostfile(file, &text(file)?).ok()),
-    ("LSB_MCPU_HOSTS", |hosts| parse_lsf(hosts).ok()),
-    // Of each line of this one only the first word is a host.
-    ("PE_HOSTFILE", |file| {
-        let hosts = text(file)?;
-        Some(hosts.lines().filter_map(|line| line.split_whitespace().next()).map(HostEntry::named).collect())
+/// The allocation in which px runs, if it does.
+pub(super) fn find(here: &Here) -> Result<Option<Allocation>, Failure> {
+    let Some((variable, value, read)) = READERS
+        .iter()
+        .find_map(|(variable, read)| here.variable(variable).map(|value| (*variable, value, read)))
+    else {
+        return Ok(None);
+    };
+    let cannot = || {
+        Failure::new(format!("cannot read the allocation that {variable} names"))
+            .hint(format!("without {variable} in its environment px runs outside the allocation"))
+    };
+    let (system, mut hosts) = read(value, here).map_err(|cause| cannot().because(cause))?;
+    for entry in &mut hosts {
+        match &mut entry.host {
+            Host::Name(name) if here.is_called(name) => name.clone_from(&here.hostname),
+            _ => {}
+        }
+    }
+    let hosts = merge_hosts(hosts);
+    match hosts.is_empty() {
+        true => Err(cannot().because(format!("'{value}' names no host"))),
+        false => Ok(Some(Allocation { system, variable, hosts })),
+    }
+}
+
+impl Allocation {
+    /// Which hosts there are.
+    pub(super) fn describe(&self) -> String {
+        const SHOWN: usize = 6;
+        let names: Vec<String> = self.hosts.iter().take(SHOWN).map(|entry| entry.host.to_string()).collect();
+        let more = if self.hosts.len() > SHOWN { ", ..." } else { "" };
+        format!("{} names {}{more}", self.variable, names.join(", "))
+    }
+}
+
+type Read = fn(&str, &Here) -> Result<(System, Vec<HostEntry>), String>;
+
+const READERS: [(&str, Read); 5] = [
+    ("SLURM_JOB_NODELIST", slurm),
+    ("PBS_NODEFILE", |file, _| Ok((System::Pbs, line_per_slot(file)?))),
+    ("LSB_MCPU_HOSTS", |hosts, _| Ok((System::Lsf, parse_lsf(hosts).map_err(said)?))),
+    ("LSB_DJOB_HOSTFILE", |file, _| Ok((System::Lsf, line_per_slot(file)?))),
+    ("PE_HOSTFILE", |file, _| {
+        let hosts = parse_grid_engine(file, &text(file)?).map_err(said)?;
+        Ok((System::GridEngine, hosts))
     }),
 ];
 
-fn value<'a>(here: &'a Here, name: &str) -> Option<&'a str> {
-    here.env.iter().find(|(key, _)| key == OsStr::new(name)).and_then(|(_, value)| value.to_str())
+/// In a step the numbers of tasks are those of the step, and may be for fewer nodes than the allocation has.
+fn slurm(nodes: &str, here: &Here) -> Result<(System, Vec<HostEntry>), String> {
+    let job = here.variable("SLURM_JOB_ID").or_else(|| here.variable("SLURM_JOBID")).map(str::to_owned);
+    let counts = ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"];
+    let counts = counts.iter().filter_map(|name| here.variable(name));
+    let counted = counts.filter_map(|counts| parse_slurm(nodes, Some(counts)).ok()).next();
+    let hosts = match counted {
+        Some(hosts) => hosts,
+        None => parse_slurm(nodes, None).map_err(said)?,
+    };
+    Ok((System::Slurm(job), hosts))
 }
 
-fn text(file: &str) -> Option<String> {
-    String::from_utf8(file::read(Path::new(file)).ok()?).ok()
+/// A file of names, each once for each of its slots.
+fn line_per_slot(file: &str) -> Result<Vec<HostEntry>, String> {
+    let mut hosts = parse_hostfile(file, &text(file)?).map_err(said)?;
+    for entry in hosts.iter_mut().filter(|entry| entry.slots == Slots::Unstated) {
+        entry.slots = Slots::Stated(1);
+    }
+    match hosts.iter().find(|entry| !matches!(entry.host, Host::Name(_))) {
+        Some(other) => Err(format!("'{}' is no host name", other.host)),
+        None => Ok(hosts),
+    }
 }
 
-fn count(entries: Vec<HostEntry>) -> usize {
-    merge_hosts(entries).iter().filter(|entry| matches!(entry.host, Host::Name(_))).count()
+fn text(file: &str) -> Result<String, String> {
+    let bytes = file::read(Path::new(file)).map_err(|error| format!("'{file}': {error}"))?;
+    text_of(file, &bytes).map(str::to_owned).map_err(said)
 }
+
+fn said(error: HostsError) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,10 @@ fn of_launchers_only(job: &JobArgs) -> Option<&'static str> {
         ("--dry-run", job.dry_run),
         ("--display", !job.display.is_empty()),
         ("--kill-after", job.kill_after.is_some()),
+        ("--launch-agent", job.fleet.launch_agent.is_some()),
+        ("--px-path", job.fleet.px_path.is_some()),
+        ("--network", !job.fleet.network.is_empty()),
+        ("--skip-bad-hosts", job.fleet.skip_bad_hosts),
         ("--remote-connections", job.serve.remote_connections.is_some()),
         ("--report-uri", job.serve.report_uri.is_some()),
     ];

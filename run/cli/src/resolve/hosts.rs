@@ -1,110 +1,170 @@
 //! Which hosts a command line names: `--host`, `--hostfile`, and the files of `--map-by seq` and `rankfile`.
 //!
-//! The grammars are `phalanx_dvm::hosts`'s. Here files are read, every name for this machine becomes its own name, and
-//! any other is refused: for now a job runs on one machine.
+//! The grammars are `phalanx_dvm::hosts`'s. Here files are read, and every host gets the one name by which px calls it: this machine its
+//! own, a host of an allocation the allocation's, any other that by which it was first called. No name server is asked.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use phalanx_dvm::hosts::{
-    Host, HostEntry, HostsError, merge_hosts, parse_hostfile, parse_hosts, parse_rankfile, parse_sequence,
-    text_of,
+    Host, HostEntry, HostNames, HostsError, merge_hosts, parse_hostfile, parse_hosts, parse_rankfile,
+    parse_sequence, text_of,
 };
 use phalanx_dvm::map::{MapBy, Policy};
 
-use crate::args::AppArgs;
+use crate::args::words;
 use crate::failure::Failure;
+use crate::resolve::allocation::Allocation;
 use crate::resolve::{Here, file};
 
-/// The hosts of one app context; none if it names none.
-pub(crate) fn of_app(app: &AppArgs, here: &Here) -> Result<Vec<HostEntry>, Failure> {
-    let mut entries = Vec::new();
-    if let Some(file) = &app.hostfile {
-        let name = file.display().to_string();
-        let listed = parse_hostfile(&name, &read("hostfile", file, here)?).map_err(wrong)?;
-        if listed.is_empty() {
-            return Err(Failure::usage(format!("the hostfile '{name}' names no host")));
-        }
-        entries = listed;
-    }
-    if !app.host.is_empty() {
-        let named = parse_hosts("--host", &app.host.join(",")).map_err(wrong)?;
-        entries = match entries.is_empty() {
-            true => named,
-            false => only(entries, &named, app)?,
-        };
-    }
-    let place = if app.host.is_empty() { "--hostfile" } else { "--host" };
-    entries.iter_mut().try_for_each(|entry| localize(&mut entry.host, place, here))?;
-    Ok(merge_hosts(entries))
+/// The names of the hosts that were mentioned, in the order in which they were.
+pub(super) struct Roster<'a> {
+    here: &'a Here,
+    /// If there is one, no other hosts can be used.
+    allocation: Option<&'a Allocation>,
+    numbers: HostNames,
+    names: Vec<String>,
 }
 
-/// Reads the file that the map policy names.
-pub(crate) fn read_map_file(policy: &mut Policy, here: &Here) -> Result<(), Failure> {
-    let Some(file) = policy.map.file.clone() else { return Ok(()) };
-    match policy.map.by {
-        Some(MapBy::Sequence) => {
-            let mut sequence =
-                parse_sequence(&file, &read("sequence", file.as_ref(), here)?).map_err(wrong)?;
-            for entry in &mut sequence.entries {
-                localize(&mut entry.host, &format!("{file}:{}", entry.line), here)?;
+impl<'a> Roster<'a> {
+    pub(super) fn new(here: &'a Here, allocation: Option<&'a Allocation>) -> Roster<'a> {
+        let mut roster = Roster { here, allocation, numbers: HostNames::default(), names: Vec::new() };
+        for entry in allocation.iter().flat_map(|allocation| &allocation.hosts) {
+            if let Host::Name(name) = &entry.host {
+                roster.add(name.clone());
             }
-            policy.sequence = Some(sequence);
         }
-        _ => {
-            let mut rankfile =
-                parse_rankfile(&file, &read("rankfile", file.as_ref(), here)?).map_err(wrong)?;
-            for entry in rankfile.ranks.values_mut() {
-                localize(&mut entry.host, &format!("{file}:{}", entry.line), here)?;
+        roster
+    }
+
+    pub(super) fn names(self) -> Vec<String> {
+        self.names
+    }
+
+    /// The hosts that these two options name; none if they are not given.
+    pub(super) fn options(
+        &mut self,
+        hostfile: Option<&Path>,
+        host: &[String],
+    ) -> Result<Vec<HostEntry>, Failure> {
+        let mut entries = Vec::new();
+        if let Some(file) = hostfile {
+            let name = file.display().to_string();
+            let mut listed = parse_hostfile(&name, &read("hostfile", file, self.here)?).map_err(wrong)?;
+            listed.iter_mut().for_each(|entry| self.localize(&mut entry.host));
+            if listed.is_empty() {
+                return Err(Failure::usage(format!("the hostfile '{name}' names no host")));
             }
-            policy.rankfile = Some(rankfile);
+            entries = listed;
+        }
+        let mut place = "--hostfile";
+        if !host.is_empty() {
+            let mut named = parse_hosts("--host", &host.join(",")).map_err(wrong)?;
+            named.iter_mut().for_each(|entry| self.localize(&mut entry.host));
+            place = "--host";
+            entries = match hostfile {
+                None => named,
+                Some(file) => only(entries, &named, file)?,
+            };
+        }
+        for entry in &mut entries {
+            if let (Some(user), Host::Name(name)) = (&entry.user, &entry.host)
+                && *name == self.here.hostname
+                && !is_own(user)
+            {
+                return Err(Failure::usage(format!(
+                    "'{user}@{name}' ({place}) is this host, where px runs ranks under its own account"
+                ))
+                .hint(format!("leave out '{user}@'")));
+            }
+            self.call(&mut entry.host, place)?;
+        }
+        Ok(merge_hosts(entries))
+    }
+
+    /// Reads the file that the map policy names.
+    pub(super) fn map_file(&mut self, policy: &mut Policy) -> Result<(), Failure> {
+        let Some(file) = policy.map.file.clone() else { return Ok(()) };
+        match policy.map.by {
+            Some(MapBy::Sequence) => {
+                let mut sequence =
+                    parse_sequence(&file, &read("sequence", file.as_ref(), self.here)?).map_err(wrong)?;
+                for entry in &mut sequence.entries {
+                    self.call(&mut entry.host, &format!("{file}:{}", entry.line))?;
+                }
+                policy.sequence = Some(sequence);
+            }
+            _ => {
+                let mut rankfile =
+                    parse_rankfile(&file, &read("rankfile", file.as_ref(), self.here)?).map_err(wrong)?;
+                for entry in rankfile.ranks.values_mut() {
+                    self.call(&mut entry.host, &format!("{file}:{}", entry.line))?;
+                }
+                policy.rankfile = Some(rankfile);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls this machine by its own name.
+    fn localize(&self, host: &mut Host) {
+        match host {
+            Host::Name(name) if self.here.is_called(name) => name.clone_from(&self.here.hostname),
+            _ => {}
         }
     }
-    Ok(())
+
+    /// Gives a host the name by which px calls it.
+    fn call(&mut self, host: &mut Host, place: &str) -> Result<(), Failure> {
+        self.localize(host);
+        let Host::Name(name) = host else { return Ok(()) };
+        match (self.numbers.find(name), self.allocation) {
+            (Some(number), _) => {
+                if let Some(known) = self.names.get(number) {
+                    name.clone_from(known);
+                }
+            }
+            (None, None) => self.add(name.clone()),
+            (None, Some(allocation)) => {
+                return Err(Failure::usage(format!("host '{name}' ({place}) is not in the allocation"))
+                    .hint(allocation.describe()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: String) {
+        self.numbers.insert(&name, self.names.len());
+        self.names.push(name);
+    }
 }
 
 /// With both options, `--host` chooses among the hosts of the hostfile.
-fn only(listed: Vec<HostEntry>, named: &[HostEntry], app: &AppArgs) -> Result<Vec<HostEntry>, Failure> {
-    let chosen = |entry: &HostEntry, choice: &HostEntry| match (&entry.host, &choice.host) {
-        (Host::Name(a), Host::Name(b)) => same_host(a, b),
-        (a, b) => a == b,
+fn only(listed: Vec<HostEntry>, named: &[HostEntry], file: &Path) -> Result<Vec<HostEntry>, Failure> {
+    let names = |entries: &[HostEntry]| {
+        let mut names = HostNames::default();
+        for (number, entry) in entries.iter().enumerate() {
+            if let Host::Name(name) = &entry.host {
+                names.insert(name, number);
+            }
+        }
+        names
     };
-    if let Some(missing) = named.iter().find(|choice| !listed.iter().any(|entry| chosen(entry, choice))) {
-        let file = app.hostfile.as_deref().unwrap_or(Path::new("")).display();
+    let has = |entries: &[HostEntry], names: &HostNames, host: &Host| match host {
+        Host::Name(name) => names.find(name).is_some(),
+        other => entries.iter().any(|entry| entry.host == *other),
+    };
+    let of_file = names(&listed);
+    if let Some(missing) = named.iter().find(|choice| !has(&listed, &of_file, &choice.host)) {
+        let file = file.display();
         return Err(Failure::usage(format!("'--host {}' is not in the hostfile '{file}'", missing.host)));
     }
-    Ok(listed.into_iter().filter(|entry| named.iter().any(|choice| chosen(entry, choice))).collect())
+    let chosen = names(named);
+    Ok(listed.into_iter().filter(|entry| has(named, &chosen, &entry.host)).collect())
 }
 
-/// Calls this machine by its own name, and refuses any other.
-fn localize(host: &mut Host, place: &str, here: &Here) -> Result<(), Failure> {
-    match host {
-        Host::Name(name) if is_here(name, &here.hostname) => name.clone_from(&here.hostname),
-        Host::Index(0) | Host::Empty(_) => {}
-        Host::Name(_) | Host::Index(_) => {
-            return Err(Failure::usage(format!(
-                "hosts other than this one cannot be used yet: '{host}' ({place})"
-            ))
-            .hint(format!("this one is '{}'; 'localhost' means it too", here.hostname)));
-        }
-    }
-    Ok(())
-}
-
-/// Whether two names may be of one host: equal, or one of them is the other without its domain.
-fn same_host(a: &str, b: &str) -> bool {
-    let is_short_for = |short: &str, long: &str| {
-        let domain = long.len() > short.len() && long.as_bytes().get(short.len()) == Some(&b'.');
-        domain
-            && long.parse::<IpAddr>().is_err()
-            && long.get(..short.len()).is_some_and(|l| l.eq_ignore_ascii_case(short))
-    };
-    a.eq_ignore_ascii_case(b) || is_short_for(a, b) || is_short_for(b, a)
-}
-
-fn is_here(name: &str, hostname: &str) -> bool {
-    let is_loopback = |name: &str| name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    same_host(name, hostname) || same_host(name, "localhost") || is_loopback(name)
+/// Whether an account is that under which px runs.
+fn is_own(user: &str) -> bool {
+    words::user(user) == Ok(rustix::process::geteuid().as_raw())
 }
 
 fn read(what: &str, file: &Path, here: &Here) -> Result<String, Failure> {
@@ -123,31 +183,5 @@ fn wrong(error: HostsError) -> Failure {
             1,
         )),
         false => Failure::usage(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_machine_has_many_names() {
-        for name in [
-            "n1",
-            "N1",
-            "n1.cluster.org",
-            "localhost",
-            "localhost.localdomain",
-            "127.0.0.1",
-            "127.3.2.1",
-            "::1",
-        ] {
-            assert!(is_here(name, "n1"), "{name}");
-        }
-        assert!(is_here("n1", "n1.cluster.org"));
-        for name in ["n2", "n11", "n", "10.0.0.1", "n1x.org"] {
-            assert!(!is_here(name, "n1"), "{name}");
-        }
-        assert!(!is_here("10", "10.0.0.1"));
     }
 }

@@ -1,3 +1,4 @@
+use phalanx_dvm::Fleet;
 use phalanx_dvm::hosts::{Host, Slots};
 use phalanx_dvm::map::{BindTo, MapBy};
 use phalanx_topo::Level;
@@ -12,6 +13,7 @@ fn here(dir: &Path) -> Here {
         cwd: dir.to_path_buf(),
         hostname: "n1".into(),
         px: Some("/opt/bin/px".into()),
+        addresses: || vec!["10.77.0.1".parse().expect("an address")],
     }
 }
 
@@ -121,13 +123,12 @@ fn standard_input() {
 }
 
 #[test]
-fn every_host_must_be_this_one() {
-    let run = resolved("--host localhost:2,n1:2,127.0.0.1 prog");
+fn names_for_this_host_are_one() {
+    let run = resolved("--host localhost:2,n1:2,127.0.0.1,10.77.0.1 prog");
     let [host] = &run.request.apps[0].hosts[..] else { panic!("{:?}", run.request.apps[0].hosts) };
-    assert_eq!((&host.host, host.slots), (&Host::Name("n1".into()), Slots::Stated(5)));
-    let text = refused("--host n1,other:4 prog");
-    assert!(text.contains("hosts other than this one cannot be used yet: 'other'"), "{text}");
-    assert!(text.contains("'n1'"), "{text}");
+    assert_eq!((&host.host, host.slots), (&Host::Name("n1".into()), Slots::Stated(6)));
+    assert_eq!((run.hosts.slots, run.hosts.takes_ranks), (Slots::Stated(6), true));
+    assert_eq!(run.hosts.fleet, Fleet::default());
     assert!(refused("--host n1: prog").contains("--host at character 4: expected"));
 }
 
@@ -145,10 +146,13 @@ fn hostfiles_are_read() {
     let text = resolve("--hostfile hosts prog").expect_err("no number").to_string();
     assert!(text.starts_with("hosts:2:17: expected a number"), "{text}");
 
-    write("localhost\nn7 slots=2\n");
-    let text = resolve("--hostfile hosts prog").expect_err("another host").to_string();
-    assert!(text.contains("'n7' (--hostfile)"), "{text}");
-    assert!(resolve("--hostfile hosts --host localhost prog").is_ok(), "only the chosen hosts matter");
+    write("localhost\nN7.a.org slots=2\nn8\n");
+    let run = resolve("--hostfile hosts --host n7,n1 prog").expect("a choice");
+    let names: Vec<String> = run.request.apps[0].hosts.iter().map(|entry| entry.host.to_string()).collect();
+    assert_eq!(names, ["n1", "N7.a.org"]);
+    assert_eq!(run.hosts.fleet.hosts.len(), 1, "only the chosen hosts matter");
+    let text = resolve("--hostfile hosts --host n9 prog").expect_err("no such host").to_string();
+    assert!(text.contains("'--host n9' is not in the hostfile 'hosts'"), "{text}");
 
     write("# nothing\n");
     let text = resolve("--hostfile hosts prog").expect_err("no host").to_string();

@@ -72,12 +72,18 @@ impl Bench {
     }
 
     fn called(&self, program: &Path, words: &str) -> String {
+        self.called_with(&[], program, words)
+    }
+
+    /// With these variables set as well.
+    fn called_with(&self, variables: &[(&str, &str)], program: &Path, words: &str) -> String {
         let output = Command::new(program)
             .args(words.split_whitespace())
             .current_dir(self.dir.path())
             .env("NO_COLOR", "1")
             .env("COLUMNS", "100")
             .env_remove("MPIEXEC_TIMEOUT")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .output()
             .expect("px runs");
@@ -171,6 +177,9 @@ fn wrong_command_lines() {
         "run --remote-connections=nowhere prog",
         "run --system --dry-run prog",
         "run --system --kill-after 3s prog",
+        "run --system --skip-bad-hosts prog",
+        "dvm start --host other",
+        "dvm start --hostfile nowhere",
         "run --pid 1 --uri x prog",
         "dvm begin",
         "dvm start --systemserver",
@@ -277,6 +286,87 @@ fn dry_runs_that_cannot_be() {
         "-n 1 --cpu-set 17 prog",
     ];
     insta::assert_snapshot!("dry_runs_that_cannot_be", session(&lines, |line| bench.dry_run(line)));
+}
+
+#[test]
+fn dry_runs_over_several_hosts() {
+    let bench = Bench::new(2, 2, 1);
+    bench.file("hosts", "a slots=2\nb slots=3 max_slots=4\nc.cluster.org slots=1\n");
+    bench.file("seq", "c\na\nC\n");
+    bench.file("ranks", "rank 0=b slot=1\nrank 1=c slot=0:1\nrank 2=A slot=P1\n");
+    let lines = [
+        "-n 5 --hostfile hosts --map-by slot --display allocation prog",
+        "-n 5 --hostfile hosts --map-by node prog",
+        "--hostfile hosts prog",
+        "--hostfile hosts --host c,a --map-by ppr:1:node prog",
+        "--host a:2,b:2 --map-by ppr:2:node prog",
+        "-n 3 --host a:2,b:2 --map-by ppr:2:node --rank-by node prog",
+        "-n 4 --host a:2,b:2,a prog",
+        "-n 6 --host a:2,b:2 --oversubscribe --map-by slot prog",
+        "-n 8 --hostfile hosts --oversubscribe --bind-to none prog",
+        "-n 4 --host a,a,b --map-by slot prog",
+        "-n 3 --host a:2,b:2 --map-by :span prog",
+        "-n 3 --map-by seq:file=seq prog",
+        "-n 3 --map-by rankfile:file=ranks prog",
+        "-n 2 --host a,b,c --map-by seq prog",
+        "-n 1 --host b server : -n 3 --host a:2,b:2 worker",
+        "-n 1 --host a first : -n 1 --host +n1,b second",
+    ];
+    insta::assert_snapshot!("dry_runs_over_several_hosts", session(&lines, |line| bench.dry_run(line)));
+}
+
+#[test]
+fn dry_runs_over_several_hosts_that_cannot_be() {
+    let bench = Bench::new(2, 2, 1);
+    bench.file("hosts", "a slots=2 max_slots=2\nb slots=3 max_slots=4\n");
+    bench.file("ranks", "rank 0=b slot=1\nrank 1=c slot=0\n");
+    let lines = [
+        "-n 5 --host a:2,b:2 prog",
+        "-n 7 --hostfile hosts --oversubscribe prog",
+        "--host a:1,b:2 --map-by ppr:2:node prog",
+        "-n 5 --host a,b --map-by ppr:2:node prog",
+        "-n 2 --host a,b --map-by rankfile:file=ranks prog",
+        "-n 3 --host a,b --map-by seq prog",
+        "--host a,b first : --host +n2 prog",
+        "--host a,+n7 prog",
+        "--hostfile hosts --host c prog",
+        "--host nobody@localhost prog",
+        "--host b --launch-agent 'docker prog",
+        "--host b --launch-agent={host prog",
+        "--host b --launch-agent={hosts} prog",
+        "--host b --px-path bin/px prog",
+        "--host b --network 10.0.0.0/33 prog",
+    ];
+    insta::assert_snapshot!(
+        "dry_runs_over_several_hosts_that_cannot_be",
+        session(&lines, |line| bench.dry_run(line))
+    );
+}
+
+#[test]
+fn allocations_are_used_without_options() {
+    let bench = Bench::new(1, 4, 1);
+    bench.file("nodes", "a\na\nb\n");
+    let dry_run = |variable: &str, value: &str, words: &str| {
+        let machine = bench.path("machine");
+        let words = format!("run --dry-run --topology-root {} {words}", machine.display());
+        bench.called_with(&[(variable, value)], Path::new(env!("CARGO_BIN_EXE_px")), &words)
+    };
+    let cases = [
+        ("PBS_NODEFILE", "nodes", "--display allocation prog"),
+        ("SLURM_JOB_NODELIST", "far[1-2]", "-n 3 --map-by node prog"),
+        ("LSB_MCPU_HOSTS", "a 2 b 1", "--host b prog"),
+        ("LSB_MCPU_HOSTS", "a 2 b 1", "--host b:2 prog"),
+        ("LSB_MCPU_HOSTS", "a 2 b 1", "-n 4 prog"),
+        ("LSB_MCPU_HOSTS", "a 2 b 1", "--host c prog"),
+        ("LSB_MCPU_HOSTS", "a 2 b 1", "--host localhost prog"),
+        ("PBS_NODEFILE", "nowhere", "prog"),
+        ("PE_HOSTFILE", "/dev/null", "prog"),
+    ];
+    let said = cases.map(|(variable, value, words)| {
+        format!("$ {variable}={value} px {words}\n{}\n", dry_run(variable, value, words))
+    });
+    insta::assert_snapshot!("allocations", said.concat());
 }
 
 #[test]

@@ -65,6 +65,11 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
             examples: &[
                 ("px run -n 16 ./solver in.dat", "Run an MPI program as 16 ranks."),
                 ("px run -n 2 ./ocean : -n 4 ./atmosphere", "Run two programs as one job of six ranks."),
+                ("px run --host a:4,b:4 ./a.out", "Run four ranks on each of two hosts."),
+                (
+                    "px run --launch-agent 'kubectl exec -i {host} --' --host pod-0,pod-1 ./a.out",
+                    "Reach the hosts by another command than ssh.",
+                ),
                 (
                     "px run --map-by core --bind-to core --display map ./a.out",
                     "Run one rank per core, each bound to its core, and show where they go.",
@@ -313,8 +318,8 @@ const RUN_ENVIRONMENT: &[Row] = &[
     RNDZ_FILE,
     KEEPALIVE,
     (
-        "SLURM_JOB_NODELIST, PBS_NODEFILE, LSB_MCPU_HOSTS, PE_HOSTFILE",
-        "Hosts of the allocation that px was started in. px run uses only its own, and says so where there are others.",
+        "SLURM_JOB_NODELIST, PBS_NODEFILE, LSB_MCPU_HOSTS, LSB_DJOB_HOSTFILE, PE_HOSTFILE",
+        "Hosts of the allocation in which px runs: ranks run on these, and on no others.",
     ),
     ("MPIEXEC_TIMEOUT", "The --timeout of mpirun, mpiexec and prterun, in seconds."),
     (

@@ -10,7 +10,6 @@ mod status;
 pub(crate) mod user;
 
 use phalanx_dvm::Limits;
-use phalanx_dvm::hosts::Slots;
 use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
 
 use std::rc::Rc;
@@ -52,6 +51,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if run.dry_run {
         return plan::dry_run(&run, &here);
     }
+    run.hosts.only_this_one(&here)?;
     let remark = foreign::prepare(&mut run, &here)?;
     if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
         hint::say(&hint::note(&remark, run.voice.json));
@@ -93,8 +93,8 @@ async fn job(
         inherited,
         session,
         machine: Machine::read()?,
-        slots: Slots::Unstated,
-        max_slots: None,
+        slots: run.hosts.slots,
+        max_slots: run.hosts.max_slots,
         reach: run.serve.reach,
         rendezvous_files: run.serve.files.clone(),
         system_dir: None,

@@ -11,7 +11,7 @@ use crate::args::Display;
 use crate::failure::Failure;
 use crate::render::decided::{self, Decided};
 use crate::render::{hint, tree};
-use crate::resolve::{Here, Run};
+use crate::resolve::{Here, Hosts, Run};
 
 /// Shows what would be done.
 pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
@@ -21,9 +21,12 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
             Arc::new(Topology::read(root).map_err(|e| Failure::new("cannot read the topology").because(e))?)
         }
     };
-    let node = NodeResources { launcher: true, ..NodeResources::new(here.hostname.clone(), topology) };
-    let nodes = [node];
-    let map = make(&run.request, &nodes)?;
+    let nodes = nodes(&run.hosts, here, &topology);
+    let mut map = make(&run.request, &nodes)?;
+    if !run.hosts.fleet.hosts.is_empty() {
+        let note = "the hardware of other hosts is not known yet: it is assumed to be like that of this one";
+        map.notes.push(note.to_owned());
+    }
     if !run.voice.quiet && !run.voice.json {
         map.notes.iter().for_each(|note| hint::say(&hint::note(note, false)));
     }
@@ -32,6 +35,22 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
         display.push(Display::Map);
     }
     crate::cmd::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+}
+
+/// What a DVM would know, if all its hosts were alike.
+fn nodes(hosts: &Hosts, here: &Here, topology: &Arc<Topology>) -> Vec<NodeResources> {
+    let own = NodeResources {
+        slots: hosts.slots,
+        max_slots: hosts.max_slots,
+        launcher: true,
+        ..NodeResources::new(here.hostname.clone(), topology.clone())
+    };
+    let others = hosts.fleet.hosts.iter().map(|host| NodeResources {
+        slots: host.slots,
+        max_slots: host.max_slots,
+        ..NodeResources::new(&*host.name, topology.clone())
+    });
+    hosts.takes_ranks.then_some(own).into_iter().chain(others).collect()
 }
 
 /// The map of a request.

@@ -77,6 +77,29 @@ fn hostfiles() {
 }
 
 #[test]
+fn daemons_are_started_as_these_launchers_say() {
+    let args = [
+        "--prtemca",
+        "plm_ssh_agent",
+        "ssh -p 22 : rsh",
+        "--mca",
+        "oob_tcp_if_include",
+        "eth0,10.0.0.0/8",
+        "a",
+    ];
+    let line = match parse("mpirun", args.map(Into::into).into(), None) {
+        Ok(Asked::Run(line)) => *line,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(line.job.fleet.launch_agent.as_deref(), Some("ssh -p 22"));
+    assert_eq!(line.job.fleet.network.len(), 2);
+    assert!(line.apps[0].env.is_empty());
+    let fleet = run("-launcher-exec /opt/my-ssh -iface ib0 a").job.fleet;
+    assert_eq!((fleet.launch_agent.as_deref(), fleet.network.len()), (Some("/opt/my-ssh"), 1));
+    assert!(refused("--prtemca rmaps_x 1 a").contains("no parameter 'rmaps_x'"));
+}
+
+#[test]
 fn unknown_words_are_refused() {
     assert!(refused("--bnid-to core a").contains("'--bind-to'"));
     assert!(refused("-np").contains("needs N"));

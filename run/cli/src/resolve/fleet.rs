@@ -1,0 +1,213 @@
+//! The hosts of a DVM of ours: which others there are beside this one, for how many ranks each is, and what starts the daemons there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use phalanx_dvm::hosts::{Host, HostEntry, Slots};
+use phalanx_dvm::map::Policy;
+use phalanx_dvm::{AppSpec, FarHost, Fleet};
+use phalanx_node::link::Network;
+
+use super::Here;
+use super::agent::{self, Destination};
+use super::allocation::{self, Allocation};
+use super::hosts::Roster;
+use crate::args::AppArgs;
+use crate::args::dvm::DvmStartArgs;
+use crate::args::fleet::FleetArgs;
+use crate::failure::Failure;
+use crate::render::words;
+
+/// What a root is told of the hosts of its DVM.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    pub(crate) fleet: Fleet,
+    /// Which addresses daemons may use; none: all of them.
+    #[cfg_attr(not(test), expect(dead_code, reason = "there are no other daemons yet"))]
+    pub(crate) networks: Vec<Network>,
+    /// This host is one of those that run ranks.
+    pub(crate) takes_ranks: bool,
+    /// How many it is for.
+    pub(crate) slots: Slots,
+    pub(crate) max_slots: Option<u32>,
+}
+
+impl Default for Hosts {
+    /// This host, as it is.
+    fn default() -> Hosts {
+        Hosts {
+            fleet: Fleet::default(),
+            networks: Vec::new(),
+            takes_ranks: true,
+            slots: Slots::Unstated,
+            max_slots: None,
+        }
+    }
+}
+
+impl Hosts {
+    /// Refuses hosts on which no daemon can be started yet.
+    pub(crate) fn only_this_one(&self, here: &Here) -> Result<(), Failure> {
+        match self.fleet.hosts.first() {
+            None => Ok(()),
+            Some(host) => {
+                let failure =
+                    Failure::usage(format!("hosts other than this one cannot be used yet: '{}'", host.name));
+                Err(failure.hint(format!("this one is '{}'; 'localhost' means it too", here.hostname)))
+            }
+        }
+    }
+}
+
+/// The hosts of a job that gets a DVM of its own. Puts the names by which they are called there into the programs and the policy.
+pub(super) fn of_run(
+    (apps, specs): (&[AppArgs], &mut [AppSpec]),
+    policy: &mut Policy,
+    args: &FleetArgs,
+    here: &Here,
+) -> Result<Hosts, Failure> {
+    let allocation = allocation::find(here)?;
+    let mut roster = Roster::new(here, allocation.as_ref());
+    name_hosts(&mut roster, (apps, specs), policy)?;
+    let named: Vec<&[HostEntry]> = specs.iter().map(|spec| &*spec.hosts).collect();
+    let names = roster.names();
+    for entry in named.iter().copied().flatten() {
+        check_place(&entry.host, names.len(), allocation.is_some())?;
+    }
+    assemble(names, &named, allocation.as_ref(), args, here)
+}
+
+/// The same names for a job in a DVM that is there already, which knows its hosts itself.
+pub(super) fn name_only(
+    programs: (&[AppArgs], &mut [AppSpec]),
+    policy: &mut Policy,
+    here: &Here,
+) -> Result<(), Failure> {
+    name_hosts(&mut Roster::new(here, None), programs, policy)
+}
+
+/// The hosts of a DVM that waits for jobs.
+pub(crate) fn of_dvm(args: &DvmStartArgs, here: &Here) -> Result<Hosts, Failure> {
+    let allocation = allocation::find(here)?;
+    let mut roster = Roster::new(here, allocation.as_ref());
+    let entries = roster.options(args.hostfile.as_deref(), &args.host)?;
+    let names = roster.names();
+    for entry in &entries {
+        check_place(&entry.host, names.len(), allocation.is_some())?;
+    }
+    assemble(names, &[&entries], allocation.as_ref(), &args.fleet, here)
+}
+
+fn name_hosts(
+    roster: &mut Roster<'_>,
+    (apps, specs): (&[AppArgs], &mut [AppSpec]),
+    policy: &mut Policy,
+) -> Result<(), Failure> {
+    for (app, spec) in apps.iter().zip(specs) {
+        spec.hosts = roster.options(app.hostfile.as_deref(), &app.host)?;
+    }
+    roster.map_file(policy)
+}
+
+/// `+n3` counts the hosts that there are.
+fn check_place(host: &Host, hosts: usize, is_allocation: bool) -> Result<(), Failure> {
+    match host {
+        // Without any name there is this host.
+        Host::Index(index) if *index as usize >= hosts.max(1) => {
+            let of = if is_allocation { "the allocation has" } else { "the command line names" };
+            let failure = Failure::usage(format!("'--host {host}': {of} {}", words::count(hosts, "host")));
+            Err(failure.hint("+n0 is the first one"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a fleet of all the hosts that have a name here. `named` is what each program says of them.
+fn assemble(
+    names: Vec<String>,
+    named: &[&[HostEntry]],
+    allocation: Option<&Allocation>,
+    args: &FleetArgs,
+    here: &Here,
+) -> Result<Hosts, Failure> {
+    let mut said: BTreeMap<&str, Said> = BTreeMap::new();
+    for entry in named.iter().copied().flatten() {
+        if let Host::Name(name) = &entry.host {
+            said.entry(name).or_default().hear(entry);
+        }
+    }
+    // In an allocation there may be more than anybody wants.
+    let is_chosen = |name: &str| match allocation {
+        Some(_) => !chooses(named) || said.contains_key(name),
+        None => true,
+    };
+    let of_allocation: BTreeMap<&str, Slots> = allocation
+        .iter()
+        .flat_map(|allocation| &allocation.hosts)
+        .filter_map(|entry| match &entry.host {
+            Host::Name(name) => Some((name.as_str(), entry.slots)),
+            _ => None,
+        })
+        .collect();
+    let mut hosts = Hosts {
+        fleet: Fleet { skip_bad: args.skip_bad_hosts, ..Fleet::default() },
+        networks: args.network.clone(),
+        takes_ranks: names.is_empty(),
+        ..Hosts::default()
+    };
+    let mut users = Vec::new();
+    for name in names.iter().filter(|name| is_chosen(name)) {
+        let said = said.get(name.as_str()).cloned().unwrap_or_default();
+        let slots = of_allocation.get(name.as_str()).copied().unwrap_or(said.slots);
+        if *name == here.hostname {
+            hosts = Hosts { takes_ranks: true, slots, max_slots: said.max_slots, ..hosts };
+            continue;
+        }
+        hosts.fleet.hosts.push(FarHost { name: Arc::from(name.as_str()), slots, max_slots: said.max_slots });
+        users.push(said.user);
+    }
+    let destinations: Vec<Destination> = hosts
+        .fleet
+        .hosts
+        .iter()
+        .zip(users)
+        .map(|(host, user)| Destination { name: host.name.to_string(), user })
+        .collect();
+    let agents = agent::agents(&destinations, args, allocation.map(|allocation| &allocation.system), here)?;
+    (hosts.fleet.agents, hosts.fleet.env) = (agents.agents, agents.env);
+    Ok(hosts)
+}
+
+/// Whether all programs say by name where they run, so that no other host is needed.
+fn chooses(named: &[&[HostEntry]]) -> bool {
+    named
+        .iter()
+        .all(|entries| !entries.is_empty() && entries.iter().all(|entry| matches!(entry.host, Host::Name(_))))
+}
+
+/// What programs say of one host.
+#[derive(Clone, Default)]
+struct Said {
+    slots: Slots,
+    max_slots: Option<u32>,
+    user: Option<String>,
+}
+
+impl Said {
+    /// Programs share the slots of a host: what counts is the one that has stated the most.
+    fn hear(&mut self, entry: &HostEntry) {
+        self.slots = match (self.slots, entry.slots) {
+            (Slots::Stated(a), Slots::Stated(b)) => Slots::Stated(a.max(b)),
+            (Slots::Stated(a), _) => Slots::Stated(a),
+            (_, Slots::Stated(b)) => Slots::Stated(b),
+            _ => Slots::Unstated,
+        };
+        self.max_slots = self.max_slots.max(entry.max_slots);
+        if entry.user.is_some() {
+            self.user.clone_from(&entry.user);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

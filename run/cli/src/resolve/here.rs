@@ -1,0 +1,109 @@
+//! Where px itself runs: all that a request takes from outside the command line.
+
+use std::ffi::OsStr;
+use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use phalanx_dvm::hosts::HostNames;
+use phalanx_node::link::own_addresses;
+
+use super::Environment;
+use crate::failure::Failure;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Here {
+    pub(crate) env: Environment,
+    pub(crate) cwd: PathBuf,
+    pub(crate) hostname: String,
+    /// This px.
+    pub(crate) px: Option<PathBuf>,
+    /// Finds the addresses of this host, when somebody has named one.
+    pub(crate) addresses: fn() -> Vec<IpAddr>,
+}
+
+impl Here {
+    pub(crate) fn find() -> Result<Here, Failure> {
+        let cwd = std::env::current_dir().map_err(|e| {
+            Failure::new("cannot tell the working directory").because(e).hint("cd to one that exists")
+        })?;
+        let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let addresses = || own_addresses().unwrap_or_default().into_iter().map(|own| own.address).collect();
+        Ok(Here {
+            env: std::env::vars_os().collect(),
+            cwd,
+            hostname,
+            px: std::env::current_exe().ok(),
+            addresses,
+        })
+    }
+
+    /// Whether this host is meant.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        if let Ok(address) = name.parse::<IpAddr>() {
+            return address.is_loopback() || name == self.hostname || (self.addresses)().contains(&address);
+        }
+        let mut own = HostNames::default();
+        own.insert(&self.hostname, 0);
+        own.insert("localhost", 0);
+        own.find(name).is_some()
+    }
+
+    /// A variable that is set, and not to nothing.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.env.iter().find(|(key, _)| key == OsStr::new(name));
+        found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether PATH has a program of this name.
+    pub(super) fn has_program(&self, name: &str) -> bool {
+        let is_program = |path: &Path| {
+            std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+        };
+        let path = self.env.iter().find(|(key, _)| key == OsStr::new("PATH"));
+        path.is_some_and(|(_, path)| std::env::split_paths(path).any(|dir| is_program(&dir.join(name))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(hostname: &str) -> Here {
+        let addresses = || vec!["10.77.0.1".parse().expect("one"), "fd77::1".parse().expect("one")];
+        Here { env: Vec::new(), cwd: "/".into(), hostname: hostname.to_owned(), px: None, addresses }
+    }
+
+    #[test]
+    fn this_machine_has_many_names() {
+        let here = called("n1");
+        for name in [
+            "n1",
+            "N1",
+            "n1.cluster.org",
+            "localhost",
+            "localhost.localdomain",
+            "127.0.0.1",
+            "127.3.2.1",
+            "::1",
+            "10.77.0.1",
+            "fd77:0::1",
+        ] {
+            assert!(here.is_called(name), "{name}");
+        }
+        assert!(called("n1.cluster.org").is_called("n1"));
+        for name in ["n2", "n11", "n", "10.0.0.1", "n1x.org", "fd77::2"] {
+            assert!(!here.is_called(name), "{name}");
+        }
+        assert!(!called("10.0.0.1").is_called("10"));
+    }
+
+    #[test]
+    fn programs_are_found_in_path() {
+        let mut here = called("n1");
+        assert!(!here.has_program("sh"));
+        here.env = vec![("PATH".into(), "/nowhere:/bin".into())];
+        assert!(here.has_program("sh"));
+        assert!(!here.has_program("no-such-program"));
+    }
+}
