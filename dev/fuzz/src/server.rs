@@ -259,6 +259,7 @@ fn job() -> JobInfo {
         nspace: name("job"),
         job: Arc::from([]),
         session: Arc::from([]),
+        allocated: Vec::new().into(),
         nodes: (0..2)
             .map(|id| JobNode { name: format!("node{id}").into(), id, values: Vec::new() })
             .collect(),

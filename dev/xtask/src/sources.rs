@@ -13,6 +13,7 @@ use crate::circles;
 /// Files that talk to the operating system or follow what C programs say in ways that need `unsafe`. Keep it short.
 const UNSAFE_FILES: &[&str] = &[
     "dev/cluster/src/join.rs",
+    "dev/testkit/tests/footprint/main.rs",
     "lib/capi/src/client/spawn.rs",
     "lib/capi/src/cmem.rs",
     "lib/capi/src/data.rs",

@@ -16,6 +16,8 @@ pub struct JobInfo {
     /// Job-level values that do not follow from the rest (`pmix.jobid`, `pmix.mapby`, `pmix.parent` ...).
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
+    /// Names of all nodes of the session (`pmix.alist`), of the job or not. Empty where `session` says it, or nobody.
+    pub allocated: Table<Arc<str>>,
     pub nodes: Table<JobNode>,
     pub apps: Arc<[JobApp]>,
     /// One per rank, by rank.

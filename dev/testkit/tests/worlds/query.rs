@@ -82,6 +82,7 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
                 ask(proc, keys::QUERY_MEMORY_USAGE, vec![Info::new(keys::QUERY_REPORT_AVG, true)]),
                 ask(proc, keys::JOB_SIZE, Vec::new()),
                 ask(proc, keys::CMD_LINE, vec![of("world@1")]),
+                ask(proc, keys::ALLOCATED_NODELIST, Vec::new()),
                 Step::Exit(0),
             ])
         }
@@ -92,7 +93,7 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
     });
     world.submit(job(6, FailurePolicy::Continue));
     world.run_until(Duration::from_secs(600), |world| {
-        world.procs.values().any(|fate| fate.answers.len() >= 10)
+        world.procs.values().any(|fate| fate.answers.len() >= 11)
     });
     let given = answers(&world, "world@1");
     let ranks = infos(given[1].as_ref().unwrap());
@@ -119,6 +120,7 @@ fn ranks_are_told_as_they_are_while_the_job_runs() {
     assert!(infos(given[7].as_ref().unwrap()).iter().all(|n| find(n, keys::PROC_INFO_ARRAY).is_none()));
     assert_eq!(given[8].as_ref().unwrap().as_u32(), Some(6));
     assert_eq!(given[9].as_ref().unwrap().as_str(), Some("prog -x"));
+    assert_eq!(given[10].as_ref().unwrap().as_str(), Some("n0,n1,n2,n3,n4,n5"));
 }
 
 #[test]

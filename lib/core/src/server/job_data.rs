@@ -343,6 +343,10 @@ pub(super) fn session_array(job: &Job) -> Kval {
         Kval::new(keys::UNIV_SIZE, size),
         Kval::new(keys::MAX_PROCS, size),
     ];
+    let allocated: Vec<Arc<str>> = job.info().allocated.iter().collect();
+    if !allocated.is_empty() {
+        values.push(Kval::new(keys::ALLOCATED_NODELIST, allocated.join(",")));
+    }
     overlay(&mut values, &job.info().session);
     Kval::new(keys::SESSION_INFO_ARRAY, DataArray::of_infos(values.into_iter().map(as_info)))
 }

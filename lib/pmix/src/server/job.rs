@@ -280,6 +280,7 @@ impl Draft {
             nspace: nspace.clone(),
             job: self.job.into(),
             session: self.session.into(),
+            allocated: Vec::new().into(),
             nodes,
             apps: apps.collect(),
             procs: procs.into(),

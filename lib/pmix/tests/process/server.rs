@@ -171,6 +171,7 @@ pub(crate) fn job(size: u32) -> JobInfo {
         nspace: Nspace::new("job@1").unwrap(),
         job: Arc::from([Kval::new(keys::JOBID, "1")]),
         session: Arc::from([]),
+        allocated: Table::from([]),
         nodes: Table::from([JobNode { name: "here".into(), id: 0, values: Vec::new() }]),
         apps: Arc::from([JobApp::default()]),
         procs: (0..size).map(proc).collect(),

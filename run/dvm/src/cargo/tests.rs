@@ -138,6 +138,7 @@ fn desc() -> JobDesc {
         scratch: Some("/tmp/x".into()),
         job: [Kval::new(keys::JOB_SIZE, 7u32)].into(),
         session: [].into(),
+        allocated: [0, 1, 4].into_iter().collect(),
     }
 }
 

@@ -63,6 +63,7 @@ fn desc() -> Arc<JobDesc> {
         scratch: None,
         job: [].into(),
         session: [].into(),
+        allocated: Default::default(),
     })
 }
 

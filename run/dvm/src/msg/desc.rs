@@ -39,6 +39,8 @@ pub(crate) struct JobDesc {
     pub scratch: Option<Text>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
+    /// The nodes that there were when it was placed.
+    pub allocated: Ranges,
 }
 
 /// Where each rank is, one column per question.
@@ -136,6 +138,7 @@ impl JobDesc {
             nspace: self.nspace.clone(),
             job: self.job.clone(),
             session: self.session.clone(),
+            allocated: Table::new(Allocated { of: self.clone(), table: table.clone() }),
             nodes: Table::new(Nodes { of: self.clone(), table: table.clone() }),
             apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
             procs: Table::new(Procs(self.clone())),
@@ -158,6 +161,23 @@ impl Places {
             [&self.node, &self.app, &self.app_rank, &self.local_rank, &self.node_rank, &self.package_rank];
         let columns = columns.into_iter().chain([&self.binding]);
         columns.map(Column::weight).sum::<usize>() + size_of_val(&*self.bindings)
+    }
+}
+
+/// The names of all nodes.
+struct Allocated {
+    of: Arc<JobDesc>,
+    table: Arc<NodeTable>,
+}
+
+impl Rows<Arc<str>> for Allocated {
+    fn count(&self) -> usize {
+        self.of.allocated.count() as usize
+    }
+
+    fn row(&self, index: usize) -> Option<Arc<str>> {
+        let node = self.of.allocated.nth(u32::try_from(index).ok()?)?;
+        Some(self.table.name(NodeId(node)))
     }
 }
 
@@ -244,7 +264,7 @@ impl FailurePolicy {
 
 encoded!(struct JobDesc {
     nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, scratch, job,
-    session,
+    session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });
 encoded!(struct Binding { cpuset, locality });

@@ -54,6 +54,7 @@ impl Root {
             on_failure: job.on_failure,
             job: self.job_values(&nspace, job, &map, &scratch),
             session: self.session_values(&nodes, &map),
+            allocated: ids.iter().map(|id| id.0).collect(),
             scratch: Some(Text::from(scratch)),
             nspace,
         };
@@ -121,13 +122,11 @@ impl Root {
         };
         let slots: u32 = nodes.iter().map(slots_of).sum();
         let universe = slots.max(map.procs.len() as u32);
-        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         [
             // Session numbers are for hosts with several sessions; a DVM is one.
             Kval::new(keys::SESSION_ID, 0u32),
             Kval::new(keys::UNIV_SIZE, universe),
             Kval::new(keys::MAX_PROCS, universe),
-            Kval::new(keys::ALLOCATED_NODELIST, names.join(",")),
             Kval::new(keys::TMPDIR, &*self.config.scratch),
             // Libpmix 4.2 takes it for a value of the session. Ranks that do not find it remove the directory with all that is in it.
             Kval::new(keys::TDIR_RMCLEAN, true),

@@ -454,7 +454,9 @@ fn job_level_values_are_there_or_are_not() {
     assert_eq!(world.value(a, tag, keys::JOB_SIZE), Some(Value::Uint32(4)));
     assert_eq!(world.ask_status(a, &get(&all, keys::CREDENTIAL, Vec::new())), Status::ERR_NOT_FOUND);
     let reply: Reply = world.ask(a, &get(&all, keys::UNIV_SIZE, Vec::new()));
-    assert_eq!(of_array(array(&reply, keys::SESSION_INFO_ARRAY), keys::UNIV_SIZE), Value::Uint32(4));
+    let session = array(&reply, keys::SESSION_INFO_ARRAY);
+    assert_eq!(of_array(session, keys::UNIV_SIZE), Value::Uint32(4));
+    assert_eq!(of_array(session, keys::ALLOCATED_NODELIST), "node0,spare".into());
     let reply: Reply = world.ask(a, &get(&all, keys::LOCAL_PEERS, Vec::new()));
     assert_eq!(of_array(array(&reply, keys::NODE_INFO_ARRAY), keys::LOCAL_PEERS), "0,1".into());
     // All ranks together are on no node.

@@ -17,7 +17,7 @@ use phalanx_wire::hello::{Answer, ClientWelcome, Flavor, Hello};
 use phalanx_wire::{Blob, Info, Key, Kval, Nspace, ProcId, Value};
 
 use crate::host::{HostOp, HostReply};
-use crate::job::{JobApp, JobInfo, JobNode, JobProc};
+use crate::job::{JobApp, JobInfo, JobNode, JobProc, Table};
 use crate::machine::{CallId, CloseReason, ConnId, HostCall, Input, Machine, Outbox, Output, PeerCred, Time};
 use crate::server::{Server, ServerCall, ServerConfig, ServerReturn};
 
@@ -98,6 +98,7 @@ pub(super) fn job(name: &str, nodes: u32, per_node: u32) -> JobInfo {
         nspace: ns(name),
         job: Arc::from([Kval::new(keys::MAPBY, "slot")]),
         session: Arc::from([Kval::new(keys::SESSION_ID, 17u32)]),
+        allocated: Table::from(["node0".into(), "spare".into()]),
         nodes: (0..nodes)
             .map(|id| JobNode {
                 name: format!("node{id}").into(),

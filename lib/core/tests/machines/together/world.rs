@@ -10,7 +10,7 @@ use std::time::Duration;
 use phalanx_core::host::{
     ClientLost, DirectModexRequest, FenceRequest, LookupRequested, PublishRequest, UnpublishRequest,
 };
-use phalanx_core::job::{JobApp, JobNode, JobProc};
+use phalanx_core::job::{JobApp, JobNode, JobProc, Table};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
     CallId, Client, ClientCall, ClientConfig, ClientDelivery, ClientReturn, CloseReason, ConnId, Event,
@@ -419,6 +419,7 @@ fn job(here: u32) -> JobInfo {
         nspace: proc(0).nspace,
         job: Arc::from([]),
         session: Arc::from([]),
+        allocated: Table::from([]),
         nodes: (0..NODES).map(node).collect(),
         apps: Arc::from([JobApp::default()]),
         procs: procs.into(),

@@ -25,6 +25,7 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         scratch: None,
         job: Arc::default(),
         session: Arc::default(),
+        allocated: Default::default(),
     })
 }
 

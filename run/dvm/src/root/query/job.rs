@@ -8,6 +8,7 @@ use super::{Inquiry, names, nspace};
 use crate::hosts::Slots;
 use crate::job::JobVerdict;
 use crate::msg::{Found, JobDesc, Subject};
+use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::root::jobs::RootJob;
 use crate::root::journal::Journal;
@@ -89,7 +90,8 @@ impl Root {
                 }
                 View::Over(_) => return None,
             },
-            keys::QUERY_RESOLVE_NODE | keys::NODE_LIST => self.node_names(desc).into(),
+            keys::QUERY_RESOLVE_NODE | keys::NODE_LIST => self.node_names(&desc.nodes).into(),
+            keys::ALLOCATED_NODELIST => self.node_names(&desc.allocated).into(),
             keys::QUERY_RESOLVE_PEERS => {
                 let here = self.named_node(asked, qualifiers)?;
                 let procs =
@@ -179,8 +181,8 @@ impl Root {
         DataArray::of_infos(about)
     }
 
-    fn node_names(&self, desc: &JobDesc) -> String {
-        let names = desc.nodes.iter().map(|node| self.nodes.name(crate::id::NodeId(node)).to_string());
+    fn node_names(&self, nodes: &Ranges) -> String {
+        let names = nodes.iter().map(|node| self.nodes.name(crate::id::NodeId(node)).to_string());
         names.collect::<Vec<_>>().join(",")
     }
 
