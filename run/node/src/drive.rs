@@ -291,7 +291,7 @@ impl<D: Decide> Owner<D> {
                 self.cleanups.job_ended(&nspace);
             }
             Effect::Inspect { proc, pid } => {
-                if let Some(library) = foreign::loaded(pid) {
+                if let Some(library) = foreign::loaded(pid, proc.nspace.as_str()) {
                     self.news.push(Input::Inspected { proc, library });
                 }
             }

@@ -5,6 +5,7 @@
 //! that does not know the name `PMIx_Init` does not call it. What cannot be judged passes. Intel's opens the PMIx library that a
 //! variable names.
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -38,7 +39,8 @@ pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cw
     let program = cwd.join(OsStr::from_bytes(program.as_bytes()));
     let dynamic = Elf::open(&program)?.dynamic()?;
     let name = dynamic.needed.iter().find(|name| is_mpi(name))?;
-    let passes = || MpiLibrary { file: String::from_utf8_lossy(name).into_owned(), has_pmix: true };
+    let judged = |file, has_pmix| MpiLibrary { file, has_pmix, below: false };
+    let passes = || judged(String::from_utf8_lossy(name).into_owned(), true);
     if !is_mpich(name) {
         return Some(Linked { program, library: passes() });
     }
@@ -46,14 +48,54 @@ pub fn examine(program: &[u8], path: Option<&[u8]>, libraries: Option<&[u8]>, cw
     let runpath = dynamic.runpath.as_deref();
     let mut files = places([libraries, runpath], &origin).map(|place| place.join(OsStr::from_bytes(name)));
     let library = match files.find(|file| file.is_file()) {
-        Some(file) => MpiLibrary { has_pmix: has_pmix(&file), file: file.display().to_string() },
+        Some(file) => judged(file.display().to_string(), has_pmix(&file)),
         None => passes(),
     };
     Some(Linked { program, library })
 }
 
-/// The MPI library that a process of ours has loaded, if it has loaded one and lives.
-pub(crate) fn loaded(pid: u32) -> Option<MpiLibrary> {
+/// The MPI library that a process of ours or one below it has loaded and still has.
+pub(crate) fn loaded(pid: u32, nspace: &str) -> Option<MpiLibrary> {
+    if let Some(library) = loaded_by(pid) {
+        return Some(library);
+    }
+    let mut below: VecDeque<u32> = children(pid).collect();
+    for _ in 0..MOST_BELOW {
+        let pid = below.pop_front()?;
+        if !is_as_started(pid, nspace) {
+            continue;
+        }
+        if let Some(library) = loaded_by(pid) {
+            return Some(MpiLibrary { below: true, ..library });
+        }
+        below.extend(children(pid));
+    }
+    None
+}
+
+/// Those that the first thread of a process has started. Not every kernel tells.
+fn children(pid: u32) -> impl Iterator<Item = u32> {
+    let mut told = String::new();
+    if let Ok(file) = File::open(format!("/proc/{pid}/task/{pid}/children")) {
+        let _ = file.take(MOST_CHILDREN).read_to_string(&mut told);
+    }
+    told.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>().into_iter()
+}
+
+/// Whether a process has the environment of a rank of this job, and no other launcher's.
+fn is_as_started(pid: u32, nspace: &str) -> bool {
+    let mut env = Vec::new();
+    let file = File::open(format!("/proc/{pid}/environ"));
+    if file.and_then(|file| file.take(MOST_ENVIRONMENT).read_to_end(&mut env)).is_err() {
+        return false;
+    }
+    let mut entries = env.split(|byte| *byte == 0);
+    let own = format!("PMIX_NAMESPACE={nspace}");
+    entries.clone().any(|entry| entry == own.as_bytes())
+        && !entries.any(|entry| OF_HYDRA.iter().any(|name| entry.starts_with(name)))
+}
+
+fn loaded_by(pid: u32) -> Option<MpiLibrary> {
     let maps = File::open(format!("/proc/{pid}/maps")).ok()?;
     let mut maps = BufReader::with_capacity(MAPS_READ, maps.take(MOST_MAPS));
     let mut line = Vec::new();
@@ -64,7 +106,11 @@ pub(crate) fn loaded(pid: u32) -> Option<MpiLibrary> {
             // A container's files are elsewhere for us.
             let seen = [&format!("/proc/{pid}/root").into_bytes(), file].concat();
             let has_pmix = !is_mpich(name) || has_pmix(Path::new(OsStr::from_bytes(&seen)));
-            return Some(MpiLibrary { file: String::from_utf8_lossy(file).into_owned(), has_pmix });
+            return Some(MpiLibrary {
+                file: String::from_utf8_lossy(file).into_owned(),
+                has_pmix,
+                below: false,
+            });
         }
         line.clear();
     }
@@ -148,6 +194,12 @@ fn expanded(dir: &[u8], origin: &Path) -> PathBuf {
 const PMIX_CALL: &[u8] = b"\0PMIx_Init\0";
 /// As much of /proc/PID/maps is read as a process may have that maps little more than libraries.
 const MOST_MAPS: u64 = 4 << 20;
+/// How many processes below a rank are looked at, and how much is read of what the kernel tells of each.
+const MOST_BELOW: usize = 16;
+const MOST_CHILDREN: u64 = 4 << 10;
+const MOST_ENVIRONMENT: u64 = 1 << 20;
+/// What MPICH's own launcher tells its ranks.
+const OF_HYDRA: [&[u8]; 3] = [b"PMI_FD=", b"PMI_PORT=", b"PMI_RANK="];
 /// The kernel tells no more at once.
 const MAPS_READ: usize = 4 << 10;
 /// How much of a library is read at once.
@@ -184,8 +236,8 @@ mod tests {
 
     #[test]
     fn this_process_has_loaded_no_mpi() {
-        assert_eq!(loaded(std::process::id()), None);
-        assert_eq!(loaded(0), None);
+        assert_eq!(loaded(std::process::id(), "a@1"), None);
+        assert_eq!(loaded(0, "a@1"), None);
     }
 
     #[test]

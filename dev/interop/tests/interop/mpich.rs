@@ -1,11 +1,15 @@
 //! Programs of an MPI library without a PMIx client: px says so, instead of running N worlds of one rank each.
 
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
     Job,
     Library::{Mpich, MpichWheel},
-    debian_file, mpi, mpich_wheel, px, px_binary, script,
+    debian_file, mpi, mpich_wheel, new_directory, px, px_binary, script,
 };
 
 #[test]
@@ -28,6 +32,36 @@ fn one_rank_of_mpich_is_a_world_of_its_own() {
 fn mpich_inside_mpi4py_is_recognized() {
     let job = px(["-n", "2"]).arg(mpich_wheel().python()).arg(script("mpi4py_loaded.py"));
     ended(job, "lib/libmpi.so.12");
+}
+
+/// It is not ended, because the script may want such worlds.
+#[test]
+fn mpich_inside_mpi4py_below_a_script_gets_a_line() {
+    let place = new_directory();
+    let seen = place.path().join("seen");
+    let python = debian_file("/usr/bin/python3", "python3");
+    let script = format!(
+        "{} {} libmpich.so.12 {}; :",
+        python.display(),
+        script("mpi_loaded.py").display(),
+        seen.display()
+    );
+    let running = px(["-vv", "-n", "2", "sh", "-c"]).arg(script).start();
+    running.until_said("a rank has loaded MPI");
+    fs::write(&seen, "").expect("writing");
+    let outcome = running.wait().expect_code(0).expect_nothing_left();
+    outcome.expect_stderr(&["none of the 2 ranks has called PMIx_Init", "libmpich.so.12"]);
+}
+
+#[test]
+fn one_rank_that_loads_mpich_is_left_alone() {
+    let place = new_directory();
+    let seen = place.path().join("seen");
+    fs::write(&seen, "").expect("writing");
+    let python = debian_file("/usr/bin/python3", "python3");
+    let job = px(["-n", "1"]).arg(python).arg(script("mpi_loaded.py")).arg("libmpich.so.12").arg(seen);
+    let outcome = job.run().expect_code(0).expect_nothing_left();
+    assert_eq!(outcome.stderr, "", "{outcome}");
 }
 
 #[test]

@@ -362,7 +362,7 @@ fn run_with_mpi(connecting: &'static [u32], has_pmix: bool, after: Duration) -> 
     });
     let name = Nspace::new("world@1").unwrap_or_else(|_| Nspace::none());
     for rank in 0..4 {
-        let library = MpiLibrary { file: "/lib/libmpi.so.12".to_owned(), has_pmix };
+        let library = MpiLibrary { file: "/lib/libmpi.so.12".to_owned(), has_pmix, below: false };
         world.loaded.insert(ProcId::new(&name, Rank(rank)), library);
     }
     run(&mut world, job("mpi", 4))

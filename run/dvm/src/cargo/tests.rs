@@ -204,7 +204,7 @@ fn ups() -> Vec<Up> {
     let nspace = job();
     let failure = SpawnFailure { step: SpawnStep::Chdir, subject: "/x".to_owned(), errno: 2 };
     let reached = Reached { count: 3, after: some_time() };
-    let library = MpiLibrary { file: "libmpi.so.40".to_owned(), has_pmix: true };
+    let library = MpiLibrary { file: "libmpi.so.40".to_owned(), has_pmix: true, below: false };
     let signal = ExitStatus::Signal { number: 9, core_dumped: true };
     vec![
         Up::Topology { signature: "2x4".to_owned(), encoded: vec![1, 2, 3] },

@@ -8,6 +8,8 @@ pub struct MpiLibrary {
     pub file: String,
     /// It can reach PMIx, as far as its file tells.
     pub has_pmix: bool,
+    /// Not the rank's own process has loaded it but one that it has started.
+    pub below: bool,
 }
 
-encoded!(struct MpiLibrary { file, has_pmix });
+encoded!(struct MpiLibrary { file, has_pmix, below });

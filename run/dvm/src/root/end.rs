@@ -88,7 +88,8 @@ impl Root {
         tracing::debug!(%by, file = library.file, has_pmix = library.has_pmix, "a rank has loaded MPI");
         let what = What::LoadedMpi { by: by.clone(), library: library.clone() };
         self.journals.append(&mut job.journal, cx.now, what);
-        if library.has_pmix {
+        // What a script starts may be meant to run alone: the end of the job names it.
+        if library.has_pmix || library.below {
             return;
         }
         let verdict = JobVerdict::WithoutPmix { by: by.clone(), library: library.file.clone() };
