@@ -5,7 +5,7 @@
 //! on the sink belongs to that line until it ends. Others wait, but not for ever: when the line has hardly grown for some
 //! time, or when too much waits, it is broken off. Whoever writes to the sink says what that looks like.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::Stream;
@@ -22,7 +22,7 @@ pub struct Rules {
     pub prompt_after: Option<Duration>,
     /// For so long an open line that hardly grows may keep others waiting.
     pub patience: Duration,
-    /// When more than this waits for a line to end, it is broken off.
+    /// When more than this waits for a line to end, it is broken off. One that was broken before is so earlier.
     pub most_held: usize,
 }
 
@@ -50,6 +50,9 @@ pub struct Lines {
     /// The open line's stream has ended: nobody will end the line.
     open_ended: bool,
     next_prompt: Option<Time>,
+    /// Streams whose line has been broken off and goes on: there is nothing left to keep whole.
+    broken: BTreeSet<Stream>,
+    spare: Spare,
 }
 
 #[derive(Debug)]
@@ -59,6 +62,16 @@ struct Held {
     ended: bool,
     /// It is in the queue of those who wait.
     waiting: bool,
+    /// The bytes are in the spare buffer.
+    has_spare: bool,
+}
+
+/// What a long wait has filled serves the next one: memory that is fresh from the kernel costs more than copying into it.
+#[derive(Debug)]
+enum Spare {
+    None,
+    Here(Vec<u8>),
+    Lent,
 }
 
 impl Lines {
@@ -73,6 +86,8 @@ impl Lines {
             grown: 0,
             open_ended: false,
             next_prompt: None,
+            broken: BTreeSet::new(),
+            spare: Spare::None,
         }
     }
 
@@ -122,6 +137,7 @@ impl Lines {
 
     /// Nothing more of `stream` comes.
     pub fn end(&mut self, now: Time, stream: &Stream, emit: &mut dyn FnMut(Segment<'_>)) {
+        self.broken.remove(stream);
         if self.open.as_ref() == Some(stream) {
             self.open_ended = true;
         } else if let Some(held) = self.held.get_mut(stream) {
@@ -200,10 +216,19 @@ impl Lines {
 
     /// Breaks an open line off when others have waited enough.
     fn after(&mut self, now: Time, emit: &mut dyn FnMut(Segment<'_>)) {
-        while self.open.is_some() && !self.waiting.is_empty() {
+        while let Some(open) = &self.open
+            && !self.waiting.is_empty()
+        {
             let patient = self.waiting_since.is_some_and(|since| now < since.after(self.rules.patience));
-            if patient && !self.open_ended && self.held_bytes <= self.rules.most_held {
+            let most_held = match self.broken.contains(open) {
+                true => self.rules.most_held.min(MOST_HELD_FOR_BROKEN),
+                false => self.rules.most_held,
+            };
+            if patient && !self.open_ended && self.held_bytes <= most_held {
                 return;
+            }
+            if !self.open_ended {
+                self.broken.insert(open.clone());
             }
             self.break_off(false, emit);
             self.drain(now, emit);
@@ -249,6 +274,7 @@ impl Lines {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
             self.pass_lines(now, stream, &held.bytes, emit);
+            self.spare.take_back(held.bytes, held.has_spare);
             if held.ended {
                 self.show(stream, emit);
                 self.open_ended = self.open.as_ref() == Some(stream);
@@ -261,6 +287,7 @@ impl Lines {
         let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let (lines, rest) = bytes.split_at(whole);
         if !lines.is_empty() {
+            self.broken.remove(stream);
             self.pass(stream, lines, emit);
         }
         if self.open.is_some() || rest.len() > LONGEST_HELD {
@@ -275,6 +302,7 @@ impl Lines {
         if let Some(held) = self.held.remove(stream) {
             self.held_bytes -= held.bytes.len();
             self.pass(stream, &held.bytes, emit);
+            self.spare.take_back(held.bytes, held.has_spare);
         }
     }
 
@@ -292,7 +320,11 @@ impl Lines {
             last: now,
             ended: false,
             waiting: false,
+            has_spare: false,
         });
+        if held.bytes.len() + bytes.len() > LONGEST_HELD {
+            self.spare.lend(held);
+        }
         held.bytes.extend_from_slice(bytes);
         held.last = now;
         self.held_bytes += bytes.len();
@@ -326,10 +358,32 @@ impl Lines {
     }
 }
 
+impl Spare {
+    fn lend(&mut self, to: &mut Held) {
+        if let Spare::Here(buffer) = self {
+            let mut buffer = std::mem::take(buffer);
+            *self = Spare::Lent;
+            buffer.extend_from_slice(&to.bytes);
+            to.bytes = buffer;
+            to.has_spare = true;
+        }
+    }
+
+    /// One buffer is kept.
+    fn take_back(&mut self, mut buffer: Vec<u8>, was_lent: bool) {
+        if was_lent || (matches!(self, Spare::None) && buffer.len() > LONGEST_HELD) {
+            buffer.clear();
+            *self = Spare::Here(buffer);
+        }
+    }
+}
+
 /// The beginning of a line is held up to this many bytes.
 const LONGEST_HELD: usize = 64 << 10;
 /// [`Rules::most_held`] of whoever writes for a user: long lines stay whole.
 pub const MOST_HELD: usize = 64 << 20;
+/// So much waits for a line that has been broken before.
+const MOST_HELD_FOR_BROKEN: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests;

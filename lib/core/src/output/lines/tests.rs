@@ -273,3 +273,66 @@ fn beginnings_of_lines_are_not_held_without_bound() {
     sink.finish();
     assert_eq!(sink.seen.matches('x').count(), 100 * LONGEST_HELD);
 }
+
+#[test]
+fn memory_of_a_long_wait_serves_the_next_one() {
+    let rules = Rules { solo: false, opens: true, prompt_after: None, patience: 100 * MS, most_held: HELD };
+    let (mut lines, mut places) = (Lines::new(rules), Vec::new());
+    let piece = vec![b'x'; LONGEST_HELD + 1];
+    let now = Time::default();
+    for _ in 0..HELD / piece.len() * 8 {
+        for rank in [0, 1] {
+            lines.data(now, &stream(rank), &piece, &mut |said| {
+                if let Segment::Text { bytes, .. } = said
+                    && bytes.len() > HELD
+                {
+                    places.push(bytes.as_ptr());
+                }
+            });
+        }
+    }
+    assert!(places.len() > 2 && places.iter().all(|place| *place == places[0]), "{places:?}");
+}
+
+#[test]
+fn a_broken_line_is_not_waited_for_as_long_again() {
+    let most_held = 4 << 20;
+    let rules = Rules { solo: false, opens: true, prompt_after: None, patience: 100 * MS, most_held };
+    let mut lines = Lines::new(rules);
+    // By which ranks, in turn, and how many bytes of each before another one went on.
+    let mut turns: Vec<(u32, usize)> = Vec::new();
+    let mut says = |rank, bytes: &[u8], turns: &mut Vec<(u32, usize)>| {
+        lines.data(Time::default(), &stream(rank), bytes, &mut |said| {
+            if let Segment::Text { stream, bytes, .. } = said {
+                match turns.last_mut().filter(|(last, _)| *last == stream.proc.rank.0) {
+                    Some((_, count)) => *count += bytes.len(),
+                    None => turns.push((stream.proc.rank.0, bytes.len())),
+                }
+            }
+        });
+    };
+    let piece = vec![b'x'; LONGEST_HELD + 1];
+    for _ in 0..400 {
+        says(0, &piece, &mut turns);
+        says(1, &piece, &mut turns);
+    }
+    let (longest, later) = turns.split_at(3);
+    assert!(longest.iter().all(|(_, count)| *count > most_held), "{turns:?}");
+    let (_, later) = later.split_last().expect("more turns");
+    assert!(
+        later.len() > 3 && later.iter().all(|(_, count)| *count < 2 * MOST_HELD_FOR_BROKEN + 2 * piece.len()),
+        "{turns:?}"
+    );
+    // New lines are whole again.
+    let end = [b"\n", &piece[..]].concat();
+    for _ in 0..40 {
+        for rank in [0, 1] {
+            says(rank, &end, &mut turns);
+        }
+    }
+    turns.clear();
+    for rank in [0, 1] {
+        (0..55).for_each(|_| says(rank, &piece, &mut turns));
+    }
+    assert!(turns.len() < 3, "{turns:?}");
+}
