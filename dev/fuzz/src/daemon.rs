@@ -58,6 +58,8 @@ fn config(id: NodeId) -> NodeConfig {
     let tree = Tree::new(DAEMONS, RADIX);
     let address = |id: NodeId| -> Arc<str> { format!("n{}", id.0).into() };
     NodeConfig {
+        called: Vec::new(),
+        takes_ranks: true,
         id,
         size: DAEMONS,
         radix: RADIX,

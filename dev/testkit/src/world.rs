@@ -92,6 +92,8 @@ impl<S: RankServer> World<S> {
             lineage: tree.ancestors(NodeId(id)).map(|a| (a, format!("sim:{}", a.0).into())).collect(),
             uid: 1000,
             gid: 1000,
+            called: Vec::new(),
+            takes_ranks: true,
             scratch: "/scratch".into(),
             lasts: false,
             limits: setup.limits.clone(),

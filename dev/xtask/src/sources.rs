@@ -66,6 +66,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "spawn", "timers",
         ],
     ),
+    (
+        "run/dvm/src/start",
+        &["config", "effect", "encoding", "fleet", "hosts", "id", "msg", "signals", "timers"],
+    ),
 ];
 
 /// Where each kind of tests is one binary: a folder with a `main.rs`.

@@ -57,6 +57,9 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Greet the other ranks: a first program for 'px run' to start
     Hello,
+    /// Be a daemon of a DVM on another host, which starts this command
+    #[command(hide = true)]
+    Daemon,
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Print or write the man pages

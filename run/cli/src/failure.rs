@@ -15,6 +15,16 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// What a node says: it may end in lines of hints.
+    pub(crate) fn told(text: &str) -> Failure {
+        let mut lines = text.lines();
+        let failure = Failure::new(lines.next().unwrap_or_default());
+        lines.fold(failure, |failure, line| match line.strip_prefix("hint: ") {
+            Some(hint) => failure.hint(hint),
+            None => failure.because(line),
+        })
+    }
+
     /// Something could not be done.
     pub(crate) fn new(message: impl Into<String>) -> Failure {
         Failure { exit_code: EXIT_FAILURE, message: message.into(), causes: Vec::new(), hints: Vec::new() }

@@ -80,6 +80,7 @@ fn px(mut args: Vec<OsString>) -> u8 {
         .try_get_matches_from(std::iter::once("px".into()).chain(args))
         .and_then(|matches| Px::from_arg_matches(&matches));
     match parsed.map(|px| px.command) {
+        Ok(Command::Daemon) => finish(cmd::daemon::run(), false),
         Ok(Command::Hello) => finish(cmd::hello::run(), false),
         Ok(Command::Completions(args)) => finish(cmd::completions::run(&args), false),
         Ok(Command::Man(args)) => finish(cmd::man::run(&args), false),

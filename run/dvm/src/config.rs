@@ -22,11 +22,15 @@ pub struct NodeConfig {
     /// number behind it (mod 65536): DVMs that run at the same time should not all begin with 1.
     pub first_job: u32,
     pub hostname: Arc<str>,
+    /// What the nodes from 1 on were called by the user, who may go on calling them so (at node 0).
+    pub called: Vec<Arc<str>>,
     pub topology: Arc<Topology>,
     /// Processes that the allocation grants here.
     pub slots: Slots,
     /// Processes that may never be exceeded here, if anybody said so.
     pub max_slots: Option<u32>,
+    /// Whether processes may be placed here (at node 0).
+    pub takes_ranks: bool,
     /// Where orphaned daemons reach this one.
     pub address: Arc<str>,
     /// Where this daemon's ancestors are reached, its parent first.
@@ -55,9 +59,11 @@ impl NodeConfig {
             dvm: "dvm".into(),
             first_job: 1,
             hostname: name.clone(),
+            called: Vec::new(),
             topology: Arc::new(topology),
             slots: Slots::default(),
             max_slots: None,
+            takes_ranks: true,
             address: name,
             lineage: Vec::new(),
             uid: 1000,
@@ -87,6 +93,8 @@ pub struct Limits {
     pub silence: Duration,
     /// How long a daemon whose link was lost has to come back.
     pub reconnect: Duration,
+    /// How long a daemon may take for each phase of its start.
+    pub agent: Duration,
     /// How long all daemons together may take to report.
     pub boot: Duration,
     /// Between two requests for the data of a process on another node, while it has none.
@@ -119,6 +127,7 @@ impl Default for Limits {
             heartbeat: Duration::from_secs(2),
             silence: Duration::from_secs(15),
             reconnect: Duration::from_secs(5),
+            agent: Duration::from_secs(60),
             boot: Duration::from_secs(120),
             retry: Duration::from_secs(5),
             output_pool: 8 << 20,

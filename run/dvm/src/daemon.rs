@@ -18,11 +18,12 @@ use crate::gate::{Gate, Unsupported};
 use crate::id::NodeId;
 use crate::local::{FromLocal, Local, ToLocal};
 use crate::msg::{Down, OpId, Up};
-use crate::overlay::{Arrived, Out, Overlay, Setup};
+use crate::overlay::{Arrived, Out, Overlay, Setup, Tree};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::host::FUNCTIONS;
 use crate::root::{FromRoot, Root, ToRoot};
+use crate::start::{FromStarter, StartPlan, Starter};
 
 #[derive(Debug)]
 pub(crate) struct Daemon {
@@ -31,10 +32,13 @@ pub(crate) struct Daemon {
     local: Local,
     /// At node 0.
     root: Option<Box<Root>>,
+    /// At node 0, if it starts others.
+    starter: Option<Box<Starter>>,
     gate: Gate,
     boot: Boot,
     from_local: VecDeque<FromLocal>,
     from_root: VecDeque<FromRoot>,
+    from_starter: VecDeque<FromStarter>,
     /// The DVM is over for this daemon.
     is_over: bool,
 }
@@ -82,20 +86,29 @@ impl Daemon {
             local: Local::new(config.clone()),
             root: is_root.then(|| Box::new(Root::new(config.clone(), FUNCTIONS))),
             config,
+            starter: None,
             gate: Gate::default(),
             boot: Boot::Unborn,
             from_local: VecDeque::new(),
             from_root: VecDeque::new(),
+            from_starter: VecDeque::new(),
             is_over: false,
         }
     }
 
+    /// The other daemons are started by this one.
+    pub(crate) fn start_others(&mut self, plan: StartPlan) {
+        let inner = Tree::new(self.config.size, self.config.radix).inner();
+        self.starter = Some(Box::new(Starter::new(plan, &self.config, inner)));
+    }
+
     pub(crate) fn deadline(&self) -> Option<Time> {
+        let starter = self.starter.as_ref().and_then(|starter| starter.deadline());
         if self.is_over {
-            return None;
+            return starter;
         }
         let root = self.root.as_ref().and_then(|root| root.deadline());
-        [self.local.deadline(), self.overlay.deadline(), root].into_iter().flatten().min()
+        [self.local.deadline(), self.overlay.deadline(), root, starter].into_iter().flatten().min()
     }
 
     pub(crate) fn handle(&mut self, now: Time, happening: Happening<'_>, out: &mut VecDeque<Act>) {
@@ -104,6 +117,9 @@ impl Daemon {
             self.boot = Boot::Booting(now);
             self.tell_root(now, ToRoot::Begin);
             self.overlay.hand_in(now, self.local.report());
+            if let Some(starter) = &mut self.starter {
+                starter.go_on(now, &mut self.from_starter);
+            }
         }
         match happening {
             Happening::Input(input) => self.on_input(cx, input),
@@ -111,6 +127,9 @@ impl Daemon {
             Happening::Returned { id, result } => self.tell_local(now, ToLocal::Returned { id, result }),
         }
         self.settle(cx);
+        if let Some(starter) = &mut self.starter {
+            starter.tick(now, &mut self.from_starter);
+        }
         self.overlay.tick(now);
         self.settle(cx);
         while self.local.deadline().is_some_and(|due| due <= now) {
@@ -130,6 +149,8 @@ impl Daemon {
                 self.on_from_local(cx, wish);
             } else if let Some(wish) = self.from_root.pop_front() {
                 self.on_from_root(cx, wish);
+            } else if let Some(wish) = self.from_starter.pop_front() {
+                self.on_from_starter(cx, wish);
             } else if let Some(out) = self.overlay.pop() {
                 self.on_overlay(cx, out);
             } else if !self.go_on(cx.now) {
@@ -156,6 +177,7 @@ impl Daemon {
 
     fn on_input(&mut self, cx: &mut Cx<'_>, input: Input<'_>) {
         let now = cx.now;
+        let Some(input) = self.not_of_agents(now, input) else { return };
         match input {
             Input::LinkUp { peer } => self.overlay.on_link_up(now, peer),
             Input::LinkBytes { peer, bytes } => self.overlay.on_link_bytes(now, peer, bytes),
@@ -165,7 +187,9 @@ impl Daemon {
                 cx.effect(Effect::Report(Report::Refused { request, error }));
             }
             Input::Submit { request, job } => self.tell_root(now, ToRoot::Submit { request, job }),
+            Input::Withdraw => self.tell_root(now, ToRoot::Withdraw),
             Input::Control { nspace, action } => self.tell_root(now, ToRoot::Control { nspace, action }),
+            Input::Shutdown if self.root.is_none() => self.stop(cx),
             Input::Shutdown => self.tell_root(now, ToRoot::Shutdown),
             Input::OutputTaken { bytes } => self.tell_root(now, ToRoot::OutputTaken { bytes }),
             Input::Stdin { nspace, data } => self.tell_root(now, ToRoot::Stdin { nspace, data }),
@@ -190,6 +214,41 @@ impl Daemon {
             // Connections belong to the server; time is looked at after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
             Input::Tick => {}
+        }
+    }
+
+    /// Whatever is not about the commands that start other daemons.
+    fn not_of_agents<'a>(&mut self, now: Time, input: Input<'a>) -> Option<Input<'a>> {
+        let Some(starter) = &mut self.starter else { return Some(input) };
+        let out = &mut self.from_starter;
+        match input {
+            Input::SpawnFailed { proc, failure } if starter.has(&proc) => {
+                starter.on_spawn_failed(now, &proc, &failure, out);
+            }
+            Input::Exited { proc, status } if starter.has(&proc) => {
+                starter.on_exited(now, &proc, status, out);
+            }
+            Input::Output { proc, channel, data } if starter.has(&proc) => {
+                starter.on_output(now, &proc, channel, &data, out);
+            }
+            Input::OutputClosed { proc, channel } if starter.has(&proc) => {
+                starter.on_output_closed(now, &proc, channel, out);
+            }
+            Input::Spawned { proc, .. } | Input::StdinTaken { proc, .. } | Input::StdinRefused { proc }
+                if starter.has(&proc) => {}
+            input => return Some(input),
+        }
+        None
+    }
+
+    fn on_from_starter(&mut self, cx: &mut Cx<'_>, wish: FromStarter) {
+        match wish {
+            FromStarter::Effect(effect) => cx.effect(effect),
+            FromStarter::Lost { node, why } => self.overlay.declare_lost(cx.now, node, &why),
+            FromStarter::Failing => self.tell_root(cx.now, ToRoot::BootHopeless),
+            FromStarter::Failed { error } => self.tell_root(cx.now, ToRoot::BootFailed { error }),
+            FromStarter::Note(text) => cx.effect(Effect::Report(Report::Note { nspace: None, text })),
+            FromStarter::Over => cx.effect(Effect::Stop),
         }
     }
 
@@ -221,6 +280,8 @@ impl Daemon {
                 let waiting = self.explain().into_iter().chain(waiting).collect();
                 self.tell_local(cx.now, ToLocal::Waits { survey, waiting });
             }
+            // The others get their time to end.
+            FromLocal::Effect(Effect::Stop) if self.starter.is_some() => {}
             FromLocal::Effect(effect) => cx.effect(effect),
             FromLocal::Call { id, call } => cx.out.push_back(Act::Call { id, call }),
             FromLocal::Reply { call, reply } => cx.out.push_back(Act::Reply { call, reply }),
@@ -256,7 +317,12 @@ impl Daemon {
     fn on_arrived(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
         let now = cx.now;
         match arrived {
-            Arrived::Cards(reports) => self.tell_root(now, ToRoot::Reports(reports)),
+            Arrived::Cards(reports) => {
+                if let Some(starter) = &mut self.starter {
+                    reports.iter().for_each(|(node, _)| starter.on_card(now, *node));
+                }
+                self.tell_root(now, ToRoot::Reports(reports));
+            }
             Arrived::Cast { addressed, body } => self.on_cast(cx, addressed, body),
             Arrived::Post { origin, body } => self.tell_root(now, ToRoot::Post { origin, up: body }),
             Arrived::Part(gather) => {
@@ -276,10 +342,21 @@ impl Daemon {
             Arrived::Bulk { landing, body } => self.tell_root(now, ToRoot::Output { landing, piece: body }),
             Arrived::Taken(pieces) => self.tell_local(now, ToLocal::Taken(pieces)),
             Arrived::Without(node) => {
+                // Before the root goes on without it.
+                if let Some(starter) = &mut self.starter
+                    && starter.needs(node)
+                {
+                    self.tell_root(now, ToRoot::BootHopeless);
+                }
                 self.tell_root(now, ToRoot::Without(node));
                 self.tell_local(now, ToLocal::Without(node));
             }
-            Arrived::Lost { node, why } => self.tell_root(now, ToRoot::Lost { node, why }),
+            Arrived::Lost { node, why } => {
+                if let Some(starter) = &mut self.starter {
+                    starter.on_lost(now, node, &why, &mut self.from_starter);
+                }
+                self.tell_root(now, ToRoot::Lost { node, why });
+            }
             Arrived::Alone { why } => {
                 tracing::error!(why, "giving up");
                 self.stop(cx);
@@ -295,6 +372,7 @@ impl Daemon {
             Down::Table(_) => {
                 self.boot = Boot::Up;
                 self.overlay.settle_cards();
+                self.starter.iter_mut().for_each(|starter| starter.on_booted());
             }
             Down::Dead { nspace, ranks } => self.give_up(cx.now, |op| op.includes(nspace, ranks)),
             Down::Forget { nspace } => self.give_up(cx.now, |op| op.concerns(nspace)),
@@ -328,6 +406,9 @@ impl Daemon {
         self.is_over = true;
         self.overlay.stop();
         self.tell_local(cx.now, ToLocal::Stop);
+        if let Some(starter) = &mut self.starter {
+            starter.stop(cx.now, &mut self.from_starter);
+        }
     }
 
     /// What any room waits for.
@@ -335,6 +416,7 @@ impl Daemon {
         let mut waiting: Vec<Waiting> = self.explain_gathers().collect();
         waiting.extend(self.local.explain());
         waiting.extend(self.root.iter().flat_map(|root| root.explain()));
+        waiting.extend(self.starter.iter().flat_map(|starter| starter.explain()));
         waiting.extend(self.explain_boot());
         waiting
     }

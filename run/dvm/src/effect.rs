@@ -52,6 +52,8 @@ pub enum Input<'a> {
         request: u64,
         job: Box<JobRequest>,
     },
+    /// Jobs that wait for the DVM to be there are not wanted any more (at node 0).
+    Withdraw,
     Control {
         nspace: Nspace,
         action: Control,
@@ -202,7 +204,7 @@ pub enum Effect {
     /// The job is over here: remove its files, kill what is left of its process groups.
     Forget {
         nspace: Nspace,
-        scratch: Option<Text>,
+        scratch: Text,
     },
     /// Look whether this process has loaded an MPI library. If it has, [`Input::Inspected`] says so.
     Inspect {

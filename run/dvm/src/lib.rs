@@ -28,6 +28,7 @@ mod report;
 mod root;
 mod signals;
 pub mod spawn;
+pub mod start;
 mod timers;
 pub mod words;
 

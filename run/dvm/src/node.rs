@@ -11,6 +11,7 @@ use phalanx_core::{ConnId, Machine, Outbox, Output, Time, Waiting};
 use crate::config::NodeConfig;
 use crate::daemon::{Act, Daemon, Happening};
 use crate::effect::{Effect, Input};
+use crate::start::StartPlan;
 
 /// `S` is the PMIx server; anything that takes a server's calls will do, which is how a simulation scripts thousands.
 #[derive(Debug)]
@@ -24,6 +25,13 @@ pub struct Node<S: Machine> {
 impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
     pub fn new(config: NodeConfig, server: S) -> Node<S> {
         Node { daemon: Daemon::new(config), server, outbox: Outbox::default(), acts: VecDeque::new() }
+    }
+
+    /// A root that starts the other daemons itself.
+    #[must_use]
+    pub fn starting(mut self, plan: StartPlan) -> Node<S> {
+        self.daemon.start_others(plan);
+        self
     }
 
     /// Takes one happening to its end. Effects are to be carried out in order.

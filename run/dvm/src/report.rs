@@ -18,6 +18,12 @@ pub struct Placed {
 /// What the user is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
+    /// All daemons know each other: jobs can run.
+    Ready,
+    /// They never will; jobs that wait for it are refused. The text says why.
+    NotReady {
+        error: String,
+    },
     /// The request could not even begin; the text says what, why and a hint.
     Refused {
         request: u64,

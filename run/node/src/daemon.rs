@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, LocalSet};
 use crate::announce::Announcer;
 use crate::drive::{Decide, Owner};
 use crate::handle::{self, Handle, Reports};
+use crate::neighbours::Neighbours;
 use crate::session::Session;
 use crate::startup::Inherited;
 
@@ -61,6 +62,18 @@ impl Running {
         notice: impl FnOnce(&Site<'_>) -> Option<Notice>,
         decide: impl FnOnce(&Site<'_>) -> D,
     ) -> Result<Running> {
+        Running::among(Neighbours::default(), inherited, session, door, notice, decide)
+    }
+
+    /// The same with links to other daemons.
+    pub(crate) fn among<D: Decide + 'static>(
+        neighbours: Neighbours,
+        inherited: Inherited,
+        session: Session,
+        door: &Door,
+        notice: impl FnOnce(&Site<'_>) -> Option<Notice>,
+        decide: impl FnOnce(&Site<'_>) -> D,
+    ) -> Result<Running> {
         let listener = Listener::open(door.listen);
         let listener = listener.with_context(|| format!("cannot listen on {}", door.listen))?;
         let address = listener.address();
@@ -76,7 +89,7 @@ impl Running {
         let announcer = Announcer::new(notice)?;
         let decide = decide(&site);
         let (handle, reports, channels) = handle::node_channels();
-        let owner = Owner::new(decide, inherited, session, announcer, listener, channels)?;
+        let owner = Owner::new(decide, inherited, session, announcer, (listener, neighbours), channels)?;
         Ok(Running { handle, reports, name, uri, task: tokio::task::spawn_local(owner.run()) })
     }
 

@@ -27,7 +27,9 @@ use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::foreign;
 use crate::handle::{Explanation, NodeChannels, Request};
+use crate::link::LinkEvent;
 use crate::listen::{self, WatchedListener};
+use crate::neighbours::Neighbours;
 use crate::procs::{Happening, Happenings, Procs};
 use crate::session::Session;
 use crate::spawn::Spawner;
@@ -69,6 +71,7 @@ enum Event {
     Conn(ConnEvent),
     Stream(StreamEvent),
     Stdin(StdinEvent),
+    Link(LinkEvent),
     /// Nothing that the node must know.
     Nothing,
 }
@@ -83,6 +86,7 @@ pub(crate) struct Owner<D> {
 
     session: Session,
     announcer: Announcer,
+    neighbours: Neighbours,
     procs: Procs,
     cleanups: Cleanups,
     files: Written,
@@ -114,7 +118,7 @@ impl<D: Decide> Owner<D> {
         inherited: Inherited,
         mut session: Session,
         announcer: Announcer,
-        listener: Listener,
+        (listener, neighbours): (Listener, Neighbours),
         channels: NodeChannels,
     ) -> Result<Owner<D>> {
         // Before the first child exists.
@@ -136,6 +140,7 @@ impl<D: Decide> Owner<D> {
             procs: Procs::new(spawner, streams_in, wakes.0.clone()),
             session,
             announcer,
+            neighbours,
             cleanups,
             files: Written::default(),
             conns: BTreeMap::new(),
@@ -176,10 +181,12 @@ impl<D: Decide> Owner<D> {
                 Event::Conn(event) => self.conn_event(event),
                 Event::Stream(event) => self.procs.stream_event(event, &mut self.news),
                 Event::Stdin(event) => self.stdin_event(event),
+                Event::Link(event) => self.link_event(event),
                 Event::Nothing => {}
             }
         }
         drop(self.announcer);
+        self.neighbours.end().await;
         // Where a job was not brought to its end, there may be more to kill than we know: that is the warden's work.
         if !self.procs.kill_all() {
             self.session.end();
@@ -211,6 +218,7 @@ impl<D: Decide> Owner<D> {
             Some(event) = self.conn_events.1.recv() => Event::Conn(event),
             Some(event) = self.streams.recv() => Event::Stream(event),
             Some(event) = self.stdin.1.recv() => Event::Stdin(event),
+            event = self.neighbours.next() => Event::Link(event),
             // Lets the others run, too, while processes wait to be started.
             () = tokio::task::yield_now(), if self.procs.has_waiting() => Event::Nothing,
         }
@@ -287,7 +295,7 @@ impl<D: Decide> Owner<D> {
             Effect::Report(report) => self.report(report),
             Effect::Forget { nspace, scratch } => {
                 self.feeds.remove(&nspace);
-                self.procs.forget(&nspace, scratch.as_ref(), &mut self.session);
+                self.procs.forget(&nspace, &scratch, &mut self.session);
                 self.cleanups.job_ended(&nspace);
             }
             Effect::Inspect { proc, pid } => {
@@ -300,9 +308,9 @@ impl<D: Decide> Owner<D> {
                 self.news.push(Input::Measured { survey, measured });
             }
             Effect::Stop => self.stopping = true,
-            // Daemons on other machines cannot be reached yet.
-            Effect::Connect { to, .. } => self.news.push(Input::LinkDown { peer: to }),
-            Effect::Link { to, .. } | Effect::Unlink { to } => tracing::warn!(?to, "there is no link"),
+            effect @ (Effect::Connect { .. } | Effect::Link { .. } | Effect::Unlink { .. }) => {
+                self.neighbours.carry_out(effect, &mut self.news);
+            }
         }
     }
 
@@ -313,6 +321,7 @@ impl<D: Decide> Owner<D> {
                 self.input(Input::Submit { request, job });
             }
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
+            Request::Withdraw => self.input(Input::Withdraw),
             Request::Shutdown => self.input(Input::Shutdown),
             // Whoever asked may have gone meanwhile.
             Request::Announce { reply } => {
@@ -413,6 +422,12 @@ impl<D: Decide> Owner<D> {
             }
             StreamEvent::OutputClosed { proc, channel } => self.input(Input::OutputClosed { proc, channel }),
         }
+    }
+
+    fn link_event(&mut self, event: LinkEvent) {
+        let now = self.now();
+        let Owner { neighbours, decide, effects, .. } = self;
+        neighbours.told(event, |input| decide.handle(now, input, effects));
     }
 
     fn stdin_event(&mut self, event: StdinEvent) {

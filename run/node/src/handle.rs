@@ -45,6 +45,11 @@ impl Handle {
         Ok(request)
     }
 
+    /// Jobs that have no name yet are not wanted any more: those that wait for the DVM are refused.
+    pub async fn withdraw(&self) -> Result<(), Gone> {
+        self.send(Request::Withdraw).await
+    }
+
     /// Acts on every rank of a job.
     pub async fn control(&self, nspace: &Nspace, action: Control) -> Result<(), Gone> {
         self.send(Request::Control { nspace: nspace.clone(), action }).await
@@ -107,6 +112,7 @@ impl Reports {
 pub(crate) enum Request {
     Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
     Control { nspace: Nspace, action: Control },
+    Withdraw,
     Shutdown,
     Announce { reply: oneshot::Sender<Result<(), String>> },
     Explain { reply: oneshot::Sender<Explanation> },

@@ -373,7 +373,7 @@ impl Procs {
     }
 
     /// Kills what is left of a job, and forgets it.
-    pub(crate) fn forget(&mut self, nspace: &Nspace, scratch: Option<&Text>, session: &mut Session) {
+    pub(crate) fn forget(&mut self, nspace: &Nspace, scratch: &Text, session: &mut Session) {
         self.waiting.retain(|start| start.proc.nspace != *nspace);
         self.held.retain(|proc, _| proc.nspace != *nspace);
         self.table.retain(|proc, entry| {
@@ -392,9 +392,7 @@ impl Procs {
         if strays::are_possible(|pid| pid == session.warden() || self.by_pid.contains_key(&pid)) {
             strays::kill_marked(format!("PHALANX_JOB={nspace}").as_bytes());
         }
-        if let Some(scratch) = scratch {
-            session.discard(Path::new(OsStr::from_bytes(scratch.as_bytes())));
-        }
+        session.discard(Path::new(OsStr::from_bytes(scratch.as_bytes())));
     }
 
     /// Kills everything. Returns whether there was anything to kill.

@@ -1,27 +1,20 @@
-//! The node that a launcher starts for itself: the root of a DVM, and so far its only daemon.
-//!
-//! What the machine, the user and the kernel have said becomes the node's configuration here, and nothing else happens.
+//! The daemon that a launcher starts for itself: the root of a DVM, which starts the others.
 
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
-use phalanx_core::server::{Server, ServerConfig};
-use phalanx_core::{ConnId, Time, Waiting};
 use phalanx_dvm::hosts::Slots;
-use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
+use phalanx_dvm::start::StartPlan;
+use phalanx_dvm::{Fleet, Limits, NodeId};
 use phalanx_shell::reach::Reach;
-use phalanx_shell::rendezvous::{Mode, Notice};
-use phalanx_spec::Rank;
-use phalanx_wire::uri::ServerUri;
-use phalanx_wire::{Nspace, ProcId, Text};
-use rustix::process::{getegid, geteuid};
+use phalanx_wire::{Nspace, Text};
 
-use crate::daemon::{Running, Site};
-use crate::drive::Decide;
+use crate::daemon::Running;
+use crate::link::{LinkLimits, Links, Network, Secret, choose_addresses, own_addresses};
 use crate::machine::Machine;
+use crate::member::Member;
+use crate::neighbours::Neighbours;
 use crate::session::Session;
 use crate::startup::Inherited;
 
@@ -34,6 +27,12 @@ pub struct RootOptions {
     /// How many processes this machine is for.
     pub slots: Slots,
     pub max_slots: Option<u32>,
+    /// Whether processes may be placed on this machine at all.
+    pub takes_ranks: bool,
+    /// The other hosts.
+    pub fleet: Fleet,
+    /// By which networks daemons reach each other; all, if none is named.
+    pub networks: Vec<Network>,
     pub limits: Limits,
     /// From where tools may come.
     pub reach: Reach,
@@ -48,109 +47,58 @@ pub struct RootOptions {
 }
 
 impl Running {
-    /// Starts the root node of a DVM. To be called within [`crate::block_on`].
+    /// Starts the root node of a DVM, and by and by the others. To be called within [`crate::block_on`].
     pub fn root(options: RootOptions) -> Result<Running> {
-        let RootOptions {
+        let RootOptions { inherited, session, machine, fleet, networks, .. } = options;
+        // OpenPMIx ends the namespace of a server's URI at the first dot.
+        let dvm = format!("px-{}-{}", machine.hostname.replace('.', "-"), std::process::id());
+        let mut neighbours = Neighbours::default();
+        let (mut plan, mut address) = (None, Arc::from(""));
+        let size = u32::try_from(fleet.hosts.len() + 1).context("there are too many hosts")?;
+        let called = fleet.hosts.iter().map(|host| host.name.clone()).collect();
+        if !fleet.hosts.is_empty() {
+            let secret = Secret::new().context("cannot get random bytes")?;
+            let line = secret.line().into();
+            let (mut links, events) = Links::new(&dvm, NodeId::ROOT, secret, LinkLimits::default());
+            address = open(&mut links, &networks)?;
+            neighbours = Neighbours::new(links, events);
+            let nspace = format!("{dvm}-agents");
+            let nspace = Nspace::new(&nspace).map_err(|e| anyhow!("cannot name agents {nspace}: {e}"))?;
+            let networks = networks.iter().map(|network| Text::from(network.to_string())).collect();
+            plan = Some(StartPlan { fleet, nspace, secret: line, networks });
+        }
+        Running::member(Member {
             inherited,
             session,
             machine,
-            slots,
-            max_slots,
-            limits,
-            reach,
-            rendezvous_files,
-            system_dir,
-            env,
-            lasts,
-        } = options;
-        let door = reach.door().context("cannot find an address for tools on other nodes")?;
-        let mut seed = [0; 32];
-        rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty())
-            .context("cannot get random bytes")?;
-        // OpenPMIx ends the namespace of a server's URI at the first dot.
-        let dvm = format!("px-{}-{}", machine.hostname.replace('.', "-"), std::process::id());
-        let nspace = Nspace::new(&dvm).map_err(|e| anyhow!("cannot name a DVM {dvm}: {e}"))?;
-        let system_tmpdir = text(session.dir().parent().unwrap_or(Path::new("/tmp")))?;
-        let server_tmpdir = text(session.dir())?;
-        // MPI libraries clean up in the directory that they are told of: nothing of the server's is to lie there.
-        let scratch = format!("{server_tmpdir}/jobs");
-        let identity = ProcId::new(&nspace, Rank(0));
-        let hostname = machine.hostname.to_string();
-        let server = identity.clone();
-        let notice = move |site: &Site<'_>| {
-            Some(Notice {
-                uri: ServerUri { server, address: site.outside },
-                version: phalanx_core::server::VERSION.to_owned(),
-                hostname,
-                secret: site.remote.as_ref().map(|remote| remote.secret.clone()),
-                mode: Mode::default(),
-                system_dir,
-                server_dir: Some(site.dir.to_owned()),
-                files: rendezvous_files,
-            })
-        };
-        Running::start(inherited, session, &door, notice, |site: &Site<'_>| {
-            let hostname = machine.hostname.to_string();
-            let address = format!("tcp4://{}", site.address);
-            let owner = geteuid().as_raw();
-            let server = Server::new(ServerConfig {
-                server_tmpdir,
-                system_tmpdir,
-                remote: site.remote.clone(),
-                collections: phalanx_shell::collected::beginning(site.dir),
-                topology: Some(machine.topology.clone()),
-                clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-                ..ServerConfig::new(identity.clone(), hostname, address, owner, seed)
-            });
-            let config = NodeConfig {
-                id: NodeId(0),
-                size: 1,
-                radix: RADIX,
-                dvm: dvm.into(),
-                first_job: std::process::id() & 0xffff,
-                hostname: machine.hostname,
-                topology: machine.topology,
-                slots,
-                max_slots,
-                // No other daemon can reach this one yet.
-                address: Arc::from(""),
-                lineage: Vec::new(),
-                uid: geteuid().as_raw(),
-                env,
-                gid: getegid().as_raw(),
-                scratch: scratch.into(),
-                lasts,
-                limits,
-            };
-            Node::new(config, server)
+            dvm: dvm.into(),
+            id: NodeId::ROOT,
+            size,
+            radix: RADIX,
+            slots: options.slots,
+            max_slots: options.max_slots,
+            takes_ranks: options.takes_ranks,
+            called,
+            address,
+            lineage: Vec::new(),
+            neighbours,
+            limits: options.limits,
+            env: options.env,
+            lasts: options.lasts,
+            plan,
+            reach: options.reach,
+            rendezvous_files: options.rendezvous_files,
+            system_dir: options.system_dir,
         })
     }
 }
 
-impl Decide for Node<Server> {
-    fn handle(&mut self, now: Time, input: Input<'_>, effects: &mut VecDeque<Effect>) {
-        Node::handle(self, now, input, effects);
-    }
-
-    fn deadline(&self) -> Option<Time> {
-        Node::deadline(self)
-    }
-
-    fn is_full(&self, conn: ConnId) -> bool {
-        Node::is_full(self, conn)
-    }
-
-    fn explain(&self) -> Vec<Waiting> {
-        let mut waiting = Node::explain(self);
-        waiting.extend(self.server().explain());
-        waiting
-    }
-}
-
-/// Paths go to clients as text.
-fn text(path: &Path) -> Result<String> {
-    let text = path.to_str().with_context(|| format!("{} is not UTF-8, which PMIx needs", path.display()))?;
-    Ok(text.to_owned())
+/// Lets other daemons come in. The result is where they are to call.
+pub(crate) fn open(links: &mut Links, networks: &[Network]) -> Result<Arc<str>> {
+    let own = own_addresses().context("cannot tell the addresses of this host")?;
+    let addresses = choose_addresses(&own, networks)?;
+    let at = links.listen(&addresses).context("cannot listen for other daemons")?;
+    Ok(at.to_string().into())
 }
 
 /// Children per daemon.

@@ -25,7 +25,7 @@ fn echo(host: &Host, networks: &[&str], tell: &Sender<Candidates>) {
     let addresses = choose_addresses(&own_addresses().expect("addresses"), &wanted).expect("some of them");
     let body = async {
         let (mut links, mut events) = Links::new("dvm", NodeId(0), secret(), LinkLimits::default());
-        tell.send(links.listen(&addresses).await.expect("listening")).expect("the test goes on");
+        tell.send(links.listen(&addresses).expect("listening")).expect("the test goes on");
         while let Some(event) = events.next().await {
             match event {
                 LinkEvent::Bytes { peer, data } => {

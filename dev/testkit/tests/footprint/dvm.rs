@@ -31,6 +31,8 @@ impl Dvm {
         let tree = Tree::new(hosts, RADIX);
         let at = |node: NodeId| -> Arc<str> { format!("10.1.{}.{}:7000", node.0 / 250, node.0 % 250).into() };
         let config = |id: NodeId| NodeConfig {
+            called: Vec::new(),
+            takes_ranks: true,
             env: Vec::new(),
             id,
             size: hosts,

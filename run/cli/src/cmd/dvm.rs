@@ -43,15 +43,14 @@ pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
     let inherited = Inherited::take()?;
     let here = Here::find()?;
     let hosts = resolve::hosts_of_dvm(args, &here)?;
-    hosts.only_this_one(&here)?;
     let session = Session::begin(&SessionOptions::default())?;
     let origin = Origin::of_environment()?;
-    block_on(serve(args, (&here, &hosts), inherited, session, &origin))?
+    block_on(serve(args, (&here, hosts), inherited, session, &origin))?
 }
 
 async fn serve(
     args: &DvmStartArgs,
-    (here, hosts): (&Here, &Hosts),
+    (here, hosts): (&Here, Hosts),
     inherited: Inherited,
     session: Session,
     origin: &Origin,
@@ -65,6 +64,9 @@ async fn serve(
         machine: Machine::read()?,
         slots: hosts.slots,
         max_slots: hosts.max_slots,
+        takes_ranks: hosts.takes_ranks,
+        fleet: hosts.fleet,
+        networks: hosts.networks,
         reach,
         rendezvous_files: files,
         system_dir: args.system_server.then(system_directory),
@@ -79,6 +81,10 @@ async fn serve(
         false => error.into(),
     })?;
     let handle = running.handle.clone();
+    if let Some(end) = until_ready(&mut running, &mut signals, args.json).await? {
+        running.finish().await?;
+        return Ok(end);
+    }
     handle.announce().await.map_err(|error| super::unfindable("cannot start the DVM", &error))?;
     let name = running.name.as_str();
     let line = match args.json {
@@ -123,6 +129,39 @@ async fn serve(
     let _ = tokio::time::timeout(LAST_WORDS, output.flush()).await;
     running.finish().await?;
     Ok(code)
+}
+
+/// Until all daemons are there. The exit code, if it came to an end before.
+async fn until_ready(
+    running: &mut Running,
+    signals: &mut Signals,
+    as_json: bool,
+) -> Result<Option<u8>, Failure> {
+    let mut end = None;
+    let mut failure = None;
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.next() => {
+                use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+                if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
+                    end = Some(if signal == Hangup { EXIT_SIGHUP } else { 0 });
+                    let _ = running.handle.shutdown().await;
+                }
+            }
+            report = running.reports.recv() => match report {
+                Some(Report::Ready) if end.is_none() => return Ok(None),
+                Some(Report::NotReady { error }) => {
+                    failure = Some(Failure::told(&error));
+                    let _ = running.handle.shutdown().await;
+                }
+                Some(Report::Note { text, .. }) => hint::say(&hint::note(&text, as_json)),
+                Some(_) => {}
+                None => break,
+            },
+        }
+    }
+    failure.map_or(Ok(end), Err)
 }
 
 /// Of output, what a spawn wants to have in files.

@@ -23,7 +23,6 @@ use crate::render::words;
 pub(crate) struct Hosts {
     pub(crate) fleet: Fleet,
     /// Which addresses daemons may use; none: all of them.
-    #[cfg_attr(not(test), expect(dead_code, reason = "there are no other daemons yet"))]
     pub(crate) networks: Vec<Network>,
     /// This host is one of those that run ranks.
     pub(crate) takes_ranks: bool,
@@ -41,20 +40,6 @@ impl Default for Hosts {
             takes_ranks: true,
             slots: Slots::Unstated,
             max_slots: None,
-        }
-    }
-}
-
-impl Hosts {
-    /// Refuses hosts on which no daemon can be started yet.
-    pub(crate) fn only_this_one(&self, here: &Here) -> Result<(), Failure> {
-        match self.fleet.hosts.first() {
-            None => Ok(()),
-            Some(host) => {
-                let failure =
-                    Failure::usage(format!("hosts other than this one cannot be used yet: '{}'", host.name));
-                Err(failure.hint(format!("this one is '{}'; 'localhost' means it too", here.hostname)))
-            }
         }
     }
 }

@@ -135,7 +135,6 @@ fn desc() -> JobDesc {
         forward: IofChannel::STDOUT,
         diag: true,
         on_failure: FailurePolicy::KillOnSignal,
-        scratch: Some("/tmp/x".into()),
         job: [Kval::new(keys::JOB_SIZE, 7u32)].into(),
         session: [].into(),
         allocated: [0, 1, 4].into_iter().collect(),

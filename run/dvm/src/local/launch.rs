@@ -39,7 +39,7 @@ impl Local {
     pub(super) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
-        let info = job.desc.job_info(self.me, &self.table);
+        let info = job.desc.job_info(self.me, &self.config.scratch, &self.table);
         self.calls.make(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
     }
 

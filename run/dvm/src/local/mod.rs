@@ -371,7 +371,7 @@ impl Local {
                 cx.effect(Effect::Signal { proc: ProcId::new(&nspace, *rank), signal: SIGKILL });
             }
             if !job.procs.is_empty() {
-                cx.effect(Effect::Forget { nspace, scratch: job.desc.scratch.clone() });
+                cx.effect(Effect::Forget { nspace, scratch: job.desc.directory(&self.config.scratch) });
             }
         }
         cx.effect(Effect::Stop);

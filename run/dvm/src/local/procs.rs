@@ -269,9 +269,8 @@ impl Local {
         entry.pmix = pmix;
         if first && pmix == Pmix::Connected {
             job.connected.merge(Reached { count: 1, after: cx.now.since(job.since) });
-            if let Some(scratch) = &job.desc.scratch {
-                cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
-            }
+            let scratch = job.desc.directory(&self.config.scratch);
+            cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
             self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
         }
         if matches!(pmix, Pmix::Finalized | Pmix::Lost) {
@@ -470,7 +469,10 @@ impl Local {
             self.deregister(cx, nspace);
         }
         if !job.procs.is_empty() {
-            cx.effect(Effect::Forget { nspace: nspace.clone(), scratch: job.desc.scratch.clone() });
+            cx.effect(Effect::Forget {
+                nspace: nspace.clone(),
+                scratch: job.desc.directory(&self.config.scratch),
+            });
         }
         debug_assert!(self.traces_of(nspace).is_empty(), "{nspace}: {:?}", self.traces_of(nspace));
     }

@@ -60,7 +60,6 @@ fn desc() -> Arc<JobDesc> {
         forward: IofChannel::ALL,
         diag: false,
         on_failure: FailurePolicy::Continue,
-        scratch: None,
         job: [].into(),
         session: [].into(),
         allocated: Default::default(),

@@ -131,7 +131,9 @@ impl<'a> Names<'a> {
     fn named(&self, name: &str) -> Option<usize> {
         let index = self.index.get_or_init(|| {
             let mut index = HostNames::default();
-            self.nodes.iter().enumerate().for_each(|(number, node)| index.insert(&node.name, number));
+            let nodes = || self.nodes.iter().enumerate();
+            nodes().for_each(|(number, node)| index.insert(&node.name, number));
+            nodes().for_each(|(number, node)| node.called.iter().for_each(|name| index.insert(name, number)));
             index
         });
         index.find(name)

@@ -37,8 +37,10 @@ use crate::hosts::{HostEntry, Slots};
 /// What one node offers to a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeResources {
-    /// As it is called in the allocation.
+    /// As it calls itself.
     pub name: String,
+    /// As the user has called it, if anyhow: by an address, for example.
+    pub called: Option<Arc<str>>,
     /// For how many ranks it is there.
     pub slots: Slots,
     /// More ranks than this are never put there.
@@ -186,6 +188,7 @@ impl NodeResources {
     pub fn new(name: impl Into<String>, topology: Arc<Topology>) -> NodeResources {
         NodeResources {
             name: name.into(),
+            called: None,
             slots: Slots::Unstated,
             max_slots: None,
             topology,

@@ -36,7 +36,6 @@ pub(crate) struct JobDesc {
     /// Its processes have a third output stream.
     pub diag: bool,
     pub on_failure: FailurePolicy,
-    pub scratch: Option<Text>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
     /// The nodes that there were when it was placed.
@@ -132,22 +131,39 @@ impl JobDesc {
         self.apps.iter().map(|app| app.size).collect()
     }
 
-    /// What the PMIx server of `here` is told.
-    pub(crate) fn job_info(self: &Arc<JobDesc>, here: NodeId, table: &Arc<NodeTable>) -> JobInfo {
+    /// The job's own directory on a node that keeps such directories in `scratch`.
+    pub(crate) fn directory(&self, scratch: &str) -> Text {
+        format!("{scratch}/{}", self.number).into()
+    }
+
+    /// The directories that processes of that node are told of.
+    pub(crate) fn directories(&self, scratch: &str) -> [Kval; 2] {
+        [Kval::new(keys::TMPDIR, scratch), Kval::new(keys::NSDIR, self.directory(scratch))]
+    }
+
+    /// What the PMIx server of `here` is told, where jobs have their directories in `scratch`.
+    pub(crate) fn job_info(
+        self: &Arc<JobDesc>,
+        here: NodeId,
+        scratch: &str,
+        table: &Arc<NodeTable>,
+    ) -> JobInfo {
+        let [tmpdir, nsdir] = self.directories(scratch);
+        let own = Own { node: here, values: vec![nsdir.clone()] };
         JobInfo {
             nspace: self.nspace.clone(),
-            job: self.job.clone(),
-            session: self.session.clone(),
+            job: self.job.iter().cloned().chain([tmpdir.clone(), nsdir]).collect(),
+            session: self.session.iter().cloned().chain([tmpdir]).collect(),
             allocated: Table::new(Allocated { of: self.clone(), table: table.clone() }),
-            nodes: Table::new(Nodes { of: self.clone(), table: table.clone() }),
+            nodes: Table::new(Nodes { of: self.clone(), own, table: table.clone() }),
             apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
             procs: Table::new(Procs(self.clone())),
             here: self.nodes.contains(here.0).then(|| self.nodes.index_of(here.0)),
         }
     }
 
-    fn node_values(&self, node: NodeId) -> Vec<Kval> {
-        let directory = self.scratch.iter().map(|dir| Kval::new(keys::NSDIR, dir.clone()));
+    fn node_values(&self, node: NodeId, own: &Own) -> Vec<Kval> {
+        let directory = own.values.iter().filter(|_| own.node == node).cloned();
         // Open MPI 5 asks whether the key is there, not what it says: it may stand only where it is true.
         let crowded = self.crowded.contains(node.0).then(|| Kval::new(keys::NODE_OVERSUBSCRIBED, true));
         directory.chain(crowded).collect()
@@ -181,9 +197,16 @@ impl Rows<Arc<str>> for Allocated {
     }
 }
 
+/// What differs from node to node, and is known of the own one.
+struct Own {
+    node: NodeId,
+    values: Vec<Kval>,
+}
+
 /// The nodes of a job, as a server asks for them.
 struct Nodes {
     of: Arc<JobDesc>,
+    own: Own,
     table: Arc<NodeTable>,
 }
 
@@ -194,7 +217,11 @@ impl Rows<JobNode> for Nodes {
 
     fn row(&self, index: usize) -> Option<JobNode> {
         let node = NodeId(self.of.nodes.nth(u32::try_from(index).ok()?)?);
-        Some(JobNode { name: self.table.name(node), id: node.0, values: self.of.node_values(node) })
+        Some(JobNode {
+            name: self.table.name(node),
+            id: node.0,
+            values: self.of.node_values(node, &self.own),
+        })
     }
 }
 
@@ -263,7 +290,7 @@ impl FailurePolicy {
 }
 
 encoded!(struct JobDesc {
-    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, scratch, job,
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, job,
     session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });

@@ -115,7 +115,14 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
-    /// Declares a child lost.
+    /// At the root: whoever has started that daemon knows that it is gone, or will never come.
+    pub(crate) fn declare_lost(&mut self, now: Time, node: NodeId, why: &str) {
+        if !self.tree.is_lost(node) && !self.over {
+            self.lose(now, node, why);
+        }
+    }
+
+    /// Declares a daemon lost: a child, or at the root any.
     fn lose(&mut self, now: Time, child: NodeId, why: &str) {
         tracing::warn!(node = child.0, why, "daemon lost");
         self.take_loss(now, child);

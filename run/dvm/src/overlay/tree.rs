@@ -37,6 +37,11 @@ impl Tree {
         self.size
     }
 
+    /// So many daemons, from 0 on, were built with others below them; the root always counts.
+    pub fn inner(&self) -> u32 {
+        self.size.saturating_sub(2) / self.radix + 1
+    }
+
     pub fn lose(&mut self, node: NodeId) {
         self.lost.insert(node);
     }

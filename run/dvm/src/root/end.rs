@@ -232,10 +232,11 @@ impl Root {
         let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.journal.has_exited();
         let jobs: Vec<Arc<JobDesc>> =
             self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
-        cx.report(Report::Note {
-            nspace: None,
-            text: format!("node {name} (daemon {}) is lost: {why}", node.0),
-        });
+        // Of hosts that never were one's, whoever starts them tells.
+        if self.nodes.are_up() {
+            let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
+            cx.report(Report::Note { nspace: None, text });
+        }
         let mut dead = Vec::new();
         for desc in jobs {
             self.lose_streams(cx, &desc, &desc.ranks_on(node));
@@ -329,6 +330,7 @@ impl Root {
     /// `by`: a tool or a process, if it was one.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
         self.shutting_down = true;
+        self.refuse_waiting(cx, "the DVM ends");
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         let verdict = match self.config.lasts {
             true => JobVerdict::DvmStopped { by: by.cloned() },

@@ -96,10 +96,18 @@ pub(crate) enum ToRoot {
     Begin,
     /// These daemons have come up.
     Reports(Vec<(NodeId, NodeReport)>),
+    /// There will be no DVM as it was asked for.
+    BootHopeless,
+    /// The same, and why.
+    BootFailed {
+        error: String,
+    },
     Submit {
         request: u64,
         job: Box<JobRequest>,
     },
+    /// Jobs that wait for the DVM are not wanted any more.
+    Withdraw,
     Control {
         nspace: Nspace,
         action: Control,
@@ -195,7 +203,7 @@ impl Cx<'_> {
 impl Root {
     pub(crate) fn new(config: NodeConfig, functions: &'static [Honoured]) -> Root {
         Root {
-            nodes: Nodes::new(config.size, &config.topology),
+            nodes: Nodes::new(config.size, &config.topology, &config.called),
             next_job: config.first_job,
             journals: Journals::new(&config.limits),
             config,
@@ -228,7 +236,10 @@ impl Root {
         match input {
             ToRoot::Begin => self.begin(cx),
             ToRoot::Reports(reports) => self.on_reports(cx, reports),
+            ToRoot::BootHopeless => self.on_boot_hopeless(),
+            ToRoot::BootFailed { error } => self.on_boot_failed(cx, error),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
+            ToRoot::Withdraw => self.refuse_waiting(cx, "it was withdrawn before it could start"),
             ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
             ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),

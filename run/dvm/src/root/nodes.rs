@@ -21,7 +21,13 @@ use crate::report::Report;
 #[derive(Debug)]
 pub(super) struct Nodes {
     size: u32,
+    /// Those from 1 on.
+    called: Vec<Arc<str>>,
     are_up: bool,
+    /// They will not all be there: nothing is begun.
+    is_hopeless: bool,
+    /// Why they will not be.
+    failure: Option<String>,
     reports: BTreeMap<NodeId, NodeReport>,
     topologies: BTreeMap<Arc<str>, Arc<Topology>>,
     /// Who was asked for which kind of topology.
@@ -32,11 +38,14 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    /// `here`: what this node looks like.
-    pub(super) fn new(size: u32, here: &Arc<Topology>) -> Nodes {
+    /// `here`: what this node looks like. `called`: what the others were called by the user.
+    pub(super) fn new(size: u32, here: &Arc<Topology>, called: &[Arc<str>]) -> Nodes {
         Nodes {
             size,
+            called: called.to_vec(),
             are_up: false,
+            is_hopeless: false,
+            failure: None,
             reports: BTreeMap::new(),
             topologies: BTreeMap::from([(here.signature().into(), here.clone())]),
             asked: BTreeMap::new(),
@@ -50,6 +59,10 @@ impl Nodes {
         self.size
     }
 
+    pub(super) fn are_up(&self) -> bool {
+        self.are_up
+    }
+
     /// All of them, those that were lost included.
     pub(super) fn all(&self) -> Ranges {
         Ranges::first(self.size)
@@ -59,9 +72,11 @@ impl Nodes {
         self.lost.contains(&node)
     }
 
-    /// The name of a node; empty if it has never come up.
+    /// The name of a node; what the user calls it, if it has never come up.
     pub(super) fn name(&self, node: NodeId) -> Arc<str> {
-        self.reports.get(&node).map(|report| report.hostname.clone()).unwrap_or_default()
+        let called = || self.called.get(node.0.checked_sub(1)? as usize).cloned();
+        let reported = self.reports.get(&node).map(|report| report.hostname.clone());
+        reported.or_else(called).unwrap_or_default()
     }
 
     /// The living nodes with what they look like.
@@ -130,8 +145,13 @@ impl Root {
         }
     }
 
+    /// One of the daemons will not come up, and without it the DVM is not wanted. Why is told when more is known.
+    pub(super) fn on_boot_hopeless(&mut self) {
+        self.nodes.is_hopeless = true;
+    }
+
     fn try_boot(&mut self, cx: &mut Cx<'_>) {
-        if self.nodes.are_up {
+        if self.nodes.are_up || self.nodes.is_hopeless {
             return;
         }
         let ask = self.nodes.next_to_ask();
@@ -145,6 +165,7 @@ impl Root {
         self.timers.cancel(|timer| *timer == Timer::Boot);
         let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node)));
         cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
+        cx.report(Report::Ready);
         for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
             self.launch_submitted(cx, submitted, request, job);
         }
@@ -153,6 +174,8 @@ impl Root {
     pub(super) fn on_submit(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
         if self.nodes.are_up {
             self.launch_submitted(cx, cx.now, request, job);
+        } else if let Some(error) = self.nodes.failure.clone() {
+            cx.report(Report::Refused { request, error });
         } else {
             self.nodes.waiting.push((cx.now, request, job));
         }
@@ -161,13 +184,29 @@ impl Root {
     pub(super) fn on_boot_over(&mut self, cx: &mut Cx<'_>) {
         let absent = self.nodes.absent();
         let error = format!(
-            "starting the daemons: {} of {} have not reported within {} s: {absent}",
+            "{} of {} have not reported within {} s: {absent}",
             absent.count(),
             self.nodes.size,
             self.config.limits.boot.as_secs(),
         );
+        self.on_boot_failed(cx, error);
+    }
+
+    pub(super) fn on_boot_failed(&mut self, cx: &mut Cx<'_>, error: String) {
+        if self.nodes.are_up || self.nodes.failure.is_some() {
+            return;
+        }
+        let error = format!("cannot start the daemons: {error}");
+        self.nodes.is_hopeless = true;
+        self.refuse_waiting(cx, &error);
+        cx.report(Report::NotReady { error: error.clone() });
+        self.nodes.failure = Some(error);
+    }
+
+    /// Jobs that wait for the DVM will not run.
+    pub(super) fn refuse_waiting(&mut self, cx: &mut Cx<'_>, error: &str) {
         for (_, request, _) in std::mem::take(&mut self.nodes.waiting) {
-            cx.report(Report::Refused { request, error: error.clone() });
+            cx.report(Report::Refused { request, error: error.to_owned() });
         }
     }
 }

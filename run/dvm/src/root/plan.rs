@@ -33,7 +33,6 @@ impl Root {
             None => error.to_string(),
         })?;
         let id = |index: u32| ids.get(index as usize).copied().unwrap_or(NodeId::ROOT);
-        let scratch = format!("{}/{number}", self.config.scratch);
         let desc = JobDesc {
             number,
             parent: job.parent.clone(),
@@ -52,10 +51,9 @@ impl Root {
             forward: job.forward.unwrap_or(IofChannel::ALL),
             diag: job.diag,
             on_failure: job.on_failure,
-            job: self.job_values(&nspace, job, &map, &scratch),
+            job: self.job_values(&nspace, job, &map),
             session: self.session_values(&nodes, &map),
             allocated: ids.iter().map(|id| id.0).collect(),
-            scratch: Some(Text::from(scratch)),
             nspace,
         };
         Ok((desc, Placed { nodes, map }))
@@ -84,21 +82,21 @@ impl Root {
                 in_use,
                 busy,
                 launcher: number == NodeId::ROOT,
+                called: number.0.checked_sub(1).and_then(|i| self.config.called.get(i as usize).cloned()),
                 ..NodeResources::new(&*report.hostname, topology.clone())
             };
             (number, node)
         };
-        self.nodes.living().map(resources).unzip()
+        let takes_ranks = |node: &NodeId| *node != NodeId::ROOT || self.config.takes_ranks;
+        self.nodes.living().filter(|(node, ..)| takes_ranks(node)).map(resources).unzip()
     }
 
     /// What does not follow from where the processes are.
-    fn job_values(&self, nspace: &Nspace, job: &JobRequest, map: &JobMap, scratch: &str) -> Arc<[Kval]> {
+    fn job_values(&self, nspace: &Nspace, job: &JobRequest, map: &JobMap) -> Arc<[Kval]> {
         let mut values = vec![
             Kval::new(keys::JOBID, nspace.as_str()),
             Kval::new(keys::MAX_PROCS, map.procs.len() as u32),
             Kval::new(keys::SPAWNED, job.parent.is_some()),
-            Kval::new(keys::TMPDIR, &*self.config.scratch),
-            Kval::new(keys::NSDIR, scratch),
             Kval::new(keys::TDIR_RMCLEAN, true),
             Kval::new(keys::HOSTNAME_KEEP_FQDN, true),
         ];
@@ -127,7 +125,6 @@ impl Root {
             Kval::new(keys::SESSION_ID, 0u32),
             Kval::new(keys::UNIV_SIZE, universe),
             Kval::new(keys::MAX_PROCS, universe),
-            Kval::new(keys::TMPDIR, &*self.config.scratch),
             // Libpmix 4.2 takes it for a value of the session. Ranks that do not find it remove the directory with all that is in it.
             Kval::new(keys::TDIR_RMCLEAN, true),
             Kval::new(keys::RM_NAME, "phalanx"),

@@ -182,7 +182,7 @@ fn jobs_wait_until_all_nodes_have_come_up() {
     told.tell(ToRoot::Reports(vec![report(1, &topology())]));
     let bodies: Vec<_> = told.casts().into_iter().map(|(_, body)| body).collect();
     assert!(matches!(bodies[..], [Down::Table(_), Down::Start(_)]), "{bodies:?}");
-    assert!(matches!(told.reports()[..], [Report::Accepted { request: 7, .. }]));
+    assert!(matches!(told.reports()[..], [Report::Ready, Report::Accepted { request: 7, .. }]));
 }
 
 #[test]
@@ -204,7 +204,9 @@ fn a_boot_that_takes_too_long_refuses_what_waits_for_it() {
     told.tell(ToRoot::Submit { request: 7, job: Box::default() });
     told.tell(ToRoot::Reports(vec![report(0, &topology())]));
     told.wait(Limits::default().boot.as_secs());
-    let [Report::Refused { request: 7, error }] = told.reports()[..] else { panic!("{:?}", told.wishes) };
+    let [Report::Refused { request: 7, error }, Report::NotReady { .. }] = told.reports()[..] else {
+        panic!("{:?}", told.wishes)
+    };
     assert!(error.contains("1 of 2 have not reported") && error.ends_with(": 1"), "{error}");
 }
 

@@ -44,6 +44,19 @@ struct State {
     /// The owner has closed it, and says why.
     end: RefCell<Option<String>>,
     end_news: Notify,
+    /// Nothing of it is left.
+    gone: Notify,
+}
+
+/// A link that its owner has closed.
+#[derive(Debug)]
+pub(super) struct Closing(Rc<State>);
+
+impl Closing {
+    /// Until nothing of it is left, which is soon.
+    pub(super) async fn gone(self) {
+        self.0.gone.notified().await;
+    }
 }
 
 impl Flow {
@@ -82,10 +95,11 @@ impl Flow {
     }
 
     /// What is queued still leaves, for a while, and then the reason.
-    pub(super) fn close(self, why: &str) {
+    pub(super) fn close(self, why: &str) -> Closing {
         *self.state.end.borrow_mut() = Some(why.to_owned());
         self.state.queue_news.notify_one();
         self.state.end_news.notify_one();
+        Closing(self.state)
     }
 
     /// Ends it without a word.
@@ -101,8 +115,9 @@ async fn run(made: Made, number: u64, state: Rc<State>, shared: Rc<Shared>) {
     let why = tokio::select! {
         why = read(from, opener, peer, &state, &shared.events) => why,
         why = write(to, sealer, peer, &state, &shared.events) => why,
-        () = linger(&state) => return,
+        () = linger(&state) => "its time was over".to_owned(),
     };
+    state.gone.notify_one();
     shared.lost(peer, number, why).await;
 }
 
@@ -115,14 +130,7 @@ async fn read(
 ) -> String {
     let mut buffer = vec![0; READ];
     loop {
-        while state.ahead.get() > MOST_AHEAD {
-            state.ahead_news.notified().await;
-        }
-        match from.read(&mut buffer).await {
-            Ok(0) => return "it has closed the connection".to_owned(),
-            Ok(count) => opener.push(buffer.get(..count).unwrap_or_default()),
-            Err(error) => return format!("the connection was lost: {error}"),
-        }
+        // The first may have come together with the end of the handshake.
         let mut data = Vec::new();
         let opened = opener.open(&mut data);
         let is_wanted = state.end.borrow().is_none();
@@ -134,6 +142,14 @@ async fn read(
         }
         if let Err(broken) = opened {
             return broken.to_string();
+        }
+        while state.ahead.get() > MOST_AHEAD {
+            state.ahead_news.notified().await;
+        }
+        match from.read(&mut buffer).await {
+            Ok(0) => return "it has closed the connection".to_owned(),
+            Ok(count) => opener.push(buffer.get(..count).unwrap_or_default()),
+            Err(error) => return format!("the connection was lost: {error}"),
         }
     }
 }

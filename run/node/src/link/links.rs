@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpListener as Door};
 use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -115,11 +115,11 @@ impl Links {
     }
 
     /// Lets other daemons come in at these addresses: where they are to call. The first failure is returned if none works.
-    pub async fn listen(&mut self, addresses: &[IpAddr]) -> io::Result<Candidates> {
+    pub fn listen(&mut self, addresses: &[IpAddr]) -> io::Result<Candidates> {
         let mut open = Vec::new();
         let mut failure = None;
         for &address in addresses.iter().take(MOST_CANDIDATES) {
-            match TcpListener::bind((address, 0)).await.and_then(|door| Ok((door.local_addr()?, door))) {
+            match open_door(address) {
                 Ok((at, door)) => {
                     let task = tokio::task::spawn_local(accept(door, self.shared.clone()));
                     self.doors.push(task.abort_handle());
@@ -182,7 +182,17 @@ impl Links {
             call.abort();
         }
         if let Some(flow) = self.shared.flows.borrow_mut().remove(&peer) {
-            flow.close(why);
+            drop(flow.close(why));
+        }
+    }
+
+    /// Ends all links when what is queued has left, or after a moment.
+    pub async fn finish(mut self, why: &str) {
+        let flows = std::mem::take(&mut *self.shared.flows.borrow_mut());
+        let ends: Vec<_> = flows.into_values().map(|flow| flow.close(why)).collect();
+        self.doors.drain(..).for_each(|door| door.abort());
+        for end in ends {
+            end.gone().await;
         }
     }
 
@@ -190,6 +200,12 @@ impl Links {
     pub fn strangers(&self) -> usize {
         self.shared.strangers.borrow().count()
     }
+}
+
+fn open_door(address: IpAddr) -> io::Result<(SocketAddr, TcpListener)> {
+    let door = Door::bind((address, 0))?;
+    door.set_nonblocking(true)?;
+    Ok((door.local_addr()?, TcpListener::from_std(door)?))
 }
 
 impl Drop for Links {
@@ -234,7 +250,11 @@ impl Shared {
     }
 
     pub(super) fn refused(&self, from: SocketAddr, why: Refusal) {
-        tracing::debug!(%from, %why, "a link was refused");
+        match why {
+            // Of several addresses of one daemon, all but the first that answers.
+            Refusal::Closed => tracing::debug!(%from, "whoever called has closed the connection"),
+            _ => tracing::warn!(%from, %why, "a link was refused"),
+        }
         let _ = self.events.try_send(LinkEvent::Refused { from, why });
     }
 }

@@ -31,7 +31,7 @@ impl Daemon {
 
     async fn with(me: u32, dvm: &str, secret: [u8; 32], limits: LinkLimits) -> Daemon {
         let (mut links, events) = Links::new(dvm, NodeId(me), secret.into(), limits);
-        let at = links.listen(&[V4]).await.unwrap();
+        let at = links.listen(&[V4]).unwrap();
         Daemon { links, events: RefCell::new(events), at }
     }
 
@@ -145,7 +145,7 @@ fn links_over_ipv6() {
     test(async {
         let mut root = Daemon::new(0).await;
         // A machine without it cannot show this; all that run our tests have it.
-        root.at = root.links.listen(&[IpAddr::V6(Ipv6Addr::LOCALHOST)]).await.unwrap();
+        root.at = root.links.listen(&[IpAddr::V6(Ipv6Addr::LOCALHOST)]).unwrap();
         let mut child = Daemon::new(1).await;
         child.links.call(NodeId(0), root.at.clone());
         let LinkEvent::Up { at, .. } = child.next().await else { panic!() };
@@ -268,6 +268,28 @@ fn first_wrong_byte_ends_a_stranger() {
 }
 
 /// A whole link is recorded and played again: neither end believes it.
+#[test]
+fn words_that_come_with_the_proof_are_heard() {
+    test(async {
+        let root = Daemon::new(0).await;
+        let mut stream = TcpStream::connect(root.address()).await.unwrap();
+        let (mut handshake, first) = call("dvm", 1, 0);
+        stream.write_all(&first).await.unwrap();
+        let mut last = Vec::new();
+        let mut sealer = loop {
+            let mut buffer = [0; 1024];
+            let count = stream.read(&mut buffer).await.unwrap();
+            if let Progress::Finished { sealer, .. } = handshake.take(&buffer[..count], &mut last).unwrap() {
+                break sealer;
+            }
+        };
+        sealer.seal(b"hello", &mut last);
+        stream.write_all(&last).await.unwrap();
+        assert_eq!(root.up().await, NodeId(1));
+        assert_eq!(root.bytes(5).await, b"hello");
+    });
+}
+
 #[test]
 fn replay_is_refused() {
     test(async {

@@ -218,7 +218,7 @@ impl Script {
         let procs = std::mem::take(&mut self.procs).into_values().filter_map(|proc| proc.end).collect();
         effects.push_back(Effect::Forget {
             nspace: nspace.clone(),
-            scratch: self.scratch.clone().map(Text::from),
+            scratch: Text::from(self.scratch.clone().unwrap_or_default()),
         });
         effects.push_back(Effect::Report(Report::Ended(Box::new(JobEnd {
             nspace,

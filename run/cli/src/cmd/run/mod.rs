@@ -51,7 +51,6 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
     if run.dry_run {
         return plan::dry_run(&run, &here);
     }
-    run.hosts.only_this_one(&here)?;
     let remark = foreign::prepare(&mut run, &here)?;
     if let Some(remark) = remark.filter(|_| !run.voice.quiet) {
         hint::say(&hint::note(&remark, run.voice.json));
@@ -95,6 +94,9 @@ async fn job(
         machine: Machine::read()?,
         slots: run.hosts.slots,
         max_slots: run.hosts.max_slots,
+        takes_ranks: run.hosts.takes_ranks,
+        fleet: run.hosts.fleet.clone(),
+        networks: run.hosts.networks.clone(),
         reach: run.serve.reach,
         rendezvous_files: run.serve.files.clone(),
         system_dir: None,

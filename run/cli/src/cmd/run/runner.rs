@@ -29,6 +29,13 @@ impl Runner {
         }
     }
 
+    /// If the job has not begun, it is not wanted any more.
+    pub(crate) async fn withdraw(&self) {
+        if let Runner::Node(handle) = self {
+            let _ = handle.withdraw().await;
+        }
+    }
+
     /// Until the job is about to end, even while its reports are not taken.
     pub(crate) async fn ending(&self, nspace: &Nspace) {
         match self {

@@ -154,7 +154,10 @@ impl<'a> User<'a> {
         let now = Instant::now();
         self.let_go(&report);
         match report {
-            Report::Refused { error, .. } => return Err(refused(&error)),
+            // Its job is told of the one or the other.
+            Report::Ready | Report::NotReady { .. } => {}
+            Report::Refused { .. } if self.asked_to_end > 0 => return Err(self.not_started()),
+            Report::Refused { error, .. } => return Err(Failure::told(&error)),
             Report::Accepted { nspace, placed, .. } => self.on_accepted(nspace, &placed),
             Report::Progress { phase, done, of, .. } => {
                 self.status.progress(now, phase, done, of, &mut self.output);
@@ -361,8 +364,23 @@ impl<'a> User<'a> {
                     self.runner.control(job, action).await;
                 }
             }
-            None => self.postponed = Some(action),
+            None => {
+                if let Control::Terminate { .. } | Control::Kill = action {
+                    self.runner.withdraw().await;
+                }
+                self.postponed = Some(action);
+            }
         }
+    }
+
+    /// The user has changed his mind before the job had begun.
+    fn not_started(&self) -> Failure {
+        let signal = match self.postponed {
+            Some(Control::Terminate { signal }) => signal,
+            _ => SIGTERM,
+        };
+        let failure = Failure::new("the job was not started");
+        Failure { exit_code: u8::try_from(128 + signal).unwrap_or(EXIT_FAILURE), ..failure }
     }
 
     /// A reader that is gone ends the job, as SIGPIPE would have ended the program without us. A detached job goes on.
@@ -513,16 +531,6 @@ pub(crate) fn hosts(placed: &Placed) -> Vec<Arc<str>> {
     let node = |placement: &Placement| placed.nodes.get(placement.node as usize);
     let host = |placement| node(placement).map_or("", |node: &NodeResources| &node.name).into();
     placed.map.procs.iter().map(host).collect()
-}
-
-/// The node's text may end in lines of hints.
-fn refused(error: &str) -> Failure {
-    let mut lines = error.lines();
-    let failure = Failure::new(lines.next().unwrap_or("the job was refused"));
-    lines.fold(failure, |failure, line| match line.strip_prefix("hint: ") {
-        Some(hint) => failure.hint(hint),
-        None => failure.because(line),
-    })
 }
 
 /// Until the job is about to end. Without a name it is not.

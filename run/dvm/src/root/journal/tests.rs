@@ -22,7 +22,6 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         forward: IofChannel::NONE,
         diag: false,
         on_failure: FailurePolicy::Continue,
-        scratch: None,
         job: Arc::default(),
         session: Arc::default(),
         allocated: Default::default(),

@@ -104,7 +104,8 @@ impl Root {
             keys::NUM_NODES => desc.nodes.count().into(),
             keys::CMD_LINE => command_line(desc).into(),
             key => {
-                let values = desc.job.iter().chain(desc.session.iter());
+                let here = desc.directories(&self.config.scratch);
+                let values = desc.job.iter().chain(desc.session.iter()).chain(&here);
                 values.into_iter().find(|kval| kval.key == *key)?.value.clone()
             }
         })

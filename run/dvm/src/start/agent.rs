@@ -1,0 +1,119 @@
+//! One command that starts daemons: what it has said, and whether it goes on.
+
+use std::collections::VecDeque;
+
+use crate::msg::ExitStatus;
+
+/// A command that is to run, runs, or has ended.
+#[derive(Debug, Default)]
+pub(super) struct Running {
+    pub(super) state: State,
+    out: Lines,
+    err: Lines,
+    /// The last lines of its standard error.
+    pub(super) said: VecDeque<String>,
+    pub(super) out_closed: bool,
+    pub(super) err_closed: bool,
+    /// Its daemons were told who they are.
+    pub(super) born: bool,
+    /// Its daemons were told where the others are.
+    pub(super) met: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Waiting,
+    Running,
+    /// Some of what it wrote may still come.
+    Exited(ExitStatus),
+    /// What its end means was seen to.
+    Over,
+}
+
+impl Running {
+    /// What it writes to its standard output, as whole lines.
+    pub(super) fn lines(&mut self, data: &[u8]) -> Vec<String> {
+        self.out.take(data)
+    }
+
+    /// What it writes to its standard error: the lines that have become whole, of which the last are kept.
+    pub(super) fn errors(&mut self, data: &[u8]) -> Vec<String> {
+        let lines = self.err.take(data);
+        for line in lines.iter().filter(|line| !line.trim().is_empty()) {
+            self.said.push_back(line.trim_end().to_owned());
+            if self.said.len() > MOST_SAID {
+                self.said.pop_front();
+            }
+        }
+        lines
+    }
+
+    /// Why a daemon that it was to start is not there.
+    pub(super) fn reason(&self, status: ExitStatus) -> String {
+        let rest = self.err.begun();
+        let said: Vec<&str> = self.said.iter().map(String::as_str).chain(rest).collect();
+        let code = match status {
+            ExitStatus::Code(code) => format!("the command that starts it ended with exit code {code}"),
+            ExitStatus::Signal { number, .. } => {
+                format!("the command that starts it was ended by signal {number}")
+            }
+        };
+        let mut reason = if said.is_empty() { code } else { said.join("; ") };
+        if matches!(status, ExitStatus::Code(126 | 127)) {
+            reason += "; if px is at another place there, '--px-path' names it";
+        }
+        reason
+    }
+}
+
+/// Text that becomes lines; what is too long for one is cut.
+#[derive(Debug, Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn take(&mut self, data: &[u8]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for piece in data.split_inclusive(|byte| *byte == b'\n') {
+            let room = LONGEST_LINE.saturating_sub(self.0.len());
+            self.0.extend_from_slice(piece.get(..room).unwrap_or(piece));
+            if piece.ends_with(b"\n") {
+                let line = std::mem::take(&mut self.0);
+                lines.push(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned());
+            }
+        }
+        lines
+    }
+
+    /// A last line without an end.
+    fn begun(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok().map(str::trim).filter(|line| !line.is_empty())
+    }
+}
+
+const LONGEST_LINE: usize = 4096;
+const MOST_SAID: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_whole_and_bounded() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.take(b"one\r\ntw"), ["one"]);
+        assert_eq!(lines.take(b"o\n\n"), ["two", ""]);
+        let long = lines.take(&[vec![b'x'; 1 << 20], vec![b'\n']].concat());
+        assert_eq!(long.iter().map(String::len).collect::<Vec<_>>(), [LONGEST_LINE]);
+    }
+
+    #[test]
+    fn the_last_words_are_the_reason() {
+        let mut agent = Running::default();
+        agent.errors(b"bash: /opt/px: No such file or directory\n");
+        let reason = agent.reason(ExitStatus::Code(127));
+        assert!(reason.starts_with("bash: /opt/px: No such") && reason.contains("--px-path"), "{reason}");
+        let silent = Running::default().reason(ExitStatus::Signal { number: 9, core_dumped: false });
+        assert!(silent.contains("signal 9"), "{silent}");
+    }
+}

@@ -1,0 +1,172 @@
+//! What the root and a daemon that is being started say to each other over the streams of the command that starts it.
+//!
+//! The daemon writes lines, because a login shell may have written others before: who it is ([`greeting`]), and then where it
+//! can be reached. It reads the secret of the DVM as a line of its own, and then two messages, each after its length in
+//! four bytes: its [`Birth`], and the [`Meeting`].
+
+use std::sync::Arc;
+
+use phalanx_wire::Text;
+
+use crate::config::Limits;
+use crate::encoding::{Encode, encoded, from_bytes, to_bytes};
+use crate::hosts::Slots;
+use crate::id::NodeId;
+
+/// What a new daemon is told of itself and its DVM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Birth {
+    pub dvm: Arc<str>,
+    /// How many daemons there are.
+    pub size: u32,
+    /// Children per daemon.
+    pub radix: u32,
+    /// By which networks it is to be reached, in the words of `--network`.
+    pub networks: Vec<Text>,
+    pub lasts: bool,
+    pub limits: Limits,
+    /// For each daemon that reads this, in the order of its agent's hosts.
+    pub cradles: Vec<Cradle>,
+}
+
+/// What differs from daemon to daemon.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cradle {
+    pub node: NodeId,
+    pub slots: Slots,
+    pub max_slots: Option<u32>,
+}
+
+/// Where those daemons are reached that have others below them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meeting {
+    pub addresses: Vec<(NodeId, Arc<str>)>,
+}
+
+impl Birth {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        said(self)
+    }
+
+    /// Without the length before it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Birth, String> {
+        from_bytes(bytes).map_err(|error| format!("cannot understand what this daemon is to be: {error}"))
+    }
+}
+
+impl Meeting {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        said(self)
+    }
+
+    /// Without the length before it.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Meeting, String> {
+        from_bytes(bytes).map_err(|error| format!("cannot understand where other daemons are: {error}"))
+    }
+}
+
+fn said<T: Encode>(what: &T) -> Vec<u8> {
+    let body = to_bytes(what);
+    let mut bytes = (body.len() as u32).to_be_bytes().to_vec();
+    bytes.extend(body);
+    bytes
+}
+
+/// The longest [`Birth`] or [`Meeting`].
+pub const LONGEST: usize = 64 << 20;
+
+/// The first line of a daemon.
+pub fn greeting() -> String {
+    format!("{GREETING}{PROTOCOL} {RELEASE}")
+}
+
+/// Its second line.
+pub fn reached_at(addresses: &str) -> String {
+    format!("{REACHED}{addresses}")
+}
+
+/// Its last line, if it cannot go on.
+pub fn failed(why: &str) -> String {
+    format!("{FAILED}{}", why.replace('\n', "; "))
+}
+
+/// A line that a daemon has written, without its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    Greeting,
+    /// A greeting of something that cannot take part, and why.
+    Stranger(String),
+    Reached(&'a str),
+    Failed(&'a str),
+    /// What a login shell says, for example.
+    Other,
+}
+
+impl Line<'_> {
+    pub(super) fn of(line: &str) -> Line<'_> {
+        if let Some(who) = line.strip_prefix(GREETING) {
+            return match who.split_once(' ') {
+                Some((protocol, release)) if protocol == PROTOCOL && release == RELEASE => Line::Greeting,
+                Some((_, release)) if release != RELEASE => {
+                    Line::Stranger(format!("px there is version {release:?}, here it is {RELEASE:?}"))
+                }
+                _ => Line::Stranger(format!("px there says {who:?}, here it is \"{PROTOCOL} {RELEASE}\"")),
+            };
+        }
+        if let Some(addresses) = line.strip_prefix(REACHED) {
+            return Line::Reached(addresses);
+        }
+        line.strip_prefix(FAILED).map_or(Line::Other, Line::Failed)
+    }
+}
+
+const GREETING: &str = "px-daemon ";
+const REACHED: &str = "px-daemon-at ";
+const FAILED: &str = "px-daemon-failed ";
+/// Counted up when what is said here changes.
+const PROTOCOL: &str = "1";
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+encoded!(struct Birth { dvm, size, radix, networks, lasts, limits, cradles });
+encoded!(struct Cradle { node, slots, max_slots });
+encoded!(struct Meeting { addresses });
+encoded!(struct Limits {
+    kill_grace, reap_grace, output_grace, settle_grace, heartbeat, silence, reconnect, boot, agent, retry, output_pool,
+    output_link, output_cache, stdin_window, ended_jobs, journals, published, cleanup,
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn births_and_meetings_come_back_from_bytes() {
+        let birth = Birth {
+            dvm: "px-n1-7".into(),
+            size: 40,
+            radix: 32,
+            networks: vec!["eth0".into()],
+            lasts: true,
+            limits: Limits::default(),
+            cradles: vec![Cradle { node: NodeId(3), slots: Slots::Stated(4), max_slots: Some(8) }],
+        };
+        assert_eq!(Birth::from_bytes(&birth.to_bytes()[4..]), Ok(birth));
+        let meeting = Meeting { addresses: vec![(NodeId(0), "10.0.0.1:400".into())] };
+        assert_eq!(Meeting::from_bytes(&meeting.to_bytes()[4..]), Ok(meeting));
+        assert!(Birth::from_bytes(b"no birth").is_err());
+    }
+
+    #[test]
+    fn only_daemons_of_the_same_release_are_taken() {
+        assert_eq!(Line::of(&greeting()), Line::Greeting);
+        let said = |line: &'static str| match Line::of(line) {
+            Line::Stranger(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(said("px-daemon 1 0.0.1").contains("version \"0.0.1\""));
+        assert!(said("px-daemon 9").contains("\"9\""));
+        assert_eq!(Line::of(&reached_at("1.2.3.4:5")), Line::Reached("1.2.3.4:5"));
+        assert_eq!(Line::of(&failed("no\nroom")), Line::Failed("no; room"));
+        assert_eq!(Line::of("Welcome to n2"), Line::Other);
+    }
+}

@@ -1,0 +1,548 @@
+//! How the daemons of other hosts are started, from the command to the moment when all are up, and how those commands end.
+//!
+//! A [`Starter`] exists at the root of a DVM that has a [`Fleet`]. It runs commands (agents), reads what daemons say over
+//! them, and tells each who it is and where the others are; from then on daemons speak over links, and the command only
+//! shows that its daemons live: its standard input ends with the root, its end is theirs. What happens comes in by calls,
+//! what is to be done goes out as [`FromStarter`].
+
+mod agent;
+mod birth;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use phalanx_core::{Time, Waiting};
+use phalanx_spec::{IofChannel, Rank};
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::config::{Limits, NodeConfig};
+use crate::effect::{Effect, ProcStart, StdinPlan};
+use crate::fleet::Fleet;
+use crate::id::NodeId;
+use crate::msg::{ExitStatus, SpawnFailure, charge};
+use crate::signals::SIGKILL;
+use crate::timers::Timers;
+
+use agent::{Running, State};
+use birth::Line;
+pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
+
+/// All that a root needs to start the daemons of its fleet.
+#[derive(Clone)]
+pub struct StartPlan {
+    pub fleet: Fleet,
+    /// The agents are processes of this namespace, by number. No job is called so.
+    pub nspace: Nspace,
+    /// The line from which a daemon reads the secret of the DVM.
+    pub secret: Arc<str>,
+    /// In the words of `--network`.
+    pub networks: Vec<Text>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Starter {
+    plan: StartPlan,
+    dvm: Arc<str>,
+    lasts: bool,
+    limits: Limits,
+    radix: u32,
+    agents: Vec<Running>,
+    /// Those before it were started.
+    next: usize,
+    hosts: Vec<HostState>,
+    /// Where the first daemons are reached: those that have others below them.
+    inner: Vec<Option<Arc<str>>>,
+    timers: Timers<Timer>,
+    booted: bool,
+    /// The start has failed, and why is told soon.
+    failing: bool,
+    stopping: bool,
+    told_over: bool,
+}
+
+/// What is to be done, in order.
+#[derive(Debug)]
+pub(crate) enum FromStarter {
+    Effect(Effect),
+    /// The daemon will not come up, or is gone.
+    Lost {
+        node: NodeId,
+        why: String,
+    },
+    /// The DVM cannot be what was asked for. What follows says why.
+    Failing,
+    Failed {
+        error: String,
+    },
+    Note(String),
+    /// After [`Starter::stop`]: nothing runs any more.
+    Over,
+}
+
+#[derive(Debug)]
+struct HostState {
+    phase: Phase,
+    since: Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Starting,
+    Settling,
+    Joining,
+    Up,
+    Lost(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// The phase of this host has taken too long.
+    Phase(usize),
+    /// What an agent wrote before its end has come by now.
+    Exited(usize),
+    /// Other hosts have had time to fail as well.
+    Failing,
+    /// Agents have had time to end.
+    Stopping,
+}
+
+type Out = VecDeque<FromStarter>;
+
+impl Starter {
+    /// `inner`: so many daemons, the root included, have others below them.
+    pub(crate) fn new(plan: StartPlan, config: &NodeConfig, inner: u32) -> Starter {
+        let state = |_: &_| HostState { phase: Phase::Waiting, since: Time::default() };
+        let mut known = vec![None; inner.max(1) as usize];
+        known[0] = Some(config.address.clone());
+        Starter {
+            agents: plan.fleet.agents.iter().map(|_| Running::default()).collect(),
+            next: 0,
+            hosts: plan.fleet.hosts.iter().map(state).collect(),
+            inner: known,
+            timers: Timers::default(),
+            booted: false,
+            failing: false,
+            stopping: false,
+            told_over: false,
+            dvm: config.dvm.clone(),
+            lasts: config.lasts,
+            limits: config.limits.clone(),
+            radix: config.radix,
+            plan,
+        }
+    }
+
+    /// Whether a process is one of the agents.
+    pub(crate) fn has(&self, proc: &ProcId) -> bool {
+        proc.nspace == self.plan.nspace
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Nothing runs, and nothing is to be started.
+    pub(crate) fn is_over(&self) -> bool {
+        self.agents.iter().all(|agent| matches!(agent.state, State::Waiting | State::Over))
+    }
+
+    /// Starts as many as may be on their way at a time.
+    pub(crate) fn go_on(&mut self, now: Time, out: &mut Out) {
+        let is_early = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Settling);
+        let mut early = (0..self.hosts.len()).filter(is_early).count();
+        while early < MOST_AT_ONCE
+            && !self.stopping
+            && let Some(agent) = self.plan.fleet.agents.get(self.next)
+        {
+            let proc = ProcId::new(&self.plan.nspace, Rank(self.next as u32));
+            let hosts = agent.hosts.clone();
+            early += hosts.len();
+            out.push_back(FromStarter::Effect(Effect::Spawn(Box::new(ProcStart {
+                proc: proc.clone(),
+                argv: agent.argv.clone().into(),
+                env: self.plan.fleet.env.clone(),
+                cwd: None,
+                cpus: None,
+                stdin: StdinPlan::Pipe,
+                diag: false,
+            }))));
+            for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                let credit = Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD };
+                out.push_back(FromStarter::Effect(credit));
+            }
+            self.agents[self.next].state = State::Running;
+            self.next += 1;
+            hosts.into_iter().for_each(|host| self.enter(now, host, Phase::Starting));
+        }
+    }
+
+    pub(crate) fn on_spawn_failed(
+        &mut self,
+        now: Time,
+        proc: &ProcId,
+        failure: &SpawnFailure,
+        out: &mut Out,
+    ) {
+        let Some(agent) = self.agent(proc) else { return };
+        self.agents[agent].state = State::Over;
+        for host in self.plan.fleet.agents[agent].hosts.clone() {
+            self.lose(now, host, failure.to_string(), out);
+        }
+        self.go_on(now, out);
+        self.try_over(out);
+    }
+
+    pub(crate) fn on_output(
+        &mut self,
+        now: Time,
+        proc: &ProcId,
+        channel: IofChannel,
+        data: &[u8],
+        out: &mut Out,
+    ) {
+        let Some(agent) = self.agent(proc) else { return };
+        let credit = Effect::Credit { proc: proc.clone(), channel, bytes: charge(data.len()) };
+        out.push_back(FromStarter::Effect(credit));
+        if channel == IofChannel::STDERR {
+            self.agents[agent].errors(data).into_iter().for_each(|line| {
+                tracing::debug!(agent, line, "an agent says");
+            });
+            return;
+        }
+        for line in self.agents[agent].lines(data) {
+            self.on_line(now, agent, &line, out);
+        }
+    }
+
+    pub(crate) fn on_output_closed(&mut self, now: Time, proc: &ProcId, channel: IofChannel, out: &mut Out) {
+        let Some(agent) = self.agent(proc) else { return };
+        let running = &mut self.agents[agent];
+        match channel {
+            IofChannel::STDERR => running.err_closed = true,
+            _ => running.out_closed = true,
+        }
+        if running.out_closed && running.err_closed {
+            self.on_over(now, agent, out);
+        }
+    }
+
+    pub(crate) fn on_exited(&mut self, now: Time, proc: &ProcId, status: ExitStatus, out: &mut Out) {
+        let Some(agent) = self.agent(proc) else { return };
+        let running = &mut self.agents[agent];
+        running.state = State::Exited(status);
+        if running.out_closed && running.err_closed {
+            self.on_over(now, agent, out);
+        } else {
+            self.timers.set(now.after(LAST_WORDS), Timer::Exited(agent));
+        }
+    }
+
+    /// The daemon is linked to the others, and has said what its node looks like.
+    pub(crate) fn on_card(&mut self, now: Time, node: NodeId) {
+        if let Some(host) = self.host_of(node)
+            && !matches!(self.hosts[host].phase, Phase::Lost(_))
+        {
+            self.enter(now, host, Phase::Up);
+        }
+    }
+
+    /// The others have given the daemon up.
+    pub(crate) fn on_lost(&mut self, now: Time, node: NodeId, why: &str, out: &mut Out) {
+        if let Some(host) = self.host_of(node)
+            && !matches!(self.hosts[host].phase, Phase::Lost(_))
+        {
+            self.enter(now, host, Phase::Lost(why.to_owned()));
+            self.after_loss(now, host, out);
+            self.try_meet(now, out);
+        }
+    }
+
+    /// Whether without this daemon there is no DVM.
+    pub(crate) fn needs(&self, node: NodeId) -> bool {
+        self.host_of(node).is_some() && !self.booted && !self.stopping && !self.plan.fleet.skip_bad
+    }
+
+    /// All daemons that are not lost know each other.
+    pub(crate) fn on_booted(&mut self) {
+        self.booted = true;
+        self.timers.cancel(|timer| matches!(timer, Timer::Phase(_) | Timer::Failing));
+    }
+
+    /// The DVM ends: so do the agents, or are ended.
+    pub(crate) fn stop(&mut self, now: Time, out: &mut Out) {
+        if std::mem::replace(&mut self.stopping, true) {
+            return;
+        }
+        self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
+        for (number, agent) in self.agents.iter().enumerate() {
+            if agent.state == State::Running {
+                let proc = ProcId::new(&self.plan.nspace, Rank(number as u32));
+                out.push_back(FromStarter::Effect(Effect::StdinEnd { proc }));
+            }
+        }
+        self.try_over(out);
+    }
+
+    /// Does what is due.
+    pub(crate) fn tick(&mut self, now: Time, out: &mut Out) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Phase(host) => self.on_phase_due(now, host, out),
+                Timer::Exited(agent) => self.on_over(now, agent, out),
+                Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
+                Timer::Stopping => self.kill_agents(out),
+            }
+        }
+    }
+
+    pub(crate) fn explain(&self) -> impl Iterator<Item = Waiting> {
+        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
+        let starting = hosts.filter(|(state, _)| !matches!(state.phase, Phase::Up | Phase::Lost(_)));
+        starting.map(|(state, host)| Waiting {
+            operation: "start of a daemon".into(),
+            subject: format!("{} on {}", state.phase, host.name),
+            asked_by: Vec::new(),
+            missing: Vec::new(),
+            since: state.since,
+            deadline: (state.phase != Phase::Waiting).then(|| state.since.after(self.limits.agent)),
+            unblocked_by: "the daemon on that host going on, or being given up".into(),
+        })
+    }
+
+    fn agent(&self, proc: &ProcId) -> Option<usize> {
+        Some(proc.rank.0 as usize).filter(|agent| *agent < self.agents.len())
+    }
+
+    fn host_of(&self, node: NodeId) -> Option<usize> {
+        Some(node.0.checked_sub(1)? as usize).filter(|host| *host < self.hosts.len())
+    }
+
+    fn enter(&mut self, now: Time, host: usize, phase: Phase) {
+        if !matches!(phase, Phase::Up | Phase::Lost(_)) {
+            self.timers.set(now.after(self.limits.agent), Timer::Phase(host));
+        }
+        self.hosts[host] = HostState { phase, since: now };
+    }
+
+    fn on_line(&mut self, now: Time, agent: usize, line: &str, out: &mut Out) {
+        let hosts = &self.plan.fleet.agents[agent].hosts;
+        let (host, line) = match hosts.as_slice() {
+            [host] => (*host, line),
+            many => {
+                let Some((at, line)) = line.split_once(": ") else { return };
+                let Some(host) = at.trim().parse::<usize>().ok().and_then(|at| many.get(at)) else { return };
+                (*host, line)
+            }
+        };
+        match Line::of(line) {
+            Line::Greeting if self.hosts[host].phase == Phase::Starting => {
+                self.enter(now, host, Phase::Settling);
+                self.try_give_birth(agent, out);
+            }
+            Line::Reached(addresses) if self.hosts[host].phase == Phase::Settling => {
+                self.enter(now, host, Phase::Joining);
+                if let Some(place) = self.inner.get_mut(host + 1) {
+                    *place = Some(addresses.into());
+                }
+                self.try_meet(now, out);
+                self.go_on(now, out);
+            }
+            Line::Failed(why) if !self.is_lost(host) => self.lose(now, host, why.to_owned(), out),
+            Line::Stranger(why) if !self.is_lost(host) => self.lose(now, host, why, out),
+            _ => {}
+        }
+    }
+
+    /// Everybody behind the agent is there to hear the secret: before, it could reach something else.
+    fn try_give_birth(&mut self, agent: usize, out: &mut Out) {
+        let hosts = &self.plan.fleet.agents[agent].hosts;
+        let any_in = |phase: Phase| hosts.iter().any(|host| self.hosts[*host].phase == phase);
+        if self.agents[agent].born || any_in(Phase::Starting) || !any_in(Phase::Settling) {
+            return;
+        }
+        self.agents[agent].born = true;
+        let cradle = |host: &usize| {
+            let far = &self.plan.fleet.hosts[*host];
+            Cradle { node: NodeId(*host as u32 + 1), slots: far.slots, max_slots: far.max_slots }
+        };
+        let birth = Birth {
+            dvm: self.dvm.clone(),
+            size: self.hosts.len() as u32 + 1,
+            radix: self.radix,
+            networks: self.plan.networks.clone(),
+            lasts: self.lasts,
+            limits: self.limits.clone(),
+            cradles: hosts.iter().map(cradle).collect(),
+        };
+        let mut bytes = self.plan.secret.as_bytes().to_vec();
+        bytes.extend(birth.to_bytes());
+        self.say(agent, bytes.into(), out);
+    }
+
+    /// Who can be reached by others is known: the daemons may look for each other.
+    fn try_meet(&mut self, now: Time, out: &mut Out) {
+        let is_known = |(node, address): (usize, &Option<Arc<str>>)| {
+            address.is_some() || node.checked_sub(1).is_some_and(|host| self.is_lost(host))
+        };
+        if !self.inner.iter().enumerate().all(is_known) {
+            return;
+        }
+        let known = self.inner.iter().enumerate();
+        let addresses = known.filter_map(|(node, at)| Some((NodeId(node as u32), at.clone()?))).collect();
+        let meeting: Arc<[u8]> = Meeting { addresses }.to_bytes().into();
+        for agent in 0..self.next {
+            let joins = |host: &usize| self.hosts[*host].phase == Phase::Joining;
+            if !self.agents[agent].met && self.plan.fleet.agents[agent].hosts.iter().any(joins) {
+                self.agents[agent].met = true;
+                self.say(agent, meeting.clone(), out);
+            }
+        }
+        self.go_on(now, out);
+    }
+
+    fn say(&self, agent: usize, data: Arc<[u8]>, out: &mut Out) {
+        let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
+        out.push_back(FromStarter::Effect(Effect::Stdin { proc, data }));
+    }
+
+    fn is_lost(&self, host: usize) -> bool {
+        matches!(self.hosts[host].phase, Phase::Lost(_))
+    }
+
+    fn on_phase_due(&mut self, now: Time, host: usize, out: &mut Out) {
+        let HostState { phase, since } = &self.hosts[host];
+        if now.since(*since) < self.limits.agent
+            || matches!(phase, Phase::Waiting | Phase::Up | Phase::Lost(_))
+        {
+            return;
+        }
+        let why = format!("nothing has come of it for {} s", now.since(*since).as_secs());
+        self.lose(now, host, why, out);
+    }
+
+    /// An agent has ended, and with it its daemons.
+    fn on_over(&mut self, now: Time, agent: usize, out: &mut Out) {
+        let State::Exited(status) = self.agents[agent].state else { return };
+        self.agents[agent].state = State::Over;
+        if !self.stopping {
+            let reason = self.agents[agent].reason(status);
+            for host in self.plan.fleet.agents[agent].hosts.clone() {
+                if !self.is_lost(host) {
+                    let why = match self.hosts[host].phase {
+                        Phase::Up => format!("its daemon has ended: {reason}"),
+                        _ => reason.clone(),
+                    };
+                    self.lose(now, host, why, out);
+                }
+            }
+        }
+        self.go_on(now, out);
+        self.try_over(out);
+    }
+
+    fn lose(&mut self, now: Time, host: usize, why: String, out: &mut Out) {
+        let phase = std::mem::replace(&mut self.hosts[host].phase, Phase::Lost(why.clone()));
+        let told = match phase {
+            Phase::Up => why,
+            phase => format!("{phase}: {why}"),
+        };
+        self.hosts[host] = HostState { phase: Phase::Lost(told.clone()), since: now };
+        out.push_back(FromStarter::Lost { node: NodeId(host as u32 + 1), why: told });
+        self.after_loss(now, host, out);
+        self.try_meet(now, out);
+    }
+
+    /// What the loss of a host means for its agent, and for the start.
+    fn after_loss(&mut self, now: Time, host: usize, out: &mut Out) {
+        if let Some(agent) = self.plan.fleet.agents.iter().position(|agent| agent.hosts.contains(&host)) {
+            match self.plan.fleet.agents[agent].hosts.iter().all(|host| self.is_lost(*host)) {
+                true => self.kill(agent, out),
+                false => self.try_give_birth(agent, out),
+            }
+        }
+        if self.booted || self.stopping {
+            return;
+        }
+        if self.plan.fleet.skip_bad {
+            let name = &self.plan.fleet.hosts[host].name;
+            if let Phase::Lost(why) = &self.hosts[host].phase {
+                out.push_back(FromStarter::Note(format!("{name} is left out: {why}")));
+            }
+        } else if !std::mem::replace(&mut self.failing, true) {
+            self.timers.set(now.after(OTHERS), Timer::Failing);
+            // Before the loss itself.
+            out.push_front(FromStarter::Failing);
+        }
+    }
+
+    /// Why there is no DVM: each host that is not there, and what was heard of it.
+    fn failure(&self) -> String {
+        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
+        let lost: Vec<String> = hosts
+            .filter_map(|(state, host)| match &state.phase {
+                Phase::Lost(why) => Some(format!("{}: {why}", host.name)),
+                _ => None,
+            })
+            .collect();
+        let more = lost.len().saturating_sub(MOST_NAMED);
+        let mut text = lost.into_iter().take(MOST_NAMED).collect::<Vec<_>>().join("; ");
+        if more > 0 {
+            text += &format!("; and {more} more hosts");
+        }
+        text + "\nhint: '--skip-bad-hosts' goes on without such hosts"
+    }
+
+    fn try_over(&mut self, out: &mut Out) {
+        if self.stopping && self.is_over() && !std::mem::replace(&mut self.told_over, true) {
+            out.push_back(FromStarter::Over);
+        }
+    }
+
+    fn kill_agents(&self, out: &mut Out) {
+        (0..self.agents.len()).for_each(|agent| self.kill(agent, out));
+    }
+
+    fn kill(&self, agent: usize, out: &mut Out) {
+        if self.agents[agent].state == State::Running {
+            let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
+            out.push_back(FromStarter::Effect(Effect::Signal { proc, signal: SIGKILL }));
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Phase::Waiting => "waiting for its turn",
+            Phase::Starting => "starting the daemon",
+            Phase::Settling => "telling the daemon who it is",
+            Phase::Joining => "linking the daemon to the others",
+            Phase::Up => "up",
+            Phase::Lost(_) => "lost",
+        })
+    }
+}
+
+/// Nobody finds the secret in a log.
+impl fmt::Debug for StartPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartPlan").field("fleet", &self.fleet).finish_non_exhaustive()
+    }
+}
+
+/// Hosts that are being started at the same time.
+const MOST_AT_ONCE: usize = 64;
+/// What an agent may write before it is read.
+const AHEAD: usize = 64 << 10;
+/// After an agent's end, for what it wrote before.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
+/// After the first host that fails, so that others are named, too.
+const OTHERS: std::time::Duration = std::time::Duration::from_millis(300);
+/// How long agents may take to end by themselves.
+const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+const MOST_NAMED: usize = 10;
+
+#[cfg(test)]
+mod tests;

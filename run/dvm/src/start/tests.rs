@@ -1,0 +1,233 @@
+//! A starter alone: agents say their lines, and what is done with them is looked at.
+
+use phalanx_topo::Topology;
+
+use super::*;
+use crate::fleet::{Agent, FarHost};
+use crate::hosts::Slots;
+use crate::msg::SpawnStep;
+
+struct Told {
+    starter: Starter,
+    now: Time,
+    out: Out,
+}
+
+impl Told {
+    /// Each of these agents has so many hosts.
+    fn new(agents: &[usize], skip_bad: bool) -> Told {
+        let hosts: usize = agents.iter().sum();
+        let host = |n: usize| FarHost {
+            name: format!("n{}", n + 1).into(),
+            slots: Slots::Unstated,
+            max_slots: None,
+        };
+        let mut first = 0;
+        let agent = |count: &usize| {
+            first += count;
+            Agent { argv: vec!["agent".into()], hosts: (first - count..first).collect() }
+        };
+        let fleet = Fleet {
+            agents: agents.iter().map(agent).collect(),
+            hosts: (0..hosts).map(host).collect(),
+            skip_bad,
+            ..Fleet::default()
+        };
+        let config = NodeConfig::for_test(0, hosts as u32 + 1, Topology::synthetic(1, 1, 1, 1, 1));
+        let plan = StartPlan {
+            fleet,
+            nspace: Nspace::new("agents").unwrap(),
+            secret: "secret\n".into(),
+            networks: Vec::new(),
+        };
+        let inner = config.size.saturating_sub(2) / config.radix + 1;
+        let mut told =
+            Told { starter: Starter::new(plan, &config, inner), now: Time::default(), out: Out::new() };
+        told.starter.go_on(told.now, &mut told.out);
+        told
+    }
+
+    fn agent(&self, number: u32) -> ProcId {
+        ProcId::new(&self.starter.plan.nspace, Rank(number))
+    }
+
+    fn says(&mut self, agent: u32, line: &str) {
+        let (proc, line) = (self.agent(agent), format!("{line}\n"));
+        self.starter.on_output(self.now, &proc, IofChannel::STDOUT, line.as_bytes(), &mut self.out);
+    }
+
+    fn complains(&mut self, agent: u32, line: &str) {
+        let proc = self.agent(agent);
+        self.starter.on_output(self.now, &proc, IofChannel::STDERR, line.as_bytes(), &mut self.out);
+    }
+
+    fn ends(&mut self, agent: u32, code: i32) {
+        let proc = self.agent(agent);
+        self.starter.on_exited(self.now, &proc, ExitStatus::Code(code), &mut self.out);
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+            self.starter.on_output_closed(self.now, &proc, channel, &mut self.out);
+        }
+    }
+
+    fn wait(&mut self, time: std::time::Duration) {
+        self.now = self.now.after(time);
+        self.starter.tick(self.now, &mut self.out);
+    }
+
+    /// What an agent was given to read since the last time.
+    fn heard(&mut self, agent: u32) -> Vec<u8> {
+        let wanted = self.agent(agent);
+        let mut heard = Vec::new();
+        self.out.retain(|out| match out {
+            FromStarter::Effect(Effect::Stdin { proc, data }) if *proc == wanted => {
+                heard.extend_from_slice(data);
+                false
+            }
+            _ => true,
+        });
+        heard
+    }
+
+    fn lost(&self) -> Vec<(u32, &str)> {
+        let lost = |out| match out {
+            &FromStarter::Lost { node, ref why } => Some((node.0, why.as_str())),
+            _ => None,
+        };
+        self.out.iter().filter_map(lost).collect()
+    }
+
+    fn failure(&self) -> Option<&str> {
+        self.out.iter().find_map(|out| match out {
+            FromStarter::Failed { error } => Some(error.as_str()),
+            _ => None,
+        })
+    }
+}
+
+fn birth_of(heard: &[u8]) -> Birth {
+    let rest = heard.strip_prefix(b"secret\n").expect("the secret comes first");
+    Birth::from_bytes(&rest[4..]).expect("a birth")
+}
+
+#[test]
+fn daemons_hear_the_secret_after_their_greeting() {
+    let mut told = Told::new(&[1, 1], false);
+    told.says(0, "Welcome to this machine");
+    assert!(told.heard(0).is_empty());
+    told.says(0, &greeting());
+    let birth = birth_of(&told.heard(0));
+    assert_eq!((birth.size, birth.cradles[0].node), (3, NodeId(1)));
+    told.says(0, &reached_at("10.0.0.2:7"));
+    let met = told.heard(0);
+    assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses, [(NodeId(0), "n0".into())]);
+    assert!(told.heard(1).is_empty());
+}
+
+#[test]
+fn one_command_may_start_many_daemons() {
+    let mut told = Told::new(&[3], false);
+    told.says(0, &format!("0: {}", greeting()));
+    told.says(0, &format!("2: {}", greeting()));
+    assert!(told.heard(0).is_empty(), "who else listens is not known");
+    told.says(0, &format!("1: {}", greeting()));
+    let nodes: Vec<u32> = birth_of(&told.heard(0)).cradles.iter().map(|cradle| cradle.node.0).collect();
+    assert_eq!(nodes, [1, 2, 3]);
+    told.says(0, &format!("0: {}", reached_at("10.0.0.2:7")));
+    // With two children per daemon, all four know of node 1.
+    assert_eq!(Meeting::from_bytes(&told.heard(0)[4..]).unwrap().addresses.len(), 2);
+}
+
+#[test]
+fn daemons_wait_for_those_above_them() {
+    let mut told = Told::new(&[1, 1, 1], false);
+    for agent in 0..3 {
+        told.says(agent, &greeting());
+    }
+    told.says(2, &reached_at("10.0.0.4:7"));
+    birth_of(&told.heard(2));
+    assert!(told.heard(2).is_empty(), "node 1 is above node 3");
+    told.ends(0, 1);
+    let met = told.heard(2);
+    assert_eq!(Meeting::from_bytes(&met[4..]).unwrap().addresses.len(), 1);
+}
+
+#[test]
+fn all_hosts_that_fail_are_named_with_reasons() {
+    let mut told = Told::new(&[1, 1, 1], false);
+    told.complains(0, "ssh: connect to host n1 port 22: Connection refused\n");
+    told.ends(0, 255);
+    told.says(1, "px-daemon 1 0.0.0");
+    assert_eq!(told.failure(), None);
+    told.wait(OTHERS);
+    let failure = told.failure().expect("it has failed");
+    assert!(failure.contains("n1: starting the daemon: ssh: connect to host"), "{failure}");
+    assert!(failure.contains("n2: starting the daemon: px there is version \"0.0.0\""), "{failure}");
+    assert!(!failure.contains("n3:") && failure.contains("--skip-bad-hosts"), "{failure}");
+}
+
+#[test]
+fn bad_hosts_are_left_out_if_wanted() {
+    let mut told = Told::new(&[1, 1], true);
+    let failure = SpawnFailure { step: SpawnStep::Exec, subject: "agent".into(), errno: 2 };
+    let proc = told.agent(1);
+    told.starter.on_spawn_failed(told.now, &proc, &failure, &mut told.out);
+    assert_eq!(told.lost().iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+    told.wait(OTHERS);
+    assert_eq!(told.failure(), None);
+    assert!(
+        told.out.iter().any(|out| matches!(out, FromStarter::Note(text) if text.contains("n2 is left out")))
+    );
+}
+
+#[test]
+fn a_phase_that_never_ends_is_named() {
+    let mut told = Told::new(&[1], true);
+    told.says(0, &greeting());
+    let waiting: Vec<Waiting> = told.starter.explain().collect();
+    assert!(waiting[0].subject.contains("telling the daemon who it is on n1"), "{waiting:?}");
+    told.wait(Limits::default().agent);
+    let (_, why) = told.lost()[0];
+    assert!(why.contains("telling the daemon who it is: nothing has come of it for 60 s"), "{why}");
+    let kills =
+        |out: &FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { signal: SIGKILL, .. }));
+    assert!(told.out.iter().any(kills));
+    assert_eq!(told.starter.explain().count(), 0);
+}
+
+#[test]
+fn a_daemon_that_ends_later_is_lost() {
+    let mut told = Told::new(&[1], false);
+    told.says(0, &greeting());
+    told.says(0, &reached_at("10.0.0.2:7"));
+    told.starter.on_card(told.now, NodeId(1));
+    told.starter.on_booted();
+    told.ends(0, 137);
+    assert!(told.lost()[0].1.contains("exit code 137"), "{:?}", told.lost());
+}
+
+#[test]
+fn agents_end_with_the_dvm_or_are_ended() {
+    let mut told = Told::new(&[1, 1], false);
+    told.starter.stop(told.now, &mut told.out);
+    let ends = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::StdinEnd { .. }));
+    assert_eq!(told.out.iter().filter(ends).count(), 2);
+    told.ends(0, 0);
+    assert!(!told.starter.is_over());
+    told.wait(STOP_GRACE);
+    let kills = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { .. }));
+    assert_eq!(told.out.iter().filter(kills).count(), 1);
+    told.ends(1, 137);
+    assert!(told.out.iter().any(|out| matches!(out, FromStarter::Over)));
+    assert!(told.lost().is_empty(), "their end was wanted");
+}
+
+#[test]
+fn only_so_many_are_started_at_a_time() {
+    let mut told = Told::new(&[1; 100], false);
+    let spawned = |told: &Told| {
+        told.out.iter().filter(|out| matches!(out, FromStarter::Effect(Effect::Spawn(_)))).count()
+    };
+    assert_eq!(spawned(&told), MOST_AT_ONCE);
+    told.ends(5, 1);
+    assert_eq!(spawned(&told), MOST_AT_ONCE + 1);
+}

@@ -1,0 +1,193 @@
+//! A daemon that another host's root has started: it says who it is, hears who it is to be and where the others are, and is
+//! one of them from then on.
+//!
+//! All of this goes over standard input and output, as `phalanx_dvm::start` lays out. Whoever has started it holds the other
+//! end of its standard input for as long as it may live.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use phalanx_dvm::start::{self, Birth, Cradle, LONGEST, Meeting};
+use phalanx_dvm::{NodeId, Tree};
+use phalanx_shell::reach::Reach;
+use phalanx_wire::Text;
+use tokio::sync::mpsc;
+
+use crate::daemon::Running;
+use crate::link::{LinkLimits, Links, Network, Secret};
+use crate::machine::Machine;
+use crate::member::Member;
+use crate::neighbours::Neighbours;
+use crate::root::open;
+use crate::session::Session;
+use crate::startup::Inherited;
+
+/// What a daemon finds where it is started.
+#[derive(Debug)]
+pub struct FarOptions {
+    pub inherited: Inherited,
+    pub session: Session,
+    pub machine: Machine,
+    /// Which of the daemons it is that its command has started, if the command has said so.
+    pub place: Option<usize>,
+}
+
+/// A daemon that is one of its DVM.
+#[derive(Debug)]
+pub struct Far {
+    pub running: Running,
+    pub lifeline: Lifeline,
+}
+
+/// Standard input, of which nothing more is expected than its end.
+#[derive(Debug)]
+pub struct Lifeline(mpsc::Receiver<Heard>);
+
+/// What has come by standard input.
+#[derive(Debug)]
+enum Heard {
+    Birth(Secret, Box<Birth>),
+    Meeting(Meeting),
+    /// It has ended, or cannot be understood.
+    End(String),
+}
+
+impl Far {
+    /// From the greeting to the call to its parent. To be called within [`crate::block_on`].
+    pub async fn begin(options: FarOptions) -> Result<Far> {
+        let FarOptions { inherited, session, machine, place } = options;
+        say(&start::greeting())?;
+        let mut heard = listen().context("cannot read standard input")?;
+        let (secret, birth) = match hear(&mut heard, "who it is to be").await? {
+            Heard::Birth(secret, birth) => (secret, birth),
+            Heard::Meeting(_) | Heard::End(_) => bail!("standard input makes no sense"),
+        };
+        let Cradle { node, slots, max_slots } = cradle(&birth, place)?;
+        let networks = birth.networks.iter().map(network).collect::<Result<Vec<_>>>()?;
+        let (mut links, events) = Links::new(&birth.dvm, node, secret, LinkLimits::default());
+        let address = open(&mut links, &networks)?;
+        say(&start::reached_at(&address))?;
+        let Heard::Meeting(meeting) = hear(&mut heard, "where other daemons are").await? else {
+            bail!("standard input makes no sense")
+        };
+        let lineage = lineage(&birth, node, &meeting);
+        let Some((parent, at)) = lineage.first() else { bail!("no daemon to link to is known") };
+        let at = at.parse().map_err(|error| anyhow!("cannot call daemon {}: {error}", parent.0))?;
+        links.call(*parent, at);
+        let running = Running::member(Member {
+            inherited,
+            session,
+            machine,
+            dvm: birth.dvm.clone(),
+            id: node,
+            size: birth.size,
+            radix: birth.radix,
+            slots,
+            max_slots,
+            takes_ranks: true,
+            called: Vec::new(),
+            address,
+            lineage,
+            neighbours: Neighbours::new(links, events),
+            limits: birth.limits,
+            env: Vec::new(),
+            lasts: birth.lasts,
+            plan: None,
+            reach: Reach::Node,
+            rendezvous_files: Vec::new(),
+            system_dir: None,
+        })?;
+        Ok(Far { running, lifeline: Lifeline(heard) })
+    }
+}
+
+impl Lifeline {
+    /// Until whoever has started it is gone, or wants it to end.
+    pub async fn cut(&mut self) {
+        while let Some(Heard::Birth(..) | Heard::Meeting(_)) = self.0.recv().await {}
+    }
+}
+
+/// Tells the root, which reads along.
+pub fn say_failed(error: &anyhow::Error) {
+    let _ = say(&start::failed(&format!("{error:#}")));
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write to standard output")
+}
+
+async fn hear(heard: &mut mpsc::Receiver<Heard>, what: &str) -> Result<Heard> {
+    match tokio::time::timeout(PATIENCE, heard.recv()).await {
+        Ok(Some(Heard::End(why))) => bail!("cannot hear {what}: {why}"),
+        Ok(Some(heard)) => Ok(heard),
+        Ok(None) => bail!("cannot hear {what}: nobody reads standard input"),
+        Err(_) => bail!("was not told {what} within {} s", PATIENCE.as_secs()),
+    }
+}
+
+/// Reads standard input to its end. The thread ends with it, or with the process.
+fn listen() -> io::Result<mpsc::Receiver<Heard>> {
+    let (tell, heard) = mpsc::channel(4);
+    let read = move || {
+        let mut input = io::stdin().lock();
+        let end = match read_all(&mut input, &tell) {
+            Ok(()) => "standard input has ended".to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        let _ = tell.blocking_send(Heard::End(end));
+    };
+    std::thread::Builder::new().name("lifeline".to_owned()).spawn(read)?;
+    Ok(heard)
+}
+
+fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
+    let secret = Secret::read(&mut *input)?;
+    let birth = Birth::from_bytes(&message(input)?).map_err(anyhow::Error::msg)?;
+    tell.blocking_send(Heard::Birth(secret, Box::new(birth)))?;
+    let meeting = Meeting::from_bytes(&message(input)?).map_err(anyhow::Error::msg)?;
+    tell.blocking_send(Heard::Meeting(meeting))?;
+    io::copy(input, &mut io::sink())?;
+    Ok(())
+}
+
+/// A message without its length. Memory is taken as it comes.
+fn message(input: &mut impl Read) -> Result<Vec<u8>> {
+    let mut length = [0; 4];
+    input.read_exact(&mut length).context("standard input ended within a message")?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > LONGEST {
+        bail!("standard input announces a message of {length} bytes, at most {LONGEST} are taken");
+    }
+    let mut body = Vec::new();
+    if input.take(length as u64).read_to_end(&mut body)? < length {
+        bail!("standard input ended within a message");
+    }
+    Ok(body)
+}
+
+fn cradle(birth: &Birth, place: Option<usize>) -> Result<Cradle> {
+    let cradle = match (birth.cradles.as_slice(), place) {
+        ([only], _) => Some(only),
+        (many, Some(place)) => many.get(place),
+        (_, None) => bail!("cannot tell which of {} daemons this is", birth.cradles.len()),
+    };
+    cradle.cloned().context("there is no daemon of this number")
+}
+
+fn network(words: &Text) -> Result<Network> {
+    words.to_string_lossy().parse().map_err(anyhow::Error::msg)
+}
+
+/// Where the ancestors are reached, the parent first.
+fn lineage(birth: &Birth, node: NodeId, meeting: &Meeting) -> Vec<(NodeId, Arc<str>)> {
+    let tree = Tree::new(birth.size, birth.radix);
+    let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();
+    tree.ancestors(node).filter_map(known).collect()
+}
+
+/// For what the root says. It may wait for daemons on other hosts meanwhile.
+const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,0 +1,92 @@
+//! The other daemons, as this node's owner has them: what is decided about links is done, what happens to links is told.
+
+use std::sync::Arc;
+
+use phalanx_dvm::{Effect, Input, NodeId};
+
+use crate::link::{Candidates, LinkEvent, LinkEvents, Links, Unsent};
+use crate::procs::Happenings;
+
+/// Links to other daemons. A node without any has nobody to link to.
+#[derive(Debug, Default)]
+pub(crate) struct Neighbours(Option<(Links, LinkEvents)>);
+
+impl Neighbours {
+    pub(crate) fn new(links: Links, events: LinkEvents) -> Neighbours {
+        Neighbours(Some((links, events)))
+    }
+
+    /// The next thing that happens to a link.
+    pub(crate) async fn next(&mut self) -> LinkEvent {
+        if let Some((_, events)) = &mut self.0
+            && let Some(event) = events.next().await
+        {
+            return event;
+        }
+        std::future::pending().await
+    }
+
+    /// Does what is decided about links.
+    pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
+        let Some((links, _)) = &mut self.0 else {
+            if let Effect::Connect { to, .. } = effect {
+                news.push(Input::LinkDown { peer: to });
+            }
+            return;
+        };
+        match effect {
+            Effect::Connect { to, address } => match address.parse::<Candidates>() {
+                Ok(candidates) => links.call(to, candidates),
+                Err(error) => {
+                    tracing::warn!(node = to.0, error, "cannot call a daemon");
+                    news.push(Input::LinkDown { peer: to });
+                }
+            },
+            Effect::Link { to, bytes } => send(links, to, bytes, news),
+            Effect::Unlink { to } => links.close(to, "it is not wanted any more"),
+            _ => {}
+        }
+    }
+
+    /// What has happened, for the node.
+    pub(crate) fn told(&mut self, event: LinkEvent, mut input: impl FnMut(Input<'_>)) {
+        match event {
+            LinkEvent::Up { peer, at } => {
+                tracing::info!(node = peer.0, %at, "linked");
+                input(Input::LinkUp { peer });
+            }
+            LinkEvent::Bytes { peer, data } => {
+                input(Input::LinkBytes { peer, bytes: &data });
+                if let Some((links, _)) = &self.0 {
+                    links.taken(peer, data.len());
+                }
+            }
+            LinkEvent::Down { peer, why } => {
+                tracing::info!(node = peer.0, why, "no link");
+                input(Input::LinkDown { peer });
+            }
+            // Where they come from, and why they were refused, is in the log.
+            LinkEvent::Refused { .. } | LinkEvent::Room { .. } => {}
+        }
+    }
+
+    /// What was said still leaves, for a moment; then no link is left.
+    pub(crate) async fn end(self) {
+        if let Some((links, events)) = self.0 {
+            drop(events);
+            links.finish("the DVM has ended").await;
+        }
+    }
+}
+
+fn send(links: &mut Links, to: NodeId, bytes: Arc<[u8]>, news: &mut Happenings) {
+    match links.send(to, bytes) {
+        Ok(()) => {}
+        Err(why @ Unsent::Full) => {
+            tracing::warn!(node = to.0, %why, "link dropped");
+            news.push(Input::LinkDown { peer: to });
+        }
+        // Its end is on its way to us.
+        Err(Unsent::NoLink) => {}
+    }
+}
