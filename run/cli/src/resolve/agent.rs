@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use phalanx_dvm::Agent;
+use phalanx_dvm::hosts::write_names;
 use phalanx_wire::Text;
 
 use super::allocation::System;
@@ -142,14 +143,15 @@ impl Starter {
 
 /// One step for all hosts. Tasks are numbered in the order of the list with the arbitrary distribution only; otherwise in Slurm's own order.
 fn srun(job: &str, hosts: &[Destination]) -> Vec<Text> {
-    let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+    // All names would be too long for an argument.
+    let names = write_names(hosts.iter().map(|host| host.name.as_str()));
     let count = hosts.len();
     let own = [
         "srun".to_owned(),
         format!("--jobid={job}"),
         format!("--nodes={count}"),
         format!("--ntasks={count}"),
-        format!("--nodelist={}", names.join(",")),
+        format!("--nodelist={}", names),
     ];
     // A daemon is no rank: no PMI, no binding, all memory of the allocation, and it may end before others.
     let same = [

@@ -24,6 +24,7 @@ pub use hostfile::parse_hostfile;
 pub use hostlist::parse_hosts;
 pub(crate) use hostlist::read_host;
 pub use names::HostNames;
+pub use ranges::write_names;
 pub use rankfile::parse_rankfile;
 pub use scan::text_of;
 pub use seqfile::parse_sequence;

@@ -3,8 +3,8 @@
 //! A leading zero asks for that width, in every number of the range. Several brackets count like digits, the last
 //! fastest.
 
-use super::HostsError;
 use super::scan::{Line, MOST_HOSTS};
+use super::{HostsError, is_address};
 
 /// What a host name may consist of outside brackets. A colon belongs to it only in an IPv6 address, which the caller
 /// recognises.
@@ -51,6 +51,56 @@ pub(super) fn names(line: &mut Line<'_>) -> Result<Vec<String>, HostsError> {
         true if is_named => Ok(names),
         true => Err(start.expected("a name around the numbers")),
         false => Err(start.expected("a host name")),
+    }
+}
+
+/// Writes names in their order, with ranges for those whose last numbers follow each other: `n3,n[1-2]`.
+pub fn write_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut ranges: Vec<Range<'a>> = Vec::new();
+    for name in names {
+        let next = Range::of(name);
+        match ranges.last_mut() {
+            Some(last) if last.precedes(&next) => last.last = next.first,
+            _ => ranges.push(next),
+        }
+    }
+    let write = |range: &Range<'_>| match (range.first, range.last) {
+        ("", _) => range.prefix.to_owned(),
+        (first, last) if first == last => format!("{}{first}", range.prefix),
+        (first, last) => format!("{}[{first}-{last}]", range.prefix),
+    };
+    ranges.iter().map(write).collect::<Vec<_>>().join(",")
+}
+
+/// Names that differ in the number at their end.
+struct Range<'a> {
+    prefix: &'a str,
+    /// Empty: there is no number.
+    first: &'a str,
+    last: &'a str,
+}
+
+impl<'a> Range<'a> {
+    fn of(name: &'a str) -> Range<'a> {
+        let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let number = name.get(prefix.len()..).unwrap_or_default();
+        match prefix.is_empty() || is_address(name) {
+            true => Range { prefix: name, first: "", last: "" },
+            false => Range { prefix, first: number, last: number },
+        }
+    }
+
+    /// A range is as wide as its first number if that begins with a zero; otherwise no number of it may.
+    fn precedes(&self, next: &Range<'_>) -> bool {
+        let is_padded = |number: &str| number.len() > 1 && number.starts_with('0');
+        let (Ok(last), Ok(number)) = (self.last.parse::<u64>(), next.first.parse::<u64>()) else {
+            return false;
+        };
+        let is_alike = match is_padded(self.first) {
+            true => self.first.len() == next.first.len(),
+            false => !is_padded(next.first) && self.first != "0",
+        };
+        self.prefix == next.prefix && is_alike && last.checked_add(1) == Some(number)
     }
 }
 

@@ -264,6 +264,26 @@ fn batch_systems() {
     );
 }
 
+#[test]
+fn grid_engine_files() {
+    let text = "n1.a.org 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 <NULL>\nn2 1 other.q 0-1\n";
+    let hosts = parse_grid_engine("nodes", text).unwrap();
+    let hosts: Vec<_> = hosts.iter().map(|entry| (entry.host.to_string(), entry.slots)).collect();
+    assert_eq!(hosts, [("n1.a.org".to_owned(), Slots::Stated(4)), ("n2".to_owned(), Slots::Stated(3))]);
+    let error = parse_grid_engine("nodes", "n1\n").unwrap_err().to_string();
+    assert_eq!(error, "nodes:1:3: expected a number of slots, found the end of the line");
+}
+
+#[test]
+fn names_are_written_in_order_with_ranges() {
+    let written = |names: &str| write_names(names.split(' '));
+    assert_eq!(written("n3 n1 n2"), "n3,n[1-2]");
+    assert_eq!(written("n08 n09 n10 n011 n9 n10"), "n[08-10],n011,n[9-10]");
+    assert_eq!(written("login n1 m2 m3 m5 10.0.0.1 10.0.0.2"), "login,n1,m[2-3],m5,10.0.0.1,10.0.0.2");
+    let many = (1..=20_000).map(|number| format!("node{number:05}")).collect::<Vec<_>>();
+    assert_eq!(write_names(many.iter().map(String::as_str)), "node[00001-20000]");
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "[ -~\\n\u{e4}\t]{0,60}", words in "(node|rank|slots?|=|\\[|\\]|[0-9]|,|-|:|@|\\+[ne]|#| |\\n){0,20}") {
@@ -274,7 +294,16 @@ proptest! {
             let _ = parse_sequence("seq", &text);
             let _ = parse_slurm(&text, Some(&text));
             let _ = parse_lsf(&text);
+            let _ = parse_grid_engine("nodes", &text);
         }
+    }
+
+    #[test]
+    fn written_names_are_read_as_they_were(names in prop::collection::vec("[a-b]{1,2}(-?[0-9]{1,3})?|10\\.0\\.0\\.[1-3]", 1..20)) {
+        let written = write_names(names.iter().map(String::as_str));
+        let read = parse_slurm(&written, None).unwrap();
+        let read: Vec<String> = read.iter().map(|entry| entry.host.to_string()).collect();
+        prop_assert_eq!(read, names, "{}", written);
     }
 
     #[test]

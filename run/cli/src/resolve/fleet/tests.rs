@@ -205,7 +205,7 @@ fn batch_systems_have_agents_of_their_own() {
     };
     let slurm = agents(&SLURM, "--host n3,n2 prog");
     assert_eq!(slurm.agents.len(), 1);
-    let expected = "srun --jobid=77 --nodes=2 --ntasks=2 --nodelist=n2,n3 --distribution=arbitrary";
+    let expected = "srun --jobid=77 --nodes=2 --ntasks=2 --nodelist=n[2-3] --distribution=arbitrary";
     let command = argv(&slurm.agents[0]);
     assert!(command.starts_with(expected) && command.ends_with(" /opt/bin/px daemon"), "{command}");
     assert_eq!(slurm.agents[0].hosts, [0, 1]);
