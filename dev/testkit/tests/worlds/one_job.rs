@@ -5,7 +5,7 @@ use std::time::Duration;
 use phalanx_dvm::{
     AppSpec, Control, ExitStatus, FailurePolicy, JobEnd, JobRequest, JobVerdict, Limits, MpiLibrary, NodeId,
 };
-use phalanx_spec::{IofChannel, Range, Rank, Status};
+use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::{Blob, Nspace, ProcId};
@@ -95,6 +95,25 @@ fn values_of_a_dead_rank_are_found_from_other_nodes() {
     let answers = &world.procs[&ProcId::new(&end.nspace, Rank(0))].answers;
     assert_eq!(answers[1].1, Answer::Value(Blob::from(&b"1"[..])));
     assert_eq!(answers[2].1, Answer::Done(Status::ERR_NOT_FOUND));
+}
+
+#[test]
+fn the_pid_of_a_remote_rank_is_not_found_at_once() {
+    let mut world = world(7, 2, 1);
+    let pid = Op::Get { rank: Rank(1), key: keys::PROC_PID.to_owned() };
+    world.script(move |proc| match proc.rank.0 {
+        1 => Script::new(vec![Step::Ask(Op::Init), Step::Sleep(Duration::from_hours(1))]),
+        _ => Script::new(vec![
+            Step::Ask(Op::Init),
+            Step::Ask(pid.clone()),
+            Step::Ask(Op::Finalize),
+            Step::Exit(3),
+        ]),
+    });
+    let end = run(&mut world, job("asks", 2));
+    let answers = &world.procs[&ProcId::new(&end.nspace, Rank(0))].answers;
+    assert_eq!(answers[1].1, Answer::Done(Status::ERR_NOT_FOUND));
+    assert!(end.duration < Duration::from_secs(1), "{end:?}");
 }
 
 #[test]

@@ -135,7 +135,9 @@ impl Events {
             *wanted += 1;
             // Behind one that is not answered yet, so that it is told what that one is told.
             let is_asked = self.unanswered.iter().any(|other| other.codes.contains(&code));
-            if *wanted == 1 || is_asked {
+            // Only the host knows all that has happened to what the registration names.
+            let is_named = code.is_some() && !affected.is_empty();
+            if *wanted == 1 || is_asked || is_named {
                 news.push(code);
             }
         }

@@ -104,12 +104,13 @@ impl Interests {
 impl Root {
     pub(super) fn register_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
         let new = self.interests.add(node, codes);
-        self.replay(cx, node, &new, info);
+        self.replay(cx, node, codes, &new, info);
     }
 
-    /// Tells a daemon what happened to jobs before it wanted to hear of it: to those that the registration names, to those that
-    /// concern its processes, and to all if it has tools. Its server knows who of them was there at the time.
-    fn replay(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], info: &[Info]) {
+    /// Tells a daemon what happened to jobs before it wanted to hear of it: to those that the registration names, and, of codes that
+    /// are new, to those that concern its processes, and to all if it has tools. Its server knows who of them was there at the
+    /// time, and who has been told.
+    fn replay(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], new: &[Status], info: &[Info]) {
         if !codes.iter().any(|code| REPLAYED.contains(code)) {
             return;
         }
@@ -124,7 +125,8 @@ impl Root {
             let is_named = named.iter().any(|proc| proc.nspace == *nspace);
             for entry in journal.entries() {
                 let ago = cx.now.since(entry.at());
-                let is_due = |code: &Status| ago <= LATEST && codes.contains(code);
+                let wanted = if is_named { codes } else { new };
+                let is_due = |code: &Status| ago <= LATEST && wanted.contains(code);
                 let (Some(_), Some(concerned)) =
                     (entry.what().event_code().filter(is_due), entry.what().concerned())
                 else {

@@ -704,6 +704,11 @@ fn what_happened_is_replayed_to_those_who_may_hear_it() {
     let name = |nspace: &Nspace| vec![Info::new(keys::EVENT_AFFECTED_PROC, ProcId::all(nspace))];
     assert_eq!(late(&mut told, 1, name(&other)), []);
     assert_eq!(late(&mut told, 1, name(&gone)), all);
+    // Others there may listen for the same codes already.
+    let codes = all.map(|(code, ..)| code).to_vec();
+    told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    assert_eq!(late(&mut told, 1, name(&other)), []);
+    assert_eq!(late(&mut told, 1, name(&gone)), all);
     told.wait(200);
     assert_eq!(late(&mut told, 1, name(&gone)), [], "that is too long ago");
 }

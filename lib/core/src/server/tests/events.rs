@@ -434,7 +434,7 @@ fn late_listeners_hear_events_in_the_order_of_their_time() {
     let asked = [a, b].map(|conn| {
         world.send(conn, &register(&[CODE, end], named()));
         let (upcall, op) = world.take_upcall();
-        assert!(matches!(op, HostOp::RegisterEvents(asked) if asked.codes == [CODE]), "both wait");
+        assert!(matches!(op, HostOp::RegisterEvents(asked) if asked.codes == [CODE, end]), "both wait");
         upcall
     });
     world.call(announce_as(CODE, 5, Some(Duration::ZERO)));
@@ -448,6 +448,25 @@ fn late_listeners_hear_events_in_the_order_of_their_time() {
     let again = world.connect(1);
     world.ask_status(again, &register(&[end, CODE], named()));
     assert_eq!(codes(&world, again), [CODE, end]);
+}
+
+#[test]
+fn each_registration_that_names_a_job_hears_its_past_once() {
+    let mut world = World::with_job(1, 3);
+    let [a, b, c] = [0, 1, 2].map(|rank| world.connect(rank));
+    // The code is known to the host when somebody names a job that ended before.
+    world.ask_status(a, &register(&[CODE], Vec::new()));
+    world.obliging = false;
+    let gone = || ProcId::all(&ns("gone"));
+    for conn in [b, c] {
+        let named = vec![Info::new(keys::EVENT_AFFECTED_PROC, gone())];
+        world.send(conn, &register(&[CODE], named.clone()));
+        let (upcall, op) = world.take_upcall();
+        assert_eq!(op, HostOp::RegisterEvents(EventsRequest { codes: vec![CODE], info: named }));
+        world.call(announce_late(gone(), &["gone"], 5));
+        world.answer(upcall, HostReply::Done(Status::SUCCESS));
+    }
+    assert_eq!([a, b, c].map(|conn| heard(&world, conn)), [0, 1, 1]);
 }
 
 #[test]
