@@ -169,7 +169,7 @@ fn wrong_command_lines() {
         "run --output raw,tag prog",
         "run --stdin nowhere prog",
         "run -n 2 --stdin 5 prog",
-        "run --host other prog",
+        "run --launch-agent false --host other prog",
         "run --host , prog",
         "run --hostfile nowhere prog",
         "run --env-file nowhere prog",
@@ -178,7 +178,7 @@ fn wrong_command_lines() {
         "run --system --dry-run prog",
         "run --system --kill-after 3s prog",
         "run --system --skip-bad-hosts prog",
-        "dvm start --host other",
+        "dvm start --launch-agent false --host other",
         "dvm start --hostfile nowhere",
         "run --pid 1 --uri x prog",
         "dvm begin",
@@ -207,7 +207,7 @@ fn wrong_command_lines() {
 fn errors_as_json() {
     let bench = Bench::new(1, 1, 1);
     let lines = [
-        "run --json --host other prog",
+        "run --json --launch-agent false --host other prog",
         "run --json --frobnicate prog",
         "run --json",
         "run --json -n four prog",
@@ -386,7 +386,8 @@ fn dialects() {
         "--frob prog",
         "--tag-ouput prog",
         "-n 2 prog :",
-        "--host other prog",
+        "--prtemca plm_ssh_agent false --host other prog",
+        "--prtemca rmaps_default_mapping_policy core prog",
     ];
     insta::assert_snapshot!("mpirun_errors", session(&lines, |line| bench.px_as("mpiexec", line)));
 }
