@@ -126,6 +126,20 @@ static void expect_text(pmix_rank_t rank, const char *key, pmix_info_t *info, co
     PMIX_VALUE_RELEASE(value);
 }
 
+/* Whether a rank is on this node. */
+__attribute__((unused)) static bool is_near(pmix_rank_t rank)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t job = process(PMIX_RANK_WILDCARD);
+    bool found = false;
+
+    OK(PMIx_Get(&job, PMIX_LOCAL_PEERS, NULL, 0, &value));
+    for (char *rest = value->data.string; *rest != '\0'; rest += *rest == ',')
+        found |= strtoul(rest, &rest, 10) == rank;
+    PMIX_VALUE_RELEASE(value);
+    return found;
+}
+
 /* Gets a key with at most one directive and checks that it fails with this status. */
 __attribute__((unused))
 static void expect_no_value(pmix_rank_t rank, const char *key, pmix_info_t *info, pmix_status_t expected)

@@ -269,7 +269,12 @@ int main(void)
         check_types_of(rank);
         check_arrays_of(rank);
         check_long_text_of(rank);
-        expect_text(rank, "local-text", NULL, "for this node");
+        if (is_near(rank)) {
+            expect_text(rank, "local-text", NULL, "for this node");
+        } else {
+            expect_text(rank, "remote-text", NULL, "for other nodes");
+            expect_no_value(rank, "local-text", NULL, PMIX_ERR_NOT_FOUND);
+        }
     }
     CHECK(types >= 37 * (int)job_size, "only %d types were compared", types / (int)job_size);
     expect_text(me.rank, "internal-text", NULL, "for me");

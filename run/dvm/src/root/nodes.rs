@@ -63,6 +63,13 @@ impl Nodes {
         self.are_up
     }
 
+    /// Whether the user has named this host for the DVM, and it has never come up.
+    pub(super) fn was_left_out(&self, name: &str) -> bool {
+        let called = self.called.iter().position(|called| called.eq_ignore_ascii_case(name));
+        let node = called.and_then(|at| u32::try_from(at + 1).ok()).map(NodeId);
+        node.is_some_and(|node| self.is_lost(node) && !self.reports.contains_key(&node))
+    }
+
     /// All of them, those that were lost included.
     pub(super) fn all(&self) -> Ranges {
         Ranges::first(self.size)

@@ -7,7 +7,7 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{InfoList, Kval, Nspace, Text};
 
-use crate::hosts::Slots;
+use crate::hosts::{Host, HostEntry, Slots};
 use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
 use crate::map::{AppRequest, JobMap, NodeResources, map_job};
@@ -27,7 +27,7 @@ impl Root {
         let name = format!("{}@{number}", self.config.dvm);
         let nspace = Nspace::new(&name).map_err(|error| format!("naming the job {name:?}: {error}"))?;
         let (ids, nodes) = self.resources();
-        let apps: Vec<AppRequest> = job.apps.iter().map(request).collect();
+        let apps: Vec<AppRequest> = job.apps.iter().map(|app| self.request(app)).collect::<Result<_, _>>()?;
         let map = map_job(&nodes, &apps, &job.policy).map_err(|error| match error.hint() {
             Some(hint) => format!("{error}\nhint: {hint}"),
             None => error.to_string(),
@@ -57,6 +57,19 @@ impl Root {
             nspace,
         };
         Ok((desc, Placed { nodes, map }))
+    }
+
+    /// What an app context wants, without the hosts that were left out when the DVM began.
+    fn request(&self, app: &AppSpec) -> Result<AppRequest, String> {
+        let is_there = |entry: &&HostEntry| match &entry.host {
+            Host::Name(name) => !self.nodes.was_left_out(name),
+            _ => true,
+        };
+        let hosts: Vec<HostEntry> = app.hosts.iter().filter(is_there).cloned().collect();
+        if hosts.is_empty() && !app.hosts.is_empty() {
+            return Err("none of the hosts of the job has come up".to_owned());
+        }
+        Ok(AppRequest { procs: app.procs, hosts, policy: app.policy.clone() })
     }
 
     /// What the nodes offer, with what other jobs have taken, and their numbers.
@@ -148,10 +161,6 @@ fn app_sizes(map: &JobMap) -> Vec<u32> {
         }
     }
     sizes
-}
-
-fn request(app: &AppSpec) -> AppRequest {
-    AppRequest { procs: app.procs, hosts: app.hosts.clone(), policy: app.policy.clone() }
 }
 
 /// What is described once: CPUs of one kind of node.
