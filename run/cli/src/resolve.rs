@@ -16,7 +16,6 @@ mod hosts;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use phalanx_core::output::Style;
 use phalanx_dvm::map::Policy;
@@ -48,8 +47,6 @@ pub(crate) struct Run {
     pub(crate) dry_run: bool,
     /// It goes on without the terminal.
     pub(crate) detach: bool,
-    /// How long ranks may take to end when asked, if the user said.
-    pub(crate) kill_after: Option<Duration>,
     /// Where the exit report goes; `-` is standard output.
     pub(crate) report: Option<PathBuf>,
     pub(crate) topology_root: PathBuf,
@@ -113,6 +110,7 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
             BadExit::None => FailurePolicy::Continue,
         },
         timeout: job.timeout,
+        kill_after: job.kill_after,
         policy,
         ..JobRequest::default()
     };
@@ -124,7 +122,6 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         display: job.display,
         dry_run: job.dry_run,
         detach: job.detach,
-        kill_after: job.kill_after,
         report: job.report,
         topology_root: job.topology_root.unwrap_or_else(|| "/".into()),
         serve: serve(&job.serve, here),

@@ -24,6 +24,8 @@ pub struct JobRequest {
     pub on_failure: FailurePolicy,
     /// Kill the job when it has run this long.
     pub timeout: Option<Duration>,
+    /// From the polite signal to SIGKILL; `None`: as the DVM does.
+    pub kill_after: Option<Duration>,
     /// Give the job up when not all of its processes run after this long.
     pub start_timeout: Option<Duration>,
     /// How the ranks are placed, as far as the user said.

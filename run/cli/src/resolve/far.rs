@@ -26,25 +26,29 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
 /// Refuses what the launcher of a DVM can be told, and nobody else.
 pub(crate) fn check(job: &JobArgs) -> Result<(), Failure> {
     match of_launchers_only(job) {
-        Some(option) => {
+        Some((option, why)) => {
             Err(Failure::usage(format!("'{option}' cannot be used in a DVM that is already running"))
-                .hint("leave it out, or the option that names the server"))
+                .hint(why))
         }
         None => Ok(()),
     }
 }
 
-fn of_launchers_only(job: &JobArgs) -> Option<&'static str> {
+/// Such an option, and why only the launcher can do what it says.
+fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
     let all = [
-        ("--dry-run", job.dry_run),
-        ("--display", !job.display.is_empty()),
-        ("--kill-after", job.kill_after.is_some()),
-        ("--launch-agent", job.fleet.launch_agent.is_some()),
-        ("--px-path", job.fleet.px_path.is_some()),
-        ("--network", !job.fleet.network.is_empty()),
-        ("--skip-bad-hosts", job.fleet.skip_bad_hosts),
-        ("--remote-connections", job.serve.remote_connections.is_some()),
-        ("--report-uri", job.serve.report_uri.is_some()),
+        ("--dry-run", job.dry_run, PLACED_THERE),
+        ("--display", !job.display.is_empty(), PLACED_THERE),
+        ("--launch-agent", job.fleet.launch_agent.is_some(), STARTED),
+        ("--px-path", job.fleet.px_path.is_some(), STARTED),
+        ("--network", !job.fleet.network.is_empty(), STARTED),
+        ("--skip-bad-hosts", job.fleet.skip_bad_hosts, STARTED),
+        ("--remote-connections", job.serve.remote_connections.is_some(), REACHED_THERE),
+        ("--report-uri", job.serve.report_uri.is_some(), REACHED_THERE),
     ];
-    all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    all.into_iter().find(|(_, given, _)| *given).map(|(option, _, why)| (option, why))
 }
+
+const PLACED_THERE: &str = "the DVM places the ranks when it starts them; 'px ps -r' shows where they are";
+const STARTED: &str = "the daemons of the DVM run already";
+const REACHED_THERE: &str = "tools reach the server of the DVM, and 'px dvm start' takes this option";

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use phalanx_dvm::Fleet;
 use phalanx_dvm::hosts::{Host, Slots};
 use phalanx_dvm::map::{BindTo, MapBy};

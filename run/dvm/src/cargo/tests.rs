@@ -135,6 +135,7 @@ fn desc() -> JobDesc {
         forward: IofChannel::STDOUT,
         diag: true,
         on_failure: FailurePolicy::KillOnSignal,
+        kill_after: Some(Duration::from_millis(1500)),
         job: [Kval::new(keys::JOB_SIZE, 7u32)].into(),
         session: [].into(),
         allocated: [0, 1, 4].into_iter().collect(),

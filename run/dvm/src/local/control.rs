@@ -36,7 +36,8 @@ impl Local {
         let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
         match action {
             Control::Terminate { .. } if waits => {
-                self.timers.set_once(cx.now.after(limits.kill_grace), Timer::Kill(nspace.clone()));
+                let grace = job.desc.kill_after.unwrap_or(limits.kill_grace);
+                self.timers.set_once(cx.now.after(grace), Timer::Kill(nspace.clone()));
             }
             Control::Kill if waits => {
                 self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));

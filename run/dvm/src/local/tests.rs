@@ -1,5 +1,7 @@
 //! One node alone: its processes and its server are told of, and what is wanted of them is looked at. No tree, no root.
 
+use std::time::Duration;
+
 use phalanx_core::host::{ClientLost, DirectModexRequest, FenceRequest, LogRequest};
 use phalanx_core::server::ServerReturn;
 use phalanx_spec::{Rank, Status};
@@ -60,6 +62,7 @@ fn desc() -> Arc<JobDesc> {
         forward: IofChannel::ALL,
         diag: false,
         on_failure: FailurePolicy::Continue,
+        kill_after: None,
         job: [].into(),
         session: [].into(),
         allocated: Default::default(),
@@ -78,8 +81,12 @@ impl Told {
 
     /// Its processes run.
     fn running() -> Told {
+        Told::running_job(desc())
+    }
+
+    fn running_job(desc: Arc<JobDesc>) -> Told {
         let mut told = Told::new();
-        told.down(Down::Start(desc()));
+        told.down(Down::Start(desc));
         told.serve();
         for rank in [0, 1] {
             told.tell(ToLocal::Spawned { proc: proc(rank), pid: 100 + rank });
@@ -202,6 +209,24 @@ fn who_does_not_end_when_asked_is_killed() {
         told.tell(ToLocal::Tick);
     }
     assert_eq!(told.signals(), [(1, 15), (1, 9)]);
+}
+
+#[test]
+fn a_job_may_say_how_long_its_ranks_have_to_end() {
+    let longer = Limits::default().kill_grace * 2;
+    let mut desc = desc();
+    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.kill_after = Some(longer));
+    let mut told = Told::running_job(desc);
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Terminate { signal: 15 } });
+    let asked = told.signals();
+    told.now = told.now.after(longer - Duration::from_millis(1));
+    told.tell(ToLocal::Tick);
+    assert_eq!(told.signals(), asked);
+    told.now = told.now.after(Duration::from_millis(1));
+    while told.local.deadline().is_some_and(|due| due <= told.now) {
+        told.tell(ToLocal::Tick);
+    }
+    assert_eq!(told.signals().len(), 2 * asked.len());
 }
 
 #[test]

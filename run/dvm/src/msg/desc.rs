@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_core::job::{JobApp, JobInfo, JobNode, JobProc, Rows, Table};
 use phalanx_spec::{IofChannel, Rank, keys};
@@ -36,6 +37,8 @@ pub(crate) struct JobDesc {
     /// Its processes have a third output stream.
     pub diag: bool,
     pub on_failure: FailurePolicy,
+    /// From the polite signal to SIGKILL, where the job has its own.
+    pub kill_after: Option<Duration>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
     /// The nodes that there were when it was placed.
@@ -290,7 +293,7 @@ impl FailurePolicy {
 }
 
 encoded!(struct JobDesc {
-    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, job,
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, kill_after, job,
     session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });

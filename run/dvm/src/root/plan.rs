@@ -51,6 +51,7 @@ impl Root {
             forward: job.forward.unwrap_or(IofChannel::ALL),
             diag: job.diag,
             on_failure: job.on_failure,
+            kill_after: job.kill_after,
             job: self.job_values(&nspace, job, &map),
             session: self.session_values(&nodes, &map),
             allocated: ids.iter().map(|id| id.0).collect(),

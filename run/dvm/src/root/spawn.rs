@@ -198,6 +198,9 @@ impl Root {
         let unreadable = |why| Unfit { status: Status::ERR_BAD_PARAM, why };
         let mut request = JobRequest::of_spawn(from, env, job, apps).map_err(unreadable)?;
         request.info.retain(|info| info.key != *names::IGNORED);
+        // What a job starts ends as that job does.
+        let parent = self.jobs.get(&from.nspace).and_then(|job| job.desc.kill_after);
+        request.kill_after = request.kill_after.or(parent);
         let ignored = ignored(self.functions, job, apps);
         if !ignored.is_empty() {
             request.info.push(Info::new(names::IGNORED, ignored.join(",")));

@@ -9,7 +9,7 @@ use super::{Attribute, set, words};
 use crate::job::JobRequest;
 use crate::msg::{FailurePolicy, StdinTarget};
 
-pub(super) const TABLE: [Attribute<JobRequest>; 11] = [
+pub(super) const TABLE: [Attribute<JobRequest>; 12] = [
     Attribute {
         key: keys::FWD_STDOUT,
         read: |job, value| forward(job, IofChannel::STDOUT, value.is_true()),
@@ -96,11 +96,18 @@ pub(super) const TABLE: [Attribute<JobRequest>; 11] = [
             job.timeout = Some(Duration::from_micros(micros));
             Ok(())
         },
-        write: |job| {
-            let limit = job.timeout.filter(|limit| limit.subsec_nanos() > 0)?;
-            Some(u64::try_from(limit.as_micros()).unwrap_or(u64::MAX).into())
-        },
+        write: |job| job.timeout.filter(|limit| limit.subsec_nanos() > 0).map(micros),
         required: false,
+    },
+    Attribute {
+        key: KILL_AFTER,
+        read: |job, value| {
+            let micros = value.as_u64().ok_or("expected microseconds")?;
+            job.kill_after = Some(Duration::from_micros(micros));
+            Ok(())
+        },
+        write: |job| Some(micros(job.kill_after?)),
+        required: true,
     },
     Attribute {
         key: keys::TIMEOUT,
@@ -124,6 +131,8 @@ pub(super) const TABLE: [Attribute<JobRequest>; 11] = [
 pub const KILL_ON_SIGNAL: &str = "phalanx.kill_on_signal";
 /// The limit of `PMIX_JOB_TIMEOUT`, where it is not whole seconds, in microseconds.
 const JOB_TIMEOUT: &str = "phalanx.job_timeout";
+/// How long ranks may take to end when they are asked to, in microseconds.
+pub const KILL_AFTER: &str = "phalanx.kill_after";
 
 /// What a spawn means that says nothing. A tool gets output unless it says that it does not want it. PRRTE's `prun` pushes input to rank
 /// 0 without a word; like every launcher it says whose manners its job has.
@@ -176,6 +185,10 @@ fn target_name(target: StdinTarget) -> String {
 fn seconds(value: &Value) -> Result<Option<Duration>, String> {
     let seconds = value.as_i64().ok_or("expected a number of seconds")?;
     Ok(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs))
+}
+
+fn micros(time: Duration) -> Value {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).into()
 }
 
 fn whole_seconds(limit: Duration) -> Value {

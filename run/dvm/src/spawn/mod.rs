@@ -16,7 +16,7 @@ use crate::job::JobRequest;
 use crate::msg::environment;
 
 pub use app::HOSTS;
-pub use job::KILL_ON_SIGNAL;
+pub use job::{KILL_AFTER, KILL_ON_SIGNAL};
 pub use placement::{RANKFILE, SEQUENCE};
 
 /// One attribute: how it gets into a request, and how it is said of one.

@@ -175,12 +175,13 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
         FailurePolicy::Continue,
     ]);
     let limit = (1u64..1 << 40).prop_map(Duration::from_micros);
+    let grace = limit.clone();
     let start_limit = (1u64..1 << 20).prop_map(Duration::from_secs);
     let streams = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), stdin);
     (
         vec(any_app(), 1..4),
         streams,
-        (on_failure, option::of(limit), option::of(start_limit)),
+        (on_failure, option::of(limit), option::of(grace), option::of(start_limit)),
         any_policy(),
         prop::sample::subsequence(KEPT, 0..KEPT.len()),
     )
@@ -192,7 +193,7 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
                 (input, IofChannel::STDIN),
             ];
             let forward = channels.into_iter().filter(|(wanted, _)| *wanted).map(|(_, channel)| channel.0);
-            let (on_failure, timeout, start_timeout) = ends;
+            let (on_failure, timeout, kill_after, start_timeout) = ends;
             JobRequest {
                 apps,
                 env: Vec::new(),
@@ -202,6 +203,7 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
                 diag,
                 on_failure,
                 timeout,
+                kill_after,
                 start_timeout,
                 policy,
                 info: kept.into_iter().map(|key| Info::new(key, true)).collect(),
@@ -289,7 +291,7 @@ fn values_that_mean_nothing_are_refused_by_name() {
 #[test]
 fn every_attribute_of_the_table_is_told_once() {
     let all = [JOB, APP, PLACEMENT, KEPT].concat();
-    let ours = [KILL_ON_SIGNAL, SEQUENCE, RANKFILE, HOSTS, "phalanx.job_timeout"];
+    let ours = [KILL_ON_SIGNAL, SEQUENCE, RANKFILE, HOSTS, "phalanx.job_timeout", KILL_AFTER];
     for key in &all {
         assert!(attribute(key).is_some() || ours.contains(key), "{key}");
         assert_eq!(all.iter().filter(|other| *other == key).count(), 1, "{key}");

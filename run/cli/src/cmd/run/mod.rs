@@ -87,7 +87,6 @@ async fn job(
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let note = session.note().map(str::to_owned);
-    let defaults = Limits::default();
     let mut running = Running::root(RootOptions {
         inherited,
         session,
@@ -102,7 +101,7 @@ async fn job(
         system_dir: None,
         env: run.request.env.clone(),
         lasts: false,
-        limits: Limits { kill_grace: run.kill_after.unwrap_or(defaults.kill_grace), ..defaults },
+        limits: Limits::default(),
     })?;
     let handle = running.handle.clone();
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);

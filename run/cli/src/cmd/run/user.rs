@@ -347,7 +347,7 @@ impl<'a> User<'a> {
 
     /// How long a reader may take nothing of the rest: as long as the ranks have to end, and hardly at all if that is too long.
     fn patience(&self) -> Duration {
-        let grace = self.run.kill_after.unwrap_or_else(|| Limits::default().kill_grace);
+        let grace = self.run.request.kill_after.unwrap_or_else(|| Limits::default().kill_grace);
         if self.asked_to_end > 1 { grace.min(AT_ONCE) } else { grace }
     }
 

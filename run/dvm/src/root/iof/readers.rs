@@ -391,7 +391,9 @@ impl Root {
     pub(in crate::root) fn watch_readers(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let awaited = self.readers.awaited_of(nspace);
         self.readers.watched.insert(nspace.clone(), awaited);
-        self.timers.set_once(cx.now.after(self.config.limits.kill_grace), Timer::Readers(nspace.clone()));
+        let grace = self.jobs.get(nspace).and_then(|job| job.desc.kill_after);
+        let grace = grace.unwrap_or(self.config.limits.kill_grace);
+        self.timers.set_once(cx.now.after(grace), Timer::Readers(nspace.clone()));
     }
 
     pub(in crate::root) fn on_readers_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {

@@ -22,6 +22,7 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         forward: IofChannel::NONE,
         diag: false,
         on_failure: FailurePolicy::Continue,
+        kill_after: None,
         job: Arc::default(),
         session: Arc::default(),
         allocated: Default::default(),

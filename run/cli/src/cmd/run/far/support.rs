@@ -1,6 +1,6 @@
 //! What only servers of ours can be asked for. Others might pass it over in silence, so they are asked first.
 
-use phalanx_dvm::spawn::{HOSTS, KILL_ON_SIGNAL, RANKFILE, SEQUENCE};
+use phalanx_dvm::spawn::{HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, SEQUENCE};
 use pmix::{App, Info, InfoList, Query, Tool, Value, keys};
 
 /// What the user has asked for and this server cannot do.
@@ -23,6 +23,7 @@ pub(super) fn lacking(tool: &Tool, job: &[Info], apps: &[App]) -> Option<String>
 /// Our own attributes that must not be passed over, and what the user has said to want them.
 const OURS: &[(&str, &str)] = &[
     (KILL_ON_SIGNAL, "'--kill-on-bad-exit signal'"),
+    (KILL_AFTER, "'--kill-after'"),
     (SEQUENCE, "'--map-by seq:file='"),
     (RANKFILE, "'--map-by rankfile:file='"),
     (HOSTS, "'max_slots' in a hostfile"),
