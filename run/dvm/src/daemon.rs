@@ -21,7 +21,7 @@ use crate::msg::{Down, OpId, Up};
 use crate::overlay::{Arrived, Out, Overlay, Setup, Tree};
 use crate::ranges::Ranges;
 use crate::report::Report;
-use crate::root::host::FUNCTIONS;
+use crate::root::FUNCTIONS;
 use crate::root::{FromRoot, Root, ToRoot};
 use crate::start::{FromStarter, StartPlan, Starter};
 

@@ -1,6 +1,6 @@
 //! What this runtime supports, and what becomes of upcalls that require more.
 //!
-//! The table of what each function honours (`root/host.rs`) is what queries are told of, and what a required directive is looked up
+//! The table of what each function honours (`root/mod.rs`) is what queries are told of, and what a required directive is looked up
 //! in before anything is done. The root looks at spawns itself, so that whoever asked hears the reason before the status.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use phalanx_core::support;
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, Key, Nspace, ProcId};
 
-use crate::root::host::FUNCTIONS;
+use crate::root::FUNCTIONS;
 use crate::root::spawn::refusal;
 
 /// Looks at the upcalls of our server before anybody acts upon them.

@@ -150,16 +150,13 @@ impl Spec {
             constant: Vec<Constant>,
         }
         #[derive(Deserialize)]
-        struct Commands {
-            command: Vec<Command>,
-        }
-        #[derive(Deserialize)]
         struct Required {
             api: Vec<Api>,
         }
         #[derive(Deserialize)]
         struct Functions {
             function: Vec<Function>,
+            command: Vec<Command>,
         }
         #[derive(Deserialize)]
         struct Module {
@@ -167,9 +164,8 @@ impl Spec {
         }
         let Attributes { mut attribute } = file(dir, "attributes.toml")?;
         let Constants { family, constant } = file(dir, "constants.toml")?;
-        let Commands { command } = file(dir, "commands.toml")?;
         let Required { mut api } = file(dir, "required.toml")?;
-        let Functions { mut function } = file(dir, "functions.toml")?;
+        let Functions { mut function, command } = file(dir, "functions.toml")?;
         let Module { member } = file(dir, "server-module.toml")?;
         function.retain(Function::is_verb);
         function.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,15 +1,14 @@
 //! The client's calls, a file per verb. Blocking ones wait on the calling thread; the others answer on the progress thread.
 
 mod abort;
-mod allocate;
 pub(crate) mod calls;
 mod commit;
 mod connect;
-mod control;
 mod credential;
 mod event;
 mod fabric;
 mod fence;
+mod forward;
 pub(crate) mod get;
 mod group;
 mod init;
@@ -20,6 +19,5 @@ mod monitor;
 pub(crate) mod publish;
 mod query;
 mod resolve;
-mod session;
 pub(crate) mod spawn;
 pub(crate) mod topology;

@@ -7,25 +7,24 @@
 mod answer;
 mod collective;
 mod control;
-pub(crate) mod debug;
+mod debug;
 mod descent;
 mod end;
-pub(crate) mod event;
-pub(crate) mod group;
-pub(crate) mod host;
-pub(crate) mod iof;
+mod event;
+mod group;
+mod iof;
 mod jobs;
 mod journal;
-pub(crate) mod log;
+mod log;
 mod nodes;
 mod operations;
 mod plan;
-pub(crate) mod publish;
+mod publish;
 pub(crate) mod query;
 mod relations;
-pub(crate) mod session;
+mod session;
 pub(crate) mod spawn;
-pub(crate) mod stdin;
+mod stdin;
 mod survey;
 mod timer;
 mod tool;
@@ -33,19 +32,26 @@ mod tool;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use phalanx_core::host::{
+    Asked, EventsRequest, GroupRequest, HostOp, LogRequest, PullEnded, PullRequest, StdinRequest,
+};
+use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
 use phalanx_core::support::Honoured;
 use phalanx_core::{Time, Waiting};
+use phalanx_spec::{Status, functions};
 use phalanx_wire::Nspace;
+use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::cmd::control::JobControl;
 
 use crate::config::NodeConfig;
 use crate::id::{Landing, NodeId};
 use crate::job::JobRequest;
-use crate::msg::{Control, Down, NodeReport, OpId, OutputPiece, Part, Up};
+use crate::msg::{self, Control, Down, NodeReport, OpId, OutputPiece, Part, Up};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::timers::Timers;
 
-use answer::Answers;
+use answer::{Answer, Answers};
 use collective::Collectives;
 use control::Cleanups;
 use event::Interests;
@@ -59,6 +65,41 @@ use publish::Store;
 use relations::Relations;
 use timer::Timer;
 use tool::Tools;
+
+/// What each function honours. Which data collectives collect, and how long is waited, the servers see to.
+pub(crate) const FUNCTIONS: &[Honoured] = &[
+    (functions::CONNECT, &[]),
+    (functions::DISCONNECT, &[]),
+    (functions::FENCE, &[]),
+    (functions::GROUP_CONSTRUCT, &[group::ATTRIBUTES]),
+    (functions::GROUP_DESTRUCT, &[group::DESTRUCT_ATTRIBUTES]),
+    (functions::IOF_DEREGISTER, &[]),
+    (functions::IOF_PULL, &[iof::PULL_ATTRIBUTES]),
+    (functions::IOF_PUSH, &[stdin::PUSH_ATTRIBUTES]),
+    (functions::JOB_CONTROL, &[msg::control::ATTRIBUTES, msg::cleanup::ATTRIBUTES]),
+    (functions::LOG, &[log::ATTRIBUTES]),
+    (functions::LOOKUP, &[publish::LOOKUP_ATTRIBUTES]),
+    (functions::NOTIFY_EVENT, &[event::ATTRIBUTES]),
+    (functions::PUBLISH, &[publish::PUBLISH_ATTRIBUTES]),
+    (functions::QUERY_INFO, &[query::KEYS, query::QUALIFIERS]),
+    (functions::REGISTER_EVENT_HANDLER, &[]),
+    (functions::SESSION_CONTROL, &[session::ATTRIBUTES]),
+    (
+        functions::SPAWN,
+        &[
+            crate::spawn::JOB,
+            crate::spawn::PLACEMENT,
+            crate::spawn::APP,
+            crate::spawn::KEPT,
+            msg::environment::ATTRIBUTES,
+            debug::ATTRIBUTES,
+            FORM_ATTRIBUTES,
+            FILE_ATTRIBUTES,
+            BUFFER_ATTRIBUTES,
+        ],
+    ),
+    (functions::UNPUBLISH, &[publish::UNPUBLISH_ATTRIBUTES]),
+];
 
 #[derive(Debug)]
 pub(crate) struct Root {
@@ -302,6 +343,69 @@ impl Root {
             Up::OutputLeft { to, pieces, gone } => self.on_output_left(cx, origin, to, pieces, *gone),
             Up::Note { about: None, text } => cx.report(Report::Note { nspace: None, text: text.clone() }),
             Up::Note { about: Some(proc), text } => self.tell_user_of(cx, proc, text),
+        }
+    }
+
+    /// An upcall that only the root can answer.
+    fn on_root_call(&mut self, cx: &mut Cx<'_>, answer: Answer, op: &HostOp) {
+        match op {
+            HostOp::Publish(request) => {
+                let status = self.publish(cx, request);
+                answer.done(cx, status);
+            }
+            HostOp::Lookup(request) => self.lookup(cx, answer, request),
+            HostOp::Unpublish(request) => {
+                self.store.unpublish(request);
+                answer.done(cx, Status::SUCCESS);
+            }
+            HostOp::Spawn(asked) => self.spawn(cx, answer, &asked.from, &asked.job, &asked.apps),
+            HostOp::RegisterEvents(EventsRequest { codes, info }) => {
+                let node = answer.origin();
+                // What happened before goes first, and its server tells it behind the answer, together with what that has kept.
+                self.register_events(cx, node, codes, info);
+                answer.done(cx, Status::SUCCESS);
+            }
+            HostOp::DeregisterEvents(request) => {
+                self.deregister_events(cx, answer.origin(), &request.codes);
+                answer.done(cx, Status::SUCCESS);
+            }
+            HostOp::Notify(event) => {
+                self.notify(cx, answer.origin(), event);
+                answer.done(cx, Status::SUCCESS);
+            }
+            HostOp::GroupConstruct(GroupRequest { from: Some(from), id, procs, info }) => {
+                self.assemble(cx, answer, from, id, procs, info);
+            }
+            HostOp::Query(asked) => self.query(cx, answer, &asked.from, &asked.queries),
+            HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request.claims.as_ref()),
+            HostOp::Log(LogRequest { from, data, directives }) => {
+                let kinds = self.jobs.get_mut(&from.nspace).map(|job| &mut job.logged);
+                let status = log::log(cx, kinds, from, data, directives);
+                answer.done(cx, status);
+            }
+            HostOp::IofPull(PullRequest { from, sources, channels, directives, handle }) => {
+                self.pull_output(cx, answer, from, (sources, *channels), (directives, *handle));
+            }
+            HostOp::PushStdin(StdinRequest { from, targets, directives, data }) => {
+                self.push_stdin(cx, answer, from, targets, (directives, data));
+            }
+            HostOp::IofStop(PullEnded { from: _, handle, directives: _, died }) => {
+                self.stop_output(cx, answer, (*handle, *died));
+            }
+            HostOp::Asked(asked) => self.on_request(cx, answer, asked),
+            _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
+        }
+    }
+
+    /// What a client has said to the host in these words.
+    fn on_request(&mut self, cx: &mut Cx<'_>, answer: Answer, asked: &Asked<HostRequest>) {
+        let from = &asked.from;
+        match &asked.request {
+            HostRequest::JobControl(JobControl { targets, directives }) => {
+                self.job_control(cx, answer, from, targets, directives);
+            }
+            HostRequest::SessionControl(request) => self.session_control(cx, answer, from, request),
+            _ => answer.done(cx, Status::ERR_NOT_SUPPORTED),
         }
     }
 

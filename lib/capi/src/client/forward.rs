@@ -1,8 +1,11 @@
-//! Allocation requests, and named blocks of resources.
+//! What the library and its server pass on, and only the host can answer: job control, session control, allocations and named
+//! blocks of resources. What has structures of its own in C has a file of its own.
 
 use phalanx_spec::{ResourceBlockDirective, Status};
 use phalanx_wire::ResourceUnit;
 use phalanx_wire::cmd::allocate::{Allocate, ResourceBlock};
+use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::session::SessionControl;
 use pmix::{AllocDirective, ClientCall, Info};
 
 use super::calls::{InfoCallback, OpCallback, done, done_then, infos, infos_then};
@@ -13,6 +16,30 @@ use crate::layout::*;
 use crate::pointer::{Opaque, Ptr};
 
 exported! {
+    /// No targets: the whole job.
+    fn PMIx_Job_control(
+        targets: Ptr<pmix_proc_t>, ntargets: usize, directives: Ptr<pmix_info_t>, ndirs: usize,
+        results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
+    ) -> Code {
+        infos(job_control(targets, ntargets, directives, ndirs)?, results, nresults)
+    }
+
+    fn PMIx_Job_control_nb(
+        targets: Ptr<pmix_proc_t>, ntargets: usize, directives: Ptr<pmix_info_t>, ndirs: usize,
+        callback: InfoCallback, cbdata: Ptr<Opaque>,
+    ) -> Code {
+        infos_then(job_control(targets, ntargets, directives, ndirs)?, callback, cbdata)
+    }
+
+    /// Without a callback the call waits; what the host has to say beyond a status is then lost.
+    fn PMIx_Session_control(
+        session: u32, directives: Ptr<pmix_info_t>, ndirs: usize, callback: InfoCallback, cbdata: Ptr<Opaque>,
+    ) -> Code {
+        instance()?;
+        let call = ClientCall::from(SessionControl { session, directives: from_c::infos(directives, ndirs)? });
+        if callback.is_some() { infos_then(call, callback, cbdata) } else { infos(call, Ptr::NULL, Ptr::NULL) }
+    }
+
     fn PMIx_Allocation_request(
         directive: u8, info: Ptr<pmix_info_t>, count: usize, results: Ptr<Ptr<pmix_info_t>>, nresults: Ptr<usize>,
     ) -> Code {
@@ -38,6 +65,17 @@ exported! {
     ) -> Code {
         done_then(resource_block(directive, block, units, nunits, info, count)?, callback, cbdata)
     }
+}
+
+fn job_control(
+    targets: Ptr<pmix_proc_t>,
+    ntargets: usize,
+    directives: Ptr<pmix_info_t>,
+    ndirs: usize,
+) -> Result<ClientCall, Status> {
+    instance()?;
+    let targets = from_c::procs(targets, ntargets)?;
+    Ok(JobControl { targets, directives: from_c::infos(directives, ndirs)? }.into())
 }
 
 fn allocate(directive: u8, info: Ptr<pmix_info_t>, count: usize) -> Result<ClientCall, Status> {
