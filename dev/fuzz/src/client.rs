@@ -11,6 +11,11 @@ use phalanx_core::{
 use phalanx_spec::{IofChannel, Range, Rank, Scope, Status};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::GetCredential;
+use phalanx_wire::cmd::group::Construct;
+use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::log::Log;
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::frame::encode_frame;
@@ -199,21 +204,21 @@ fn call(which: u8, detail: u8) -> ClientCall {
             info: info(),
         },
         7 => ClientCall::DeregisterEvents { handler: HandlerId(u64::from(detail)) },
-        8 => ClientCall::Query {
+        8 => ClientCall::Query(Queries {
             queries: vec![Query { keys: vec!["pmix.query.something".into()], qualifiers: info() }],
-        },
-        9 => ClientCall::Log {
+        }),
+        9 => ClientCall::Log(Log {
             timestamp: 0,
             data: vec![Info::new("pmix.log.stderr", "text")],
             directives: info(),
-        },
+        }),
         10 => ClientCall::from(JobControl { targets: Vec::new(), directives: info() }),
         11 => ClientCall::ResolvePeers { node: None, nspace: name("job") },
         12 => ClientCall::ResolveNodes { nspace: name("job") },
-        13 => ClientCall::Spawn { job: info(), apps: Vec::new() },
+        13 => ClientCall::Spawn(Spawn { job: info(), apps: Vec::new() }),
         14 => ClientCall::Connect { procs: all(), info: info() },
         15 => ClientCall::Disconnect { procs: all(), info: info() },
-        16 => ClientCall::GroupConstruct { id: "group".into(), procs: all(), info: info() },
+        16 => ClientCall::GroupConstruct(Construct { id: "group".into(), procs: all(), info: info() }),
         17 => ClientCall::GroupDestruct { id: "group".into(), info: info() },
         18 => ClientCall::IofPull {
             handler: HandlerId(100 + u64::from(detail)),
@@ -222,7 +227,11 @@ fn call(which: u8, detail: u8) -> ClientCall {
             directives: info(),
         },
         19 => ClientCall::IofDeregister { handler: HandlerId(100 + u64::from(detail)), directives: info() },
-        20 => ClientCall::IofPush { targets: all(), data: Blob::from(b"typed".to_vec()), directives: info() },
+        20 => ClientCall::IofPush(Push {
+            targets: all(),
+            data: Blob::from(b"typed".to_vec()),
+            directives: info(),
+        }),
         21 => ClientCall::from(GetCredential { info: info() }),
         22 => ClientCall::Commit(vec![(
             Scope::GLOBAL,

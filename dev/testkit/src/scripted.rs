@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, DirectModexRequest, EventsRequest, FenceRequest,
-    LookupRequested, PublishRequest, UnpublishRequest,
+    PublishRequest, PublishedRequest,
 };
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_core::{CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
@@ -366,7 +366,7 @@ impl RankServer for ScriptedServer {
                 }
                 info.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds as i32)));
                 self.upcall(
-                    HostOp::Lookup(LookupRequested { from, uid, keys, range: Range::UNDEF, info }),
+                    HostOp::Lookup(PublishedRequest { from, uid, keys, range: Range::UNDEF, info }),
                     done,
                 );
             }
@@ -374,7 +374,7 @@ impl RankServer for ScriptedServer {
                 let keys = Key::new(&key).into_iter().collect();
                 let range = Range::UNDEF;
                 self.upcall(
-                    HostOp::Unpublish(UnpublishRequest { from, uid, keys, range, info: Vec::new() }),
+                    HostOp::Unpublish(PublishedRequest { from, uid, keys, range, info: Vec::new() }),
                     done,
                 );
             }

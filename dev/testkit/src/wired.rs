@@ -13,6 +13,7 @@ use phalanx_core::{
 use phalanx_dvm::NodeId;
 use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::group::Construct;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
@@ -234,7 +235,7 @@ impl WiredServer {
             }
             Op::Group { name, info } => {
                 let procs = vec![ProcId::all(&proc.nspace)];
-                ClientCall::GroupConstruct { id: name.as_str().into(), procs, info }
+                ClientCall::GroupConstruct(Construct { id: name.as_str().into(), procs, info })
             }
             Op::Ungroup { name, info } => ClientCall::GroupDestruct { id: name.as_str().into(), info },
             Op::Notify { code, range } => ClientCall::Notify { code, range, info: Vec::new() },

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Command, ExitCode};
 
-use pmix::server::{AbortRequest, JobControlRequest, LookupRequested, PublishRequest, ToolRequest};
+use pmix::server::{AbortRequest, JobControlRequest, PublishRequest, PublishedRequest, ToolRequest};
 use pmix::{
     Done, Host, Info, InfoList, Key, Nspace, Pdata, ProcId, Rank, Server, ServerOptions, Status, Value,
     generate_ppn, generate_regex, keys,
@@ -35,7 +35,7 @@ impl Host for SmallHost {
         done.complete(());
     }
 
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         let found = request.keys.into_iter().filter_map(|key| {
             let (proc, value) = self.published.get(&key)?.clone();
             Some(Pdata { proc, key, value })

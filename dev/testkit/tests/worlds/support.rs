@@ -8,7 +8,7 @@ use std::time::Duration;
 use phalanx_core::Event;
 use phalanx_core::host::{
     Asked, ConnectRequest, EventsRequest, FenceRequest, GroupRequest, HostOp, HostReply, LogRequest,
-    LookupRequested, PublishRequest, PullEnded, PullRequest, StdinRequest, UnpublishRequest,
+    PublishRequest, PublishedRequest, PullEnded, PullRequest, StdinRequest,
 };
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
 use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Rank, Status, keys};
@@ -121,7 +121,7 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
             HostOp::Log(LogRequest { from, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info })
         }
         "PMIx_Lookup" => {
-            HostOp::Lookup(LookupRequested { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
+            HostOp::Lookup(PublishedRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
         }
         "PMIx_Notify_event" => {
             let code = Status::EVENT_JOB_END;
@@ -149,7 +149,7 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
             HostOp::Spawn(Asked { from, request: Spawn { job: info, apps: vec![app] } })
         }
         "PMIx_Unpublish" => {
-            HostOp::Unpublish(UnpublishRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
+            HostOp::Unpublish(PublishedRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
         }
         other => panic!("a new function: {other} needs a request here"),
     }

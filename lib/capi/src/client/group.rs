@@ -1,6 +1,7 @@
 //! Groups: sets of processes with a name.
 
 use phalanx_spec::{DataType, Status, keys};
+use phalanx_wire::cmd::group::{Construct, Leave};
 use pmix::{ClientCall, ClientReturn, DataArray, Error, Info, ProcId, Text, Value};
 
 use super::calls::{InfoCallback, OpCallback, done, done_then, give, hand_over, submit};
@@ -40,14 +41,14 @@ exported! {
 
     fn PMIx_Group_leave(group: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let (id, info) = named(group, info, count)?;
-        done(ClientCall::GroupLeave { id, info })
+        done(ClientCall::GroupLeave(Leave { id, info }))
     }
 
     fn PMIx_Group_leave_nb(
         group: Ptr<u8>, info: Ptr<pmix_info_t>, count: usize, callback: OpCallback, cbdata: Ptr<Opaque>,
     ) -> Code {
         let (id, info) = named(group, info, count)?;
-        done_then(ClientCall::GroupLeave { id, info }, callback, cbdata)
+        done_then(ClientCall::GroupLeave(Leave { id, info }), callback, cbdata)
     }
 }
 
@@ -60,7 +61,7 @@ fn construct(
     count: usize,
 ) -> Result<ClientCall, Status> {
     let (id, info) = named(group, info, count)?;
-    Ok(ClientCall::GroupConstruct { id, procs: from_c::procs(procs, nprocs)?, info })
+    Ok(ClientCall::GroupConstruct(Construct { id, procs: from_c::procs(procs, nprocs)?, info }))
 }
 
 pub(super) fn named(
@@ -99,7 +100,7 @@ pub(super) fn formed_then(
 
 fn id_of(call: &ClientCall) -> Option<Text> {
     match call {
-        ClientCall::GroupConstruct { id, .. }
+        ClientCall::GroupConstruct(Construct { id, .. })
         | ClientCall::GroupInvite { id, .. }
         | ClientCall::GroupJoin { id, .. } => Some(id.clone()),
         _ => None,

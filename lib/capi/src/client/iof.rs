@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use phalanx_spec::{IofChannel, Status, keys};
+use phalanx_wire::cmd::iof::Push;
 use pmix::screen::Part;
 use pmix::{
     Blob, ClientCall, ClientReturn, Error, HandlerId, Info, InfoList, OutputDone, ProcId, Screen, Value,
@@ -96,7 +97,7 @@ exported! {
             instance()?.stop_collecting();
         }
         let data = data.read().map(from_c::blob).unwrap_or_default();
-        let call = ClientCall::IofPush { targets, data, directives };
+        let call = ClientCall::IofPush(Push { targets, data, directives });
         done_or_then(call, callback, cbdata)
     }
 }
@@ -115,7 +116,7 @@ pub(super) fn collect_stdin(targets: Vec<ProcId>, directives: Vec<Info>) -> Resu
     let pushing = instance.clone();
     instance.collect(move |data| {
         let (targets, directives) = (targets.clone(), directives.clone());
-        let call = ClientCall::IofPush { targets, data: Blob::from(data), directives };
+        let call = ClientCall::IofPush(Push { targets, data: Blob::from(data), directives });
         match pushing.client.perform(call) {
             Ok(ClientReturn::Done(status)) if status.is_success() => Ok(()),
             Ok(ClientReturn::Done(status)) => Err(status),

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use phalanx_spec::{Status, keys};
 use phalanx_wire::InfoList;
+use phalanx_wire::cmd::log::Log;
 use pmix::ClientCall;
 
 use super::calls::{OpCallback, done, done_then};
@@ -41,5 +42,5 @@ fn call(
         true => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         false => 0,
     };
-    Ok(ClientCall::Log { timestamp, data: from_c::infos(data, ndata)?, directives })
+    Ok(ClientCall::Log(Log { timestamp, data: from_c::infos(data, ndata)?, directives }))
 }

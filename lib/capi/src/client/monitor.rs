@@ -1,6 +1,7 @@
 //! Monitoring: have processes watched, and give signs of life.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::monitor::Monitor;
 use pmix::ClientCall;
 
 use super::calls::{InfoCallback, done, infos, infos_then};
@@ -39,5 +40,9 @@ fn call(
 ) -> Result<ClientCall, Status> {
     instance()?;
     let what = from_c::info(&what.read().ok_or(BAD)?)?;
-    Ok(ClientCall::Monitor { what, error: Status(error), directives: from_c::infos(directives, ndirs)? })
+    Ok(ClientCall::Monitor(Monitor {
+        what,
+        error: Status(error),
+        directives: from_c::infos(directives, ndirs)?,
+    }))
 }

@@ -1,6 +1,7 @@
 //! Query: what the server and its host know.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::query::Queries;
 use pmix::{ClientCall, ClientReturn, Error, Info, Query};
 
 use super::calls::{InfoCallback, found, give, hand_over, infos, infos_then, submit};
@@ -16,7 +17,7 @@ exported! {
     ) -> Code {
         let (known, rest) = questions(queries, nqueries)?;
         if known.is_empty() {
-            return infos(ClientCall::Query { queries: rest }, results, nresults);
+            return infos(ClientCall::Query(Queries { queries: rest }), results, nresults);
         }
         if rest.is_empty() {
             return give(Status::SUCCESS, &known, results, nresults);
@@ -31,7 +32,7 @@ exported! {
         instance()?;
         let (known, rest) = questions(queries, nqueries)?;
         if known.is_empty() {
-            return infos_then(ClientCall::Query { queries: rest }, callback, cbdata);
+            return infos_then(ClientCall::Query(Queries { queries: rest }), callback, cbdata);
         }
         submit(call(&rest), move |answer| {
             let Some(callback) = callback else { return };
@@ -43,7 +44,7 @@ exported! {
 
 /// What is asked of the server. Where nothing is, that fails, and nobody minds.
 fn call(rest: &[Query]) -> ClientCall {
-    ClientCall::Query { queries: rest.to_vec() }
+    ClientCall::Query(Queries { queries: rest.to_vec() })
 }
 
 /// The server's answer beside what was known here.

@@ -1,6 +1,7 @@
 //! Spawn: start a job.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::spawn::Spawn;
 use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing};
 
 use super::calls::submit;
@@ -60,7 +61,7 @@ fn call(
     let mut job = from_c::infos(info, count)?;
     let showing = instance.client.show_spawned(&mut job).map_err(|error| error.status())?;
     let reader = collects(&job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));
-    Ok((ClientCall::Spawn { job, apps }, Beginning { showing, reader }))
+    Ok((ClientCall::Spawn(Spawn { job, apps }), Beginning { showing, reader }))
 }
 
 /// What happens when the job was started.

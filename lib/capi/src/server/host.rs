@@ -12,9 +12,8 @@ use phalanx_wire::{Blob, Info, InfoList, Nspace, Pdata, ProcId, Text};
 use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
-    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
-    ValidationRequest,
+    LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
+    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ToolRequest, ValidationRequest,
 };
 use pmix::{Done, Event, GroupFormed};
 
@@ -150,7 +149,7 @@ impl pmix::Host for Host {
         ticket.returned(code);
     }
 
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         let lookup = offered!(done, self.module.lookup);
         let mut args = Args::default();
         let from = args.proc(&request.from);
@@ -164,7 +163,7 @@ impl pmix::Host for Host {
         ticket.returned(code);
     }
 
-    fn unpublish(&mut self, request: UnpublishRequest, done: Done<()>) {
+    fn unpublish(&mut self, request: PublishedRequest, done: Done<()>) {
         let unpublish = offered!(done, self.module.unpublish);
         let mut args = Args::default();
         let from = args.proc(&request.from);

@@ -2,14 +2,20 @@
 
 use phalanx_spec::{IofChannel, Range, Scope, Status};
 use phalanx_wire::cmd::HostRequest;
-use phalanx_wire::{App, Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Query, Text, Value};
+use phalanx_wire::cmd::group::{Construct, Leave};
+use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::log::Log;
+use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::query::Queries;
+use phalanx_wire::cmd::spawn::Spawn;
+use phalanx_wire::{Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Text, Value};
 
 use super::phase::InitError;
 use crate::host::{Event, GroupFormed};
 use crate::machine::{DeliveryId, HandlerId};
 use crate::store::LookupRequest;
 
-/// What a program asks of its client. Infos may hold `pmix.timeout`, in seconds, for calls that wait.
+/// What a program asks of its client: as it goes to the server, where the client adds nothing. Infos may hold `pmix.timeout`, in seconds, for calls that wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClientCall {
     /// Connect, shake hands, fetch the job data. The first call. Answer: `Init`.
@@ -40,21 +46,21 @@ pub enum ClientCall {
     /// Not answered.
     Taken { delivery: DeliveryId, held: usize },
     /// Answer: `Infos`.
-    Query { queries: Vec<Query> },
-    /// `timestamp`: seconds since the epoch, 0 for none. Answer: `Done`.
-    Log { timestamp: u64, data: Vec<Info>, directives: Vec<Info> },
+    Query(Queries),
+    /// Answer: `Done`.
+    Log(Log),
     /// Who of a job is on a node; `node` absent: this one. Answer: `Peers`.
     ResolvePeers { node: Option<Text>, nspace: Nspace },
     /// The nodes of a job. Answer: `Nodes`.
     ResolveNodes { nspace: Nspace },
     /// Starts another job. Answer: `Spawned`.
-    Spawn { job: Vec<Info>, apps: Vec<App> },
+    Spawn(Spawn),
     /// Binds processes of several jobs together; all of them call it. Answer: `Done`.
     Connect { procs: Vec<ProcId>, info: Vec<Info> },
     /// Answer: `Done`.
     Disconnect { procs: Vec<ProcId>, info: Vec<Info> },
     /// All members call it. Answer: `Group`.
-    GroupConstruct { id: Text, procs: Vec<ProcId>, info: Vec<Info> },
+    GroupConstruct(Construct),
     /// All members call it. Answer: `Done`.
     GroupDestruct { id: Text, info: Vec<Info> },
     /// Asks these processes into a group; they answer by `GroupJoin`. Answer: `Group`.
@@ -62,15 +68,15 @@ pub enum ClientCall {
     /// Takes an invitation up, or declines it. Without the leader's name everybody is told. Answer: `Group`.
     GroupJoin { id: Text, leader: Option<ProcId>, accept: bool, info: Vec<Info> },
     /// Answer: `Done`.
-    GroupLeave { id: Text, info: Vec<Info> },
+    GroupLeave(Leave),
     /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Pulled`.
     IofPull { handler: HandlerId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
     /// Answer: `Done`.
     IofDeregister { handler: HandlerId, directives: Vec<Info> },
     /// Writes to the standard input of other processes; no data: its end. Answer: `Done`.
-    IofPush { targets: Vec<ProcId>, data: Blob, directives: Vec<Info> },
+    IofPush(Push),
     /// Has processes watched; `error` is the event to raise when they fall silent. Answer: `Infos`.
-    Monitor { what: Info, error: Status, directives: Vec<Info> },
+    Monitor(Monitor),
     /// A sign of life for who watches this process. Answer: `Done`.
     Heartbeat,
     /// What only the host can answer. Answer: as [`HostRequest::answer`] says.

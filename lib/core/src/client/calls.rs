@@ -29,19 +29,17 @@ impl Tables {
             ClientCall::Lookup { keys, info } => publish::on_lookup(cx, id, keys, info),
             ClientCall::Unpublish { keys, info } => publish::on_unpublish(cx, id, keys, info),
             ClientCall::Abort { status, message, procs } => abort::on_abort(cx, id, status, message, procs),
-            ClientCall::Query { queries } => query::on_query(cx, self.outer, id, queries),
-            ClientCall::Log { timestamp, data, directives } => {
-                log::on_log(cx, id, timestamp, data, directives);
-            }
+            ClientCall::Query(request) => query::on_query(cx, self.outer, id, request),
+            ClientCall::Log(request) => log::on_log(cx, id, request),
             ClientCall::ResolvePeers { node, nspace } => resolve::on_resolve_peers(cx, id, node, nspace),
             ClientCall::ResolveNodes { nspace } => resolve::on_resolve_nodes(cx, id, nspace),
-            ClientCall::Spawn { job, apps } => spawn::on_spawn(cx, id, job, apps),
+            ClientCall::Spawn(request) => spawn::on_spawn(cx, id, request),
             ClientCall::Connect { procs, info } => connect::on_connect(cx, &self.groups, id, procs, info),
             ClientCall::Disconnect { procs, info } => {
                 connect::on_disconnect(cx, &self.groups, id, procs, info)
             }
-            ClientCall::GroupConstruct { id: name, procs, info } => {
-                group::on_group_construct(cx, &mut self.groups, id, name, procs, info);
+            ClientCall::GroupConstruct(request) => {
+                group::on_group_construct(cx, &mut self.groups, id, request);
             }
             ClientCall::GroupDestruct { id: name, info } => {
                 group::on_group_destruct(cx, &mut self.groups, id, name, info)
@@ -52,21 +50,15 @@ impl Tables {
             ClientCall::GroupJoin { id: name, leader, accept, info } => {
                 self.inviting().on_group_join(cx, id, name, leader, accept, &info);
             }
-            ClientCall::GroupLeave { id: name, info } => {
-                group::on_group_leave(cx, &mut self.groups, id, name, info)
-            }
+            ClientCall::GroupLeave(request) => group::on_group_leave(cx, &mut self.groups, id, request),
             ClientCall::IofPull { handler, sources, channels, directives } => {
                 self.streams.on_iof_pull(cx, id, handler, sources, channels, directives);
             }
             ClientCall::IofDeregister { handler, directives } => {
                 self.streams.on_iof_deregister(cx, id, handler, directives);
             }
-            ClientCall::IofPush { targets, data, directives } => {
-                self.streams.on_iof_push(cx, id, targets, data, directives);
-            }
-            ClientCall::Monitor { what, error, directives } => {
-                monitor::on_monitor(cx, id, what, error, directives);
-            }
+            ClientCall::IofPush(request) => self.streams.on_iof_push(cx, id, request),
+            ClientCall::Monitor(request) => monitor::on_monitor(cx, id, request),
             ClientCall::Heartbeat => monitor::on_heartbeat(cx, id),
             ClientCall::Host(request) => forward::on_host_request(cx, id, request),
         }

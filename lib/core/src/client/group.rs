@@ -10,7 +10,7 @@ use phalanx_wire::{DataArray, Info, ProcId, Text, Value};
 
 use super::call::ClientReturn;
 use super::link::{Cx, Link};
-use super::pending::Awaited;
+use super::pending::{Awaited, deadline_of};
 use crate::host::GroupFormed;
 use crate::machine::CallId;
 
@@ -79,15 +79,12 @@ pub(super) fn on_group_construct(
     cx: &mut Cx<'_>,
     groups: &mut Groups,
     id: CallId,
-    name: Text,
-    procs: Vec<ProcId>,
-    info: Vec<Info>,
+    Construct { id: name, procs, info }: Construct,
 ) {
-    let procs = groups.resolve(procs);
-    let info = signed(cx.link, info);
-    let awaited = Awaited::Group { id: name.clone(), procs: procs.clone() };
-    let request = Request::GroupConstruct(Construct { id: name, procs, info: info.clone() });
-    cx.ask(Some(id), &request, awaited, &info);
+    let request = Construct { id: name, procs: groups.resolve(procs), info: signed(cx.link, info) };
+    let awaited = Awaited::Group { id: request.id.clone(), procs: request.procs.clone() };
+    let deadline = deadline_of(cx.now, &request.info);
+    cx.ask_until(Some(id), &Request::GroupConstruct(request), awaited, deadline);
 }
 
 pub(super) fn construct_reply(link: &Link, payload: &[u8]) -> Result<ConstructReply, DecodeError> {
@@ -170,11 +167,11 @@ pub(super) fn on_group_destruct(
     cx.ask(Some(id), &request, awaited, &info);
 }
 
-pub(super) fn on_group_leave(cx: &mut Cx<'_>, groups: &mut Groups, id: CallId, name: Text, info: Vec<Info>) {
-    groups.forget(&name);
-    let awaited = Awaited::Status { operation: "group leave", subject: name.to_string_lossy() };
-    let request = Request::GroupLeave(Leave { id: name, info: info.clone() });
-    cx.ask(Some(id), &request, awaited, &info);
+pub(super) fn on_group_leave(cx: &mut Cx<'_>, groups: &mut Groups, id: CallId, request: Leave) {
+    groups.forget(&request.id);
+    let awaited = Awaited::Status { operation: "group leave", subject: request.id.to_string_lossy() };
+    let deadline = deadline_of(cx.now, &request.info);
+    cx.ask_until(Some(id), &Request::GroupLeave(request), awaited, deadline);
 }
 
 /// The events that leaders and the invited exchange.

@@ -15,11 +15,11 @@ use phalanx_wire::cmd::iof::{
 use phalanx_wire::cmd::{Body, Request, StatusReply};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::frame::TAG_IOF;
-use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList, ProcId, Value};
 
 use super::call::{ClientDelivery, ClientReturn};
 use super::link::{Cx, Link, status};
-use super::pending::Awaited;
+use super::pending::{Awaited, deadline_of};
 use crate::machine::{CallId, DeliveryId, HandlerId, Output};
 
 /// The pulls of this process.
@@ -163,20 +163,13 @@ impl Streams {
         }
     }
 
-    pub(super) fn on_iof_push(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: CallId,
-        targets: Vec<ProcId>,
-        data: Blob,
-        mut directives: Vec<Info>,
-    ) {
-        if data.is_empty() && !directives.is_set(keys::IOF_COMPLETE) {
-            directives.push(Info::new(keys::IOF_COMPLETE, true));
+    pub(super) fn on_iof_push(&mut self, cx: &mut Cx<'_>, id: CallId, mut request: Push) {
+        if request.data.is_empty() && !request.directives.is_set(keys::IOF_COMPLETE) {
+            request.directives.push(Info::new(keys::IOF_COMPLETE, true));
         }
-        let awaited = Awaited::Push { targets: targets.clone() };
-        let request = Request::IofPush(Push { targets, directives: directives.clone(), data });
-        cx.ask(Some(id), &request, awaited, &directives);
+        let awaited = Awaited::Push { targets: request.targets.clone() };
+        let deadline = deadline_of(cx.now, &request.directives);
+        cx.ask_until(Some(id), &Request::IofPush(request), awaited, deadline);
     }
 }
 

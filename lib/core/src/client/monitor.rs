@@ -1,20 +1,19 @@
 //! Monitoring: has processes watched, and gives signs of life where this one is (RFC0015).
 
 use phalanx_spec::Status;
-use phalanx_wire::Info;
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::monitor::Monitor;
 use phalanx_wire::frame::TAG_HEARTBEAT;
 
 use super::call::ClientReturn;
 use super::link::Cx;
-use super::pending::Awaited;
+use super::pending::{Awaited, deadline_of};
 use crate::machine::{CallId, Output};
 
-pub(super) fn on_monitor(cx: &mut Cx<'_>, id: CallId, what: Info, error: Status, directives: Vec<Info>) {
-    let awaited = Awaited::Infos { operation: "monitor", subject: what.key.to_string() };
-    let request = Request::Monitor(Monitor { what, error, directives: directives.clone() });
-    cx.ask(Some(id), &request, awaited, &directives);
+pub(super) fn on_monitor(cx: &mut Cx<'_>, id: CallId, request: Monitor) {
+    let awaited = Awaited::Infos { operation: "monitor", subject: request.what.key.to_string() };
+    let deadline = deadline_of(cx.now, &request.directives);
+    cx.ask_until(Some(id), &Request::Monitor(request), awaited, deadline);
 }
 
 /// Never answered by the server.

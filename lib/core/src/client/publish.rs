@@ -1,7 +1,7 @@
 //! Publish, lookup, unpublish: values that are found by key alone, whoever published them.
 
 use phalanx_spec::keys;
-use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
+use phalanx_wire::cmd::publish::{LookupReply, Publish, Published};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::{DecodeError, Dialect};
 use phalanx_wire::{Info, Key};
@@ -20,13 +20,13 @@ pub(super) fn on_publish(cx: &mut Cx<'_>, id: CallId, info: Vec<Info>) {
 
 pub(super) fn on_lookup(cx: &mut Cx<'_>, id: CallId, keys: Vec<Key>, info: Vec<Info>) {
     let awaited = Awaited::Lookup { keys: keys.clone() };
-    let request = Request::Lookup(Lookup { euid: cx.link.config.uid, keys, info: info.clone() });
+    let request = Request::Lookup(Published { euid: cx.link.config.uid, keys, info: info.clone() });
     cx.ask(Some(id), &request, awaited, &info);
 }
 
 pub(super) fn on_unpublish(cx: &mut Cx<'_>, id: CallId, keys: Vec<Key>, info: Vec<Info>) {
     let awaited = Awaited::Status { operation: "unpublish", subject: list(&keys) };
-    let request = Request::Unpublish(Unpublish { euid: cx.link.config.uid, keys, info: info.clone() });
+    let request = Request::Unpublish(Published { euid: cx.link.config.uid, keys, info: info.clone() });
     cx.ask(Some(id), &request, awaited, &info);
 }
 

@@ -63,28 +63,29 @@ const ATTRIBUTES: &[&str] = &[
     keys::TIMEOUT,
 ];
 
-pub(super) fn on_query(cx: &mut Cx<'_>, outer: &OuterSupport, id: CallId, queries: Vec<Query>) {
-    let own: Vec<Info> = queries.iter().flat_map(|query| own_support(outer, query)).collect();
+pub(super) fn on_query(cx: &mut Cx<'_>, outer: &OuterSupport, id: CallId, request: Queries) {
+    let own: Vec<Info> = request.queries.iter().flat_map(|query| own_support(outer, query)).collect();
     if own.is_empty() {
-        return ask_query(cx, id, queries, None);
+        return ask_query(cx, id, request, None);
     }
     let own = Info::new(keys::QUERY_ATTRIBUTE_SUPPORT, DataArray::of_infos(own));
     let others = |query: &Query| {
         let others = [Layer::Server, Layer::Host].iter().any(|layer| layer.is_asked(&query.qualifiers));
         others || query.keys.iter().any(|key| *key != keys::QUERY_ATTRIBUTE_SUPPORT)
     };
-    if cx.is_alone() || !queries.iter().any(others) {
+    if cx.is_alone() || !request.queries.iter().any(others) {
         let result = ClientReturn::Infos(Status::SUCCESS, vec![own]);
         return cx.out.push(Output::Return { id, result });
     }
-    ask_query(cx, id, queries, Some(own));
+    ask_query(cx, id, request, Some(own));
 }
 
-fn ask_query(cx: &mut Cx<'_>, id: CallId, queries: Vec<Query>, own: Option<Info>) {
+fn ask_query(cx: &mut Cx<'_>, id: CallId, request: Queries, own: Option<Info>) {
+    let queries = &request.queries;
     let keys: Vec<_> = queries.iter().flat_map(|query| &query.keys).collect();
     let awaited = Awaited::Query { keys: list(&keys), own };
     let qualifiers: Vec<Info> = queries.iter().flat_map(|query| query.qualifiers.iter().cloned()).collect();
-    cx.ask(Some(id), &Request::Query(Queries { queries }), awaited, &qualifiers);
+    cx.ask(Some(id), &Request::Query(request), awaited, &qualifiers);
 }
 
 /// A client and a tool are one library.

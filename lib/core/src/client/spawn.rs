@@ -5,17 +5,17 @@ use phalanx_wire::cmd::iof::STYLE;
 use phalanx_wire::cmd::spawn::{Reply, Spawn};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
-use phalanx_wire::{App, Info};
 
 use super::call::{ClientReturn, NewJob};
 use super::link::{Cx, Link};
-use super::pending::{Awaited, list};
+use super::pending::{Awaited, deadline_of, list};
 use crate::machine::CallId;
 
-pub(super) fn on_spawn(cx: &mut Cx<'_>, id: CallId, job: Vec<Info>, apps: Vec<App>) {
-    let programs: Vec<_> = apps.iter().filter_map(|app| app.cmd.as_ref()).collect();
+pub(super) fn on_spawn(cx: &mut Cx<'_>, id: CallId, request: Spawn) {
+    let programs: Vec<_> = request.apps.iter().filter_map(|app| app.cmd.as_ref()).collect();
     let awaited = Awaited::Spawned { programs: list(&programs) };
-    cx.ask(Some(id), &Request::Spawn(Spawn { job: job.clone(), apps }), awaited, &job);
+    let deadline = deadline_of(cx.now, &request.job);
+    cx.ask_until(Some(id), &Request::Spawn(request), awaited, deadline);
 }
 
 pub(super) fn spawned(link: &Link, payload: &[u8]) -> Result<ClientReturn, DecodeError> {

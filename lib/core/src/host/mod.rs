@@ -12,8 +12,8 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 use request::Upcall;
 pub use request::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded,
-    PullRequest, QueryRequest, SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+    FenceRequest, GroupRequest, LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded,
+    PullRequest, QueryRequest, SpawnRequest, StdinRequest, ToolRequest,
 };
 
 macro_rules! host_ops {
@@ -79,9 +79,9 @@ host_ops! {
     /// Answer: `Done`.
     Publish(PublishRequest) = "publish", functions::PUBLISH;
     /// Answer: `Lookup`.
-    Lookup(LookupRequested) = "lookup", functions::LOOKUP;
+    Lookup(PublishedRequest) = "lookup", functions::LOOKUP;
     /// Answer: `Done`.
-    Unpublish(UnpublishRequest) = "unpublish", functions::UNPUBLISH;
+    Unpublish(PublishedRequest) = "unpublish", functions::UNPUBLISH;
     /// Answer: `Spawned`.
     Spawn(SpawnRequest) = "spawn", functions::SPAWN;
     /// All local participants are in. May report a local failure as `Fence` does. Answer: `Done`.

@@ -71,19 +71,10 @@ pub struct PublishRequest {
     pub info: Vec<Info>,
 }
 
-/// The host waits if asked to (`pmix.wait`), within `pmix.timeout`.
+/// What somebody wants to have that was published, or to be withdrawn: then no `keys` are all that `from` has published. A lookup
+/// waits if asked to (`pmix.wait`), within `pmix.timeout`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LookupRequested {
-    pub from: ProcId,
-    pub uid: u32,
-    pub keys: Vec<Key>,
-    pub range: Range,
-    pub info: Vec<Info>,
-}
-
-/// `keys` empty: all that `from` has published.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UnpublishRequest {
+pub struct PublishedRequest {
     pub from: ProcId,
     pub uid: u32,
     pub keys: Vec<Key>,
@@ -224,14 +215,13 @@ upcalls! {
     EventsRequest { as info }
     FenceRequest { as info }
     LogRequest { by from as directives }
-    LookupRequested { by from as info on |it| names(&it.keys) }
+    PublishedRequest { by from as info on |it| names(&it.keys) }
     ProcId { on |it| it.to_string() }
     PublishRequest { by from as info on |it| names(it.data.iter().map(|info| &info.key)) }
     PullEnded { by from as directives }
     PullRequest { by from as directives on |it| it.channels.to_string() }
     StdinRequest { by from as directives }
     ToolRequest { }
-    UnpublishRequest { by from as info on |it| names(&it.keys) }
     super::Event { by source as info on |it| it.code.to_string() }
 }
 

@@ -5,13 +5,13 @@
 
 use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
+use phalanx_wire::cmd::publish::{LookupReply, Publish, Published};
 use phalanx_wire::{Info, InfoList, Value};
 
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply, LookupRequested, PublishRequest, UnpublishRequest};
+use crate::host::{HostOp, HostReply, PublishRequest, PublishedRequest};
 
 pub(super) const PUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE, keys::PERSISTENCE];
 pub(super) const LOOKUP_ATTRIBUTES: &[&str] = &[keys::RANGE];
@@ -34,26 +34,21 @@ pub(super) fn on_publish(cx: &mut Cx<'_>, from: Asker, publish: Publish) {
     cx.ask(Some(&proc), op, Then::Answer(from));
 }
 
-pub(super) fn on_lookup(cx: &mut Cx<'_>, from: Asker, lookup: Lookup) {
+pub(super) fn on_lookup(cx: &mut Cx<'_>, from: Asker, lookup: Published) {
     if lookup.keys.is_empty() {
         return cx.answer(&from, Status::ERR_BAD_PARAM);
     }
-    let range = range(&lookup.info);
-    let mut info = lookup.info;
-    info.extend(from.identity());
-    let (proc, uid) = (from.proc.clone(), from.uid);
-    let op = HostOp::Lookup(LookupRequested { from: proc.clone(), uid, keys: lookup.keys, range, info });
-    cx.ask(Some(&proc), op, Then::AnswerLookup(from));
+    cx.ask(Some(&from.proc), HostOp::Lookup(wanted(&from, lookup)), Then::AnswerLookup(from.clone()));
 }
 
-pub(super) fn on_unpublish(cx: &mut Cx<'_>, from: Asker, unpublish: Unpublish) {
-    let range = range(&unpublish.info);
-    let mut info = unpublish.info;
+pub(super) fn on_unpublish(cx: &mut Cx<'_>, from: Asker, unpublish: Published) {
+    cx.ask(Some(&from.proc), HostOp::Unpublish(wanted(&from, unpublish)), Then::Answer(from.clone()));
+}
+
+fn wanted(from: &Asker, Published { euid: _, keys, mut info }: Published) -> PublishedRequest {
+    let range = range(&info);
     info.extend(from.identity());
-    let (proc, uid) = (from.proc.clone(), from.uid);
-    let op =
-        HostOp::Unpublish(UnpublishRequest { from: proc.clone(), uid, keys: unpublish.keys, range, info });
-    cx.ask(Some(&proc), op, Then::Answer(from));
+    PublishedRequest { from: from.proc.clone(), uid: from.uid, keys, range, info }
 }
 
 pub(super) fn on_looked_up(cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {

@@ -248,20 +248,16 @@ impl Replay {
                 codes: it.codes,
                 info: it.info,
             },
-            Request::Query(it) => ClientCall::Query { queries: it.queries },
-            Request::Log(it) => {
-                ClientCall::Log { timestamp: it.timestamp, data: it.data, directives: it.directives }
-            }
+            Request::Query(it) => ClientCall::Query(it),
+            Request::Log(it) => ClientCall::Log(it),
             Request::ResolvePeers(it) => ClientCall::ResolvePeers { node: it.node, nspace: it.nspace },
             Request::ResolveNode(it) => ClientCall::ResolveNodes { nspace: it.nspace },
-            Request::Spawn(it) => ClientCall::Spawn { job: it.job, apps: it.apps },
+            Request::Spawn(it) => ClientCall::Spawn(it),
             Request::Connect(it) => ClientCall::Connect { procs: it.procs, info: it.info },
             Request::Disconnect(it) => ClientCall::Disconnect { procs: it.procs, info: it.info },
-            Request::GroupConstruct(it) => {
-                ClientCall::GroupConstruct { id: it.id, procs: it.procs, info: it.info }
-            }
+            Request::GroupConstruct(it) => ClientCall::GroupConstruct(it),
             Request::GroupDestruct(it) => ClientCall::GroupDestruct { id: it.id, info: it.info },
-            Request::GroupLeave(it) => ClientCall::GroupLeave { id: it.id, info: it.info },
+            Request::GroupLeave(it) => ClientCall::GroupLeave(it),
             Request::IofPull(it) => ClientCall::IofPull {
                 handler: HandlerId(it.handle - 1),
                 sources: it.sources,
@@ -272,12 +268,8 @@ impl Replay {
             Request::IofDeregister(it) => {
                 ClientCall::IofDeregister { handler: HandlerId(0), directives: it.directives }
             }
-            Request::IofPush(it) => {
-                ClientCall::IofPush { targets: it.targets, data: it.data, directives: it.directives }
-            }
-            Request::Monitor(it) => {
-                ClientCall::Monitor { what: it.what, error: it.error, directives: it.directives }
-            }
+            Request::IofPush(it) => ClientCall::IofPush(it),
+            Request::Monitor(it) => ClientCall::Monitor(it),
             Request::Host(it) => ClientCall::Host(it),
             Request::Finalize => ClientCall::Finalize { info: Vec::new() },
             _ => return None,

@@ -12,6 +12,7 @@ use phalanx_core::{
     Time, Tool, ToolCall, ToolConfig, ToolReturn, Verdict,
 };
 use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
@@ -221,7 +222,7 @@ impl World {
 
     fn query(&mut self) -> Status {
         let queries = vec![Query { keys: vec!["k".into()], qualifiers: Vec::new() }];
-        self.done(ToolCall::Client(ClientCall::Query { queries }))
+        self.done(ToolCall::Client(ClientCall::Query(Queries { queries })))
     }
 
     /// The server's process dies.
@@ -311,7 +312,7 @@ fn tool_without_primary_server_must_name_another() {
     assert_eq!(world.done(register(7, Status::ERR_LOST_CONNECTION)), Status::SUCCESS);
     world.silent = true;
     let queries = vec![Query { keys: vec!["k".into()], qualifiers: Vec::new() }];
-    let pending = world.call(ToolCall::Client(ClientCall::Query { queries }));
+    let pending = world.call(ToolCall::Client(ClientCall::Query(Queries { queries })));
     assert_eq!(world.status_of(pending), None);
     assert!(world.tool.explain().iter().any(|waiting| waiting.operation == "query"));
     world.kill(1);

@@ -1,6 +1,7 @@
 //! Groups: sets of processes with a name.
 
 use phalanx_core::{ClientCall, ClientReturn, GroupFormed};
+use phalanx_wire::cmd::group::{Construct, Leave};
 use phalanx_wire::{Info, ProcId, Text};
 
 use super::{Client, unexpected};
@@ -10,8 +11,11 @@ impl Client {
     /// Forms a group; all members call it (`PMIx_Group_construct`). With `pmix.grp.actxid` the host gives it a context id, a
     /// number that no other group has.
     pub fn group_construct(&self, name: &str, procs: &[ProcId], info: &[Info]) -> Result<GroupFormed, Error> {
-        let call =
-            ClientCall::GroupConstruct { id: Text::from(name), procs: procs.to_vec(), info: info.to_vec() };
+        let call = ClientCall::GroupConstruct(Construct {
+            id: Text::from(name),
+            procs: procs.to_vec(),
+            info: info.to_vec(),
+        });
         self.formed(call, || format!("construction of group {name}"))
     }
 
@@ -53,7 +57,7 @@ impl Client {
 
     /// Leaves a group; the others are told by an event (`PMIx_Group_leave`).
     pub fn group_leave(&self, name: &str, info: &[Info]) -> Result<(), Error> {
-        let call = ClientCall::GroupLeave { id: Text::from(name), info: info.to_vec() };
+        let call = ClientCall::GroupLeave(Leave { id: Text::from(name), info: info.to_vec() });
         self.done(call, || format!("leave of group {name}"))
     }
 }

@@ -2,6 +2,7 @@
 
 use phalanx_core::{ClientCall, ClientReturn, HandlerId, UNASKED};
 use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::cmd::iof::Push;
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::{Client, unexpected};
@@ -178,11 +179,11 @@ impl Client {
     /// Pushes that nobody waits for (`PMIx_IOF_push` with a callback) are refused with `PMIX_ERR_OUT_OF_RESOURCE` when 16 MiB of a
     /// job's input wait, and from then on with `PMIX_ERR_IOF_FAILURE`: what was taken arrives, and nothing behind a gap.
     pub fn iof_push(&self, targets: &[ProcId], data: &[u8], directives: &[Info]) -> Result<(), Error> {
-        let call = ClientCall::IofPush {
+        let call = ClientCall::IofPush(Push {
             targets: targets.to_vec(),
             data: Blob::from(data),
             directives: directives.to_vec(),
-        };
+        });
         self.done(call, || "push of input".into())
     }
 }

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use phalanx_core::ClientCall;
 use phalanx_spec::keys;
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::{Info, InfoList};
 
 use super::Client;
@@ -16,7 +17,7 @@ impl Client {
             true => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             false => 0,
         };
-        let call = ClientCall::Log { timestamp, data: data.to_vec(), directives: directives.to_vec() };
+        let call = ClientCall::Log(Log { timestamp, data: data.to_vec(), directives: directives.to_vec() });
         self.done(call, || "log".into())
     }
 }

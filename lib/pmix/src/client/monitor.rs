@@ -6,13 +6,14 @@ use phalanx_wire::Info;
 
 use super::Client;
 use crate::error::Error;
+use phalanx_wire::cmd::monitor::Monitor;
 
 impl Client {
     /// Has processes watched (`PMIx_Process_monitor`): `what` says how (`pmix.monitor.mbeat`: by their heartbeats), `error`
     /// is the event to raise when one falls silent.
     pub fn monitor(&self, what: Info, error: Status, directives: &[Info]) -> Result<Vec<Info>, Error> {
         let operation = format!("monitoring by {}", what.key);
-        let call = ClientCall::Monitor { what, error, directives: directives.to_vec() };
+        let call = ClientCall::Monitor(Monitor { what, error, directives: directives.to_vec() });
         self.infos(call, || operation)
     }
 

@@ -2,6 +2,7 @@
 
 use phalanx_core::{ClientCall, ClientReturn};
 use phalanx_spec::IofChannel;
+use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, Nspace, ProcId};
 
 use super::{Client, unexpected};
@@ -19,7 +20,7 @@ impl Client {
         };
         let mut job = job.to_vec();
         let showing = self.show_spawned(&mut job)?;
-        match self.call(ClientCall::Spawn { job, apps: apps.to_vec() })? {
+        match self.call(ClientCall::Spawn(Spawn { job, apps: apps.to_vec() }))? {
             ClientReturn::Spawned(result) => {
                 let job = result.map_err(|status| Error::Failed { operation: operation(), status })?;
                 if let Some(showing) = showing {

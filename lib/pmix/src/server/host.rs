@@ -13,8 +13,8 @@ use super::done::{Credential, Done, Outcome};
 use crate::engine::Answer;
 use phalanx_core::host::{
     AbortRequest, Asked, ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest,
-    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+    LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
+    SpawnRequest, StdinRequest, ToolRequest,
 };
 
 pub type AllocateRequest = Asked<allocate::Allocate>;
@@ -63,11 +63,11 @@ pub trait Host: Send {
         refuse(done);
     }
 
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         refuse(done);
     }
 
-    fn unpublish(&mut self, request: UnpublishRequest, done: Done<()>) {
+    fn unpublish(&mut self, request: PublishedRequest, done: Done<()>) {
         refuse(done);
     }
 

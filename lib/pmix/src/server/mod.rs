@@ -47,8 +47,8 @@ pub use inventory::ATTRIBUTES as INVENTORY_ATTRIBUTES;
 pub use options::{ATTRIBUTES as INIT_ATTRIBUTES, ServerOptions};
 pub use phalanx_core::host::{
     AbortRequest, Asked, ConnectRequest, DirectModexRequest, EventsRequest, FenceRequest, GroupRequest,
-    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    SpawnRequest, StdinRequest, ToolRequest, UnpublishRequest,
+    LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
+    SpawnRequest, StdinRequest, ToolRequest,
 };
 use setup::Changes;
 pub use setup::{ForkSetup, SETUP_ATTRIBUTES, SUPPORT_ATTRIBUTES};

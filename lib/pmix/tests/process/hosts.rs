@@ -14,9 +14,8 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId, Value};
 use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
-    LogRequest, LookupRequested, MonitorRequest, PublishRequest, PullEnded, PullRequest, QueryRequest,
-    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, UnpublishRequest,
-    ValidationRequest,
+    LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest, QueryRequest,
+    ResourceBlockRequest, SessionControlRequest, SpawnRequest, StdinRequest, ValidationRequest,
 };
 use pmix::{Done, Drive, Event, Host, JobInfo, Server, ServerOptions, Verdict};
 
@@ -132,10 +131,10 @@ pub(crate) fn late_host(stage: Stage) {
     too_late.complete(Vec::new());
 }
 
-struct Late(Sender<(LookupRequested, Done<Vec<Pdata>>)>);
+struct Late(Sender<(PublishedRequest, Done<Vec<Pdata>>)>);
 
 impl Host for Late {
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         match request.keys[0].as_str() {
             "dropped" => {}
             _ => self.0.send((request, done)).unwrap(),
@@ -149,7 +148,7 @@ impl Host for Late {
 }
 
 /// Waits until a lookup of each rank is here, answers the last first, and keeps one for ever.
-fn answer_backwards(held: &Receiver<(LookupRequested, Done<Vec<Pdata>>)>) -> Done<Vec<Pdata>> {
+fn answer_backwards(held: &Receiver<(PublishedRequest, Done<Vec<Pdata>>)>) -> Done<Vec<Pdata>> {
     let (mut waiting, mut kept) = (Vec::new(), None);
     while waiting.len() < 2 || kept.is_none() {
         let (request, done) = held.recv_timeout(PATIENCE).unwrap();
@@ -335,11 +334,11 @@ impl Host for Records {
     fn publish(&mut self, _: PublishRequest, done: Done<()>) {
         self.note(done, ());
     }
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         let key = request.keys[0].clone();
         self.note(done, vec![Pdata { proc: request.from, key, value: Value::from("found") }]);
     }
-    fn unpublish(&mut self, _: UnpublishRequest, done: Done<()>) {
+    fn unpublish(&mut self, _: PublishedRequest, done: Done<()>) {
         self.note(done, ());
     }
     fn spawn(&mut self, _: SpawnRequest, done: Done<Nspace>) {

@@ -10,8 +10,8 @@ use phalanx_core::{GroupFormed, JobInfo};
 use phalanx_spec::{Rank, keys};
 use phalanx_wire::{Info, Key, Kval, Nspace, Pdata, ProcId, Value};
 use pmix::server::{
-    AbortRequest, ConnectRequest, GroupRequest, JobControlRequest, LogRequest, LookupRequested,
-    PublishRequest, QueryRequest, UnpublishRequest,
+    AbortRequest, ConnectRequest, GroupRequest, JobControlRequest, LogRequest, PublishRequest,
+    PublishedRequest, QueryRequest,
 };
 use pmix::{Done, Host, Server, ServerOptions};
 
@@ -110,7 +110,7 @@ impl Host for Grants {
         done.complete(());
     }
 
-    fn lookup(&mut self, request: LookupRequested, done: Done<Vec<Pdata>>) {
+    fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
         let found = request.keys.into_iter().filter_map(|key| {
             let (proc, value) = self.published.get(&key)?.clone();
             Some(Pdata { proc, key, value })
@@ -118,7 +118,7 @@ impl Host for Grants {
         done.complete(found.collect());
     }
 
-    fn unpublish(&mut self, request: UnpublishRequest, done: Done<()>) {
+    fn unpublish(&mut self, request: PublishedRequest, done: Done<()>) {
         self.published.retain(|key, _| !request.keys.contains(key));
         done.complete(());
     }

@@ -7,6 +7,7 @@ use crate::info::Info;
 /// `timestamp` is 0 unless the caller asked for one (seconds since the epoch).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
+    /// Seconds since the epoch, 0 for none.
     pub timestamp: u64,
     pub data: Vec<Info>,
     pub directives: Vec<Info>,

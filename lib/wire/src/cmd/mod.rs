@@ -133,8 +133,8 @@ requests! {
     Get(get::Get) = GETNB
     RefreshCache(get::RefreshCache) = REFRESH_CACHE
     Publish(publish::Publish) = PUBLISHNB
-    Lookup(publish::Lookup) = LOOKUPNB
-    Unpublish(publish::Unpublish) = UNPUBLISHNB
+    Lookup(publish::Published) = LOOKUPNB
+    Unpublish(publish::Published) = UNPUBLISHNB
     Spawn(spawn::Spawn) = SPAWNNB
     Connect(connect::Connect) = CONNECTNB
     Disconnect(connect::Connect) = DISCONNECTNB

@@ -14,16 +14,9 @@ pub struct Publish {
     pub info: Vec<Info>,
 }
 
+/// What is looked up, or withdrawn: then no `keys` are everything that the asker has published.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lookup {
-    pub euid: u32,
-    pub keys: Vec<Key>,
-    pub info: Vec<Info>,
-}
-
-/// `keys` empty: everything that the asker has published.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unpublish {
+pub struct Published {
     pub euid: u32,
     pub keys: Vec<Key>,
     pub info: Vec<Info>,
@@ -44,25 +37,14 @@ impl Body for Publish {
     }
 }
 
-impl Body for Lookup {
+impl Body for Published {
     fn write(&self, to: &mut Writer, _: Dialect) {
         to.put(&self.euid);
         put_keys(to, &self.keys);
         to.put_list(&self.info);
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        Ok(Lookup { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
-    }
-}
-
-impl Body for Unpublish {
-    fn write(&self, to: &mut Writer, _: Dialect) {
-        to.put(&self.euid);
-        put_keys(to, &self.keys);
-        to.put_list(&self.info);
-    }
-    fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        Ok(Unpublish { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
+        Ok(Published { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
     }
 }
 

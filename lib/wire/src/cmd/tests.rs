@@ -40,7 +40,7 @@ fn requests_survive_every_dialect() {
             Request::Commit(commit::Commit {
                 buckets: vec![(Scope::LOCAL, vec![Kval::new(keys::HOSTNAME, "x")])],
             }),
-            Request::Unpublish(publish::Unpublish {
+            Request::Unpublish(publish::Published {
                 euid: 7,
                 keys: vec![Key::of("a"), Key::of("b")],
                 info: info(),

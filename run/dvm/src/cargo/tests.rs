@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, LookupRequested, PublishRequest, PullEnded, PullRequest,
-    StdinRequest, ToolRequest, UnpublishRequest,
+    FenceRequest, GroupRequest, LogRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest,
+    StdinRequest, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, Persistence, ProcState, Range, Rank, Status, keys};
@@ -285,9 +285,14 @@ fn upcalls() -> Vec<HostOp> {
     let group = |from| GroupRequest { from, id: "g".to_owned(), procs: procs.clone(), info: infos() };
     let connect = || ConnectRequest { procs: procs.clone(), info: infos() };
     let events = || EventsRequest { codes: vec![Status(-1)], info: infos() };
-    let lookup =
-        LookupRequested { from: from.clone(), uid, keys: keys.clone(), range: Range::SESSION, info: infos() };
-    let unpublish = UnpublishRequest { from: from.clone(), uid, keys, range: Range::SESSION, info: infos() };
+    let lookup = PublishedRequest {
+        from: from.clone(),
+        uid,
+        keys: keys.clone(),
+        range: Range::SESSION,
+        info: infos(),
+    };
+    let unpublish = PublishedRequest { from: from.clone(), uid, keys, range: Range::SESSION, info: infos() };
     let publish = PublishRequest {
         from: from.clone(),
         uid,

@@ -2,8 +2,8 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, LookupRequested, PublishRequest, PullEnded, PullRequest,
-    StdinRequest, ToolRequest, UnpublishRequest,
+    FenceRequest, GroupRequest, LogRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest,
+    StdinRequest, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_wire::ProcId;
@@ -49,8 +49,7 @@ encoded!(struct AbortRequest { from, status, message, procs });
 encoded!(struct FenceRequest { procs, info, data });
 encoded!(struct DirectModexRequest { proc, info });
 encoded!(struct PublishRequest { from, uid, data, range, persistence, info });
-encoded!(struct LookupRequested { from, uid, keys, range, info });
-encoded!(struct UnpublishRequest { from, uid, keys, range, info });
+encoded!(struct PublishedRequest { from, uid, keys, range, info });
 encoded!(struct ConnectRequest { procs, info });
 encoded!(struct EventsRequest { codes, info });
 encoded!(struct ToolRequest { uid, gid, claims, info });

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use phalanx_core::HostReply;
-use phalanx_core::host::{LookupRequested, PublishRequest, UnpublishRequest};
+use phalanx_core::host::{PublishRequest, PublishedRequest};
 use phalanx_spec::{Persistence, Range, Status, keys};
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
@@ -60,8 +60,8 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    fn new(request: &LookupRequested) -> Lookup {
-        let LookupRequested { from, uid, keys: wanted_keys, range, info } = request;
+    fn new(request: &PublishedRequest) -> Lookup {
+        let PublishedRequest { from, uid, keys: wanted_keys, range, info } = request;
         let wanted = match info.find(keys::WAIT).map(|value| (value.as_u64(), value.is_true())) {
             None => 0,
             Some((Some(0), _)) | Some((None, true)) => wanted_keys.len(),
@@ -88,7 +88,7 @@ impl Root {
         }
     }
 
-    pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &LookupRequested) {
+    pub(super) fn lookup(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PublishedRequest) {
         let from = &request.from;
         let Some(node) = self.node_of(from) else { return answer.done(cx, Status::ERR_NOT_FOUND) };
         let lookup = Lookup::new(request);
@@ -176,8 +176,8 @@ impl Store {
         Ok(data.iter().filter_map(|item| self.awaited.get(&item.key)).flatten().copied().collect())
     }
 
-    pub(super) fn unpublish(&mut self, request: &UnpublishRequest) {
-        let UnpublishRequest { from, uid, keys, range, info: _ } = request;
+    pub(super) fn unpublish(&mut self, request: &PublishedRequest) {
+        let PublishedRequest { from, uid, keys, range, info: _ } = request;
         let anywhere = *range == Range::UNDEF;
         self.remove(|entry| {
             let own = entry.from == *from && entry.uid == *uid;

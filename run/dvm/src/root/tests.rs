@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{Asked, EventsRequest, LookupRequested, PublishRequest, PullRequest};
+use phalanx_core::host::{Asked, EventsRequest, PublishRequest, PublishedRequest, PullRequest};
 use phalanx_core::{HostOp, HostReply};
 use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, functions, keys};
 use phalanx_topo::Topology;
@@ -274,7 +274,7 @@ fn a_lookup_waits_for_what_is_published() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 8);
     let lookup = |rank, timeout: u32| {
-        HostOp::Lookup(LookupRequested {
+        HostOp::Lookup(PublishedRequest {
             from: proc(&nspace, rank),
             uid: 1000,
             keys: vec![Key::of("port")],
@@ -597,7 +597,7 @@ fn a_lookup_that_nobody_serves_ends_in_time() {
     let info = vec![Info::new(keys::WAIT, 0), Info::new(keys::TIMEOUT, 5)];
     let (from, keys) = (proc(&nspace, 0), vec![Key::new("port").unwrap()]);
     let request =
-        told.ask(0, HostOp::Lookup(LookupRequested { from, uid: 1000, keys, range: Range::SESSION, info }));
+        told.ask(0, HostOp::Lookup(PublishedRequest { from, uid: 1000, keys, range: Range::SESSION, info }));
     assert_eq!((told.answer(request), &*told.root.explain()[0].subject), (None, "port"));
     told.wait(6);
     assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));

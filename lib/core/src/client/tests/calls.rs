@@ -1,6 +1,8 @@
 use phalanx_spec::{Scope, keys};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::publish::LookupReply;
+use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::resolve::{NodeReply, PeersReply};
 use phalanx_wire::cmd::{InfoReply, commit, fence};
 use phalanx_wire::{DataArray, Info};
@@ -105,14 +107,14 @@ fn publish_lookup_unpublish() {
 fn query_log_and_job_control() {
     let mut scene = Scene::ready();
     let queries = vec![Query { keys: vec!["pmix.qry.ns".into()], qualifiers: vec![timeout(1)] }];
-    let query = scene.call(ClientCall::Query { queries });
+    let query = scene.call(ClientCall::Query(Queries { queries }));
     assert!(scene.client.deadline().is_some(), "a qualifier may limit the time");
     let info = vec![Info::new(keys::QUERY_NAMESPACES, "job")];
     scene.reply(&InfoReply { status: Status::SUCCESS, info: info.clone() });
     assert_eq!(scene.result(query), ClientReturn::Infos(Status::SUCCESS, info));
 
     let data = vec![Info::new(keys::LOG_STDERR, "text")];
-    let log = scene.call(ClientCall::Log { timestamp: 5, data: data.clone(), directives: vec![] });
+    let log = scene.call(ClientCall::Log(Log { timestamp: 5, data: data.clone(), directives: vec![] }));
     let Request::Log(asked) = scene.asked() else { panic!() };
     assert_eq!((asked.timestamp, asked.data), (5, data));
     scene.reply_status(Status::SUCCESS);

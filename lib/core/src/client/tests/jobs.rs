@@ -4,7 +4,7 @@ use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
 use phalanx_wire::cmd::fabric::{Register, Update};
 use phalanx_wire::cmd::iof::{self, PullReply};
 use phalanx_wire::cmd::session::SessionControl;
-use phalanx_wire::cmd::{InfoReply, connect, credential, group, spawn};
+use phalanx_wire::cmd::{InfoReply, connect, credential, group, monitor, spawn};
 use phalanx_wire::{App, Blob, DataArray, Info, InfoList};
 
 use super::*;
@@ -25,7 +25,7 @@ fn size_of(scene: &Scene, name: &str) -> Lookup {
 fn a_parent_knows_the_job_that_it_has_started() {
     let mut scene = Scene::ready();
     let app = App { cmd: Some("worker".into()), max_procs: 3, ..App::default() };
-    let call = ClientCall::Spawn { job: vec![], apps: vec![app] };
+    let call = ClientCall::Spawn(spawn::Spawn { job: vec![], apps: vec![app] });
     let id = scene.call(call.clone());
     assert_eq!(scene.client.explain()[0].subject, "worker");
     scene.reply(&spawn::Reply { status: Status::SUCCESS, job: Some(job("child", 3)) });
@@ -70,7 +70,11 @@ fn a_group_is_formed_and_ended_with_servers_of_every_release() {
         let mut scene = Scene::ready_with(ClientConfig { dialect, ..config() }, vec![]);
         let procs = vec![proc(0), proc(1)];
         let info = vec![Info::new(keys::GROUP_ASSIGN_CONTEXT_ID, true)];
-        let id = scene.call(ClientCall::GroupConstruct { id: "g".into(), procs: procs.clone(), info });
+        let id = scene.call(ClientCall::GroupConstruct(group::Construct {
+            id: "g".into(),
+            procs: procs.clone(),
+            info,
+        }));
         let reply = group::ConstructReply {
             status: Status::SUCCESS,
             members: procs.clone(),
@@ -176,8 +180,9 @@ fn server_hears_what_the_program_has_taken() {
 #[test]
 fn the_end_of_input_is_said_and_its_answer_is_no_error() {
     let mut scene = Scene::ready();
-    let push =
-        |data: &[u8]| ClientCall::IofPush { targets: vec![proc(0)], data: data.into(), directives: vec![] };
+    let push = |data: &[u8]| {
+        ClientCall::IofPush(iof::Push { targets: vec![proc(0)], data: data.into(), directives: vec![] })
+    };
     let id = scene.call(push(b"line"));
     let Request::IofPush(asked) = scene.asked() else { panic!() };
     assert_eq!((asked.data.as_bytes(), asked.directives), (&b"line"[..], vec![]));
@@ -219,11 +224,11 @@ fn questions_that_are_answered_by_infos() {
     let calls = [
         ClientCall::from(Allocate { directive: AllocDirective::EXTEND, info: vec![] }),
         ClientCall::from(SessionControl { session: 4, directives: vec![] }),
-        ClientCall::Monitor {
+        ClientCall::Monitor(monitor::Monitor {
             what: Info::new(keys::MONITOR_HEARTBEAT, true),
             error: Status(-1),
             directives: vec![],
-        },
+        }),
         ClientCall::from(Register { directives: vec![] }),
         ClientCall::from(Update { index: 1 }),
     ];

@@ -5,7 +5,7 @@ use phalanx_spec::required::{Audience, Kind, Realm, for_api};
 use phalanx_spec::{Rank, Status, attribute, keys};
 use phalanx_wire::cmd::Request;
 use phalanx_wire::cmd::job_data::JobData;
-use phalanx_wire::cmd::publish::Lookup;
+use phalanx_wire::cmd::publish::Published;
 use phalanx_wire::cmd::resolve::{Node, NodeReply, Peers, PeersReply};
 use phalanx_wire::{DataArray, Info, Key, Kval, Nspace, Value};
 
@@ -315,7 +315,7 @@ fn nothing_stays_of_a_job_that_has_ended() {
     world.send(a, &super::world::get(&proc("job", 2), "k", Vec::new()));
     world.send(b, &super::world::fence(Vec::new(), Vec::new()));
     let keys = vec![Key::new("port").unwrap()];
-    world.send(b, &Request::Lookup(Lookup { euid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
+    world.send(b, &Request::Lookup(Published { euid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
     assert!(world.server.explain().len() >= 4);
     let asked = std::mem::take(&mut world.asked);
     world.call(ServerCall::DeregisterNspace(proc("job", 0).nspace));

@@ -6,7 +6,7 @@ use phalanx_wire::cmd::credential::{self, GetCredential, ValidateCredential};
 use phalanx_wire::cmd::iof::{DRESSED, STYLE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::log::Log;
-use phalanx_wire::cmd::publish::{Lookup, LookupReply, Publish, Unpublish};
+use phalanx_wire::cmd::publish::{LookupReply, Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::{self, Spawn};
 use phalanx_wire::cmd::{InfoReply, Request};
@@ -14,8 +14,7 @@ use phalanx_wire::{App, Blob, DataArray, Info, InfoList, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc};
 use crate::host::{
-    AbortRequest, Asked, ClientFinalized, HostOp, HostReply, LogRequest, LookupRequested, PublishRequest,
-    UnpublishRequest,
+    AbortRequest, Asked, ClientFinalized, HostOp, HostReply, LogRequest, PublishRequest, PublishedRequest,
 };
 use crate::machine::HostCall;
 use crate::server::{ServerCall, ServerReturn};
@@ -57,8 +56,11 @@ fn publish_separates_data_from_directives() {
 fn a_lookup_brings_what_the_host_found() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    let lookup =
-        Request::Lookup(Lookup { euid: 0, keys: vec![key("port")], info: vec![Info::new(keys::WAIT, 1u32)] });
+    let lookup = Request::Lookup(Published {
+        euid: 0,
+        keys: vec![key("port")],
+        info: vec![Info::new(keys::WAIT, 1u32)],
+    });
     let data = vec![Pdata { proc: proc("x", 0), key: key("port"), value: "4711".into() }];
     let cases = [
         (HostReply::Lookup(Ok(data.clone())), Status::SUCCESS, data),
@@ -74,14 +76,14 @@ fn a_lookup_brings_what_the_host_found() {
             ("lookup", "port", &[proc("job", 0)][..])
         );
         let (id, op) = world.take_upcall();
-        assert!(matches!(op, HostOp::Lookup(LookupRequested { range: Range::SESSION, uid: UID, .. })));
+        assert!(matches!(op, HostOp::Lookup(PublishedRequest { range: Range::SESSION, uid: UID, .. })));
         world.answer(id, reply);
         assert_eq!(world.reply::<LookupReply>(a, tag), LookupReply { status, data });
     }
-    let all = Request::Unpublish(Unpublish { euid: 0, keys: Vec::new(), info: Vec::new() });
+    let all = Request::Unpublish(Published { euid: 0, keys: Vec::new(), info: Vec::new() });
     let tag = world.send(a, &all);
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Unpublish(UnpublishRequest { keys, .. }) if keys.is_empty()));
+    assert!(matches!(op, HostOp::Unpublish(PublishedRequest { keys, .. }) if keys.is_empty()));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
 }
@@ -194,7 +196,7 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
 fn answers_nobody_waits_for_are_ignored() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    let lookup = Request::Lookup(Lookup { euid: 0, keys: vec![key("port")], info: Vec::new() });
+    let lookup = Request::Lookup(Published { euid: 0, keys: vec![key("port")], info: Vec::new() });
     let tag = world.send(a, &lookup);
     let (call, _) = world.take_upcall();
     // Only what stands in for a machine can do this.
@@ -331,9 +333,9 @@ fn host_learns_which_directives_are_honoured() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![Info::new(keys::RANGE, Range::LOCAL).required(), Info::new(keys::PREFIX, "x").required()];
-    let request = Request::Lookup(Lookup { euid: 0, keys: vec![key("k")], info });
+    let request = Request::Lookup(Published { euid: 0, keys: vec![key("k")], info });
     world.send(a, &request);
-    let (_, HostOp::Lookup(LookupRequested { info, .. })) = world.take_upcall() else { panic!("a lookup") };
+    let (_, HostOp::Lookup(PublishedRequest { info, .. })) = world.take_upcall() else { panic!("a lookup") };
     let required: Vec<&str> =
         info.iter().filter(|info| info.is_required()).map(|info| info.key.as_str()).collect();
     assert_eq!(required, [keys::PREFIX]);

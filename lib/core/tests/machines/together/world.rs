@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::host::{
-    ClientLost, DirectModexRequest, FenceRequest, LookupRequested, PublishRequest, UnpublishRequest,
-};
+use phalanx_core::host::{ClientLost, DirectModexRequest, FenceRequest, PublishRequest, PublishedRequest};
 use phalanx_core::job::{JobApp, JobNode, JobProc, Table};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
@@ -369,14 +367,14 @@ impl World {
                 self.host.published.extend(published);
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Lookup(LookupRequested { keys, .. }) => HostReply::Lookup(Ok(keys
+            HostOp::Lookup(PublishedRequest { keys, .. }) => HostReply::Lookup(Ok(keys
                 .into_iter()
                 .filter_map(|key| {
                     let (proc, value) = self.host.published.get(&key)?.clone();
                     Some(Pdata { proc, key, value })
                 })
                 .collect())),
-            HostOp::Unpublish(UnpublishRequest { keys, .. }) => {
+            HostOp::Unpublish(PublishedRequest { keys, .. }) => {
                 keys.iter().for_each(|key| {
                     self.host.published.remove(key);
                 });
