@@ -9,6 +9,7 @@ mod dist;
 mod dvm;
 mod hostile;
 mod hosts;
+mod in_allocations;
 mod intel_mpi;
 mod iof;
 mod jobs_together;

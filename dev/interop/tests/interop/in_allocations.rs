@@ -1,0 +1,83 @@
+//! Jobs of `px` in allocations of Slurm over several hosts: its daemons are one step, started by one `srun`.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+
+use phalanx_cluster::{Cluster, Slurm, Trust};
+use phalanx_interop::mpi_programs::expect_allreduce;
+use phalanx_interop::{
+    Job, Library::OpenMpi4, debian_file, eventually, mpi, new_shared_directory, px_binary,
+};
+
+struct Site {
+    cluster: Cluster,
+    _slurm: Slurm,
+}
+
+impl Site {
+    fn new() -> Site {
+        let cluster = Cluster::start(4).expect("a cluster");
+        let slurm = Slurm::start(&cluster, Trust::Munge).expect("Slurm");
+        Site { cluster, _slurm: slurm }
+    }
+
+    /// px in an allocation.
+    fn salloc(&self, allocation: &str, words: &str) -> Job {
+        let salloc = debian_file("/usr/bin/salloc", "slurm-client");
+        let job = Job::on(self.cluster.host(1), salloc).args(["--quiet"]).args(allocation.split_whitespace());
+        job.arg(px_binary()).args(words.split_whitespace())
+    }
+
+    fn count(&self, name: &str) -> usize {
+        let pids = self.cluster.hosts().iter().flat_map(|host| host.processes());
+        let known = pids.filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).ok());
+        known.filter(|known| known.trim_end() == name).count()
+    }
+
+    fn expect_nothing_left(&self) {
+        eventually("nothing of px is left", || self.count("px") + self.count("sleep") == 0);
+    }
+}
+
+#[test]
+fn an_allocation_needs_no_options() {
+    let site = Site::new();
+    let outcome = site.salloc("-N 4 --ntasks-per-node=2", "run -q hostname").run().expect_code(0);
+    let hosts = ["n1", "n2", "n3", "n4"].map(str::to_owned);
+    outcome.expect_lines(hosts.iter().chain(&hosts));
+    site.expect_nothing_left();
+}
+
+#[test]
+fn mpi_runs_over_an_allocation() {
+    let site = Site::new();
+    let job = site.salloc("-N 3 --ntasks-per-node=2", "run -q --map-by node").arg(mpi(OpenMpi4, "allreduce"));
+    let job = job.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,vader,tcp");
+    expect_allreduce(job.env("OMPI_MCA_btl_vader_backing_directory", "/dev/shm").run(), 6);
+    site.expect_nothing_left();
+}
+
+#[test]
+fn hosts_outside_an_allocation_are_refused() {
+    let site = Site::new();
+    let outcome = site.salloc("-N 2", "run --host n1,n4 -n 1 true").run().expect_code(2);
+    outcome
+        .expect_stderr(&["host 'n4' (--host) is not in the allocation", "SLURM_JOB_NODELIST names n1, n2"]);
+}
+
+#[test]
+fn everything_ends_with_the_allocation() {
+    let site = Site::new();
+    let dir = new_shared_directory();
+    let job = dir.path().join("job.sh");
+    let script = format!("#!/bin/sh\nexec {} run -q sleep 1000\n", px_binary().display());
+    fs::write(&job, script).expect("a script");
+    let run = |words: &[&str]| site.cluster.host(1).run(words).expect("a command of Slurm");
+    let output = dir.path().join("output");
+    run(&["sbatch", "-N4", "--ntasks-per-node=2", "-o", &output.to_string_lossy(), &job.to_string_lossy()]);
+    eventually("all ranks run", || site.count("sleep") == 8);
+    run(&["scancel", "--user", "root"]);
+    site.expect_nothing_left();
+}
