@@ -48,7 +48,7 @@ impl User {
 
     pub(crate) fn see(&mut self, report: Report) {
         match report {
-            Report::Ready | Report::NotReady { .. } => {}
+            Report::Starting { .. } | Report::Ready | Report::NotReady { .. } => {}
             Report::Accepted { request, nspace, .. } => {
                 self.accepted.insert(request, nspace);
             }

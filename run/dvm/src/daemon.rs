@@ -118,7 +118,7 @@ impl Daemon {
             self.tell_root(now, ToRoot::Begin);
             self.overlay.hand_in(now, self.local.report());
             if let Some(starter) = &mut self.starter {
-                starter.go_on(now, &mut self.from_starter);
+                starter.begin(now, &mut self.from_starter);
             }
         }
         match happening {
@@ -247,6 +247,7 @@ impl Daemon {
             FromStarter::Lost { node, why } => self.overlay.declare_lost(cx.now, node, &why),
             FromStarter::Failing => self.tell_root(cx.now, ToRoot::BootHopeless),
             FromStarter::Failed { error } => self.tell_root(cx.now, ToRoot::BootFailed { error }),
+            FromStarter::Progress { done, of } => cx.effect(Effect::Report(Report::Starting { done, of })),
             FromStarter::Note(text) => cx.effect(Effect::Report(Report::Note { nspace: None, text })),
             FromStarter::Over => cx.effect(Effect::Stop),
         }
@@ -319,7 +320,7 @@ impl Daemon {
         match arrived {
             Arrived::Cards(reports) => {
                 if let Some(starter) = &mut self.starter {
-                    reports.iter().for_each(|(node, _)| starter.on_card(now, *node));
+                    reports.iter().for_each(|(node, _)| starter.on_card(now, *node, &mut self.from_starter));
                 }
                 self.tell_root(now, ToRoot::Reports(reports));
             }

@@ -58,11 +58,16 @@ pub(crate) fn environment(
     desc: &JobDesc,
     app: &AppDesc,
     rank: Rank,
-    local_size: usize,
+    (host, local_size): (&str, usize),
     server: Vec<(String, String)>,
 ) -> Vec<Text> {
     let mut env = Variables::default();
-    desc.env.iter().chain(&app.env).cloned().for_each(|entry| env.enter(entry));
+    desc.env.iter().cloned().for_each(|entry| env.enter(entry));
+    // Some shells say here where px runs.
+    if env.get(b"HOSTNAME").is_some() {
+        env.set(b"HOSTNAME", host.as_bytes());
+    }
+    app.env.iter().cloned().for_each(|entry| env.enter(entry));
     app.changes.iter().for_each(|change| env.change(change));
     if let Some(prefix) = &app.prefix {
         for (name, below) in [("PATH", "/bin"), ("LD_LIBRARY_PATH", "/lib")] {

@@ -18,6 +18,11 @@ pub struct Placed {
 /// What the user is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
+    /// So many of the other daemons are there, or given up.
+    Starting {
+        done: u32,
+        of: u32,
+    },
     /// All daemons know each other: jobs can run.
     Ready,
     /// They never will; jobs that wait for it are refused. The text says why.

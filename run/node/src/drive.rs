@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use crate::announce::Announcer;
+use crate::backlog::{Backlog, lengthens};
 use crate::cleanup::Cleanups;
 use crate::conn::{Conn, ConnEvent};
 use crate::foreign;
@@ -490,48 +491,6 @@ impl<D: Decide> Owner<D> {
     }
 }
 
-/// Reports that the user has no room for. Credit bounds those of output; of others, who makes them.
-#[derive(Debug, Default)]
-struct Backlog {
-    reports: VecDeque<Report>,
-    /// What those cost that no credit bounds.
-    cost: usize,
-}
-
-impl Backlog {
-    fn is_empty(&self) -> bool {
-        self.reports.is_empty()
-    }
-
-    /// Whoever makes it longer has to wait.
-    fn is_long(&self) -> bool {
-        self.cost >= LONG_BACKLOG
-    }
-
-    fn push(&mut self, report: Report) {
-        self.cost += cost(&report);
-        self.reports.push_back(report);
-    }
-
-    fn pop(&mut self) -> Option<Report> {
-        let report = self.reports.pop_front()?;
-        self.cost -= cost(&report);
-        Some(report)
-    }
-}
-
-fn cost(report: &Report) -> usize {
-    match report {
-        Report::Output { .. } => 0,
-        Report::Logged { text, .. } => REPORT + text.len(),
-        _ => REPORT,
-    }
-}
-
-fn lengthens(effect: &Effect) -> bool {
-    matches!(effect, Effect::Report(report) if cost(report) > 0)
-}
-
 /// For ever, if there is no moment.
 async fn sleep_until(moment: Option<tokio::time::Instant>) {
     match moment {
@@ -542,8 +501,4 @@ async fn sleep_until(moment: Option<tokio::time::Instant>) {
 
 const QUEUE: usize = 256;
 const STDIN_QUEUE: usize = 4;
-/// What a report costs without its text.
-const REPORT: usize = 1 << 10;
-/// When reports wait for the user that cost so much and are not output, whoever makes more of them has to wait.
-const LONG_BACKLOG: usize = 256 << 10;
 const CLOSE_WAIT: Duration = Duration::from_secs(2);

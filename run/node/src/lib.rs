@@ -13,6 +13,7 @@
 //! 5. [`Running::finish`] when the last report was read.
 
 mod announce;
+mod backlog;
 mod cleanup;
 mod conn;
 mod daemon;

@@ -1,9 +1,12 @@
 //! The options of launchers about other hosts: how daemons get there, and how they reach each other.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use phalanx_node::link::Network;
+
+use super::words;
 
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FleetArgs {
@@ -28,6 +31,10 @@ pub(crate) struct FleetArgs {
     /// Leave out hosts whose daemon does not start, and say which; by default one of them ends the start
     #[arg(long, help_heading = OTHER_HOSTS)]
     pub(crate) skip_bad_hosts: bool,
+
+    /// Take a host for lost that says nothing for this long: 15s (the default), 2m
+    #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = OTHER_HOSTS)]
+    pub(crate) host_timeout: Option<Duration>,
 }
 
 const OTHER_HOSTS: &str = "Other hosts";

@@ -58,6 +58,7 @@ async fn serve(
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let mut keepalive = Keepalive::of_environment();
     let Serve { reach, files } = resolve::serve(&args.serve, here);
+    let limits = Limits { ended_jobs: args.keep_jobs, ..hosts.limits() };
     let mut running = Running::root(RootOptions {
         inherited,
         session,
@@ -72,7 +73,7 @@ async fn serve(
         system_dir: args.system_server.then(system_directory),
         env: resolve::inherited(&here.env),
         lasts: true,
-        limits: Limits { ended_jobs: args.keep_jobs, ..Limits::default() },
+        limits,
     })
     .map_err(|error| match args.system_server {
         true => {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_dvm::hosts::{Host, HostEntry, Slots};
 use phalanx_dvm::map::Policy;
-use phalanx_dvm::{AppSpec, FarHost, Fleet};
+use phalanx_dvm::{AppSpec, FarHost, Fleet, Limits};
 use phalanx_node::link::Network;
 
 use super::Here;
@@ -24,6 +25,8 @@ pub(crate) struct Hosts {
     pub(crate) fleet: Fleet,
     /// Which addresses daemons may use; none: all of them.
     pub(crate) networks: Vec<Network>,
+    /// After how much silence a host is lost, if the user said.
+    pub(crate) silence: Option<Duration>,
     /// This host is one of those that run ranks.
     pub(crate) takes_ranks: bool,
     /// How many it is for.
@@ -37,9 +40,24 @@ impl Default for Hosts {
         Hosts {
             fleet: Fleet::default(),
             networks: Vec::new(),
+            silence: None,
             takes_ranks: true,
             slots: Slots::Unstated,
             max_slots: None,
+        }
+    }
+}
+
+impl Hosts {
+    /// The limits of a DVM over these hosts.
+    pub(crate) fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        let Some(silence) = self.silence else { return usual };
+        Limits {
+            silence,
+            heartbeat: usual.heartbeat.min(silence / 5),
+            reconnect: usual.reconnect.min(silence / 3),
+            ..usual
         }
     }
 }
@@ -137,6 +155,7 @@ fn assemble(
     let mut hosts = Hosts {
         fleet: Fleet { skip_bad: args.skip_bad_hosts, ..Fleet::default() },
         networks: args.network.clone(),
+        silence: args.host_timeout,
         takes_ranks: names.is_empty(),
         ..Hosts::default()
     };

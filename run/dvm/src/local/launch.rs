@@ -78,7 +78,7 @@ impl Local {
         let start = ProcStart {
             proc: proc.clone(),
             argv: app.argv.clone(),
-            env: environment(&desc, app, proc.rank, procs, server_env),
+            env: environment(&desc, app, proc.rank, (&self.config.hostname, procs), server_env),
             cwd: app.cwd.clone(),
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
             stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },

@@ -1,12 +1,13 @@
 //! How the daemons of other hosts are started, from the command to the moment when all are up, and how those commands end.
 //!
-//! A [`Starter`] exists at the root of a DVM that has a [`Fleet`]. It runs commands (agents), reads what daemons say over
+//! A `Starter` exists at the root of a DVM that has a [`crate::Fleet`]. It runs commands (agents), reads what daemons say over
 //! them, and tells each who it is and where the others are; from then on daemons speak over links, and the command only
 //! shows that its daemons live: its standard input ends with the root, its end is theirs. What happens comes in by calls,
-//! what is to be done goes out as [`FromStarter`].
+//! what is to be done goes out as `FromStarter`.
 
 mod agent;
 mod birth;
+mod phase;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::timers::Timers;
 use agent::{Running, State};
 use birth::Line;
 pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
+use phase::{HostState, Phase};
 
 /// All that a root needs to start the daemons of its fleet.
 #[derive(Clone)]
@@ -58,6 +60,8 @@ pub(crate) struct Starter {
     /// The start has failed, and why is told soon.
     failing: bool,
     stopping: bool,
+    /// Those that had not ended by themselves.
+    killed: bool,
     told_over: bool,
 }
 
@@ -76,24 +80,13 @@ pub(crate) enum FromStarter {
         error: String,
     },
     Note(String),
+    /// So many hosts are there, or given up.
+    Progress {
+        done: u32,
+        of: u32,
+    },
     /// After [`Starter::stop`]: nothing runs any more.
     Over,
-}
-
-#[derive(Debug)]
-struct HostState {
-    phase: Phase,
-    since: Time,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Phase {
-    Waiting,
-    Starting,
-    Settling,
-    Joining,
-    Up,
-    Lost(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,6 +118,7 @@ impl Starter {
             booted: false,
             failing: false,
             stopping: false,
+            killed: false,
             told_over: false,
             dvm: config.dvm.clone(),
             lasts: config.lasts,
@@ -148,8 +142,14 @@ impl Starter {
         self.agents.iter().all(|agent| matches!(agent.state, State::Waiting | State::Over))
     }
 
+    /// At the very first turn.
+    pub(crate) fn begin(&mut self, now: Time, out: &mut Out) {
+        self.tell_progress(out);
+        self.go_on(now, out);
+    }
+
     /// Starts as many as may be on their way at a time.
-    pub(crate) fn go_on(&mut self, now: Time, out: &mut Out) {
+    fn go_on(&mut self, now: Time, out: &mut Out) {
         let is_early = |host: &usize| matches!(self.hosts[*host].phase, Phase::Starting | Phase::Settling);
         let mut early = (0..self.hosts.len()).filter(is_early).count();
         while early < MOST_AT_ONCE
@@ -240,12 +240,18 @@ impl Starter {
     }
 
     /// The daemon is linked to the others, and has said what its node looks like.
-    pub(crate) fn on_card(&mut self, now: Time, node: NodeId) {
+    pub(crate) fn on_card(&mut self, now: Time, node: NodeId, out: &mut Out) {
         if let Some(host) = self.host_of(node)
             && !matches!(self.hosts[host].phase, Phase::Lost(_))
         {
             self.enter(now, host, Phase::Up);
+            self.tell_progress(out);
         }
+    }
+
+    fn tell_progress(&self, out: &mut Out) {
+        let done = self.hosts.iter().filter(|host| matches!(host.phase, Phase::Up | Phase::Lost(_))).count();
+        out.push_back(FromStarter::Progress { done: done as u32, of: self.hosts.len() as u32 });
     }
 
     /// The others have given the daemon up.
@@ -292,7 +298,8 @@ impl Starter {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
-                Timer::Stopping => self.kill_agents(out),
+                Timer::Stopping if self.killed => self.give_agents_up(out),
+                Timer::Stopping => self.kill_agents(now, out),
             }
         }
     }
@@ -500,8 +507,16 @@ impl Starter {
         }
     }
 
-    fn kill_agents(&self, out: &mut Out) {
+    fn kill_agents(&mut self, now: Time, out: &mut Out) {
+        self.killed = true;
+        self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
         (0..self.agents.len()).for_each(|agent| self.kill(agent, out));
+    }
+
+    /// Even a kill has not ended them: nobody waits for that.
+    fn give_agents_up(&mut self, out: &mut Out) {
+        self.agents.iter_mut().for_each(|agent| agent.state = State::Over);
+        self.try_over(out);
     }
 
     fn kill(&self, agent: usize, out: &mut Out) {
@@ -509,19 +524,6 @@ impl Starter {
             let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
             out.push_back(FromStarter::Effect(Effect::Signal { proc, signal: SIGKILL }));
         }
-    }
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Phase::Waiting => "waiting for its turn",
-            Phase::Starting => "starting the daemon",
-            Phase::Settling => "telling the daemon who it is",
-            Phase::Joining => "linking the daemon to the others",
-            Phase::Up => "up",
-            Phase::Lost(_) => "lost",
-        })
     }
 }
 

@@ -43,7 +43,7 @@ impl Told {
         let inner = config.size.saturating_sub(2) / config.radix + 1;
         let mut told =
             Told { starter: Starter::new(plan, &config, inner), now: Time::default(), out: Out::new() };
-        told.starter.go_on(told.now, &mut told.out);
+        told.starter.begin(told.now, &mut told.out);
         told
     }
 
@@ -199,7 +199,7 @@ fn a_daemon_that_ends_later_is_lost() {
     let mut told = Told::new(&[1], false);
     told.says(0, &greeting());
     told.says(0, &reached_at("10.0.0.2:7"));
-    told.starter.on_card(told.now, NodeId(1));
+    told.starter.on_card(told.now, NodeId(1), &mut told.out);
     told.starter.on_booted();
     told.ends(0, 137);
     assert!(told.lost()[0].1.contains("exit code 137"), "{:?}", told.lost());

@@ -9,7 +9,6 @@ mod runner;
 mod status;
 pub(crate) mod user;
 
-use phalanx_dvm::Limits;
 use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
 
 use std::rc::Rc;
@@ -101,7 +100,7 @@ async fn job(
         system_dir: None,
         env: run.request.env.clone(),
         lasts: false,
-        limits: Limits::default(),
+        limits: run.hosts.limits(),
     })?;
     let handle = running.handle.clone();
     let gone = |gone: phalanx_node::Gone| Failure::new("cannot start the job").because(gone);

@@ -18,6 +18,7 @@ struct Phase {
     name: &'static str,
     done: u32,
     of: u32,
+    what: &'static str,
     /// When there is reason to say something.
     due: Instant,
 }
@@ -32,8 +33,7 @@ impl Status {
         &mut self,
         now: Instant,
         name: &'static str,
-        done: u32,
-        of: u32,
+        (done, of, what): (u32, u32, &'static str),
         output: &mut Output,
     ) {
         if !self.wanted {
@@ -41,7 +41,7 @@ impl Status {
         }
         let due =
             self.phase.as_ref().filter(|phase| phase.name == name).map_or(now + PATIENCE, |phase| phase.due);
-        self.phase = (done < of).then_some(Phase { name, done, of, due });
+        self.phase = (done < of).then_some(Phase { name, done, of, what, due });
         self.clear(output);
         self.tick(now, output);
     }
@@ -57,7 +57,7 @@ impl Status {
     /// Shows the line if it is time.
     pub(crate) fn tick(&mut self, now: Instant, output: &mut Output) {
         if let Some(phase) = self.phase.as_ref().filter(|phase| phase.due <= now && !self.shown) {
-            output.say_over(&format!("px: {} {} of {} ranks", phase.name, phase.done, phase.of));
+            output.say_over(&format!("px: {} {} of {} {}", phase.name, phase.done, phase.of, phase.what));
             self.shown = true;
         }
     }

@@ -154,13 +154,16 @@ impl<'a> User<'a> {
         let now = Instant::now();
         self.let_go(&report);
         match report {
+            Report::Starting { done, of } => {
+                self.status.progress(now, "starting", (done, of, "daemons"), &mut self.output);
+            }
             // Its job is told of the one or the other.
             Report::Ready | Report::NotReady { .. } => {}
             Report::Refused { .. } if self.asked_to_end > 0 => return Err(self.not_started()),
             Report::Refused { error, .. } => return Err(Failure::told(&error)),
             Report::Accepted { nspace, placed, .. } => self.on_accepted(nspace, &placed),
             Report::Progress { phase, done, of, .. } => {
-                self.status.progress(now, phase, done, of, &mut self.output);
+                self.status.progress(now, phase, (done, of, "ranks"), &mut self.output);
             }
             Report::Output { proc, pid, channel, data } => {
                 self.status.make_way(now, &mut self.output);
