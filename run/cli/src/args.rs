@@ -154,6 +154,10 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "POLICY[:MODIFIER]", help_heading = PLACEMENT)]
     pub(crate) map_by: Option<String>,
 
+    /// Put so many ranks on each node: '--map-by ppr:N:node'
+    #[arg(short = 'N', long, value_name = "N", conflicts_with = "map_by", value_parser = clap::value_parser!(u32).range(1..), help_heading = PLACEMENT)]
+    pub(crate) per_node: Option<u32>,
+
     /// How ranks are numbered over the map: slot, node, fill, span, or an object
     ///
     /// 'slot' and 'fill' number node by node and object by object, 'node' and 'span' one on each in turn. The default

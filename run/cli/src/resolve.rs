@@ -150,7 +150,8 @@ fn policy(job: &JobArgs) -> Result<Policy, Failure> {
         e.hint.into_iter().fold(failure, Failure::hint)
     };
     let mut policy = Policy::default();
-    if let Some(words) = &job.map_by {
+    let per_node = job.per_node.map(|count| format!("ppr:{count}:node"));
+    if let Some(words) = job.map_by.as_ref().or(per_node.as_ref()) {
         policy.map = words.parse().map_err(wrong)?;
     }
     if job.oversubscribe {

@@ -360,6 +360,7 @@ impl Daemon {
             }
             Arrived::Alone { why } => {
                 tracing::error!(why, "giving up");
+                cx.effect(Effect::Report(Report::NotReady { error: why.to_owned() }));
                 self.stop(cx);
             }
         }

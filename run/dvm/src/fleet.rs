@@ -32,7 +32,8 @@ pub struct FarHost {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
     pub argv: Vec<Text>,
-    /// The hosts, by their place in [`Fleet::hosts`]. If there are several, they read the same input, and each line that the host at place
-    /// `K` of this list writes begins with `K: `, as `srun --label` does.
+    /// The hosts, by their place in [`Fleet::hosts`]. If there are several, they read the same input.
     pub hosts: Vec<usize>,
+    /// Each line that the host at place `K` of this list writes begins with `K: `, as with `srun --label`.
+    pub labels: bool,
 }

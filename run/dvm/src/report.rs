@@ -25,7 +25,7 @@ pub enum Report {
     },
     /// All daemons know each other: jobs can run.
     Ready,
-    /// They never will; jobs that wait for it are refused. The text says why.
+    /// They never will; jobs that wait for it are refused. Or this daemon has lost the others. The text says why.
     NotReady {
         error: String,
     },

@@ -111,8 +111,8 @@ impl Lifeline {
 }
 
 /// Tells the root, which reads along.
-pub fn say_failed(error: &anyhow::Error) {
-    let _ = say(&start::failed(&format!("{error:#}")));
+pub fn say_failed(why: &str) {
+    let _ = say(&start::failed(why));
 }
 
 fn say(line: &str) -> Result<()> {

@@ -111,7 +111,9 @@ impl Session {
     /// Removes a directory of this session with all that is in it.
     pub(crate) fn discard(&self, dir: &Path) {
         let Some(made) = self.made.as_ref().filter(|_| dir.starts_with(&self.dir)) else { return };
-        if let Err(e) = made.remove_below(dir) {
+        if let Err(e) = made.remove_below(dir)
+            && e.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!("cannot remove {}: {e}", dir.display());
         }
     }

@@ -59,6 +59,17 @@ fn mpi_runs_over_an_allocation() {
     site.expect_nothing_left();
 }
 
+/// One other host is one task of srun.
+#[test]
+fn an_allocation_may_have_one_other_host() {
+    let site = Site::new();
+    let outcome = site.salloc("-N 2 --ntasks-per-node=1", "run -q hostname").run().expect_code(0);
+    outcome.expect_lines(["n1", "n2"]);
+    let outcome = site.salloc("-N 3", "run -q --host n1,n3 hostname").run().expect_code(0);
+    outcome.expect_lines(["n1", "n3"]);
+    site.expect_nothing_left();
+}
+
 #[test]
 fn hosts_outside_an_allocation_are_refused() {
     let site = Site::new();

@@ -268,7 +268,7 @@ fn nothing_is_left_when_px_or_a_daemon_is_killed() {
 #[test]
 fn a_host_that_is_cut_off_is_noticed_and_ends_its_ranks() {
     let site = Site::new();
-    let job = site.run(6).args(["--host-timeout", "4", "sleep", "1000"]).start();
+    let job = site.run(6).args(["--host-timeout", "4", "sleep", "1000"]).outlived().start();
     eventually("all ranks run", || site.count("sleep") == [2, 2, 2]);
     site.host(2).cut().expect("cutting");
     job.wait().expect_failure().expect_stderr(&["node n2"]);
@@ -280,7 +280,7 @@ fn a_host_that_is_cut_off_is_noticed_and_ends_its_ranks() {
 #[test]
 fn a_host_that_freezes_is_noticed_and_does_no_harm_later() {
     let site = Site::new();
-    let job = site.run(6).args(["--host-timeout", "4", "sleep", "1000"]).start();
+    let job = site.run(6).args(["--host-timeout", "4", "sleep", "1000"]).outlived().start();
     eventually("all ranks run", || site.count("sleep") == [2, 2, 2]);
     site.host(3).freeze().expect("freezing");
     job.wait().expect_failure().expect_stderr(&["node n3"]);

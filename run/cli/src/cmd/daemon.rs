@@ -1,15 +1,16 @@
 //! `px daemon`: one daemon of a DVM that was begun on another host. Whoever starts the DVM runs this command there; the rest is said over
 //! standard input and output.
 
+use phalanx_dvm::Report;
 use phalanx_node::{
     Far, FarOptions, Inherited, Machine, Session, SessionOptions, SignalEvent, Signals, block_on, say_failed,
 };
 
-use crate::failure::Failure;
+use crate::failure::{EXIT_FAILURE, Failure};
 
 /// Until the DVM ends, or whoever has started this is gone.
 pub(crate) fn run() -> Result<u8, Failure> {
-    let code = begin().inspect_err(say_failed)?;
+    let code = begin().inspect_err(|error| say_failed(&format!("{error:#}")))?;
     Ok(code)
 }
 
@@ -24,7 +25,12 @@ fn begin() -> anyhow::Result<u8> {
 
 async fn serve(options: FarOptions) -> anyhow::Result<u8> {
     let mut signals = Signals::new()?;
-    let Far { mut running, mut lifeline } = Far::begin(options).await?;
+    let begun = tokio::select! {
+        begun = Far::begin(options) => begun,
+        signal = ends(&mut signals) => Err(anyhow::anyhow!("{signal:?} came before it was told who it is to be")),
+    };
+    let Far { mut running, mut lifeline } = begun?;
+    let mut code = 0;
     let handle = running.handle.clone();
     let mut orphaned = false;
     loop {
@@ -34,18 +40,30 @@ async fn serve(options: FarOptions) -> anyhow::Result<u8> {
                 orphaned = true;
                 let _ = handle.shutdown().await;
             }
-            signal = signals.next() => {
-                use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
-                if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
-                    let _ = handle.shutdown().await;
-                }
+            _ = ends(&mut signals) => {
+                let _ = handle.shutdown().await;
             }
             report = running.reports.recv() => match report {
+                Some(Report::NotReady { error }) => {
+                    say_failed(&error);
+                    code = EXIT_FAILURE;
+                }
                 Some(report) => tracing::debug!(?report, "told"),
                 None => break,
             },
         }
     }
     running.finish().await?;
-    Ok(0)
+    Ok(code)
+}
+
+/// Until a signal comes that ends whoever gets it.
+async fn ends(signals: &mut Signals) -> SignalEvent {
+    loop {
+        use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+        let signal = signals.next().await;
+        if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
+            return signal;
+        }
+    }
 }

@@ -56,12 +56,12 @@ pub(super) fn agents(
     let agents = match &starter {
         Starter::Slurm { job } => {
             let argv = srun(job, hosts).into_iter().chain([text(px.as_os_str()), "daemon".into()]).collect();
-            vec![Agent { argv, hosts: (0..hosts.len()).collect() }]
+            vec![Agent { argv, hosts: (0..hosts.len()).collect(), labels: true }]
         }
         one_each => hosts
             .iter()
             .enumerate()
-            .map(|(place, host)| Agent { argv: one_each.argv(host, &px), hosts: vec![place] })
+            .map(|(place, host)| Agent { argv: one_each.argv(host, &px), hosts: vec![place], labels: false })
             .collect(),
     };
     let mut env = env::inherited(&here.env);

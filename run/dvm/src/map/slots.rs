@@ -136,7 +136,15 @@ impl<'a> Job<'a> {
         let (turn, stated) = match offer.slots {
             Slots::Unstated => (cpus.saturating_sub(there), None),
             Slots::Mentioned(times) => (times.saturating_sub(used), None),
-            Slots::Stated(slots) => (slots.saturating_sub(there), Some(slots.saturating_sub(there))),
+            Slots::Stated(slots) => {
+                // What the app context states is for itself; what the node has is for all.
+                let on_node = match node.slots {
+                    Slots::Stated(all) => all.saturating_sub(there),
+                    Slots::Unstated | Slots::Mentioned(_) => u32::MAX,
+                };
+                let free = slots.saturating_sub(used).min(on_node);
+                (free, Some(free))
+            }
         };
         let most = match (oversubscribe, stated) {
             (Some(true), _) | (None, None) => u32::MAX,

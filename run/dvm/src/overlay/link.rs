@@ -155,6 +155,7 @@ impl<C: Cargo> Overlay<C> {
         let Some(link) = self.links.peers.get_mut(&child) else { return };
         link.ready = true;
         self.timers.cancel(|timer| *timer == Timer::Reconnect(child));
+        self.forget_why(child);
         self.say_hello(child);
         self.reset_child_streams(child);
         self.send_casts_again(now, child, have);
@@ -179,6 +180,7 @@ impl<C: Cargo> Overlay<C> {
         if self.links.peers.contains_key(&peer) {
             self.out.push_back(Out::Unlink { to: peer });
             self.on_link_down(now, peer);
+            self.remember_why(peer, why);
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Repair {
     tried: Option<usize>,
     /// At the root: those of whose loss everybody is told.
     told: BTreeSet<NodeId>,
+    /// Why we have dropped the links of children that may come back.
+    dropped: BTreeMap<NodeId, String>,
 }
 
 impl<C: Cargo> Overlay<C> {
@@ -93,6 +95,17 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
+    /// We have dropped a link ourselves. If it was a child's, the reason is told when the child is declared lost.
+    pub(super) fn remember_why(&mut self, peer: NodeId, why: &str) {
+        if self.children.contains(&peer) && !self.over {
+            self.repair.dropped.insert(peer, why.to_owned());
+        }
+    }
+
+    pub(super) fn forget_why(&mut self, child: NodeId) {
+        self.repair.dropped.remove(&child);
+    }
+
     /// A daemon further down says that it has lost its parent.
     pub(super) fn on_orphan(&mut self, now: Time, orphan: NodeId, have: u64) {
         self.repair.orphans.insert(orphan, have);
@@ -104,8 +117,9 @@ impl<C: Cargo> Overlay<C> {
 
     pub(super) fn on_reconnect_over(&mut self, now: Time, child: NodeId) {
         if self.children.contains(&child) && !self.links.is_up(child) {
-            let waited = self.setup.reconnect.as_secs();
-            self.lose(now, child, &format!("its link broke and it did not come back within {waited} s"));
+            let waited = self.setup.reconnect.as_secs_f32();
+            let why = self.repair.dropped.remove(&child).unwrap_or_else(|| "its link broke".to_owned());
+            self.lose(now, child, &format!("{why}, and it did not come back within {waited:.1} s"));
         }
     }
 

@@ -70,6 +70,18 @@ impl Nodes {
         node.is_some_and(|node| self.is_lost(node) && !self.reports.contains_key(&node))
     }
 
+    /// Whether a host of this name was there, and no other of this name is.
+    pub(super) fn has_lost(&self, name: &str) -> bool {
+        let named = || {
+            let of = |node: &NodeId| self.called.get(node.0.checked_sub(1)? as usize);
+            self.reports.iter().filter(move |(node, report)| {
+                let called = of(node).is_some_and(|called| called.eq_ignore_ascii_case(name));
+                called || report.hostname.eq_ignore_ascii_case(name)
+            })
+        };
+        named().next().is_some() && named().all(|(node, _)| self.is_lost(*node))
+    }
+
     /// All of them, those that were lost included.
     pub(super) fn all(&self) -> Ranges {
         Ranges::first(self.size)

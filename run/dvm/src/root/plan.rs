@@ -67,6 +67,13 @@ impl Root {
             _ => true,
         };
         let hosts: Vec<HostEntry> = app.hosts.iter().filter(is_there).cloned().collect();
+        for entry in &hosts {
+            if let Host::Name(name) = &entry.host
+                && self.nodes.has_lost(name)
+            {
+                return Err(format!("host {name} was lost"));
+            }
+        }
         if hosts.is_empty() && !app.hosts.is_empty() {
             return Err("none of the hosts of the job has come up".to_owned());
         }

@@ -126,8 +126,8 @@ impl Root {
 
     /// The job is over: what was to live no longer goes, and nobody of it waits.
     pub(super) fn withdraw_published(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let outlives = |p| p == Persistence::INDEF || p == Persistence::SESSION;
-        self.store.remove(|entry| entry.from.nspace == *nspace && !outlives(entry.persistence));
+        let outlives = [Persistence::INDEF, Persistence::SESSION, Persistence::FIRST_READ];
+        self.store.remove(|entry| entry.from.nspace == *nspace && !outlives.contains(&entry.persistence));
         self.end_lookups(cx, |from| from.nspace == *nspace);
     }
 

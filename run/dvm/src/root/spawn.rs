@@ -54,6 +54,14 @@ impl Root {
         job: &[Info],
         apps: &[App],
     ) {
+        if !self.nodes.are_up() {
+            self.tell_parent(
+                cx,
+                from,
+                "the DVM is still starting its daemons: try again when they are there",
+            );
+            return answer.done(cx, Status::ERR_NOT_AVAILABLE);
+        }
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {

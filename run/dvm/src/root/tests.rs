@@ -508,6 +508,17 @@ fn job_control_tells_of_targets_that_have_ended() {
 }
 
 #[test]
+fn spawns_are_refused_while_daemons_are_being_started() {
+    let mut told = Told::new(2);
+    told.tell(ToRoot::Reports(vec![report(0, &topology())]));
+    let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
+    let from = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
+    let spawn =
+        told.ask(0, HostOp::Spawn(Asked { from, request: Spawn { job: Vec::new(), apps: vec![app] } }));
+    assert_eq!(told.answer(spawn).map(HostReply::status), Some(Status::ERR_NOT_AVAILABLE));
+}
+
+#[test]
 fn spawn_of_a_negative_number_of_processes_is_refused() {
     let mut told = Told::up(2);
     let parent = told.launch(JobRequest::default(), 1);

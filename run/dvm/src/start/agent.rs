@@ -12,6 +12,9 @@ pub(super) struct Running {
     err: Lines,
     /// The last lines of its standard error.
     pub(super) said: VecDeque<String>,
+    /// The last lines of its standard output that no daemon would write, and the size of all of them.
+    written: VecDeque<String>,
+    others: usize,
     pub(super) out_closed: bool,
     pub(super) err_closed: bool,
     /// Its daemons were told who they are.
@@ -40,13 +43,15 @@ impl Running {
     /// What it writes to its standard error: the lines that have become whole, of which the last are kept.
     pub(super) fn errors(&mut self, data: &[u8]) -> Vec<String> {
         let lines = self.err.take(data);
-        for line in lines.iter().filter(|line| !line.trim().is_empty()) {
-            self.said.push_back(line.trim_end().to_owned());
-            if self.said.len() > MOST_SAID {
-                self.said.pop_front();
-            }
-        }
+        lines.iter().for_each(|line| remember(&mut self.said, line));
         lines
+    }
+
+    /// A line that no daemon would write. `false`: there are too many.
+    pub(super) fn hear_other(&mut self, line: &str) -> bool {
+        remember(&mut self.written, line);
+        self.others += line.len() + 1;
+        self.others <= MOST_OTHER
     }
 
     /// Why a daemon that it was to start is not there.
@@ -59,11 +64,26 @@ impl Running {
                 format!("the command that starts it was ended by signal {number}")
             }
         };
-        let mut reason = if said.is_empty() { code } else { said.join("; ") };
+        let written: Vec<&str> = self.written.iter().map(String::as_str).collect();
+        let mut reason = match (said.is_empty(), written.is_empty()) {
+            (false, _) => said.join("; "),
+            (true, false) => format!("{code}, and wrote: {}", written.join("; ")),
+            (true, true) => code,
+        };
         if matches!(status, ExitStatus::Code(126 | 127)) {
             reason += "; if px is at another place there, '--px-path' names it";
         }
         reason
+    }
+}
+
+/// Keeps the last few lines that say something.
+fn remember(lines: &mut VecDeque<String>, line: &str) {
+    if !line.trim().is_empty() {
+        lines.push_back(line.trim_end().to_owned());
+        if lines.len() > MOST_SAID {
+            lines.pop_front();
+        }
     }
 }
 
@@ -93,6 +113,8 @@ impl Lines {
 
 const LONGEST_LINE: usize = 4096;
 const MOST_SAID: usize = 4;
+/// What login shells have to say is less.
+const MOST_OTHER: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::config::{Limits, NodeConfig};
 use crate::effect::{Effect, ProcStart, StdinPlan};
-use crate::fleet::Fleet;
+use crate::fleet::{Agent, Fleet};
 use crate::id::NodeId;
 use crate::msg::{ExitStatus, SpawnFailure, charge};
 use crate::signals::SIGKILL;
@@ -283,9 +283,17 @@ impl Starter {
         }
         self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
         for (number, agent) in self.agents.iter().enumerate() {
-            if agent.state == State::Running {
-                let proc = ProcId::new(&self.plan.nspace, Rank(number as u32));
-                out.push_back(FromStarter::Effect(Effect::StdinEnd { proc }));
+            let is_up = |host: &usize| self.hosts[*host].phase == Phase::Up;
+            if agent.state != State::Running {
+                continue;
+            }
+            // Where no daemon is one of the DVM, there is nothing to be brought to an end.
+            match self.plan.fleet.agents[number].hosts.iter().any(is_up) {
+                true => {
+                    let proc = ProcId::new(&self.plan.nspace, Rank(number as u32));
+                    out.push_back(FromStarter::Effect(Effect::StdinEnd { proc }));
+                }
+                false => self.kill(number, out),
             }
         }
         self.try_over(out);
@@ -334,15 +342,13 @@ impl Starter {
     }
 
     fn on_line(&mut self, now: Time, agent: usize, line: &str, out: &mut Out) {
-        let hosts = &self.plan.fleet.agents[agent].hosts;
-        let (host, line) = match hosts.as_slice() {
-            [host] => (*host, line),
-            many => {
-                let Some((at, line)) = line.split_once(": ") else { return };
-                let Some(host) = at.trim().parse::<usize>().ok().and_then(|at| many.get(at)) else { return };
-                (*host, line)
-            }
+        let Agent { hosts, labels, .. } = &self.plan.fleet.agents[agent];
+        let labelled = || {
+            let (at, line) = line.split_once(": ")?;
+            Some((at.trim().parse::<usize>().ok()?, line))
         };
+        let Some((at, line)) = (if *labels { labelled() } else { Some((0, line)) }) else { return };
+        let Some(&host) = hosts.get(at) else { return };
         match Line::of(line) {
             Line::Greeting if self.hosts[host].phase == Phase::Starting => {
                 self.enter(now, host, Phase::Settling);
@@ -358,6 +364,12 @@ impl Starter {
             }
             Line::Failed(why) if !self.is_lost(host) => self.lose(now, host, why.to_owned(), out),
             Line::Stranger(why) if !self.is_lost(host) => self.lose(now, host, why, out),
+            Line::Other if self.hosts[host].phase == Phase::Starting => {
+                let goes_on = self.agents[agent].hear_other(line);
+                if !goes_on {
+                    self.lose(now, host, "what runs there is not px, but writes without end".to_owned(), out);
+                }
+            }
             _ => {}
         }
     }

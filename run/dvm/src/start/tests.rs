@@ -25,7 +25,7 @@ impl Told {
         let mut first = 0;
         let agent = |count: &usize| {
             first += count;
-            Agent { argv: vec!["agent".into()], hosts: (first - count..first).collect() }
+            Agent { argv: vec!["agent".into()], hosts: (first - count..first).collect(), labels: *count > 1 }
         };
         let fleet = Fleet {
             agents: agents.iter().map(agent).collect(),
@@ -138,6 +138,14 @@ fn one_command_may_start_many_daemons() {
 }
 
 #[test]
+fn labels_count_for_a_single_host_too() {
+    let mut told = Told::new(&[1], false);
+    told.starter.plan.fleet.agents[0].labels = true;
+    told.says(0, &format!("0: {}", greeting()));
+    birth_of(&told.heard(0));
+}
+
+#[test]
 fn daemons_wait_for_those_above_them() {
     let mut told = Told::new(&[1, 1, 1], false);
     for agent in 0..3 {
@@ -206,8 +214,28 @@ fn a_daemon_that_ends_later_is_lost() {
 }
 
 #[test]
+fn what_never_greets_is_not_px() {
+    let mut told = Told::new(&[1, 1], true);
+    (0..100_000).for_each(|_| told.says(0, "yes"));
+    assert!(told.lost()[0].1.contains("not px"), "{:?}", told.lost());
+    told.says(1, "px 0.0.1");
+    told.ends(1, 2);
+    assert!(told.lost()[1].1.contains("exit code 2, and wrote: px 0.0.1"), "{:?}", told.lost());
+}
+
+#[test]
+fn agents_whose_daemons_never_came_up_are_ended_at_once() {
+    let mut told = Told::new(&[1], false);
+    told.says(0, &greeting());
+    told.starter.stop(told.now, &mut told.out);
+    let kills = |out: &FromStarter| matches!(out, FromStarter::Effect(Effect::Signal { .. }));
+    assert!(told.out.iter().any(kills));
+}
+
+#[test]
 fn agents_end_with_the_dvm_or_are_ended() {
     let mut told = Told::new(&[1, 1], false);
+    (1..3).for_each(|node| told.starter.on_card(told.now, NodeId(node), &mut told.out));
     told.starter.stop(told.now, &mut told.out);
     let ends = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::StdinEnd { .. }));
     assert_eq!(told.out.iter().filter(ends).count(), 2);

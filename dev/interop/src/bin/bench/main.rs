@@ -9,6 +9,7 @@
 
 mod client;
 mod gets;
+mod hosts;
 mod iof;
 mod launch;
 mod launcher;
@@ -62,6 +63,12 @@ const SUBJECTS: &[Subject] = &[
         summary: "attach, query and spawn of tools, beside Open MPI 5's launcher",
         usual: true,
         run: tools::run,
+    },
+    Subject {
+        name: "hosts",
+        summary: "launches over 2, 4 and 8 hosts by ssh, as root",
+        usual: false,
+        run: hosts::run,
     },
     Subject { name: "soak", summary: "launches in a row, and what they leave", usual: false, run: soak::run },
 ];
