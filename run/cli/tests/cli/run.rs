@@ -502,6 +502,19 @@ fn output_that_nobody_reads_is_shown_as_waiting() {
     job.wait().expect("px ends");
 }
 
+#[test]
+fn a_job_ends_beside_output_that_nobody_reads() {
+    let bench = Bench::new();
+    let mut blocked = bench.start("-q -n 1", "yes");
+    bench.wait_for("the end of all writing", || nobody_goes_on(&blocked));
+    let mut px = Command::new(env!("CARGO_BIN_EXE_px"));
+    px.args(["run", "-q", "--pid", &blocked.id().to_string(), "--wait-server", "60", "--timeout", "60"]);
+    let beside = px.args(["echo", "beside"]).env("TMPDIR", bench.dir.path()).output();
+    ended(beside.expect("px runs")).expect(0, "beside\n");
+    kill_process(pid(&blocked), Signal::TERM).expect("px runs");
+    blocked.wait().expect("px ends");
+}
+
 /// What px could not deliver, by its own words.
 fn undelivered(said: &str) -> usize {
     let count = said.split("could not deliver ").nth(1).and_then(|rest| rest.split(' ').next());

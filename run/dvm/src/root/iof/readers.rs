@@ -263,7 +263,7 @@ impl Root {
         if self.readers.user.is_empty() {
             self.readers.taken = 0;
         }
-        self.tell_taken(cx);
+        self.tell_taken(cx, false);
     }
 
     /// One of its readers has taken the chunk.
@@ -281,9 +281,9 @@ impl Root {
         cx.out.push_back(FromRoot::Taken(held.landing));
     }
 
-    /// Tells the daemons what was taken, at once when the user has taken everything.
-    fn tell_taken(&mut self, cx: &mut Cx<'_>) {
-        cx.out.push_back(FromRoot::TellTaken { at_once: self.readers.user.is_empty() });
+    /// Tells the daemons what was taken: now, if they are to know, and when the user has taken everything.
+    fn tell_taken(&mut self, cx: &mut Cx<'_>, now: bool) {
+        cx.out.push_back(FromRoot::TellTaken { at_once: now || self.readers.user.is_empty() });
     }
 
     /// Sends a tap as much as its server and all others leave room for.
@@ -342,6 +342,8 @@ impl Root {
                 taken.extend(piece.number.map(|number| (number, piece.instead)));
             }
         }
+        // The user may be slow with what others write: that is nothing to those who write this.
+        let without_user = taken.iter().any(|(_, instead)| *instead);
         for (number, instead) in taken {
             if let Some(held) = self.readers.held.get_mut(&number) {
                 held.replaced |= instead;
@@ -355,7 +357,7 @@ impl Root {
             self.try_stopped(cx, &name);
         }
         self.feed_starved(cx);
-        self.tell_taken(cx);
+        self.tell_taken(cx, without_user);
     }
 
     /// A tap is no more: what only it was to read, the user reads.
