@@ -31,6 +31,14 @@ pub enum SignalEvent {
     Forward(i32),
 }
 
+impl SignalEvent {
+    /// Whether somebody wants an end by it.
+    pub fn is_wish_to_end(self) -> bool {
+        use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
+        matches!(self, Interrupt | Terminate | Hangup | Quit)
+    }
+}
+
 /// All signals that a launcher cares about.
 #[derive(Debug)]
 pub struct Signals {

@@ -60,9 +60,8 @@ async fn serve(options: FarOptions) -> anyhow::Result<u8> {
 /// Until a signal comes that ends whoever gets it.
 async fn ends(signals: &mut Signals) -> SignalEvent {
     loop {
-        use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
         let signal = signals.next().await;
-        if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
+        if signal.is_wish_to_end() {
             return signal;
         }
     }

@@ -103,12 +103,11 @@ async fn serve(
         tokio::select! {
             biased;
             signal = signals.next() => {
-                use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
                 // The other signals are ways to stop a DVM. Its terminal has gone without being asked to.
-                if signal == Hangup {
+                if signal == SignalEvent::Hangup {
                     code = EXIT_SIGHUP;
                 }
-                if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
+                if signal.is_wish_to_end() {
                     let _ = handle.shutdown().await;
                 }
             }
@@ -144,9 +143,8 @@ async fn until_ready(
         tokio::select! {
             biased;
             signal = signals.next() => {
-                use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
-                if matches!(signal, Interrupt | Terminate | Hangup | Quit) {
-                    end = Some(if signal == Hangup { EXIT_SIGHUP } else { 0 });
+                if signal.is_wish_to_end() {
+                    end = Some(if signal == SignalEvent::Hangup { EXIT_SIGHUP } else { 0 });
                     let _ = running.handle.shutdown().await;
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! Values are given, never looked up. PBS names a file instead, which is a hostfile; Grid Engine names one of its own form.
 
-use super::scan::{lines, single};
+use super::scan::{Line, lines, single};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
 /// Slurm: `nodelist` is the value of `SLURM_JOB_NODELIST` (`n[1-3],gpu7`), `per_node` that of `SLURM_TASKS_PER_NODE` or
@@ -35,12 +35,7 @@ pub fn parse_lsf(hosts: &str) -> Result<Vec<HostEntry>, HostsError> {
         if line.rest().is_empty() {
             return Ok(super::merge_hosts(entries));
         }
-        let start = line;
-        let names = ranges::names(&mut line)?;
-        line.skip_blanks();
-        let count = line.number_of("a number of slots")?;
-        entries.extend(names.into_iter().map(|name| stated(name, count)));
-        start.check_count(entries.len())?;
+        read_stated(&mut line, &mut entries)?;
     }
 }
 
@@ -49,14 +44,19 @@ pub fn parse_grid_engine(file: &str, text: &str) -> Result<Vec<HostEntry>, Hosts
     let mut entries = Vec::new();
     for mut line in lines(file, text) {
         line.skip_blanks();
-        let start = line;
-        let names = ranges::names(&mut line)?;
-        line.skip_blanks();
-        let count = line.number_of("a number of slots")?;
-        entries.extend(names.into_iter().map(|name| stated(name, count)));
-        start.check_count(entries.len())?;
+        read_stated(&mut line, &mut entries)?;
     }
     Ok(super::merge_hosts(entries))
+}
+
+/// Hosts, and after them how many slots each has.
+fn read_stated(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsError> {
+    let start = *line;
+    let names = ranges::names(line)?;
+    line.skip_blanks();
+    let count = line.number_of("a number of slots")?;
+    entries.extend(names.into_iter().map(|name| stated(name, count)));
+    start.check_count(entries.len())
 }
 
 fn stated(name: String, slots: u32) -> HostEntry {

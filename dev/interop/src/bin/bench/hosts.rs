@@ -1,15 +1,15 @@
 //! Launches over hosts that are made on this machine, all by the same ssh; and what a DVM that stands already saves.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use phalanx_cluster::{Cluster, Host, Ssh};
 use phalanx_interop::{Library, debian_file, mpi, px_binary};
 
 use crate::Plan;
 use crate::launcher::Launcher;
-use crate::measure::{captured, median, milliseconds, silent};
+use crate::measure::{median, milliseconds, silent};
 use crate::table::{self, Row};
 
 pub(crate) fn run(plan: &Plan) {
@@ -135,18 +135,14 @@ struct Dvm {
 
 impl Dvm {
     fn start(site: &Site, hosts: &str) -> Dvm {
-        let before = names(site);
         let mut command = site.px(&["dvm", "start", "--host", hosts]);
-        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("starting a DVM");
+        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starting a DVM");
         let mut dvm = Dvm { process, name: String::new() };
-        let began = Instant::now();
-        while dvm.name.is_empty() {
-            assert!(began.elapsed() < PATIENCE, "the DVM over {hosts} was not ready in time");
-            std::thread::sleep(Duration::from_millis(50));
-            dvm.name = names(site).into_iter().find(|name| !before.contains(name)).unwrap_or_default();
-        }
-        // It can be found before its daemons are there.
-        std::thread::sleep(Duration::from_secs(3));
+        // It says its name when its daemons are there, or ends.
+        let mut line = String::new();
+        let pipe = dvm.process.stdout.take().expect("a pipe");
+        BufReader::new(pipe).read_line(&mut line).expect("reading what it says");
+        dvm.name = line.split_whitespace().next().expect("the DVM is ready").to_owned();
         dvm
     }
 }
@@ -157,12 +153,3 @@ impl Drop for Dvm {
         let _ = self.process.wait();
     }
 }
-
-/// Servers that can be found.
-fn names(site: &Site) -> Vec<String> {
-    let listed = captured(site.px(&["ps"])).stdout;
-    let first = listed.lines().filter_map(|line| line.split_whitespace().next());
-    first.filter(|word| word.starts_with("px-")).map(str::to_owned).collect()
-}
-
-const PATIENCE: Duration = Duration::from_secs(60);

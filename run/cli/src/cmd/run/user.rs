@@ -446,7 +446,7 @@ impl<'a> User<'a> {
             tokio::select! {
                 biased;
                 // Whoever does not want to read the rest need not.
-                signal = signals.next() => if is_wish_to_end(signal) {
+                signal = signals.next() => if signal.is_wish_to_end() {
                     self.give_up_readers(Duration::ZERO);
                 },
                 written = self.output.flush() => if let Err(error) = written {
@@ -522,11 +522,6 @@ fn described(end: &JobEnd) -> String {
             described.collect::<Vec<_>>().join("\n")
         }
     }
-}
-
-fn is_wish_to_end(signal: SignalEvent) -> bool {
-    use SignalEvent::{Hangup, Interrupt, Quit, Terminate};
-    matches!(signal, Interrupt | Terminate | Hangup | Quit)
 }
 
 /// Where each rank runs.
