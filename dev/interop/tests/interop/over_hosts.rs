@@ -206,6 +206,23 @@ fn tools_find_a_dvm_on_each_of_its_hosts() {
 }
 
 #[test]
+fn two_mpi_jobs_share_a_dvm_over_hosts() {
+    let site = Site::new();
+    let (dvm, name) = site.dvm("n1:8,n2:8,n3:8");
+    let job = |host, library, program| {
+        let options = format!("run -q --nspace {name} --wait-server 60 -n 6 --map-by node");
+        over_tcp(site.px(host, &options).arg(mpi(library, program)), library).start()
+    };
+    let jobs = [job(1, OpenMpi4, "ring"), job(2, OpenMpi5, "ring"), job(3, OpenMpi4, "ring")];
+    for job in jobs {
+        expect_ring(job.wait(), 6);
+    }
+    site.px(3, "dvm stop").run().expect_code(0);
+    dvm.wait().expect_code(0);
+    site.expect_nothing_left();
+}
+
+#[test]
 fn hosts_that_fail_are_named_or_left_out() {
     let site = Site::new();
     let outcome = site.px(1, "run --host n1,n2,n9,nosuch -n 2 true").run().expect_code(1);

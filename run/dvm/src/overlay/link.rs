@@ -20,7 +20,8 @@ pub(super) struct Links {
     peers: BTreeMap<NodeId, Link>,
     /// Where our ancestors are reached, the parent first.
     pub(super) lineage: Vec<(NodeId, Arc<str>)>,
-    beating: bool,
+    /// When the links are looked at next, if there are any.
+    next_beat: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ struct Link {
 
 impl Links {
     pub(super) fn new(lineage: Vec<(NodeId, Arc<str>)>) -> Links {
-        Links { peers: BTreeMap::new(), lineage, beating: false }
+        Links { peers: BTreeMap::new(), lineage, next_beat: None }
     }
 
     pub(super) fn is_up(&self, peer: NodeId) -> bool {
@@ -53,9 +54,8 @@ impl<C: Cargo> Overlay<C> {
         self.links
             .peers
             .insert(peer, Link { frames: Frames::default(), ready: false, heard: now, said: now });
-        if !self.links.beating {
-            self.links.beating = true;
-            self.timers.set(now.after(self.setup.heartbeat), Timer::Beat);
+        if self.links.next_beat.is_none() {
+            self.set_beat(now);
         }
         // An ancestor speaks first only when it takes us; towards one we always speak first.
         if peer < self.me {
@@ -65,6 +65,10 @@ impl<C: Cargo> Overlay<C> {
 
     /// The next bytes of what a neighbour says, split anyhow.
     pub(crate) fn on_link_bytes(&mut self, now: Time, peer: NodeId, mut bytes: &[u8]) {
+        // A long message is a sign of life before it is whole.
+        if let Some(link) = self.links.peers.get_mut(&peer) {
+            link.heard = now;
+        }
         // A message may end the link.
         while let Some(link) = self.links.peers.get_mut(&peer) {
             let body = match link.frames.next(&mut bytes) {
@@ -89,8 +93,7 @@ impl<C: Cargo> Overlay<C> {
     }
 
     pub(crate) fn on_link_msg(&mut self, now: Time, peer: NodeId, msg: Msg<C>) {
-        let Some(link) = self.links.peers.get_mut(&peer) else { return };
-        link.heard = now;
+        let Some(link) = self.links.peers.get(&peer) else { return };
         match msg {
             Msg::Hello(hello) if hello.node == peer && hello.version == VERSION => self.on_hello(now, hello),
             Msg::Hello(hello) => {
@@ -185,6 +188,12 @@ impl<C: Cargo> Overlay<C> {
     }
 
     pub(super) fn beat(&mut self, now: Time) {
+        // While this daemon itself stood still (a machine that was suspended, or has too much to do), nobody was silent: what
+        // they have said meanwhile may still wait to be read.
+        let late = self.links.next_beat.map(|at| now.since(at)).unwrap_or_default();
+        for link in self.links.peers.values_mut() {
+            link.heard = link.heard.after(late).min(now);
+        }
         let (beat, silence) = (self.setup.heartbeat, self.setup.silence);
         let of = |wanted: fn(&Link, Time, std::time::Duration) -> bool, span| {
             let chosen = self.links.peers.iter().filter(|(_, link)| wanted(link, now, span));
@@ -198,10 +207,16 @@ impl<C: Cargo> Overlay<C> {
         for peer in silent {
             self.drop_link(now, peer, &format!("it has said nothing for {} s", silence.as_secs()));
         }
-        self.links.beating = !self.links.peers.is_empty();
-        if self.links.beating {
-            self.timers.set(now.after(beat), Timer::Beat);
+        self.links.next_beat = None;
+        if !self.links.peers.is_empty() {
+            self.set_beat(now);
         }
+    }
+
+    fn set_beat(&mut self, now: Time) {
+        let at = now.after(self.setup.heartbeat);
+        self.links.next_beat = Some(at);
+        self.timers.set(at, Timer::Beat);
     }
 }
 

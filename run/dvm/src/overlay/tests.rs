@@ -7,6 +7,7 @@ use std::time::Duration;
 use phalanx_core::Time;
 use proptest::prelude::*;
 
+use super::frames::framed;
 use super::*;
 use crate::encoding::{Malformed, Reader, Writer, encoded};
 
@@ -408,4 +409,49 @@ proptest! {
         world.deliver_all();
         prop_assert_eq!(&world.heard[to.0 as usize].sides, &[42]);
     }
+}
+
+#[test]
+fn who_stood_still_does_not_call_others_silent() {
+    let mut world = World::new(7, 2, 1);
+    world.deliver_all();
+    for _ in 0..3 {
+        world.now = world.now.after(Duration::from_secs(3600));
+        for node in world.living() {
+            let Some(overlay) = &mut world.daemons[node.0 as usize] else { continue };
+            overlay.tick(world.now);
+            let dropped = overlay.out.iter().any(|out| matches!(out, Out::Unlink { .. }));
+            assert!(!dropped, "{node:?} has dropped a link before it has read what came meanwhile");
+        }
+        world.deliver_all();
+    }
+}
+
+#[test]
+fn half_a_message_is_a_sign_of_life() {
+    let mut world = World::new(2, 2, 1);
+    world.deliver_all();
+    let long = framed(&[0; 1000]);
+    for byte in long.iter().take(100) {
+        world.now = world.now.after(Duration::from_secs(2));
+        world.at(NodeId::ROOT, |overlay, now| {
+            overlay.on_link_bytes(now, NodeId(1), &[*byte]);
+            overlay.tick(now);
+        });
+    }
+    assert_eq!(world.lost, []);
+    assert_eq!(world.links.len(), 2);
+}
+
+#[test]
+fn a_silent_neighbour_is_lost_in_the_stated_time() {
+    let mut world = World::new(2, 2, 1);
+    world.deliver_all();
+    world.daemons[1] = None;
+    for second in 0..30 {
+        assert_eq!(world.links.is_empty(), second > 15, "after {second} s");
+        world.now = world.now.after(Duration::from_secs(1));
+        world.at(NodeId::ROOT, |overlay, now| overlay.tick(now));
+    }
+    assert_eq!(world.lost, [NodeId(1)]);
 }
