@@ -24,7 +24,7 @@ use crate::render::hint;
 use crate::resolve::Run;
 use place::{Place, Reserved, Store};
 pub(crate) use ranks::Noted;
-use ranks::Reader;
+use ranks::{Reader, Uncopied};
 
 /// The files of one job, where they are written.
 #[derive(Debug)]
@@ -244,8 +244,14 @@ impl Kept {
                 .and_then(|some| Ok(some | err.copy(&mut io::stderr().lock())?));
             let some = match copied {
                 // Whoever reads it has enough. The rest stays for others.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(EXIT_SIGPIPE),
-                copied => copied.map_err(cannot)?,
+                Err(Uncopied::Unwritten(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                    return Ok(EXIT_SIGPIPE);
+                }
+                Err(Uncopied::Unwritten(error)) => {
+                    return Err(Failure::new("cannot write output").because(error));
+                }
+                Err(Uncopied::Unread(error)) => return Err(cannot(error)),
+                Ok(some) => some,
             };
             match end {
                 _ if some => {}

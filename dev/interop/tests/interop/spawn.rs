@@ -127,6 +127,16 @@ fn a_limit_of_a_spawn_does_not_end_the_job() {
 }
 
 #[test]
+fn what_is_remarked_of_spawned_jobs_is_said_once() {
+    let crowd = (2 * std::thread::available_parallelism().map_or(1, usize::from) + 1).to_string();
+    for job in spawners(&["ranks", &crowd, "sh", "true", "ranks", &crowd, "sh", "true"]) {
+        let outcome = job.run().expect_code(0);
+        let remarks = outcome.stderr.matches(&format!("for {crowd} ranks")).count();
+        assert_eq!(remarks, 1, "{outcome}");
+    }
+}
+
+#[test]
 fn px_run_ends_with_the_last_job_that_was_spawned() {
     for job in spawners(&["sh", "sleep 0.3; echo late; exit 3"]) {
         let outcome = job.run().expect_code(3).expect_nothing_left();

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::args::tools::PsArgs;
 use crate::failure::Failure;
 use crate::render::ps::{self, Details, Job, Rank, Server};
-use crate::render::{hint, value};
+use crate::render::{hint, value, words};
 use crate::tool::{self, choice};
 
 pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
@@ -25,8 +25,12 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
         }
     }
     if servers.is_empty() {
-        for passed in tool::passed_over(&args.server) {
-            hint::say(&hint::note(&format!("not asked: {passed}"), args.json));
+        let passed = tool::passed_over(&args.server);
+        for one in passed.iter().take(MOST_NOTES) {
+            hint::say(&hint::note(&format!("not asked: {one}"), args.json));
+        }
+        if let more @ 1.. = passed.len().saturating_sub(MOST_NOTES) {
+            hint::say(&hint::note(&format!("not asked: {}", words::count(more, "more file")), args.json));
         }
     }
     let with_ranks = args.ranks || args.job.is_some();
@@ -159,3 +163,6 @@ impl Server {
         })
     }
 }
+
+/// Files of servers that are named one by one.
+const MOST_NOTES: usize = 10;

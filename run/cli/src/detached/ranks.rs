@@ -74,6 +74,19 @@ pub(super) struct Reader {
     passed: u64,
 }
 
+/// Why nothing more can be copied.
+#[derive(Debug)]
+pub(super) enum Uncopied {
+    Unread(io::Error),
+    Unwritten(io::Error),
+}
+
+impl From<io::Error> for Uncopied {
+    fn from(error: io::Error) -> Uncopied {
+        Uncopied::Unread(error)
+    }
+}
+
 impl Reader {
     pub(super) fn new(file: File, only: Option<(Ranges, File)>) -> Reader {
         Reader { file, at: 0, only, passed: 0 }
@@ -96,7 +109,7 @@ impl Reader {
     }
 
     /// Writes what has come since. `false`: there was nothing.
-    pub(super) fn copy(&mut self, to: &mut impl Write) -> io::Result<bool> {
+    pub(super) fn copy(&mut self, to: &mut impl Write) -> Result<bool, Uncopied> {
         // In this order: of bytes that are there the record is there, too.
         let end = self.file.metadata()?.len();
         let (began, mut buffer) = (self.at, vec![0; PIECE]);
@@ -107,14 +120,14 @@ impl Reader {
                 let room = buffer.get_mut(..most).unwrap_or_default();
                 let count = self.file.read_at(room, self.at)?;
                 if count == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }
-                to.write_all(room.get(..count).unwrap_or_default())?;
+                to.write_all(room.get(..count).unwrap_or_default()).map_err(Uncopied::Unwritten)?;
                 self.at += count as u64;
             }
             self.at = until;
         }
-        to.flush()?;
+        to.flush().map_err(Uncopied::Unwritten)?;
         Ok(self.at > began)
     }
 

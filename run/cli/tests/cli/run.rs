@@ -349,6 +349,19 @@ fn the_reader_of_our_output_may_leave() {
 }
 
 #[test]
+fn attach_says_that_a_full_disk_cannot_be_written() {
+    let bench = Bench::new();
+    let job = bench.run("--detach -n 1", "echo x").stdout;
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let mut attach = Command::new(env!("CARGO_BIN_EXE_px"));
+    attach.args(["attach", job.trim(), "--since-start"]).env("TMPDIR", bench.dir.path()).stdout(full);
+    let output = attach.output().expect("px runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("cannot write output: No space left"), "{said}");
+}
+
+#[test]
 fn a_reader_that_waits_makes_ranks_wait() {
     let bench = Bench::new();
     let script =
@@ -423,6 +436,9 @@ fn ps_says_which_servers_it_does_not_ask() {
     };
     let file = bench.path(&format!("pmix.{}.tool", hostname()));
     fs::write(&file, "nonsense\n").expect("a file");
+    for number in 1..=12 {
+        fs::write(bench.path(&format!("pmix.{}.tool.{number}", hostname())), "nonsense\n").expect("a file");
+    }
     let said = std::cell::RefCell::new(String::new());
     // Servers of other tests are listed as well, as long as they live.
     bench.wait_for("the end of all other servers", || {
@@ -432,6 +448,7 @@ fn ps_says_which_servers_it_does_not_ask() {
     });
     let said = said.into_inner();
     assert!(said.contains("not asked") && said.contains(&file.display().to_string()), "{said}");
+    assert!(said.contains("not asked: 3 more files"), "{said}");
     // The server of this process is asked, wherever its files are.
     let gone = px("ps", ["PMIX_SERVER_URI41", "px-gone-1.0;tcp4://127.0.0.1:1"]);
     assert_eq!(gone.code, 1);

@@ -94,6 +94,9 @@ impl MapError {
             MapError::PatternTooSmall { .. } => "leave out -n to get them all, or raise N in ppr:N:OBJECT",
             MapError::NoFile { map } => return Some(format!("--map-by {map}:file=PATH")),
             MapError::CpusTaken { .. } => "--bind-to :overload-allowed lets ranks share CPUs",
+            MapError::NoProcs { .. } => {
+                "-n states how many ranks a program has; without it there are as many as slots are left, or as its mapping names"
+            }
             MapError::EmptyCpuSet { .. } => "--cpu-set takes the kernel's numbers, as taskset -c does",
             _ => return None,
         };
@@ -106,8 +109,8 @@ impl fmt::Display for MapError {
         match self {
             MapError::NoNodes => f.write_str("there is no node to run on"),
             MapError::NoApps => f.write_str("there is no program to run"),
-            MapError::NoNodesLeft { app } => write!(f, "program {app} may run on none of the nodes"),
-            MapError::NoProcs { app } => write!(f, "program {app} has no ranks to run"),
+            MapError::NoNodesLeft { app } => write!(f, "app context {app} may run on none of the nodes"),
+            MapError::NoProcs { app } => write!(f, "app context {app} gets no ranks"),
             MapError::UnknownHost { host, nodes, place, .. } => {
                 if let Some((file, line)) = place {
                     write!(f, "{file}:{line}: ")?;

@@ -381,7 +381,7 @@ fn not_on_the_launchers_node() {
     let mut nodes = alike(2, small());
     nodes[0].launcher = true;
     assert_eq!(places(&nodes, procs(2), "map :nolocal bind none"), "b b");
-    assert_eq!(refused(&nodes[..1], procs(1), "map :nolocal"), "program 0 may run on none of the nodes");
+    assert_eq!(refused(&nodes[..1], procs(1), "map :nolocal"), "app context 0 may run on none of the nodes");
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn rankfiles_are_followed() {
 fn nothing_to_do_is_an_error() {
     let nodes = alike(1, small());
     assert_eq!(refused(&[], procs(1), ""), "there is no node to run on");
-    assert_eq!(refused(&nodes, procs(0), ""), "program 0 has no ranks to run");
+    assert!(refused(&nodes, procs(0), "").starts_with("app context 0 gets no ranks | -n states"));
     assert!(map_job(&nodes, &[], &policy("")).is_err());
     let many = refused(&nodes, procs(70_000), "bind none");
     assert_eq!(many, "asked for 70000 ranks on node a, but no more than 65535 can be numbered");

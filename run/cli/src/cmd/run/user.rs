@@ -3,6 +3,7 @@
 //! Reports are asked for only when there is room for what they bring: that is what slows ranks down when nobody reads
 //! their output.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub(crate) struct User<'a> {
     ending: Option<Instant>,
     /// What is to be done to the job as soon as it has a name.
     postponed: Option<Control>,
+    /// What the runtime has remarked.
+    noted: BTreeSet<String>,
     /// What px exits with because it cannot write any more.
     unwritable: Option<u8>,
     /// Something went wrong that the job knows nothing of.
@@ -87,6 +90,7 @@ impl<'a> User<'a> {
             asked_to_end: 0,
             ending: None,
             postponed: None,
+            noted: BTreeSet::new(),
             unwritable: None,
             trouble: false,
             late_below: false,
@@ -179,7 +183,7 @@ impl<'a> User<'a> {
                 self.output.aside(now, &Stream { proc, channel: Channel::of(channel) }, &text);
                 self.file_trouble();
             }
-            Report::Note { text, .. } => self.note(&text),
+            Report::Note { text, .. } => self.note_once(text),
             // Comes another way, past the reports.
             Report::Ending { .. } => {}
             Report::Spawned { nspace, placed, parent, info, elsewhere } => {
@@ -285,6 +289,16 @@ impl<'a> User<'a> {
     pub(crate) fn note(&mut self, text: &str) {
         if !self.run.voice.quiet {
             self.say(&hint::note(text, self.run.voice.json));
+        }
+    }
+
+    /// What is so of one job is so of the next that its ranks start: it is said once.
+    fn note_once(&mut self, text: String) {
+        if !self.noted.contains(&text) {
+            self.note(&text);
+            if self.noted.len() < MOST_NOTED {
+                self.noted.insert(text);
+            }
         }
     }
 
@@ -548,6 +562,8 @@ async fn sleep_until(deadline: Option<Instant>) {
 
 /// Who asks for the end twice does not want to wait.
 const AT_ONCE: Duration = Duration::from_millis(500);
+/// Remarks that are remembered, so that they are made once.
+const MOST_NOTED: usize = 64;
 const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
