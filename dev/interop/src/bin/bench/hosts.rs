@@ -1,27 +1,35 @@
-//! Launches over hosts that are made on this machine, all by the same ssh; and what a DVM that stands already saves.
+//! Launches over hosts that are made on this machine, all by the same ssh: starts, ends, output, calls of clients; and what a DVM
+//! that stands already saves.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use phalanx_cluster::{Cluster, Host, Ssh};
-use phalanx_interop::{Library, debian_file, mpi, px_binary};
+use phalanx_interop::{Library, bench, debian_file, mpi, px_binary};
 
 use crate::Plan;
 use crate::launcher::Launcher;
-use crate::measure::{median, milliseconds, silent};
+use crate::measure::{captured, median, metrics_of, milliseconds, silent};
 use crate::table::{self, Row};
 
 pub(crate) fn run(plan: &Plan) {
     for hosts in [2, 4, 8] {
         let site = Site::new(hosts);
-        let yes = |_| PathBuf::from("/bin/true");
-        table(&format!("true over {hosts} hosts"), plan, &site, &[4, 8, 64], yes);
-        let hello = |launcher| match launcher {
+        let yes = |_: Launcher| PathBuf::from("/bin/true");
+        table(&format!("true over {hosts} hosts"), plan, &site, &[4, 8, 64], (&[], &yes));
+        let hello = |launcher: Launcher| match launcher {
             Launcher::Hydra => mpi(Library::Mpich, "hello"),
             _ => mpi(Library::OpenMpi4, "hello"),
         };
-        table(&format!("MPI hello over {hosts} hosts"), plan, &site, &[8], hello);
+        table(&format!("MPI hello over {hosts} hosts"), plan, &site, &[8], (&[], &hello));
+        let lines = ((16 << 20) / LINE / plan.scale).to_string();
+        let arguments = ["lines", lines.as_str(), "80"];
+        let title = format!("each rank writes {lines} lines over {hosts} hosts");
+        table(&title, plan, &site, &[16], (&arguments, &|_| bench(Library::Nothing, "stream")));
+        ends(plan, &site);
+        calls(plan, &site);
         standing(plan, &site);
     }
 }
@@ -49,7 +57,7 @@ impl Site {
         names.join(",")
     }
 
-    fn command(&self, launcher: Launcher, ranks: u32, program: &Path) -> Command {
+    fn command(&self, launcher: Launcher, ranks: u32, program: &Path, arguments: &[&str]) -> Command {
         let ranks = ranks.to_string();
         let mut command = match launcher {
             Launcher::Px => {
@@ -69,7 +77,7 @@ impl Site {
                 command
             }
         };
-        command.arg(program);
+        command.arg(program).args(arguments);
         command.envs([
             ("OMPI_MCA_pml", "ob1"),
             ("OMPI_MCA_btl", "self,vader,tcp"),
@@ -85,25 +93,76 @@ impl Site {
     }
 }
 
-fn table(title: &str, plan: &Plan, site: &Site, sizes: &[u32], program: impl Fn(Launcher) -> PathBuf) {
-    let launchers = [Launcher::Px, Launcher::OpenMpi, Launcher::Hydra];
+/// The arguments of a program, and where it lies for each launcher.
+type Program<'a> = (&'a [&'a str], &'a dyn Fn(Launcher) -> PathBuf);
+
+/// How long whole runs take.
+fn table(title: &str, plan: &Plan, site: &Site, sizes: &[u32], (arguments, program): Program<'_>) {
     let mut rows = Vec::new();
     for &ranks in sizes {
-        let mut row: Row = launchers.iter().map(|launcher| (*launcher, Vec::new())).collect();
-        // One round before those that count: files come into memory.
-        for round in 0..=plan.runs {
-            for launcher in launchers {
-                let run = silent(site.command(launcher, ranks, &program(launcher)));
-                if run.code == Some(0) && round > 0 {
-                    row.entry(launcher).or_default().push(milliseconds(run.took));
-                } else if run.code != Some(0) {
-                    println!("{title}, n={ranks}: {} ended with {:?}", launcher.name(), run.code);
-                }
+        let mut row = Row::new();
+        rounds(plan, title, &[Launcher::Px, Launcher::OpenMpi, Launcher::Hydra], |launcher, counts| {
+            let run = silent(site.command(launcher, ranks, &program(launcher), arguments));
+            if counts && run.code == Some(0) {
+                row.entry(launcher).or_default().push(milliseconds(run.took));
             }
-        }
+            run.code
+        });
         rows.push((format!("n={ranks}"), row));
     }
     table::print(title, "ms", &rows);
+}
+
+/// One round before those that count: files come into memory.
+fn rounds(
+    plan: &Plan,
+    title: &str,
+    launchers: &[Launcher],
+    mut run: impl FnMut(Launcher, bool) -> Option<i32>,
+) {
+    for round in 0..=plan.runs {
+        for launcher in launchers {
+            let code = run(*launcher, round > 0);
+            if code != Some(0) {
+                println!("{title}: {} ended with {code:?}", launcher.name());
+            }
+        }
+    }
+}
+
+/// From the last thing that a rank does to the end of its launcher.
+fn ends(plan: &Plan, site: &Site) {
+    let title =
+        format!("from the end of 8 ranks over {} hosts to that of the launcher", site.cluster.hosts().len());
+    let mut row = Row::new();
+    rounds(plan, &title, &[Launcher::Px, Launcher::OpenMpi, Launcher::Hydra], |launcher, counts| {
+        let program = bench(Library::Nothing, "stream");
+        let run = captured(site.command(launcher, 8, &program, &["clock", "1", "0"]));
+        let last =
+            run.stdout.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).max_by(f64::total_cmp);
+        if let Some(last) = last.filter(|_| counts && run.code == Some(0)) {
+            let ended = run.began / 1e3 + milliseconds(run.took);
+            row.entry(launcher).or_default().push(ended - last / 1e6);
+        }
+        run.code
+    });
+    table::print(&title, "ms", &[("n=8".to_owned(), row)]);
+}
+
+/// Calls that need the other hosts. Hydra has no PMIx.
+fn calls(plan: &Plan, site: &Site) {
+    let title = format!("client calls of 8 ranks over {} hosts", site.cluster.hosts().len());
+    let mut rows = BTreeMap::<String, Row>::new();
+    rounds(plan, &title, &[Launcher::Px, Launcher::OpenMpi], |launcher, counts| {
+        let run = captured(site.command(launcher, 8, &bench(Library::Pmix4, "client_calls"), &[]));
+        for (metric, samples) in metrics_of(&run.stdout) {
+            if counts && FAR_CALLS.contains(&metric.as_str()) {
+                rows.entry(metric).or_default().entry(launcher).or_default().extend(median(samples));
+            }
+        }
+        run.code
+    });
+    table::print(&title, "us", &rows.into_iter().collect::<Vec<_>>());
 }
 
 /// A job in a DVM over all hosts beside the same in a DVM of one host.
@@ -153,3 +212,7 @@ impl Drop for Dvm {
         let _ = self.process.wait();
     }
 }
+
+const FAR_CALLS: [&str; 5] = ["fence", "fence-1KiB", "get-peer-first", "publish-lookup", "event"];
+/// Bytes of a line.
+const LINE: u32 = 80;
