@@ -125,7 +125,7 @@ impl Default for Limits {
             output_grace: Duration::from_secs(2),
             settle_grace: Duration::from_secs(1),
             heartbeat: Duration::from_secs(2),
-            silence: Duration::from_secs(15),
+            silence: Duration::from_secs(60),
             reconnect: Duration::from_secs(5),
             agent: Duration::from_secs(60),
             boot: Duration::from_secs(120),

@@ -32,7 +32,7 @@ pub(crate) struct FleetArgs {
     #[arg(long, help_heading = OTHER_HOSTS)]
     pub(crate) skip_bad_hosts: bool,
 
-    /// Take a host for lost that says nothing for this long: 15s (the default), 2m
+    /// Take a host for lost that says nothing for this long: 1m (the default), 10s
     #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = OTHER_HOSTS)]
     pub(crate) host_timeout: Option<Duration>,
 }
