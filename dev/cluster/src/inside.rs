@@ -53,9 +53,15 @@ fn take_files(own: &Path) -> Result<()> {
         mount_bind(own.join(name), place).with_context(|| format!("mounting our own {place}"))?;
     }
     // ssh is to use the cluster's keys and configuration and not the user's.
-    if let Some(ssh) = std::env::home_dir().map(|home| home.join(".ssh")).filter(|dir| dir.is_dir()) {
+    let home = std::env::home_dir().unwrap_or_default();
+    let ssh = home.join(".ssh");
+    if ssh.is_dir() {
         mount("ssh", &ssh, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=700")
             .with_context(|| format!("hiding {}", ssh.display()))?;
+    }
+    // What the user's shell does first may take long, and leave locks behind when the shell is killed.
+    for begin in SHELL_FILES.map(|name| home.join(name)).iter().filter(|file| file.is_file()) {
+        mount_bind("/dev/null", begin).with_context(|| format!("hiding {}", begin.display()))?;
     }
     // This one last: behind it are all the others.
     mount_bind(own.join("run"), "/run").context("mounting our own /run")?;
@@ -95,3 +101,6 @@ fn connect(addresses: &str) -> Result<()> {
     }
     Ok(())
 }
+
+/// What shells read although nobody has logged in at a terminal.
+const SHELL_FILES: [&str; 4] = [".bashrc", ".zshenv", ".cshrc", ".tcshrc"];

@@ -65,6 +65,22 @@ fn ssh_goes_from_every_host_to_every_other() {
 }
 
 #[test]
+fn files_of_the_users_shell_are_not_read() {
+    let home = std::env::home_dir().expect("a home").join(".bashrc");
+    let had_none = !home.exists();
+    if had_none {
+        std::fs::write(&home, "echo from the file\n").expect("writing it");
+    }
+    let cluster = cluster(1);
+    let _ssh = Ssh::start(&cluster).expect("sshds");
+    let said = cluster.host(1).run(&["ssh", "n1", "wc -c <~/.bashrc"]);
+    if had_none {
+        std::fs::remove_file(&home).expect("removing it");
+    }
+    assert_eq!(said.expect("ssh"), "0\n");
+}
+
+#[test]
 fn sshd_lets_nobody_in_without_the_clusters_key() {
     let cluster = cluster(2);
     let _ssh = Ssh::start(&cluster).expect("sshds");
