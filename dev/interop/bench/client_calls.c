@@ -5,7 +5,10 @@
  * What is too short for a clock is measured in batches: "-first" is one call, the rest are the share of one of many.
  * "private-" is memory in KiB that belongs to the rank alone, taken while all ranks are alive, so that what the
  * libraries are backed by is shared with the others, if there are any. "anonymous-" is what no file backs: it does not
- * depend on others, nor on when the libraries were written. */
+ * depend on others, nor on when the libraries were written.
+ *
+ * With an argument, whatever it is, events go to all ranks of the job and not only to those of the node: the two that speak to
+ * each other may be on two. */
 #include "check.h"
 
 #include <semaphore.h>
@@ -15,6 +18,7 @@
 enum { FENCES = 50, COLLECTS = 20, BATCHES = 40, BATCH = 50, PUTS = 20, NAMES = 20, EVENTS = 20, PING = PMIX_EXTERNAL_ERR_BASE - 1, PONG = PING - 1 };
 
 static sem_t arrived, registered;
+static pmix_data_range_t range = PMIX_RANGE_LOCAL;
 
 static double now(void)
 {
@@ -50,7 +54,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 {
     (void)id, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults;
     if (status == PING)
-        PMIx_Notify_event(PONG, &me, PMIX_RANGE_LOCAL, NULL, 0, NULL, NULL);
+        PMIx_Notify_event(PONG, &me, range, NULL, 0, NULL, NULL);
     else
         sem_post(&arrived);
     done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
@@ -181,14 +185,14 @@ static void events(double *samples)
     if (me.rank == 0)
         for (int i = 0; i < EVENTS; i++) {
             double begun = now();
-            OK(PMIx_Notify_event(PING, &me, PMIX_RANGE_LOCAL, NULL, 0, NULL, NULL));
+            OK(PMIx_Notify_event(PING, &me, range, NULL, 0, NULL, NULL));
             sem_wait(&arrived);
             samples[i] = (now() - begun) / 2;
         }
     barrier();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static char kilobyte[1024];
     static double fence[FENCES], collect[COLLECTS], event[EVENTS];
@@ -196,6 +200,8 @@ int main(void)
     struct memory after_init, after_fence = { 0, 0 };
     char key[64];
 
+    (void)argv;
+    range = argc > 1 ? PMIX_RANGE_NAMESPACE : PMIX_RANGE_LOCAL;
     init_cpu = cpu();
     OK(PMIx_Init(&me, NULL, 0));
     left = now();

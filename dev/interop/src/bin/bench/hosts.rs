@@ -15,6 +15,7 @@ use crate::measure::{captured, median, metrics_of, milliseconds, silent};
 use crate::table::{self, Row};
 
 pub(crate) fn run(plan: &Plan) {
+    println!("\nspawn loop: one ssh to each other host, side by side");
     for hosts in [2, 4, 8] {
         let site = Site::new(hosts);
         let yes = |_: Launcher| PathBuf::from("/bin/true");
@@ -71,7 +72,15 @@ impl Site {
                 command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
                 command
             }
-            Launcher::Hydra | Launcher::Bare => {
+            // What no launcher can go below: one ssh to each other host, side by side.
+            Launcher::Bare => {
+                let hosts = self.cluster.hosts().iter().skip(1);
+                let logins: String = hosts.map(|host| format!("ssh {} true & ", host.name())).collect();
+                let mut command = self.head().command("sh");
+                command.args(["-c", &format!("{logins} wait")]);
+                return command;
+            }
+            Launcher::Hydra => {
                 let mut command = self.head().command(debian_file("/usr/bin/mpiexec.hydra", "mpich"));
                 command.args(["-launcher", "ssh", "-hosts", &self.list(""), "-n", &ranks]);
                 command
@@ -101,7 +110,7 @@ fn table(title: &str, plan: &Plan, site: &Site, sizes: &[u32], (arguments, progr
     let mut rows = Vec::new();
     for &ranks in sizes {
         let mut row = Row::new();
-        rounds(plan, title, &[Launcher::Px, Launcher::OpenMpi, Launcher::Hydra], |launcher, counts| {
+        rounds(plan, title, &Launcher::ALL, |launcher, counts| {
             let run = silent(site.command(launcher, ranks, &program(launcher), arguments));
             if counts && run.code == Some(0) {
                 row.entry(launcher).or_default().push(milliseconds(run.took));
@@ -154,7 +163,7 @@ fn calls(plan: &Plan, site: &Site) {
     let title = format!("client calls of 8 ranks over {} hosts", site.cluster.hosts().len());
     let mut rows = BTreeMap::<String, Row>::new();
     rounds(plan, &title, &[Launcher::Px, Launcher::OpenMpi], |launcher, counts| {
-        let run = captured(site.command(launcher, 8, &bench(Library::Pmix4, "client_calls"), &[]));
+        let run = captured(site.command(launcher, 8, &bench(Library::Pmix4, "client_calls"), &["far"]));
         for (metric, samples) in metrics_of(&run.stdout) {
             if counts && FAR_CALLS.contains(&metric.as_str()) {
                 rows.entry(metric).or_default().entry(launcher).or_default().extend(median(samples));
