@@ -7,7 +7,7 @@ use phalanx_core::InitError;
 use phalanx_shell::rendezvous::AnnounceError;
 use phalanx_shell::{NotAUser, TRUST_USER};
 use phalanx_spec::Status;
-use phalanx_wire::NameError;
+use phalanx_wire::{Info, NameError};
 
 #[derive(Debug)]
 #[non_exhaustive]
@@ -42,6 +42,8 @@ pub enum Error {
     OnProgressThread,
     /// The server, or the wait for it, ended in failure. `operation` says what was asked.
     Failed { operation: String, status: Status },
+    /// The same, and the server says more about it: of which targets, for example (`PMIX_PROC_INFO_ARRAY`).
+    Reported { operation: String, status: Status, results: Vec<Info> },
 }
 
 impl Error {
@@ -60,7 +62,7 @@ impl Error {
             Error::Init { reason, .. } => reason.status(),
             Error::Forked | Error::Ended => Status::ERR_INIT,
             Error::OnProgressThread => Status::ERR_WOULD_BLOCK,
-            Error::Failed { status, .. } => *status,
+            Error::Failed { status, .. } | Error::Reported { status, .. } => *status,
         }
     }
 
@@ -100,7 +102,9 @@ impl fmt::Display for Error {
             Error::Forked => f.write_str("the PMIx client belongs to the parent of this forked process"),
             Error::Ended => f.write_str("the PMIx client has ended"),
             Error::OnProgressThread => f.write_str("a blocking PMIx call cannot be made in an event handler"),
-            Error::Failed { operation, status } => write!(f, "{operation}: {status}"),
+            Error::Failed { operation, status } | Error::Reported { operation, status, .. } => {
+                write!(f, "{operation}: {status}")
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here is interpreted beyond its form; [`crate::resolve`] makes requests of it. How a command line of `px run`
 //! is cut into app contexts before clap sees it is in [`split`].
 
+pub(crate) mod ctl;
 pub(crate) mod dvm;
 pub(crate) mod fleet;
 pub(crate) mod nearest;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ctl::{CtlArgs, KillArgs, WaitArgs};
 use dvm::DvmArgs;
 use fleet::FleetArgs;
 use serve::ServeArgs;
@@ -43,6 +45,12 @@ pub(crate) enum Command {
     Ps(PsArgs),
     /// Show the output of a running job, from now on or from its start
     Attach(AttachArgs),
+    /// Pause, resume, signal or end jobs, or ranks of them
+    Ctl(CtlArgs),
+    /// End jobs, or ranks of them: politely at first
+    Kill(KillArgs),
+    /// Wait until jobs have ended, and exit as they did
+    Wait(WaitArgs),
     /// Send queries to a PMIx server
     Query(QueryArgs),
     /// Follow events
@@ -340,6 +348,7 @@ mod tests {
             include_str!("../../../docs/guide/streams.md"),
             include_str!("../../../docs/guide/ending.md"),
             include_str!("../../../docs/guide/tools.md"),
+            include_str!("../../../docs/guide/control.md"),
         ];
         let px = Px::command();
         let commands = px.get_subcommands().filter(|command| !command.is_hide_set());

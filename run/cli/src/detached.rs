@@ -260,25 +260,40 @@ impl Kept {
                     if let Some(text) = missing(&end) {
                         hint::say(&hint::note(&text, as_json));
                     }
-                    let code = end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok());
-                    return Ok(code.unwrap_or(EXIT_FAILURE));
+                    return Ok(exit_code(&end));
                 }
                 None if !alive => {
                     shown();
-                    return Err(Failure::new(format!(
-                        "px, pid {}, was killed while it ran the job",
-                        self.place.pid()
-                    )));
+                    return Err(self.killed());
                 }
                 None => thread::sleep(PAUSE),
             }
         }
     }
 
+    /// The exit code, once the job has ended.
+    pub(crate) fn ended(&self) -> Result<Option<u8>, Failure> {
+        // In this order, as above.
+        let alive = self.place.is_alive();
+        match self.place.read("end") {
+            Some(end) => Ok(Some(exit_code(&end))),
+            None if alive => Ok(None),
+            None => Err(self.killed()),
+        }
+    }
+
+    fn killed(&self) -> Failure {
+        Failure::new(format!("px, pid {}, was killed while it ran the job", self.place.pid()))
+    }
+
     /// The launcher.
     pub(crate) fn pid(&self) -> u32 {
         self.place.pid()
     }
+}
+
+fn exit_code(end: &Value) -> u8 {
+    end["exit_code"].as_u64().and_then(|code| u8::try_from(code).ok()).unwrap_or(EXIT_FAILURE)
 }
 
 /// What the end's record says of output that was not kept.

@@ -73,3 +73,5 @@ pub(crate) const EXIT_SIGPIPE: u8 = 128 + 13;
 pub(crate) const EXIT_SIGHUP: u8 = 128 + 1;
 /// The command line was wrong.
 pub(crate) const EXIT_USAGE: u8 = 2;
+/// As timeout(1) does: what was waited for has not come.
+pub(crate) const EXIT_TIMEOUT: u8 = 124;

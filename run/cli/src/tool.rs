@@ -1,6 +1,7 @@
 //! The way from the options of a command to a PMIx server, and from the library's errors to those of px.
 
 pub(crate) mod choice;
+pub(crate) mod job;
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -174,7 +175,7 @@ pub(crate) fn failed(doing: &str, error: &pmix::Error) -> Failure {
     let failure = Failure::new(doing);
     match error {
         pmix::Error::NoServer { tried, .. } => failure.because(tried.join("\n").trim_start()),
-        pmix::Error::Failed { status, .. } => failure.because(status),
+        pmix::Error::Failed { status, .. } | pmix::Error::Reported { status, .. } => failure.because(status),
         error => failure.because(error),
     }
 }

@@ -279,6 +279,9 @@ pub(crate) fn done(result: ClientReturn, operation: impl FnOnce() -> String) -> 
 fn infos(result: ClientReturn, operation: impl FnOnce() -> String) -> Result<Vec<Info>, Error> {
     match result {
         ClientReturn::Infos(status, info) if status.is_success() => Ok(info),
+        ClientReturn::Infos(status, results) if !results.is_empty() => {
+            Err(Error::Reported { operation: operation(), status, results })
+        }
         ClientReturn::Infos(status, _) => Err(Error::Failed { operation: operation(), status }),
         other => Err(unexpected(&operation(), &other)),
     }

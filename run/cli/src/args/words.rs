@@ -47,6 +47,17 @@ pub(crate) fn duration(word: &str) -> Result<Duration, String> {
     }
 }
 
+/// `USR1`, `SIGUSR1`, `10`
+pub(crate) fn signal(word: &str) -> Result<i32, String> {
+    let full = match word.get(..3) {
+        Some(begin) if begin.eq_ignore_ascii_case("SIG") => word.to_ascii_uppercase(),
+        _ => format!("SIG{}", word.to_ascii_uppercase()),
+    };
+    let named = || (1..=MOST_SIGNALS).find(|number| phalanx_dvm::words::signal(*number) == full);
+    let number = word.parse().ok().filter(|number| (1..=MOST_SIGNALS).contains(number));
+    number.or_else(named).ok_or_else(|| "expected a signal such as USR1, SIGUSR1 or 10".to_owned())
+}
+
 /// The number of a user. `id` asks the directories of users that this machine knows.
 pub(crate) fn user(word: &str) -> Result<u32, String> {
     if let Ok(number) = word.parse() {
@@ -60,6 +71,7 @@ pub(crate) fn user(word: &str) -> Result<u32, String> {
 }
 
 /// Ranks from 0x7fffffff on mean something else in parts of the standard's interface.
+const MOST_SIGNALS: i32 = 64;
 const MAX_PROCS: u32 = 0x7fff_ffff;
 const MAX_SECONDS: f64 = 100.0 * 366.0 * 86400.0;
 

@@ -11,13 +11,16 @@ use phalanx_dvm::Ranges;
 use phalanx_shell::stdin::Collection;
 use phalanx_spec::Rank;
 use phalanx_wire::cmd::iof::DROPPED;
-use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Query, Status, Tool, Value, Verdict, keys};
+use pmix::{Event, Info, InfoList, IofChannel, Nspace, ProcId, Status, Tool, Value, Verdict, keys};
 
 use crate::args::tools::{AttachArgs, ServerArgs};
 use crate::detached::{self, Kept};
 use crate::failure::{EXIT_SIGPIPE, Failure};
 use crate::render::hint;
-use crate::tool;
+use crate::tool::{
+    self,
+    job::{ask, check_ranks, procs, size, target},
+};
 
 /// Why there is nothing more to do.
 enum End {
@@ -58,22 +61,6 @@ pub(crate) fn run(args: &AttachArgs) -> Result<u8, Failure> {
     pulled.map_err(|error| not_taken(&tool, &nspace, &error))?;
     let _input = if args.stdin { Some(Input::begin(&tool, procs, args.json)?) } else { None };
     wait(&ends, &wanted)
-}
-
-fn check_ranks(nspace: &Nspace, size: u32, wanted: &Ranges) -> Result<(), Failure> {
-    match wanted.iter().find(|rank| *rank >= size) {
-        None => Ok(()),
-        Some(missing) => Err(Failure::new(format!("job {nspace} has no rank {missing}"))
-            .hint(format!("its ranks are 0 to {}", size.saturating_sub(1)))),
-    }
-}
-
-fn procs(nspace: &Nspace, size: u32, wanted: &Ranges) -> Result<Vec<ProcId>, Failure> {
-    check_ranks(nspace, size, wanted)?;
-    Ok(match wanted.count() == size {
-        true => vec![ProcId::all(nspace)],
-        false => wanted.iter().map(|rank| ProcId::new(nspace, Rank(rank))).collect(),
-    })
 }
 
 /// A job that was started without a terminal: its launcher keeps what is to be shown.
@@ -198,60 +185,4 @@ fn not_taken(tool: &Tool, nspace: &Nspace, error: &pmix::Error) -> Failure {
     }
 }
 
-fn ask(tool: &Tool, nspace: &Nspace, key: &str) -> Result<Vec<Info>, pmix::Error> {
-    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
-    tool.query(&[Query { keys: vec![key.into()], qualifiers }])
-}
-
-fn size(tool: &Tool, nspace: &Nspace) -> Result<u32, Failure> {
-    let info = ask(tool, nspace, keys::JOB_SIZE).map_err(|error| {
-        tool::failed(&format!("the server does not know the job {nspace}"), &error)
-            .hint("'px ps' lists the jobs")
-    })?;
-    let size = info.find(keys::JOB_SIZE).and_then(Value::as_u32);
-    size.ok_or_else(|| Failure::new(format!("the server does not say how many ranks {nspace} has")))
-}
-
-/// `JOB` or `JOB:RANKS`.
-fn target(word: &str) -> Result<(Nspace, Option<Ranges>), Failure> {
-    let (job, ranks) = match word.rsplit_once(':') {
-        Some((job, ranks)) => (job, Some(ranges(ranks)?)),
-        None => (word, None),
-    };
-    match Nspace::new(job) {
-        Ok(nspace) if !job.is_empty() => Ok((nspace, ranks)),
-        _ => Err(Failure::usage(format!("'{job}' is not the name of a job")).hint("'px ps' lists the jobs")),
-    }
-}
-
-/// `0-3,8`
-fn ranges(word: &str) -> Result<Ranges, Failure> {
-    let wrong = || Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8"));
-    let mut ranks = Ranges::new();
-    for part in word.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.parse::<u32>(), last.parse::<u32>()) {
-            (Ok(first), Ok(last)) if first <= last && last < MOST_RANKS => ranks.insert_span(first, last),
-            _ => return Err(wrong()),
-        }
-    }
-    Ok(ranks)
-}
-
 const OUTPUT: IofChannel = IofChannel(IofChannel::STDOUT.0 | IofChannel::STDERR.0);
-const MOST_RANKS: u32 = 0x7fff_ffff;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_may_be_followed_by_ranks() {
-        let target = |word| target(word).map(|(job, ranks)| (job.to_string(), ranks.map(|r| r.to_string())));
-        assert_eq!(target("px-a-7@7"), Ok(("px-a-7@7".into(), None)));
-        assert_eq!(target("px-a-7@7:0-3,8"), Ok(("px-a-7@7".into(), Some("0-3,8".into()))));
-        for wrong in ["", ":1", "a:x", "a:3-1", "a:"] {
-            assert!(target(wrong).is_err(), "{wrong}");
-        }
-    }
-}

@@ -2,6 +2,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod completions;
+pub(crate) mod ctl;
 pub(crate) mod daemon;
 pub(crate) mod dvm;
 pub(crate) mod events;
@@ -11,6 +12,7 @@ pub(crate) mod ps;
 pub(crate) mod publish;
 pub(crate) mod query;
 pub(crate) mod run;
+pub(crate) mod wait;
 pub(crate) mod why;
 
 use std::io::Write;

@@ -2,4 +2,5 @@
 
 mod command_line;
 mod run;
+mod steer;
 mod terminal;

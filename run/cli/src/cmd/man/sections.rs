@@ -31,6 +31,13 @@ const TOOL: Sections = Sections {
     see_also: &["px", "px-run", "px-ps"],
 };
 
+/// A command that has something done to ranks.
+const STEER: Sections = Sections {
+    exit_status: STEER_STATUS,
+    see_also: &["px", "px-ctl", "px-kill", "px-wait", "px-ps"],
+    ..TOOL
+};
+
 pub(super) const PAGES: &[(&str, Sections)] = &[
     (
         "px",
@@ -49,6 +56,9 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                 "px-dvm",
                 "px-ps",
                 "px-attach",
+                "px-ctl",
+                "px-kill",
+                "px-wait",
                 "px-query",
                 "px-events",
                 "px-publish",
@@ -143,6 +153,80 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
                 ("px ps -a -l", "List all jobs, and when each of them came how far."),
                 ("px ps -a --json", "Describe all jobs as JSON, also those that have ended lately."),
             ],
+            ..TOOL
+        },
+    ),
+    (
+        "px-ctl",
+        Sections {
+            examples: &[
+                ("px ctl pause px-node1-4711@4711", "Stop all ranks of a job until they are resumed."),
+                ("px ctl signal -s USR1 px-node1-4711@4711:0-3", "Send a signal to four of its ranks."),
+            ],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-pause",
+        Sections {
+            examples: &[(
+                "px ctl pause px-node1-4711@4711",
+                "Stop all ranks of a job until they are resumed.",
+            )],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-resume",
+        Sections { examples: &[("px ctl resume px-node1-4711@4711:0-3", "Let four ranks go on.")], ..STEER },
+    ),
+    (
+        "px-ctl-signal",
+        Sections {
+            examples: &[("px ctl signal -s USR1 px-node1-4711@4711", "Send SIGUSR1 to all ranks of a job.")],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-kill",
+        Sections { examples: &[("px ctl kill px-node1-4711@4711:7", "Kill one rank at once.")], ..STEER },
+    ),
+    (
+        "px-ctl-terminate",
+        Sections {
+            examples: &[(
+                "px ctl terminate px-node1-4711@4711",
+                "End a job: SIGTERM first, SIGKILL if that is not enough.",
+            )],
+            ..STEER
+        },
+    ),
+    (
+        "px-kill",
+        Sections {
+            examples: &[
+                ("px kill px-node1-4711@4711", "End a job: SIGTERM first, SIGKILL if that is not enough."),
+                ("px kill -s KILL px-node1-4711@4711:7", "Kill one rank at once."),
+            ],
+            see_also: &["px", "px-ctl", "px-wait", "px-ps"],
+            ..STEER
+        },
+    ),
+    (
+        "px-wait",
+        Sections {
+            examples: &[(
+                "px wait px-node1-4711@4711 --timeout 1h",
+                "Wait up to an hour for the end of a job.",
+            )],
+            exit_status: &[
+                ("0", "All of the jobs ended with 0."),
+                ("N", "The exit code of the first of them that did not, as in px-run(1)."),
+                ("124", "Not all of them have ended in the time of --timeout."),
+                ("1", "A job is not known, or its server is gone and has not said how it ended."),
+                ("2", "The command line was wrong."),
+            ],
+            see_also: &["px", "px-ctl", "px-kill", "px-ps"],
             ..TOOL
         },
     ),
@@ -259,6 +343,12 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
 const TOOL_STATUS: &[Row] = &[
     ("0", "Done."),
     ("1", "It could not be done: no server was found, the server refused, or nothing was found."),
+    ("2", "The command line was wrong."),
+];
+
+const STEER_STATUS: &[Row] = &[
+    ("0", "Done, for all ranks that were named."),
+    ("1", "Not done for some or all of them; the answer says for which, and why."),
     ("2", "The command line was wrong."),
 ];
 

@@ -1,0 +1,93 @@
+//! The options of the commands that steer jobs: `px ctl`, `px kill`, `px wait`.
+
+use clap::{Args, Subcommand};
+
+use super::tools::ServerArgs;
+use super::words;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CtlArgs {
+    #[command(subcommand)]
+    pub(crate) action: CtlAction,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum CtlAction {
+    /// Stop ranks until they are resumed
+    Pause(TargetArgs),
+    /// Let paused ranks go on
+    Resume(TargetArgs),
+    /// Send a signal to ranks
+    Signal(SignalArgs),
+    /// End ranks at once, with SIGKILL
+    Kill(TargetArgs),
+    /// Ask ranks to end, with SIGTERM, and kill those that do not
+    Terminate(TargetArgs),
+}
+
+impl CtlAction {
+    pub(crate) fn target(&self) -> &TargetArgs {
+        match self {
+            CtlAction::Signal(args) => &args.target,
+            CtlAction::Pause(target)
+            | CtlAction::Resume(target)
+            | CtlAction::Kill(target)
+            | CtlAction::Terminate(target) => target,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TargetArgs {
+    /// The jobs, or ranks of them: px-host-7@7:0-3,8
+    #[arg(value_name = "JOB[:RANKS]", required = true)]
+    pub(crate) targets: Vec<String>,
+
+    /// Print JSON, one object for each job
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SignalArgs {
+    /// The signal: USR1, SIGUSR1 or 10
+    #[arg(short, long, value_name = "SIGNAL", value_parser = words::signal, required = true)]
+    pub(crate) signal: i32,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KillArgs {
+    /// Send this signal instead of SIGTERM, and nothing after it: KILL, SIGUSR1 or 9
+    ///
+    /// Without it, the ranks are asked to end with SIGTERM, and killed if they have not ended when their job's time for that
+    /// is over ('px run --kill-after').
+    #[arg(short, long, value_name = "SIGNAL", value_parser = words::signal)]
+    pub(crate) signal: Option<i32>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// The jobs
+    #[arg(value_name = "JOB", required = true)]
+    pub(crate) jobs: Vec<String>,
+
+    /// Wait no longer than this, and exit with 124 then: 30, 1.5s, 10m
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) timeout: Option<std::time::Duration>,
+
+    /// Print JSON, one object for each job
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
