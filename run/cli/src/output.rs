@@ -420,7 +420,9 @@ impl Context {
             Some(job) => (&job.hosts, digits(u32::try_from(job.hosts.len()).unwrap_or(u32::MAX))),
             None => (&self.hosts, self.rank_width),
         };
-        let host = hosts.get(proc.rank.0 as usize).map(|host| &**host);
+        // Of jobs in somebody else's DVM one hears before their places are known.
+        let is_known = job == 1 || self.spawned.contains_key(&proc.nspace);
+        let host = hosts.get(proc.rank.0 as usize).filter(|_| is_known).map(|host| &**host);
         Source { stream, host, pid: self.pids.get(proc).copied(), job: Some(job), rank_width }
     }
 }

@@ -1,19 +1,15 @@
 //! What the user is told.
 
+mod placed;
+
 use std::sync::Arc;
 
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Info, Nspace, ProcId};
 
 use crate::job::JobEnd;
-use crate::map::{JobMap, NodeResources};
 
-/// Where a job's processes go, and the nodes that this was decided from.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Placed {
-    pub nodes: Vec<NodeResources>,
-    pub map: JobMap,
-}
+pub use placed::Placed;
 
 /// What the user is told.
 #[derive(Clone, Debug, PartialEq)]

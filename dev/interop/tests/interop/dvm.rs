@@ -176,8 +176,8 @@ fn job_in_a_dvm_is_reported_like_one_of_its_own_launcher() {
     let _ = late.expect_code(124).expect_stderr(&["ended after 1 s, its time limit"]);
     let unfinalized = run(&["-n", "2"]).arg(pmix("end")).arg("exit-4").run().expect_code(4);
     let _ = unfinalized.expect_stderr(&["exited with code 4 without finalizing PMIx"]);
-    let refused = run(&["-n", "1", "--dry-run", "true"]).run().expect_code(2);
-    let _ = refused.expect_stderr(&["'--dry-run' cannot be used in a DVM that is already running"]);
+    let refused = run(&["-n", "1", "--px-path", "/px", "true"]).run().expect_code(2);
+    let _ = refused.expect_stderr(&["'--px-path' cannot be used in a DVM that is already running"]);
     stop(dvm);
 }
 
@@ -277,22 +277,68 @@ fn command_lines_mean_the_same_in_a_dvm() {
         &["--kill-on-bad-exit", "none", "-n", "2", "sh", "-c", "[ $PMIX_RANK = 1 ] || kill $$; echo on"],
         &["--timeout", "300ms", "-n", "1", "sleep", "1000"],
         &["--output", "rank,merge", "-n", "2", "sh", "-c", "echo out; echo err >&2"],
+        &["--output", "tag-detailed", "-n", "2", "sh", "-c", "echo out; echo err >&2"],
+        &["--output", "pattern=out-%h-%R-%s,file-only", "-n", "2", "sh", "-c", "echo $PMIX_RANK"],
+        &["-v", "-n", "2", "true"],
+        &["--display", "map,bindings,allocation,topology", "-n", "2", "true"],
+        &["--display", "map", "-n", "2", "no-such-program"],
+        &["--display", "map", "--json", "-n", "2", "true"],
+        &["--dry-run", "-n", "2", "true", ":", "-n", "1", "--env-file", &variables, "no-such-program"],
+        &["--dry-run", "--map-by", &format!("rankfile:file={rankfile}"), "-n", "2", "true"],
+        &["--dry-run", "--display", "allocation,bindings", "--bind-to", "core", "-n", "2", "true"],
+        &["--dry-run", "--json", "--display", "map,allocation", "-n", "2", "true"],
+        &["--dry-run", "--host", &format!("{}:1", host()), "-n", "2", "true"],
     ];
     for line in lines {
         let run = |words: &[&str]| {
             let ended = px_at(&dvm, &[&["run"], words, line].concat()).dir(place.path()).run();
-            let mut shown: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
-            shown.sort();
-            // Pids and times differ.
+            // Names of jobs, pids and times differ.
             let is_part = |c: &char| !c.is_ascii_digit() && *c != '.';
             let numberless =
                 |text: &str| text.chars().filter(is_part).collect::<String>().replace(" ms", " s");
-            let said = numberless(&ended.stderr.replace(&format!("px-{}-{pid}@", host()), ""));
-            let said = said.replace("px--@", "");
-            (ended.ended, shown, said)
+            let nameless =
+                |text: &str| numberless(text).replace(&numberless(&format!("px-{}-@", host())), "");
+            let is_exact = !line.contains(&"tag-detailed");
+            let mut shown: Vec<String> =
+                ended.stdout.lines().map(|l| if is_exact { l.to_owned() } else { nameless(l) }).collect();
+            let files = fs::read_dir(place.path()).expect("readable").flatten();
+            for file in
+                files.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("/out-"))
+            {
+                shown.push(format!("{}: {}", file.display(), fs::read_to_string(&file).expect("readable")));
+                fs::remove_file(file).expect("removable");
+            }
+            shown.sort();
+            (ended.ended, shown, nameless(&ended.stderr))
         };
         assert_eq!(run(&["--pid", &pid]), run(&[]), "{line:?}");
     }
+    stop(dvm);
+}
+
+#[test]
+fn dry_run_in_a_dvm_sees_what_other_jobs_have_taken() {
+    let dvm = dvm(&[]);
+    let pid = dvm.pid().to_string();
+    let run = |words: &[&str]| px_at(&dvm, &[&["run", "--pid", &pid], words].concat());
+    let place = new_directory();
+    let ready = place.path().join("ready");
+    let script = format!("touch {}; exec sleep 1000", ready.display());
+    let other = run(&["-n", "1", "--bind-to", "core", "sh", "-c", &script]).start();
+    eventually("another job runs", || ready.exists());
+    let dry = run(&["--dry-run", "--json", "--display", "allocation,map", "-n", "1", "true"]).run();
+    let dry = dry.expect_code(0);
+    let lines: Vec<serde_json::Value> =
+        dry.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[0]["nodes"][0]["in_use"], 1, "{}", dry.stdout);
+    assert_eq!(lines[1]["procs"][0]["node_rank"], 1, "{}", dry.stdout);
+    let unfit = run(&["--dry-run", "--host", "elsewhere", "-n", "1", "true"]).run().expect_failure();
+    let _ = unfit.expect_stderr(&["host elsewhere is not among the 1 node of the allocation"]);
+    // Nothing was started, and nothing is remembered.
+    let shown = px_at(&dvm, &["ps", "--pid", &pid, "--all"]).run().expect_code(0);
+    assert!(!shown.stdout.contains("true"), "{}", shown.stdout);
+    other.signal(Signal::TERM);
+    let _ = other.wait().expect_code(143);
     stop(dvm);
 }
 

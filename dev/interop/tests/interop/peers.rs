@@ -46,12 +46,23 @@ fn a_time_limit_ends_a_job_at_prterun_with_124() {
 #[test]
 fn prterun_is_not_asked_for_what_only_px_can_do() {
     some_prterun(":", |launcher| {
-        let words = ["run", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "--kill-on-bad-exit", "signal", "true"];
-        soon(|| {
-            let said = launcher.command(&words).run().stderr;
-            said.contains("'--kill-on-bad-exit signal' is not supported by this server")
+        let options = [&["--kill-on-bad-exit", "signal"][..], &["--dry-run"], &["--display", "map"]];
+        options.iter().all(|option| {
+            let words = [&["run", "-n", "1", "--map-by", ":OVERSUBSCRIBE"], *option, &["true"]].concat();
+            soon(|| {
+                let said = launcher.command(&words).run().stderr;
+                said.contains(&format!("'{}' is not supported by this server", name_of(option)))
+            })
         })
     });
+}
+
+/// As messages call it.
+fn name_of(option: &[&str]) -> String {
+    match option {
+        ["--display", _] => "--display".to_owned(),
+        words => words.join(" "),
+    }
 }
 
 /// Debian's mpirun 4.1 serves no tools.

@@ -15,7 +15,7 @@ pub(crate) fn server(job: &JobArgs, here: &Here) -> Option<ServerArgs> {
     if tool::names_any(&job.server) {
         return Some(job.server.clone());
     }
-    let file = rendezvous_file(here).filter(|_| !job.dry_run)?;
+    let file = rendezvous_file(here)?;
     let trust = Trust::of_users(job.server.trust_user.iter().copied());
     if !rendezvous::names_living_server(&file, &trust) {
         return None;
@@ -37,8 +37,6 @@ pub(crate) fn check(job: &JobArgs) -> Result<(), Failure> {
 /// Such an option, and why only the launcher can do what it says.
 fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
     let all = [
-        ("--dry-run", job.dry_run, PLACED_THERE),
-        ("--display", !job.display.is_empty(), PLACED_THERE),
         ("--launch-agent", job.fleet.launch_agent.is_some(), STARTED),
         ("--px-path", job.fleet.px_path.is_some(), STARTED),
         ("--network", !job.fleet.network.is_empty(), STARTED),
@@ -50,6 +48,5 @@ fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
     all.into_iter().find(|(_, given, _)| *given).map(|(option, _, why)| (option, why))
 }
 
-const PLACED_THERE: &str = "the DVM places the ranks when it starts them; 'px ps -r' shows where they are";
 const STARTED: &str = "the daemons of the DVM run already";
 const REACHED_THERE: &str = "tools reach the server of the DVM, and 'px dvm start' takes this option";

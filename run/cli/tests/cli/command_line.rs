@@ -175,8 +175,6 @@ fn wrong_command_lines() {
         "run --env-file nowhere prog",
         "run -x =1 prog",
         "run --remote-connections=nowhere prog",
-        "run --system --dry-run prog",
-        "run --system --display map prog",
         "run --system --report-uri 1 prog",
         "run --system --skip-bad-hosts prog",
         "dvm start --launch-agent false --host other",

@@ -8,6 +8,7 @@
 mod basic;
 mod host;
 mod pmix;
+mod topo;
 
 use std::fmt;
 

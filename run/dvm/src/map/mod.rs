@@ -32,6 +32,7 @@ pub use error::MapError;
 pub use files::{CpuItem, CpuList, Rankfile, Sequence, SequenceEntry};
 pub use policy::{BindPolicy, BindTo, MapBy, MapPolicy, Policy, PolicyError, RankBy};
 
+use crate::encoding::encoded;
 use crate::hosts::{HostEntry, Slots};
 
 /// What one node offers to a job.
@@ -246,6 +247,29 @@ impl fmt::Display for Rule {
         }
     }
 }
+
+encoded!(struct JobMap { procs, apps, nodes, notes });
+encoded!(struct Placement { rank, app, app_rank, node, local_rank, node_rank, cpus, rule });
+encoded!(struct AppMap { first_rank, procs, map, span, rank, bind, pe, hwthreads });
+encoded!(struct NodeLoad { node, slots, cpus, procs, oversubscribed });
+encoded!(struct Rule { node, object, cpus });
+encoded!(enum NodeRule {
+    0 Slot { slot, of },
+    1 Beyond { extra },
+    2 PerResource { index, of },
+    3 Line(line),
+    4 Turn(turn),
+});
+encoded!(enum CpuRule {
+    0 Unbound,
+    1 Crowded,
+    2 Unsupported,
+    3 Free(level),
+    4 Cpus(count),
+    5 Shared(level),
+    6 Named,
+    7 CpuSet,
+});
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,7 @@ use phalanx_topo::{CpuSet, Level};
 
 use super::words::{self, Word};
 use super::{Rankfile, Sequence};
+use crate::encoding::encoded;
 
 /// Everything that was said about the placement of a job or of one app context. The default says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -419,6 +420,10 @@ const BIND_QUALIFIERS: &[Word<BindQualifier>] = &[
     Word("no-overload", BindQualifier::Overload(false)),
     Word("if-supported", BindQualifier::IfSupported),
 ];
+
+encoded!(enum MapBy { 0 Slot, 1 Node, 2 Object(level), 3 PerResource { count, level }, 4 Sequence, 5 Rankfile });
+encoded!(enum RankBy { 0 Slot, 1 Node, 2 Fill, 3 Span, 4 Object(level), 5 File });
+encoded!(enum BindTo { 0 None, 1 Object(level) });
 
 #[cfg(test)]
 mod tests;

@@ -106,7 +106,8 @@ impl Root {
             return Err("the DVM is shutting down".to_owned());
         }
         let number = self.next_job;
-        let (desc, placed) = self.plan(number, job)?;
+        let (placed, premises) = self.place(job)?;
+        let desc = self.plan(number, job, &placed, &premises.nodes)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));
         let descent = self.descent_of(&nspace, job);
@@ -123,7 +124,7 @@ impl Root {
             descent,
             dead: Ranges::new(),
             paused: Ranges::new(),
-            journal: self.journals.begin(cx.now, submitted, desc.clone(), run_by),
+            journal: self.journals.begin(cx.now, submitted, (desc.clone(), premises), run_by),
             limit: job.timeout,
             separation: Separation::of(job),
             connected: BTreeMap::new(),

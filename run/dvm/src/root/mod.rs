@@ -18,6 +18,7 @@ mod journal;
 mod log;
 mod nodes;
 mod operations;
+mod placing;
 mod plan;
 mod publish;
 pub(crate) mod query;

@@ -98,10 +98,17 @@ impl Nodes {
         reported.or_else(called).unwrap_or_default()
     }
 
-    /// The living nodes with what they look like.
-    pub(super) fn living(&self) -> impl Iterator<Item = (NodeId, &NodeReport, &Arc<Topology>)> {
-        let living = self.reports.iter().filter(|(node, _)| !self.is_lost(**node));
-        living.filter_map(|(node, report)| Some((*node, report, self.topologies.get(&report.signature)?)))
+    /// The living nodes of which all is known.
+    pub(super) fn living(&self) -> impl Iterator<Item = NodeId> {
+        let living =
+            self.reports.keys().filter(|node| !self.is_lost(**node) && self.look_of(**node).is_some());
+        living.copied()
+    }
+
+    /// What a node has told of itself, and what it looks like.
+    pub(super) fn look_of(&self, node: NodeId) -> Option<(&NodeReport, &Arc<Topology>)> {
+        let report = self.reports.get(&node)?;
+        Some((report, self.topologies.get(&report.signature)?))
     }
 
     /// Those of whom nothing was heard yet.

@@ -7,44 +7,43 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_topo::{CpuSet, Level, Topology};
 use phalanx_wire::{InfoList, Kval, Nspace, Text};
 
-use crate::hosts::{Host, HostEntry, Slots};
+use crate::hosts::Slots;
 use crate::id::NodeId;
 use crate::job::{AppSpec, JobRequest};
-use crate::map::{AppRequest, JobMap, NodeResources, map_job};
+use crate::map::{JobMap, NodeResources};
 use crate::models;
-use crate::msg::{AppDesc, Binding, JobDesc, NodeReport, Places};
+use crate::msg::{AppDesc, Binding, JobDesc, Places};
 use crate::ranges::Ranges;
 use crate::report::Placed;
 use crate::root::query::names;
 use crate::root::{Root, debug};
 
 impl Root {
-    /// The description of a job, and where its processes go. The error is for the user.
-    pub(super) fn plan(&self, number: u32, job: &JobRequest) -> Result<(JobDesc, Placed), String> {
-        if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
-            return Err("the job names no program".to_owned());
-        }
+    /// The description of a job that goes there.
+    pub(super) fn plan(
+        &self,
+        number: u32,
+        job: &JobRequest,
+        placed: &Placed,
+        allocated: &Ranges,
+    ) -> Result<JobDesc, String> {
         let name = format!("{}@{number}", self.config.dvm);
         let nspace = Nspace::new(&name).map_err(|error| format!("naming the job {name:?}: {error}"))?;
-        let (ids, nodes) = self.resources();
-        let apps: Vec<AppRequest> = job.apps.iter().map(|app| self.request(app)).collect::<Result<_, _>>()?;
-        let map = map_job(&nodes, &apps, &job.policy).map_err(|error| match error.hint() {
-            Some(hint) => format!("{error}\nhint: {hint}"),
-            None => error.to_string(),
-        })?;
+        let Placed { nodes, map } = placed;
+        let ids: Vec<NodeId> = allocated.iter().map(NodeId).collect();
         let id = |index: u32| ids.get(index as usize).copied().unwrap_or(NodeId::ROOT);
-        let desc = JobDesc {
+        Ok(JobDesc {
             number,
             parent: job.parent.clone(),
             size: map.procs.len() as u32,
             nodes: map.nodes.iter().map(|load| id(load.node).0).collect::<Ranges>(),
-            crowded: crowded(&map, id),
-            places: places(&map, &nodes, id),
+            crowded: crowded(map, id),
+            places: places(map, nodes, id),
             env: job.env.clone(),
             apps: job
                 .apps
                 .iter()
-                .zip(app_sizes(&map))
+                .zip(app_sizes(map))
                 .map(|(app, size)| describe(app, size, &job.env))
                 .collect(),
             stdin: job.stdin,
@@ -52,64 +51,11 @@ impl Root {
             diag: job.diag,
             on_failure: job.on_failure,
             kill_after: job.kill_after,
-            job: self.job_values(&nspace, job, &map),
-            session: self.session_values(&nodes, &map),
-            allocated: ids.iter().map(|id| id.0).collect(),
+            job: self.job_values(&nspace, job, map),
+            session: self.session_values(nodes, map),
+            allocated: allocated.clone(),
             nspace,
-        };
-        Ok((desc, Placed { nodes, map }))
-    }
-
-    /// What an app context wants, without the hosts that were left out when the DVM began.
-    fn request(&self, app: &AppSpec) -> Result<AppRequest, String> {
-        let is_there = |entry: &&HostEntry| match &entry.host {
-            Host::Name(name) => !self.nodes.was_left_out(name),
-            _ => true,
-        };
-        let hosts: Vec<HostEntry> = app.hosts.iter().filter(is_there).cloned().collect();
-        for entry in &hosts {
-            if let Host::Name(name) = &entry.host
-                && self.nodes.has_lost(name)
-            {
-                return Err(format!("host {name} was lost"));
-            }
-        }
-        if hosts.is_empty() && !app.hosts.is_empty() {
-            return Err("none of the hosts of the job has come up".to_owned());
-        }
-        Ok(AppRequest { procs: app.procs, hosts, policy: app.policy.clone() })
-    }
-
-    /// What the nodes offer, with what other jobs have taken, and their numbers.
-    pub(super) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
-        let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
-        let jobs = self.jobs.values();
-        for desc in jobs.map(|job| &job.desc) {
-            let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
-            let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
-            for rank in 0..desc.size {
-                let (procs, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
-                *procs += 1;
-                if let Some(Some(set)) = bound.get(desc.places.binding.get(rank) as usize) {
-                    cpus.add(set);
-                }
-            }
-        }
-        let resources = |(number, report, topology): (NodeId, &NodeReport, &Arc<Topology>)| {
-            let (in_use, busy) = taken.get(&number).cloned().unwrap_or_default();
-            let node = NodeResources {
-                slots: report.slots,
-                max_slots: report.max_slots,
-                in_use,
-                busy,
-                launcher: number == NodeId::ROOT,
-                called: number.0.checked_sub(1).and_then(|i| self.config.called.get(i as usize).cloned()),
-                ..NodeResources::new(&*report.hostname, topology.clone())
-            };
-            (number, node)
-        };
-        let takes_ranks = |node: &NodeId| *node != NodeId::ROOT || self.config.takes_ranks;
-        self.nodes.living().filter(|(node, ..)| takes_ranks(node)).map(resources).unzip()
+        })
     }
 
     /// What does not follow from where the processes are.

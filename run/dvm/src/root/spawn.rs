@@ -34,9 +34,9 @@ const FACTS: &[&str] = &[
 ];
 
 /// A spawn that cannot even begin, and why.
-struct Unfit {
+pub(super) struct Unfit {
     status: Status,
-    why: String,
+    pub(super) why: String,
 }
 
 /// A spawn whose processes do not run yet.
@@ -55,11 +55,7 @@ impl Root {
         apps: &[App],
     ) {
         if !self.nodes.are_up() {
-            self.tell_parent(
-                cx,
-                from,
-                "the DVM is still starting its daemons: try again when they are there",
-            );
+            self.tell_parent(cx, from, STILL_STARTING);
             return answer.done(cx, Status::ERR_NOT_AVAILABLE);
         }
         let job = match self.to_request(from, job, apps) {
@@ -187,7 +183,7 @@ impl Root {
         }
     }
 
-    fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
+    pub(super) fn to_request(&self, from: &ProcId, job: &[Info], apps: &[App]) -> Result<JobRequest, Unfit> {
         let env = match self.jobs.get(&from.nspace) {
             Some(job) => job.desc.inherited(),
             None if self.is_tool(from) => self.config.env.clone(),
@@ -252,5 +248,7 @@ pub(super) fn writes_files(job: &[Info]) -> bool {
     [keys::IOF_OUTPUT_TO_FILE, keys::IOF_OUTPUT_TO_DIRECTORY].into_iter().any(|key| job.find(key).is_some())
 }
 
+pub(super) const STILL_STARTING: &str =
+    "the DVM is still starting its daemons: try again when they are there";
 /// What users were told of, at most.
 const MOST_UNSUPPORTED: usize = 64;

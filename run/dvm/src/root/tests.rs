@@ -10,15 +10,17 @@ use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::{Info, Key, ProcId, Query, Text};
+use phalanx_wire::{Info, Key, ProcId, Query, Text, Value};
 
 use super::*;
 use crate::config::Limits;
 use crate::hosts::Slots;
 use crate::job::{AppSpec, JobVerdict};
+use crate::map::Policy;
 use crate::msg::{
     EndGroup, Ends, ExitStatus, FailurePolicy, OpId, ProcEnd, Results, SpawnFailure, SpawnStep, Task,
 };
+use crate::report::Placed;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 
@@ -578,6 +580,45 @@ fn job_whose_ranks_all_pause_is_paused() {
     // The user of px does it with Ctrl-Z.
     told.tell(ToRoot::Control { nspace: nspace.clone(), action: Control::Suspend });
     assert_eq!(state(&mut told), "paused");
+}
+
+/// What the root tells of where this job's ranks are.
+fn map_of(told: &mut Told, nspace: &Nspace) -> Placed {
+    let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
+    let query = Query { keys: vec![query::names::MAP.into()], qualifiers };
+    let request = Queries { queries: vec![query] };
+    let asked = told.ask(1, HostOp::Query(Asked { from: proc(nspace, 0), request }));
+    match told.answer(asked) {
+        Some(HostReply::Infos(Status::SUCCESS, infos)) => match &infos[0].value {
+            Value::ByteObject(bytes) => Placed::from_bytes(bytes.as_bytes()).unwrap(),
+            other => panic!("{other}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn map_of_a_job_is_told_as_it_was_made() {
+    let mut told = Told::up(2);
+    let request = || JobRequest {
+        apps: vec![AppSpec { argv: vec![Text::from("program")], procs: Some(3), ..AppSpec::default() }],
+        policy: Policy { map: "core".parse().unwrap(), bind: "core".parse().unwrap(), ..Policy::default() },
+        ..JobRequest::default()
+    };
+    let mut placed = Vec::new();
+    for _ in 0..2 {
+        told.tell(ToRoot::Submit { request: 7, job: Box::new(request()) });
+        placed.extend(told.wishes.drain(..).find_map(|wish| match wish {
+            FromRoot::Report(Report::Accepted { nspace, placed, .. }) => Some((nspace, placed)),
+            _ => None,
+        }));
+    }
+    let (first, second) = (placed[0].clone(), placed[1].clone());
+    assert_ne!(first.1, second.1);
+    told.end(&first.0, 3, ExitStatus::Code(0));
+    for (nspace, placed) in [first, second] {
+        assert_eq!(map_of(&mut told, &nspace), *placed);
+    }
 }
 
 #[test]

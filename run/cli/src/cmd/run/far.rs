@@ -3,12 +3,13 @@
 //! The library calls us on its own thread. What it brings waits in a queue of bounded size for the user's side; when that is
 //! full the library waits, its server waits, and so in the end do the ranks. Calls that take their time have a thread each.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use phalanx_core::output::Tag;
 use phalanx_dvm::{Control, Placed, Report};
 use phalanx_node::Signals;
 use phalanx_wire::{Nspace, ProcId};
@@ -27,8 +28,11 @@ use crate::tool;
 mod below;
 mod ending;
 mod input;
+mod map;
 mod rest;
 mod support;
+
+use support::Wanted;
 
 /// A job elsewhere, seen from here.
 pub(crate) struct Far {
@@ -64,12 +68,23 @@ struct Received {
     /// What the server has said before the job ran.
     said: String,
     running: bool,
+    /// Those of ranks, where output is to name them.
+    pids: BTreeMap<ProcId, u32>,
     /// The ends of jobs, with what was told of them.
     ends: Vec<(Nspace, Vec<Info>)>,
     /// What comes is the rest of the job's output.
     ending: bool,
     /// The signal by which the user has asked for the end.
     asked_to_end: Option<i32>,
+}
+
+/// Where the job would go that nobody starts.
+pub(crate) fn dry_run(run: &Run, server: &ServerArgs) -> Result<Placed, Failure> {
+    let tool = tool::attach(server)?;
+    if let Some(error) = Wanted::of(run).lacking(&tool) {
+        return Err(Failure::told(&error));
+    }
+    map::of_wish(&tool, &run.request).map_err(|error| Failure::told(&error))
 }
 
 /// From the connection to the exit code.
@@ -130,15 +145,26 @@ impl Far {
         let feed = input::Feed::of(run);
         let limit = run.request.timeout;
         let over_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let (wanted, is_shown) = (Wanted::of(run), !run.display.is_empty());
+        let names_pids = run.output.tag == Tag::Detailed;
         thread::spawn(move || {
-            if let Some(error) = support::lacking(&tool, &job, &apps) {
+            if let Some(error) = wanted.lacking(&tool) {
                 return shared.push(Report::Refused { request: 0, error });
             }
             let nspace = match tool.spawn(&job, &apps) {
                 Ok(nspace) => nspace,
                 Err(error) => return ending::not_started(&tool, &shared, &error),
             };
-            shared.accepted(&nspace);
+            let placed = map::of_job(&tool, &nspace).unwrap_or_else(|error| {
+                if is_shown {
+                    shared.said(&format!("cannot show where the ranks of {nspace} are: {error}"));
+                }
+                Placed::default()
+            });
+            if names_pids {
+                shared.state().pids = ending::pids(&tool, &nspace);
+            }
+            shared.accepted(&nspace, placed);
             rest::watch(tool.clone(), shared.clone(), nspace.clone(), limit);
             if let Some(feed) = feed {
                 let (tool, nspace) = (tool.clone(), nspace.clone());
@@ -167,7 +193,10 @@ impl Far {
                 let held = !state.running && !state.over && state.bytes < MOST_WAITING;
                 let is_output =
                     |report: &mut Report| matches!(report, Report::Output { .. } | Report::OutputEnd { .. });
-                if let Some(report) = state.reports.pop_front_if(|report| !(held && is_output(report))) {
+                if let Some(mut report) = state.reports.pop_front_if(|report| !(held && is_output(report))) {
+                    if let Report::Output { proc, pid, .. } = &mut report {
+                        *pid = state.pids.get(proc).copied();
+                    }
                     state.bytes -= size(&report);
                     state.taken += 1;
                     self.shared.changed.notify_all();
@@ -255,9 +284,8 @@ impl Shared {
         self.news.notify_one();
     }
 
-    fn accepted(&self, nspace: &Nspace) {
-        let placed = Arc::new(Placed::default());
-        let report = Report::Accepted { request: 0, nspace: nspace.clone(), placed };
+    fn accepted(&self, nspace: &Nspace, placed: Placed) {
+        let report = Report::Accepted { request: 0, nspace: nspace.clone(), placed: Arc::new(placed) };
         let mut state = self.state();
         state.running = true;
         state.top = Some(nspace.clone());

@@ -1,13 +1,14 @@
-//! `--dry-run`: the map as the node would make it, and nothing started.
+//! `--dry-run`: the map as the node or the running DVM would make it, and nothing started; and `--display`.
 
 use std::sync::Arc;
 
-use phalanx_dvm::JobRequest;
 use phalanx_dvm::map::{AppRequest, JobMap, NodeResources, map_job};
+use phalanx_dvm::{JobRequest, Placed};
 use phalanx_node::Machine;
 use phalanx_topo::Topology;
 
 use crate::args::Display;
+use crate::cmd::run::far;
 use crate::failure::Failure;
 use crate::render::decided::{self, Decided};
 use crate::render::{hint, tree};
@@ -15,6 +16,22 @@ use crate::resolve::{Here, Hosts, Run};
 
 /// Shows what would be done.
 pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
+    let Placed { nodes, map } = match &run.far {
+        Some(server) => far::dry_run(run, server)?,
+        None => without_dvm(run, here)?,
+    };
+    if !run.voice.quiet && !run.voice.json {
+        map.notes.iter().for_each(|note| hint::say(&hint::note(note, false)));
+    }
+    let mut display = run.display.clone();
+    if !display.contains(&Display::Map) {
+        display.push(Display::Map);
+    }
+    crate::cmd::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+}
+
+/// As a DVM of its own would place the job, as far as that can be known without one.
+fn without_dvm(run: &Run, here: &Here) -> Result<Placed, Failure> {
     let topology = match run.topology_root.as_path() {
         root if root.as_os_str() == "/" => Machine::read()?.topology,
         root => {
@@ -27,14 +44,7 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
         let note = "the hardware of other hosts is not known yet: it is assumed to be like that of this one";
         map.notes.push(note.to_owned());
     }
-    if !run.voice.quiet && !run.voice.json {
-        map.notes.iter().for_each(|note| hint::say(&hint::note(note, false)));
-    }
-    let mut display = run.display.clone();
-    if !display.contains(&Display::Map) {
-        display.push(Display::Map);
-    }
-    crate::cmd::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+    Ok(Placed { nodes, map })
 }
 
 /// What a DVM would know, if all its hosts were alike.

@@ -21,6 +21,7 @@ use crate::config::Limits;
 use crate::job::JobVerdict;
 use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure};
 use crate::ranges::Ranges;
+use crate::root::placing::Premises;
 
 /// All that happened to one job.
 #[derive(Debug)]
@@ -44,8 +45,8 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum What {
     Submitted,
-    /// Its processes have places, and the daemons are told.
-    Placed,
+    /// Its processes have places, which follow from this, and the daemons are told.
+    Placed(Box<Premises>),
     /// These could not be started, for the same reason.
     StartFailed {
         ranks: Ranges,
@@ -155,12 +156,12 @@ impl Journals {
         &mut self,
         now: Time,
         submitted: Time,
-        desc: Arc<JobDesc>,
+        (desc, premises): (Arc<JobDesc>, Premises),
         run_by: Option<ProcId>,
     ) -> Journal {
         let mut journal = Journal { desc, run_by, entries: Vec::with_capacity(FEW), dropped: 0 };
         self.append(&mut journal, submitted, What::Submitted);
-        self.append(&mut journal, now, What::Placed);
+        self.append(&mut journal, now, What::Placed(Box::new(premises)));
         journal
     }
 
@@ -266,7 +267,7 @@ impl Journal {
                 }
             }
             What::Submitted
-            | What::Placed
+            | What::Placed(_)
             | What::StartOverdue
             | What::Started { .. }
             | What::Stopped
@@ -309,6 +310,7 @@ impl What {
     fn weight(&self) -> usize {
         let ranges = |ranks: &Ranges| ranks.spans().count() * size_of::<(u32, u32)>();
         let inside = match self {
+            What::Placed(premises) => premises.weight(),
             What::Started { pids, .. } => pids.len() * size_of::<(u32, u32)>(),
             What::StartFailed { ranks, .. }
             | What::Failed { ranks, .. }

@@ -10,6 +10,7 @@ use phalanx_wire::{Nspace, ProcId};
 use super::{Entry, Journal, What};
 use crate::job::{JobVerdict, Phases};
 use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure};
+use crate::root::placing::Premises;
 
 impl What {
     /// The event that tells it, if there is one.
@@ -54,7 +55,15 @@ impl Journal {
 
     /// When the job was placed, from which its times are counted.
     pub(in crate::root) fn since(&self) -> Time {
-        self.time_of(|what| matches!(what, What::Placed)).unwrap_or_default()
+        self.time_of(|what| matches!(what, What::Placed(_))).unwrap_or_default()
+    }
+
+    /// What its map was made from.
+    pub(in crate::root) fn premises(&self) -> Option<&Premises> {
+        self.entries.iter().find_map(|entry| match &entry.what {
+            What::Placed(premises) => Some(&**premises),
+            _ => None,
+        })
     }
 
     pub(super) fn submitted(&self) -> Time {

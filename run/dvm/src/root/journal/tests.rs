@@ -29,6 +29,10 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
     })
 }
 
+fn placed(desc: Arc<JobDesc>) -> (Arc<JobDesc>, Premises) {
+    (desc, Premises::default())
+}
+
 fn journals(ended_jobs: u32, bytes: usize) -> Journals {
     Journals::new(&Limits { ended_jobs, journals: bytes, ..Limits::default() })
 }
@@ -72,7 +76,7 @@ fn group(ranks: Ranges, code: i32, after: u64) -> EndGroup {
 #[test]
 fn equal_failures_of_many_ranks_are_one_entry() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(0), at(0), desc("job", 100_000), None);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 100_000)), None);
     for rank in 0..100_000 {
         journals.append(&mut journal, at(1), failed(rank, if rank == 7 { 3 } else { 1 }));
     }
@@ -92,7 +96,7 @@ fn equal_failures_of_many_ranks_are_one_entry() {
 #[test]
 fn pauses_and_resumptions_keep_their_order() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(0), at(0), desc("job", 9), None);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
     let paused = |rank, by: Option<u32>| What::Paused { ranks: Ranges::single(rank), by: by.map(proc) };
     for what in [paused(1, Some(0)), paused(2, Some(0)), paused(3, None)] {
         journals.append(&mut journal, at(1), what);
@@ -111,7 +115,7 @@ fn pauses_and_resumptions_keep_their_order() {
 #[test]
 fn repeated_entries_are_bounded_and_the_end_is_not() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(0), at(0), desc("job", 9), None);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
     for signal in 0..3000 {
         let (ranks, by) = (Ranges::single(1), proc(0));
         journals.append(&mut journal, at(1), What::Killed { ranks, by, signal });
@@ -128,7 +132,7 @@ fn repeated_entries_are_bounded_and_the_end_is_not() {
 fn the_oldest_ended_jobs_go_first() {
     let mut all = journals(3, 1 << 20);
     for name in ["a", "b", "c", "d", "e"] {
-        let journal = all.begin(at(0), at(0), desc(name, 1), None);
+        let journal = all.begin(at(0), at(0), placed(desc(name, 1)), None);
         all.keep(journal);
     }
     let kept = |all: &Journals| -> Vec<String> { all.iter().map(|j| j.desc().nspace.to_string()).collect() };
@@ -136,15 +140,15 @@ fn the_oldest_ended_jobs_go_first() {
     assert!(all.get(&Nspace::new("b").unwrap()).is_none());
     // A large job has the room of many small ones.
     let pids = (0..10_000).map(|rank| (rank, rank)).collect();
-    let mut large = all.begin(at(0), at(0), desc("large", 10_000), None);
+    let mut large = all.begin(at(0), at(0), placed(desc("large", 10_000)), None);
     all.append(&mut large, at(1), What::Started { pids, after: seconds(1), concerned: Arc::default() });
     assert!(large.weight() > 10_000 * 8, "{}", large.weight());
     all.keep(large);
     assert_eq!(kept(&all), ["d", "e", "large"]);
-    let one = journals(3, 1000).begin(at(0), at(0), desc("a", 9), None).weight();
+    let one = journals(3, 1000).begin(at(0), at(0), placed(desc("a", 9)), None).weight();
     let mut small = journals(3, one + one / 2);
     for name in ["a", "b"] {
-        let journal = small.begin(at(0), at(0), desc(name, 9), None);
+        let journal = small.begin(at(0), at(0), placed(desc(name, 9)), None);
         small.keep(journal);
     }
     assert_eq!((kept(&small), small.bytes <= one), (vec!["b".to_owned()], true));
@@ -153,7 +157,7 @@ fn the_oldest_ended_jobs_go_first() {
 #[test]
 fn phases_are_counted_from_the_submission() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(5), at(3), desc("job", 2), None);
+    let mut journal = journals.begin(at(5), at(3), placed(desc("job", 2)), None);
     assert_eq!(journal.phases(), Phases { placed: Some(seconds(2)), ..Phases::default() });
     let (pids, concerned) = (vec![(0, 70), (1, 71)], Arc::default());
     journals.append(&mut journal, at(9), What::Started { pids, after: seconds(1), concerned });
@@ -189,7 +193,7 @@ fn phases_are_counted_from_the_submission() {
 #[test]
 fn the_report_names_the_first_failure_and_lost_ranks() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(0), at(0), desc("job", 4), None);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);
     let groups =
         vec![group(Ranges::single(0), 0, 1), group(Ranges::single(1), 4, 3), group(Ranges::single(2), 5, 2)];
     let ends = Ends { groups, ..Ends::default() };
@@ -204,7 +208,7 @@ fn the_report_names_the_first_failure_and_lost_ranks() {
 #[test]
 fn what_turns_out_to_be_the_reason_replaces_the_first() {
     let mut journals = journals(9, 1 << 20);
-    let mut journal = journals.begin(at(0), at(0), desc("job", 4), None);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 4)), None);
     assert_eq!(journal.start_status(), Status::ERR_JOB_FAILED_TO_LAUNCH);
     let failure = SpawnFailure { step: SpawnStep::Exec, subject: "x".into(), errno: 2 };
     for rank in [0, 1] {

@@ -111,7 +111,7 @@ impl Root {
         })
     }
 
-    fn view<'a>(&'a self, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
+    pub(super) fn view<'a>(&'a self, nspace: &Nspace, found: Option<&'a Found>) -> Option<View<'a>> {
         let live = self.jobs.get(nspace).map(|job| View::Live(job, found));
         live.or_else(|| self.journals.get(nspace).map(View::Over))
     }

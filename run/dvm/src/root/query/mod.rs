@@ -4,6 +4,7 @@
 //! daemons know is brought to the root first (`survey.rs`).
 
 mod job;
+mod map;
 pub mod names;
 mod past;
 mod procs;
@@ -45,6 +46,7 @@ pub(crate) const KEYS: &[&str] = &[
     names::HAPPENINGS,
     names::WAITS,
     names::LASTS,
+    names::MAP,
     // Of one job.
     keys::QUERY_JOB_STATUS,
     keys::TIME_REMAINING,
@@ -108,6 +110,8 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     keys::QUERY_REPORT_MINMAX,
     keys::QUERY_REFRESH_CACHE,
     names::SINCE,
+    names::SPAWN_JOB,
+    names::SPAWN_APPS,
 ];
 
 /// Who asks, when, and what the daemons have told for it.
@@ -185,6 +189,10 @@ impl Root {
             names::JOBS => self.all_jobs(asked.now).into(),
             names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
             names::LASTS => self.config.lasts.into(),
+            names::MAP => match self.map(asked, qualifiers)? {
+                Ok(placed) => Value::ByteObject(placed.to_bytes().into()),
+                Err(why) => why.into(),
+            },
             names::WAITS => self.all_waits(asked.found.get(&Subject::Waits)?).into(),
             key => return self.answer_of_job(asked, key, qualifiers),
         })

@@ -20,6 +20,12 @@ pub const WHICH: &str = "phalanx.of_ranks";
 pub const COUNT: &str = "phalanx.count";
 /// The processes of the job that `PMIX_NSPACE` names: an array of `PMIX_PROC_INFO_ARRAY`.
 pub const RANKS: &str = "phalanx.ranks";
+/// Where the ranks of the job that `PMIX_NSPACE` names are, or those of a job with [`SPAWN_JOB`] and [`SPAWN_APPS`] would be: bytes for
+/// a `px` of the same release (`Placed`), or a string that says why there is no such map.
+pub const MAP: &str = "phalanx.map";
+/// Qualifiers: what `PMIx_Spawn` would be handed, an array of infos and one of programs.
+pub const SPAWN_JOB: &str = "phalanx.spawn.job";
+pub const SPAWN_APPS: &str = "phalanx.spawn.apps";
 /// What is waited for anywhere in the DVM: an array of [`WAIT`].
 pub const WAITS: &str = "phalanx.waits";
 /// Whether the server is a DVM that goes on without a job, until somebody stops it.

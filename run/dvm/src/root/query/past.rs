@@ -49,7 +49,7 @@ impl What {
     fn words(&self) -> &'static str {
         match self {
             What::Submitted => "submitted",
-            What::Placed => "placed",
+            What::Placed(_) => "placed",
             What::StartFailed { .. } => "start failed",
             What::StartOverdue => "start overdue",
             What::Started { .. } => "started",
@@ -72,7 +72,7 @@ impl What {
         let which = |ranks: &dyn std::fmt::Display| Info::new(names::WHICH, ranks.to_string());
         let text = |text: &str| Info::new(keys::EVENT_TEXT_MESSAGE, text);
         match self {
-            What::Placed => {
+            What::Placed(_) => {
                 let desc = journal.desc();
                 vec![Info::new(keys::JOB_SIZE, desc.size), Info::new(keys::NUM_NODES, desc.nodes.count())]
             }

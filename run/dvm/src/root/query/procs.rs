@@ -87,7 +87,7 @@ impl Root {
     /// The node that the qualifiers name, or that of whoever asks.
     pub(super) fn named_node(&self, asked: &Inquiry<'_>, qualifiers: &[Info]) -> Option<NodeId> {
         if let Some(name) = qualifiers.find(keys::HOSTNAME).and_then(Value::as_str) {
-            return Some(self.nodes.living().find(|(_, report, _)| *report.hostname == *name)?.0);
+            return self.nodes.living().find(|node| *self.nodes.name(*node) == *name);
         }
         match qualifiers.find(keys::NODEID).and_then(Value::as_u32) {
             Some(id) => Some(NodeId(id)).filter(|id| id.0 < self.nodes.size()),

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_dvm::{JobEnd, Placed, Report, names};
+use phalanx_dvm::{JobEnd, Report, names};
 use phalanx_wire::Nspace;
 use pmix::{Tool, Value};
 
-use super::{Shared, ending};
+use super::{Shared, ending, map};
 use crate::render::value;
 
 /// When the job has ended: tells of that, waits for the end of all jobs that descend from it, and tells of each.
@@ -24,7 +24,7 @@ pub(super) fn follow(tool: &Tool, shared: &Shared, top: JobEnd) {
             if announced.insert(nspace.clone()) {
                 shared.push(Report::Spawned {
                     nspace: nspace.clone(),
-                    placed: Arc::new(Placed::default()),
+                    placed: Arc::new(map::of_job(tool, nspace).unwrap_or_default()),
                     parent: Some(top_name.clone()),
                     info: Vec::new(),
                     elsewhere: false,

@@ -1,5 +1,6 @@
 //! How a job elsewhere has ended: from the event that tells it, and from what the server still knows of it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, names};
@@ -7,7 +8,7 @@ use phalanx_spec::{ProcState, Rank};
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
 
-use super::Shared;
+use super::{Shared, map};
 use crate::render::{ps, value};
 
 /// The end of a job that has run.
@@ -109,7 +110,7 @@ pub(super) fn not_started(tool: &Tool, shared: &Shared, error: &pmix::Error) {
     let nspace = found.as_ref().and_then(name).and_then(|name| Nspace::new(&name).ok());
     let said = std::mem::take(&mut shared.state().said);
     if let Some(nspace) = nspace {
-        shared.accepted(&nspace);
+        shared.accepted(&nspace, map::of_job(tool, &nspace).unwrap_or_default());
         // The job may not be over yet, and have no exit code.
         let exit_code = match error.status() {
             Status::ERR_JOB_EXE_NOT_FOUND => 127,
@@ -139,6 +140,11 @@ pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
 
 pub(super) fn name(about: &DataArray) -> Option<String> {
     value::find(about, keys::NSPACE).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Of the ranks that run or have run.
+pub(super) fn pids(tool: &Tool, nspace: &Nspace) -> BTreeMap<ProcId, u32> {
+    procs(tool, nspace).into_iter().filter_map(|end| Some((end.proc, end.pid?))).collect()
 }
 
 fn procs(tool: &Tool, nspace: &Nspace) -> Vec<ProcEnd> {

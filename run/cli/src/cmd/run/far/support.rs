@@ -1,23 +1,52 @@
 //! What only servers of ours can be asked for. Others might pass it over in silence, so they are asked first.
 
 use phalanx_dvm::spawn::{HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, SEQUENCE};
-use pmix::{App, Info, InfoList, Query, Tool, Value, keys};
+use pmix::{InfoList, Query, Tool, Value, keys};
 
-/// What the user has asked for and this server cannot do.
-pub(super) fn lacking(tool: &Tool, job: &[Info], apps: &[App]) -> Option<String> {
-    let said = || job.iter().chain(apps.iter().flat_map(|app| &app.info));
-    let wanted = OURS.iter().filter(|(key, _)| said().any(|info| info.key == *key));
-    let wanted: Vec<_> = wanted.collect();
-    if wanted.is_empty() {
-        return None;
+use super::map;
+use crate::resolve::Run;
+
+/// What the user has asked for, and not every server can do.
+pub(super) struct Wanted {
+    /// Attributes of a spawn, and the options that they stand for.
+    attributes: Vec<(&'static str, &'static str)>,
+    /// The option for which it must tell where the ranks go.
+    map: Option<&'static str>,
+}
+
+impl Wanted {
+    pub(super) fn of(run: &Run) -> Wanted {
+        let (job, apps) = run.request.to_spawn();
+        let is_said =
+            |key: &str| job.iter().chain(apps.iter().flat_map(|app| &app.info)).any(|i| i.key == key);
+        Wanted {
+            attributes: OURS.iter().filter(|(key, _)| is_said(key)).copied().collect(),
+            map: match run {
+                Run { dry_run: true, .. } => Some("'--dry-run'"),
+                Run { display, .. } if !display.is_empty() => Some("'--display'"),
+                _ => None,
+            },
+        }
     }
-    let query = Query { keys: vec![keys::QUERY_SPAWN_SUPPORT.into()], qualifiers: Vec::new() };
-    let answer = tool.query(&[query]).unwrap_or_default();
-    let supported = answer.find(keys::QUERY_SPAWN_SUPPORT).and_then(Value::as_str).unwrap_or_default();
-    let (_, option) = wanted.into_iter().find(|(key, _)| !supported.split(',').any(|known| known == *key))?;
-    Some(format!(
-        "{option} is not supported by this server\nhint: leave it out, or run the job in a DVM of px"
-    ))
+
+    /// What this server cannot do of it, for the user.
+    pub(super) fn lacking(&self, tool: &Tool) -> Option<String> {
+        let option = self.map.filter(|_| !map::is_told(tool)).or_else(|| self.not_honoured(tool))?;
+        Some(format!(
+            "{option} is not supported by this server\nhint: leave it out, or run the job in a DVM of px"
+        ))
+    }
+
+    fn not_honoured(&self, tool: &Tool) -> Option<&'static str> {
+        if self.attributes.is_empty() {
+            return None;
+        }
+        let query = Query { keys: vec![keys::QUERY_SPAWN_SUPPORT.into()], qualifiers: Vec::new() };
+        let answer = tool.query(&[query]).unwrap_or_default();
+        let supported = answer.find(keys::QUERY_SPAWN_SUPPORT).and_then(Value::as_str).unwrap_or_default();
+        let is_lacking = |key: &str| !supported.split(',').any(|known| known == key);
+        self.attributes.iter().find(|(key, _)| is_lacking(key)).map(|(_, option)| *option)
+    }
 }
 
 /// Our own attributes that must not be passed over, and what the user has said to want them.

@@ -1,0 +1,149 @@
+//! Where the ranks of a job go: decided for one that is to begin, and shown to those who ask, before or after.
+//!
+//! Equal questions have equal maps. So only what its map was made from is kept of a job, and the map is made again for whoever
+//! asks.
+
+use std::collections::BTreeMap;
+
+use phalanx_topo::CpuSet;
+
+use crate::column::Column;
+use crate::hosts::{Host, HostEntry};
+use crate::id::NodeId;
+use crate::job::{AppSpec, JobRequest};
+use crate::map::{AppRequest, NodeResources, Policy, map_job};
+use crate::msg::Binding;
+use crate::ranges::Ranges;
+use crate::report::Placed;
+use crate::root::Root;
+
+/// What the map of a job is made from, beside what stays as it is while the DVM lives.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Premises {
+    /// The nodes that there were.
+    pub(super) nodes: Ranges,
+    apps: Vec<AppRequest>,
+    policy: Policy,
+    /// How many ranks of other jobs each of the nodes had, in their order.
+    in_use: Column,
+    /// The CPUs to which those were bound: of this one of the nodes, and of those behind it up to the next entry.
+    busy: Vec<(u32, CpuSet)>,
+}
+
+impl Premises {
+    fn busy_of(&self, index: u32) -> CpuSet {
+        let after = self.busy.partition_point(|(first, _)| *first <= index);
+        let entry = after.checked_sub(1).and_then(|at| self.busy.get(at));
+        entry.map(|(_, cpus)| cpus.clone()).unwrap_or_default()
+    }
+
+    /// About how many bytes it takes.
+    pub(super) fn weight(&self) -> usize {
+        let hosts: usize = self.apps.iter().map(|app| size_of_val(&*app.hosts)).sum();
+        size_of::<Premises>() + hosts + self.in_use.weight() + size_of_val(&*self.busy)
+    }
+}
+
+impl Root {
+    /// Where a job would go that began now, and what that is decided from. The error is for the user.
+    pub(super) fn place(&self, job: &JobRequest) -> Result<(Placed, Premises), String> {
+        if job.apps.is_empty() || job.apps.iter().any(|app| app.argv.is_empty()) {
+            return Err("the job names no program".to_owned());
+        }
+        let apps = job.apps.iter().map(|app| self.request(app)).collect::<Result<_, _>>()?;
+        let (ids, nodes) = self.resources();
+        let mut busy: Vec<(u32, CpuSet)> = Vec::new();
+        for (index, node) in (0..).zip(&nodes) {
+            if busy.last().is_none_or(|(_, before)| *before != node.busy) {
+                busy.push((index, node.busy.clone()));
+            }
+        }
+        let premises = Premises {
+            nodes: ids.iter().map(|id| id.0).collect(),
+            apps,
+            policy: job.policy.clone(),
+            in_use: nodes.iter().map(|node| node.in_use).collect(),
+            busy,
+        };
+        Ok((map(nodes, &premises)?, premises))
+    }
+
+    /// The same once more.
+    pub(super) fn place_again(&self, premises: &Premises) -> Result<Placed, String> {
+        let node = |(index, number): (u32, u32)| {
+            self.resource(NodeId(number), premises.in_use.get(index), premises.busy_of(index))
+        };
+        map((0..).zip(premises.nodes.iter()).filter_map(node).collect(), premises)
+    }
+
+    /// What the nodes offer, with what other jobs have taken, and their numbers.
+    pub(super) fn resources(&self) -> (Vec<NodeId>, Vec<NodeResources>) {
+        let mut taken = self.taken();
+        let takes_ranks = |node: &NodeId| *node != NodeId::ROOT || self.config.takes_ranks;
+        let resource = |node: NodeId| {
+            let (in_use, busy) = taken.remove(&node).unwrap_or_default();
+            Some((node, self.resource(node, in_use, busy)?))
+        };
+        self.nodes.living().filter(takes_ranks).filter_map(resource).unzip()
+    }
+
+    /// How many processes each node has, and the CPUs to which they are bound.
+    fn taken(&self) -> BTreeMap<NodeId, (u32, CpuSet)> {
+        let mut taken: BTreeMap<NodeId, (u32, CpuSet)> = BTreeMap::new();
+        for desc in self.jobs.values().map(|job| &job.desc) {
+            let cpus_of = |binding: &Binding| CpuSet::from_list(binding.cpuset.as_deref()?).ok();
+            let bound: Vec<Option<CpuSet>> = desc.places.bindings.iter().map(cpus_of).collect();
+            for rank in 0..desc.size {
+                let (procs, cpus) = taken.entry(NodeId(desc.places.node.get(rank))).or_default();
+                *procs += 1;
+                if let Some(Some(set)) = bound.get(desc.places.binding.get(rank) as usize) {
+                    cpus.add(set);
+                }
+            }
+        }
+        taken
+    }
+
+    /// A node of which so much is taken.
+    fn resource(&self, node: NodeId, in_use: u32, busy: CpuSet) -> Option<NodeResources> {
+        let (report, topology) = self.nodes.look_of(node)?;
+        let called = node.0.checked_sub(1).and_then(|at| self.config.called.get(at as usize).cloned());
+        Some(NodeResources {
+            slots: report.slots,
+            max_slots: report.max_slots,
+            in_use,
+            busy,
+            launcher: node == NodeId::ROOT,
+            called,
+            ..NodeResources::new(&*report.hostname, topology.clone())
+        })
+    }
+
+    /// What an app context wants, without the hosts that were left out when the DVM began.
+    fn request(&self, app: &AppSpec) -> Result<AppRequest, String> {
+        let is_there = |entry: &&HostEntry| match &entry.host {
+            Host::Name(name) => !self.nodes.was_left_out(name),
+            _ => true,
+        };
+        let hosts: Vec<HostEntry> = app.hosts.iter().filter(is_there).cloned().collect();
+        for entry in &hosts {
+            if let Host::Name(name) = &entry.host
+                && self.nodes.has_lost(name)
+            {
+                return Err(format!("host {name} was lost"));
+            }
+        }
+        if hosts.is_empty() && !app.hosts.is_empty() {
+            return Err("none of the hosts of the job has come up".to_owned());
+        }
+        Ok(AppRequest { procs: app.procs, hosts, policy: app.policy.clone() })
+    }
+}
+
+fn map(nodes: Vec<NodeResources>, premises: &Premises) -> Result<Placed, String> {
+    let map = map_job(&nodes, &premises.apps, &premises.policy).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}\nhint: {hint}"),
+        None => error.to_string(),
+    })?;
+    Ok(Placed { nodes, map })
+}
