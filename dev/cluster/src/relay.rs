@@ -92,9 +92,11 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.cut();
+        // One that has just been accepted is not to go on without us.
+        self.shared.lock().over = true;
         // Its thread waits in accept, which fails from now on.
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        self.cut();
     }
 }
 
@@ -110,6 +112,7 @@ struct State {
     streams: Vec<TcpStream>,
     cuts: u64,
     passed: u64,
+    over: bool,
 }
 
 impl Shared {
@@ -131,6 +134,9 @@ impl Shared {
         far.set_nodelay(true)?;
         let cuts = {
             let mut state = self.lock();
+            if state.over {
+                return Ok(());
+            }
             state.streams.extend([near.try_clone()?, far.try_clone()?]);
             state.cuts
         };
