@@ -181,7 +181,10 @@ impl Daemon {
         match input {
             Input::LinkUp { peer } => self.overlay.on_link_up(now, peer),
             Input::LinkBytes { peer, bytes } => self.overlay.on_link_bytes(now, peer, bytes),
-            Input::LinkDown { peer } => self.overlay.on_link_down(now, peer),
+            Input::LinkDown { peer } => {
+                self.overlay.on_link_down(now, peer);
+                self.starter.iter_mut().for_each(|starter| starter.on_unlinked(now, peer));
+            }
             Input::Submit { request, .. } if self.root.is_none() => {
                 let error = "jobs are accepted by the root daemon".to_owned();
                 cx.effect(Effect::Report(Report::Refused { request, error }));
@@ -318,9 +321,15 @@ impl Daemon {
     fn on_arrived(&mut self, cx: &mut Cx<'_>, arrived: Arrived<Load>) {
         let now = cx.now;
         match arrived {
-            Arrived::Cards(reports) => {
+            Arrived::Cards(mut reports) => {
                 if let Some(starter) = &mut self.starter {
-                    reports.iter().for_each(|(node, _)| starter.on_card(now, *node, &mut self.from_starter));
+                    reports.retain(|(node, card)| {
+                        starter.on_card(now, *node, &card.hostname, &mut self.from_starter)
+                    });
+                    // Before the root goes on with the others.
+                    if starter.is_failing() {
+                        self.tell_root(now, ToRoot::BootHopeless);
+                    }
                 }
                 self.tell_root(now, ToRoot::Reports(reports));
             }
@@ -418,8 +427,12 @@ impl Daemon {
         let mut waiting: Vec<Waiting> = self.explain_gathers().collect();
         waiting.extend(self.local.explain());
         waiting.extend(self.root.iter().flat_map(|root| root.explain()));
+        let before = waiting.len();
         waiting.extend(self.starter.iter().flat_map(|starter| starter.explain()));
-        waiting.extend(self.explain_boot());
+        // Whoever starts the daemons knows better.
+        if waiting.len() == before {
+            waiting.extend(self.explain_boot());
+        }
         waiting
     }
 
@@ -439,6 +452,8 @@ impl Daemon {
 
     fn explain_boot(&self) -> Option<Waiting> {
         let Boot::Booting(since) = self.boot else { return None };
+        // The others know of those below them only.
+        self.root.as_ref().filter(|root| !root.has_failed_to_boot())?;
         Some(Waiting {
             operation: "boot".into(),
             subject: format!("daemons {}", self.overlay.absent()),

@@ -63,11 +63,19 @@ impl JobEnd {
                     WITHOUT_PMIX_HINT.into(),
                 ];
             }
-            JobVerdict::NodeLost { node } => {
-                lines.push(format!("node {node} was lost"));
+            JobVerdict::NodeLost { node, why } => {
+                let there = self.procs.iter().filter(|p| p.node == *node && p.status.is_none());
+                let there: Vec<u32> = there.map(|p| p.proc.rank.0).collect();
+                let with_it = match there.as_slice() {
+                    [] => String::new(),
+                    there => format!(", and with it {}", words::ranks(there)),
+                };
+                let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+                lines.push(format!("node {node} was lost{with_it}{why}"));
                 None
             }
         };
+        let mut consequences = Vec::new();
         let others = |p: &&ProcEnd| Some(p.proc.rank) != first;
         let failed: Vec<u32> = self
             .procs
@@ -78,7 +86,6 @@ impl JobEnd {
             .collect();
         let killed: Vec<u32> =
             self.procs.iter().filter(others).filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
-        let mut consequences = Vec::new();
         if !failed.is_empty() {
             consequences.push(format!("{} failed as well", words::ranks(&failed)));
         }
@@ -145,6 +152,7 @@ fn how(end: &ProcEnd) -> String {
             format!("exited with code {code} without finalizing PMIx")
         }
         Some(ExitStatus::Code(code)) => format!("exited with code {code}"),
+        None if end.pid.is_some() => "was lost with its node".into(),
         None => "did not start".into(),
     }
 }

@@ -99,9 +99,10 @@ pub enum JobVerdict {
         by: ProcId,
         library: String,
     },
-    /// A node was lost.
+    /// A node was lost, with the reason.
     NodeLost {
         node: String,
+        why: String,
     },
 }
 
@@ -194,9 +195,17 @@ impl JobVerdict {
         match self {
             JobVerdict::Aborted { message, .. } => Some(message),
             JobVerdict::NotStarted { error } => Some(error),
-            JobVerdict::NodeLost { node } => Some(node),
+            JobVerdict::NodeLost { why, .. } => Some(why),
             JobVerdict::ParentEnded { parent } => Some(parent.as_str()),
             JobVerdict::WithoutPmix { library, .. } => Some(library),
+            _ => None,
+        }
+    }
+
+    /// The node that was lost.
+    pub(crate) fn node(&self) -> Option<&str> {
+        match self {
+            JobVerdict::NodeLost { node, .. } => Some(node),
             _ => None,
         }
     }

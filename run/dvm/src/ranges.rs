@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::encoding::{Encode, Malformed, Reader, Writer};
+use crate::words;
 
 /// Ascending, disjoint, non-adjacent inclusive spans.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,6 +133,11 @@ impl Ranges {
 
     pub fn spans(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.0.iter().copied()
+    }
+
+    /// `rank 3`, `ranks 0-3, 7`, for people.
+    pub(crate) fn in_words(&self) -> String {
+        words::ranks(&self.iter().collect::<Vec<_>>())
     }
 }
 

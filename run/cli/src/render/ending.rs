@@ -34,7 +34,7 @@ pub(crate) fn json(end: &JobEnd) -> Value {
         JobVerdict::WithoutPmix { by, library } => {
             ("without_pmix", json!({ "rank": by.rank.0, "library": library }))
         }
-        JobVerdict::NodeLost { node } => ("node_lost", json!({ "node": node })),
+        JobVerdict::NodeLost { node, why } => ("node_lost", json!({ "node": node, "reason": why })),
     };
     report.insert("outcome".into(), outcome.into());
     if let Value::Object(details) = details {
@@ -66,7 +66,7 @@ fn proc(end: &ProcEnd) -> Value {
         }
         None => {}
     }
-    proc.insert("started".into(), end.status.is_some().into());
+    proc.insert("started".into(), (end.status.is_some() || end.pid.is_some()).into());
     proc.insert("after".into(), end.after.as_secs_f64().into());
     proc.insert("ended_by_px".into(), end.killed_by_us.into());
     proc.insert("finalized".into(), (!end.lost_connection).into());

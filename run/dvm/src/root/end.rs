@@ -232,8 +232,8 @@ impl Root {
         let concerned = |job: &&RootJob| job.desc.nodes.contains(node.0) && !job.journal.has_exited();
         let jobs: Vec<Arc<JobDesc>> =
             self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
-        // Of hosts that never were one's, whoever starts them tells.
-        if self.nodes.are_up() {
+        // Of hosts that never were one's, whoever starts them tells; of their own, jobs tell.
+        if self.nodes.are_up() && (self.config.lasts || jobs.is_empty()) {
             let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
             cx.report(Report::Note { nspace: None, text });
         }
@@ -242,20 +242,34 @@ impl Root {
             self.lose_streams(cx, &desc, &desc.ranks_on(node));
             if desc.on_failure == FailurePolicy::Continue {
                 let ranks = desc.ranks_on(node);
-                if let Some(job) = self.jobs.get_mut(&desc.nspace) {
-                    job.tell_dead(cx, &ranks);
-                    let what = What::Lost { ranks: ranks.clone(), node: name.to_string() };
-                    self.journals.append(&mut job.journal, cx.now, what);
-                }
+                self.lose_ranks(cx, &desc.nspace, &ranks, (&name, why));
                 dead.push((desc.nspace.clone(), ranks));
             } else {
-                self.end_job(cx, &desc.nspace, JobVerdict::NodeLost { node: name.to_string() });
+                let verdict = JobVerdict::NodeLost { node: name.to_string(), why: why.to_owned() };
+                self.end_job(cx, &desc.nspace, verdict);
             }
             // Nobody else may be left to contribute.
             cx.wait_for(OpId::Started(desc.nspace.clone()), desc.nodes.clone());
             cx.wait_for(OpId::Ended(desc.nspace.clone()), desc.nodes.clone());
         }
         dead.iter().for_each(|(nspace, ranks)| self.go_on_without(cx, nspace, ranks));
+    }
+
+    /// Ranks of a job that goes on were lost with their node.
+    fn lose_ranks(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, (node, why): (&str, &str)) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        job.tell_dead(cx, ranks);
+        let first = job.descent.first.clone();
+        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        let (node, why) = (node.to_owned(), why.to_owned());
+        let text = format!("node {node} was lost, and with it {}: {why}", ranks.in_words());
+        let what = What::Lost { ranks: ranks.clone(), node, why, concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        for rank in ranks.iter() {
+            self.withdraw_published_by(cx, &ProcId::new(nspace, Rank(rank)));
+        }
+        self.interests.tell_lost(cx, (nspace, ranks), number, &concerned);
+        self.tell_user_of(cx, &ProcId::all(nspace), &text);
     }
 
     pub(super) fn job_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {

@@ -79,6 +79,19 @@ impl Interests {
         self.raise(cx, proc_event(end, number), number, Some(concerned));
     }
 
+    /// Processes were lost with their node.
+    pub(super) fn tell_lost(
+        &self,
+        cx: &mut Cx<'_>,
+        (nspace, ranks): (&Nspace, &Ranges),
+        number: u64,
+        concerned: &Arc<[Nspace]>,
+    ) {
+        for event in lost_events(nspace, ranks, number) {
+            self.raise(cx, event, number, Some(concerned.clone()));
+        }
+    }
+
     /// A job is over.
     pub(super) fn tell_job_end(&self, cx: &mut Cx<'_>, end: &JobEnd, number: u64, concerned: Arc<[Nspace]>) {
         self.raise(cx, job_end_event(end, number), number, Some(concerned));
@@ -149,14 +162,23 @@ impl Root {
     /// The events that tell an entry of a journal.
     fn events_of<'a>(&'a self, journal: &'a Journal, entry: &'a Entry) -> impl Iterator<Item = Event> + 'a {
         let number = entry.number();
-        let (failed, of_job) = match entry.what() {
-            What::Started { .. } => (None, Some(job_start_event(&journal.desc().nspace, number))),
-            What::Failed { ranks, first, .. } => (Some((ranks, first)), None),
+        let nspace = &journal.desc().nspace;
+        let (mut failed, mut lost) = (None, None);
+        let of_job = match entry.what() {
+            What::Started { .. } => Some(job_start_event(nspace, number)),
+            What::Failed { ranks, first, .. } => {
+                failed = Some((ranks, first));
+                None
+            }
+            What::Lost { ranks, .. } => {
+                lost = Some(lost_events(nspace, ranks, number));
+                None
+            }
             What::Ended { .. } => {
                 let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
-                (None, Some(job_end_event(&end, number)))
+                Some(job_end_event(&end, number))
             }
-            _ => (None, None),
+            _ => None,
         };
         let failed = failed.into_iter().flat_map(move |(ranks, first)| {
             ranks.iter().map(move |rank| {
@@ -164,7 +186,7 @@ impl Root {
                 proc_event(&ProcEnd { proc, ..first.clone() }, number)
             })
         });
-        failed.chain(of_job)
+        failed.chain(lost.into_iter().flatten()).chain(of_job)
     }
 
     pub(super) fn deregister_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status]) {
@@ -222,6 +244,15 @@ fn proc_event(end: &ProcEnd, number: u64) -> Event {
         info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
     }
     announcement(Status::EVENT_PROC_TERMINATED, end.proc.clone(), info)
+}
+
+/// How these have ended nobody knows.
+fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, number: u64) -> impl Iterator<Item = Event> + 'a {
+    ranks.iter().map(move |rank| {
+        let proc = ProcId::new(nspace, Rank(rank));
+        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()), Info::new(names::NUMBER, number)];
+        announcement(Status::EVENT_PROC_TERMINATED, proc, info)
+    })
 }
 
 fn job_start_event(nspace: &Nspace, number: u64) -> Event {

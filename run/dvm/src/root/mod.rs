@@ -423,6 +423,7 @@ impl Root {
     pub(crate) fn explain(&self) -> Vec<Waiting> {
         let mut waiting = self.explain_operations();
         waiting.extend(self.explain_readers());
+        waiting.extend(self.explain_topologies());
         waiting
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use phalanx_core::Time;
+use phalanx_core::{Time, Waiting};
 use phalanx_topo::Topology;
 
 use super::timer::Timer;
@@ -30,8 +30,8 @@ pub(super) struct Nodes {
     failure: Option<String>,
     reports: BTreeMap<NodeId, NodeReport>,
     topologies: BTreeMap<Arc<str>, Arc<Topology>>,
-    /// Who was asked for which kind of topology.
-    asked: BTreeMap<Arc<str>, NodeId>,
+    /// Who was asked for which kind of topology, and when.
+    asked: BTreeMap<Arc<str>, (NodeId, Time)>,
     lost: BTreeSet<NodeId>,
     /// Jobs that wait for the DVM, and since when.
     waiting: Vec<(Time, u64, Box<JobRequest>)>,
@@ -111,6 +111,24 @@ impl Nodes {
         Some((report, self.topologies.get(&report.signature)?))
     }
 
+    /// Why they will not all be there.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.clone()
+    }
+
+    /// The root, and those that have come up so far.
+    pub(super) fn present(&self) -> Ranges {
+        let mut present: Ranges =
+            self.reports.keys().filter(|node| !self.is_lost(**node)).map(|node| node.0).collect();
+        present.insert(NodeId::ROOT.0);
+        present
+    }
+
+    /// Those who were asked what their nodes look like and have not said it.
+    fn silent(&self) -> impl Iterator<Item = (NodeId, Time)> {
+        self.asked.iter().filter(|(kind, _)| !self.topologies.contains_key(*kind)).map(|(_, asked)| *asked)
+    }
+
     /// Those of whom nothing was heard yet.
     fn absent(&self) -> Ranges {
         let is_absent = |node: &NodeId| !self.reports.contains_key(node) && !self.is_lost(*node);
@@ -118,12 +136,12 @@ impl Nodes {
     }
 
     /// One node of each kind that nobody has described and nobody was asked for.
-    fn next_to_ask(&mut self) -> Ranges {
+    fn next_to_ask(&mut self, now: Time) -> Ranges {
         let mut ask = Ranges::new();
         for (node, report) in &self.reports {
             if !self.topologies.contains_key(&report.signature) && !self.asked.contains_key(&report.signature)
             {
-                self.asked.insert(report.signature.clone(), *node);
+                self.asked.insert(report.signature.clone(), (*node, now));
                 ask.insert(node.0);
             }
         }
@@ -144,7 +162,9 @@ impl Root {
     }
 
     pub(super) fn on_reports(&mut self, cx: &mut Cx<'_>, reports: Vec<(NodeId, NodeReport)>) {
-        self.nodes.reports.extend(reports);
+        // What one has said that was given up meanwhile counts no more.
+        let living = reports.into_iter().filter(|(node, _)| !self.nodes.lost.contains(node));
+        self.nodes.reports.extend(living);
         self.try_boot(cx);
     }
 
@@ -166,7 +186,7 @@ impl Root {
         self.nodes.lost.insert(lost);
         if !self.nodes.are_up {
             self.nodes.reports.remove(&lost);
-            self.nodes.asked.retain(|_, node| *node != lost);
+            self.nodes.asked.retain(|_, (node, _)| *node != lost);
             self.try_boot(cx);
         }
     }
@@ -180,7 +200,7 @@ impl Root {
         if self.nodes.are_up || self.nodes.is_hopeless {
             return;
         }
-        let ask = self.nodes.next_to_ask();
+        let ask = self.nodes.next_to_ask(cx.now);
         if !ask.is_empty() {
             cx.cast(ask, Down::SendTopology);
         }
@@ -195,6 +215,7 @@ impl Root {
         for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
             self.launch_submitted(cx, submitted, request, job);
         }
+        self.launch_postponed(cx);
     }
 
     pub(super) fn on_submit(&mut self, cx: &mut Cx<'_>, request: u64, job: Box<JobRequest>) {
@@ -208,7 +229,8 @@ impl Root {
     }
 
     pub(super) fn on_boot_over(&mut self, cx: &mut Cx<'_>) {
-        let absent = self.nodes.absent();
+        let mut absent = self.nodes.absent();
+        self.nodes.silent().for_each(|(node, _)| absent.insert(node.0));
         let error = format!(
             "{} of {} have not reported within {} s: {absent}",
             absent.count(),
@@ -234,5 +256,23 @@ impl Root {
         for (_, request, _) in std::mem::take(&mut self.nodes.waiting) {
             cx.report(Report::Refused { request, error: error.to_owned() });
         }
+        self.refuse_postponed(cx, error);
+    }
+
+    pub(crate) fn has_failed_to_boot(&self) -> bool {
+        self.nodes.failure.is_some()
+    }
+
+    /// Who has come up but for what its node looks like.
+    pub(super) fn explain_topologies(&self) -> impl Iterator<Item = Waiting> {
+        self.nodes.silent().map(|(node, since)| Waiting {
+            operation: "start".into(),
+            subject: format!("the daemon of {} (sending the topology)", self.nodes.name(node)),
+            asked_by: Vec::new(),
+            missing: Vec::new(),
+            since,
+            deadline: None,
+            unblocked_by: "that daemon saying what its node looks like".into(),
+        })
     }
 }

@@ -12,6 +12,7 @@ use phalanx_spec::Status;
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::id::NodeId;
+use crate::job::JobRequest;
 use crate::msg::{Down, OpId, Part, Task, TaskId};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
@@ -44,6 +45,16 @@ pub(super) struct Operation {
     last_task: u32,
 }
 
+impl Operation {
+    pub(super) fn since(&self) -> Time {
+        self.since
+    }
+
+    pub(super) fn until(&self) -> Option<Time> {
+        self.until
+    }
+}
+
 /// Somebody who waits.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -65,6 +76,8 @@ pub(super) enum Asked {
     Control(Controlling),
     Query(Question),
     Spawn(Spawning),
+    /// A spawn, when the daemons are up.
+    Postponed(Box<JobRequest>),
     Lookup(Lookup),
     /// Ranks are to wait for a debugger.
     Stop(Stop),
@@ -77,7 +90,7 @@ impl Asked {
         match self {
             Asked::Control(_) => "job control",
             Asked::Query(_) => "query",
-            Asked::Spawn(_) => "spawn",
+            Asked::Spawn(_) | Asked::Postponed(_) => "spawn",
             Asked::Lookup(_) => "lookup",
             Asked::Stop(_) => "stop for a debugger",
             Asked::Group(_) => "group construct",
@@ -93,7 +106,7 @@ impl Asked {
     fn failure(&self, status: Status, asker: Option<&Text>) -> HostReply {
         match self {
             Asked::Control(control) => HostReply::Infos(status, control.results(asker, status)),
-            Asked::Spawn(_) => HostReply::Spawned(Err(status)),
+            Asked::Spawn(_) | Asked::Postponed(_) => HostReply::Spawned(Err(status)),
             Asked::Lookup(_) => HostReply::Lookup(Err(status)),
             Asked::Group(_) => HostReply::Group(Err(status)),
             Asked::Query(_) | Asked::Stop(_) => HostReply::Done(status),
@@ -104,7 +117,7 @@ impl Asked {
     fn most(&self) -> usize {
         match self {
             Asked::Lookup(_) => 1 << 16,
-            Asked::Control(_) | Asked::Query(_) => 1 << 10,
+            Asked::Control(_) | Asked::Query(_) | Asked::Postponed(_) => 1 << 10,
             Asked::Group(_) => 1 << 12,
             // Each is of a job that was placed.
             Asked::Spawn(_) | Asked::Stop(_) => usize::MAX,
@@ -116,7 +129,7 @@ impl Asked {
             Asked::Control(control) => control.concerns(nspace),
             Asked::Query(question) => question.concerns(nspace),
             Asked::Spawn(spawning) => spawning.nspace == *nspace,
-            Asked::Lookup(_) => false,
+            Asked::Lookup(_) | Asked::Postponed(_) => false,
             Asked::Stop(stop) => stop.nspace == *nspace,
             Asked::Group(assembly) => assembly.concerns(nspace),
         }
@@ -219,7 +232,7 @@ impl Root {
                 control.done(id.number, missing, part, desc);
             }
             Asked::Query(question) => question.told(id.number, part),
-            Asked::Spawn(_) | Asked::Lookup(_) | Asked::Stop(_) | Asked::Group(_) => {}
+            Asked::Spawn(_) | Asked::Postponed(_) | Asked::Lookup(_) | Asked::Stop(_) | Asked::Group(_) => {}
         }
         self.try_operation(cx, id.operation);
     }
@@ -229,6 +242,19 @@ impl Root {
         let Some(open) = self.operations.open.get_mut(&operation) else { return };
         tasks.iter().for_each(|number| drop(open.tasks.remove(number)));
         self.try_operation(cx, operation);
+    }
+
+    /// Takes out the spawns that wait for the daemons, the oldest first.
+    #[must_use = "somebody waits for the answers"]
+    pub(super) fn take_postponed(&mut self) -> Vec<(Operation, Box<JobRequest>)> {
+        let numbers = self.operations.numbers(|one| matches!(one.asked, Asked::Postponed(_)));
+        let jobs = numbers.into_iter().filter_map(|number| {
+            let operation = self.end_operation(number)?;
+            let Asked::Postponed(job) = &operation.asked else { return None };
+            let job = job.clone();
+            Some((operation, job))
+        });
+        jobs.collect()
     }
 
     /// Answers it if daemons have done all that they were given.
@@ -251,7 +277,7 @@ impl Root {
             Asked::Lookup(lookup) => self.store.forget_waiting(number, lookup),
             Asked::Group(assembly) => self.assemblies.forget(assembly),
             Asked::Stop(stop) => self.forget_stop(number, &stop.nspace),
-            Asked::Control(_) | Asked::Query(_) | Asked::Spawn(_) => {}
+            Asked::Control(_) | Asked::Query(_) | Asked::Spawn(_) | Asked::Postponed(_) => {}
         }
         Some(operation)
     }
@@ -347,6 +373,7 @@ impl Root {
                 missing = self.not_started(&spawning.nspace);
                 (spawning.nspace.to_string(), "the start of the named processes")
             }
+            Asked::Postponed(job) => (programs(job), "the daemons of the DVM being up"),
             Asked::Lookup(lookup) => (lookup.subject(), "somebody publishing the keys"),
             Asked::Stop(stop) => {
                 asked_by = self.desc(&stop.nspace).into_iter().flat_map(|desc| desc.parent.clone()).collect();
@@ -370,4 +397,10 @@ impl Root {
             unblocked_by: unblocked_by.into(),
         }
     }
+}
+
+/// What a job is to run.
+fn programs(job: &JobRequest) -> String {
+    let names = job.apps.iter().filter_map(|app| app.argv.first()).map(Text::to_string_lossy);
+    names.collect::<Vec<_>>().join(" ")
 }

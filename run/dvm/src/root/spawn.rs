@@ -1,8 +1,8 @@
 //! A process asks for a new job: the same path as the user's, with the process as the parent.
 
-use phalanx_core::HostReply;
 use phalanx_core::output::Style;
 use phalanx_core::support::{self, Honoured};
+use phalanx_core::{HostReply, Time};
 use phalanx_spec::{IofChannel, Rank, Status, attribute, functions, keys};
 use phalanx_wire::{App, Info, InfoList, Key, Nspace, ProcId, Value};
 
@@ -54,10 +54,6 @@ impl Root {
         job: &[Info],
         apps: &[App],
     ) {
-        if !self.nodes.are_up() {
-            self.tell_parent(cx, from, STILL_STARTING);
-            return answer.done(cx, Status::ERR_NOT_AVAILABLE);
-        }
         let job = match self.to_request(from, job, apps) {
             Ok(job) => job,
             Err(Unfit { status, why }) => {
@@ -73,11 +69,52 @@ impl Root {
             return answer.done(cx, Status::ERR_BAD_PARAM);
         }
         self.tell_ignored(cx, from, &job.info);
-        match self.launch(cx, None, cx.now, &job) {
+        let until = job.start_timeout.map(|limit| cx.now.after(limit));
+        let asker = Asker::new(from, answer);
+        if self.nodes.are_up() {
+            return self.launch_spawned(cx, asker, cx.now, until, &job);
+        }
+        if let Some(error) = self.nodes.failure() {
+            return self.refuse_spawn(cx, asker, &error);
+        }
+        self.begin_operation(cx, Some(asker), until, Asked::Postponed(Box::new(job)));
+    }
+
+    /// The daemons are up: what has waited for them begins, in the order in which it was asked for.
+    pub(super) fn launch_postponed(&mut self, cx: &mut Cx<'_>) {
+        for (operation, job) in self.take_postponed() {
+            let (submitted, until) = (operation.since(), operation.until());
+            for asker in operation.askers {
+                self.launch_spawned(cx, asker, submitted, until, &job);
+            }
+        }
+    }
+
+    /// The daemons will never be up.
+    pub(super) fn refuse_postponed(&mut self, cx: &mut Cx<'_>, error: &str) {
+        for (operation, _) in self.take_postponed() {
+            operation.askers.into_iter().for_each(|asker| self.refuse_spawn(cx, asker, error));
+        }
+    }
+
+    fn refuse_spawn(&mut self, cx: &mut Cx<'_>, asker: Asker, error: &str) {
+        self.tell_parent(cx, &asker.by, error);
+        asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
+    }
+
+    /// `submitted`: since when it has been asked for.
+    fn launch_spawned(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        submitted: Time,
+        until: Option<Time>,
+        job: &JobRequest,
+    ) {
+        match self.launch(cx, None, submitted, job) {
             Ok(child) => {
-                let until = job.start_timeout.map(|limit| cx.now.after(limit));
                 let asked = Asked::Spawn(Spawning { nspace: child.clone() });
-                let spawn = self.begin_operation(cx, Some(Asker::new(from, answer)), until, asked);
+                let spawn = self.begin_operation(cx, Some(asker), until, asked);
                 if let Some(job) = self.jobs.get_mut(&child) {
                     job.spawn = spawn;
                 }
@@ -90,8 +127,8 @@ impl Root {
                 }
             }
             Err(error) => {
-                self.tell_parent(cx, from, &error);
-                answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+                self.tell_parent(cx, &asker.by, &error);
+                asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
         }
     }

@@ -59,7 +59,7 @@ impl Root {
             .filter_map(|of| {
                 let daemons = match &of {
                     // Daemons that are being started are not waited for.
-                    Subject::Waits | Subject::Nodes if !self.nodes.are_up() => Ranges::first(1),
+                    Subject::Waits | Subject::Nodes if !self.nodes.are_up() => self.nodes.present(),
                     Subject::Waits | Subject::Nodes => Ranges::first(self.nodes.size()),
                     Subject::Procs { nspace, .. } => self.jobs.get(nspace)?.desc.nodes.clone(),
                 };

@@ -22,6 +22,8 @@ use crate::msg::{
 };
 use crate::report::Placed;
 
+mod nodes;
+
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 
 struct Told {
@@ -88,6 +90,19 @@ impl Told {
         let nspace = self.wishes.iter().find_map(accepted).expect("the job is accepted");
         self.wishes.clear();
         nspace
+    }
+
+    /// A tool on the root's node spawns a job of one process, with a time limit in seconds; the request.
+    fn spawn_by_tool(&mut self, limit: Option<u32>) -> u64 {
+        let tool = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
+        if !self.root.is_tool(&tool) {
+            let claims = Some(tool.clone());
+            let connected = phalanx_core::host::ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() };
+            self.ask(0, HostOp::ToolConnected(connected));
+        }
+        let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
+        let job = limit.map(|seconds| Info::new(keys::TIMEOUT, seconds)).into_iter().collect();
+        self.ask(0, HostOp::Spawn(Asked { from: tool, request: Spawn { job, apps: vec![app] } }))
     }
 
     fn gathered(&mut self, op: OpId, part: Part) {
@@ -257,18 +272,6 @@ fn a_thousand_jobs_end_with_the_dvm() {
         assert!(matches!(told.verdict(), Some(JobVerdict::DvmStopped { by: None })));
     }
     assert!(told.casts().iter().any(|(_, body)| matches!(body, Down::Stop)));
-}
-
-#[test]
-fn the_processes_of_a_lost_node_are_lost() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    told.tell(ToRoot::Without(NodeId(1)));
-    told.tell(ToRoot::Lost { node: NodeId(1), why: "it is silent".into() });
-    let awaited = |wish: &FromRoot| matches!(wish, FromRoot::Await(OpId::Started(_) | OpId::Ended(_), _));
-    assert_eq!(told.wishes.iter().filter(|wish| awaited(wish)).count(), 2);
-    told.end(&nspace, 4, ExitStatus::Code(0));
-    assert!(matches!(told.verdict(), Some(JobVerdict::NodeLost { node }) if node == "n1"));
 }
 
 #[test]
@@ -507,17 +510,6 @@ fn job_control_tells_of_targets_that_have_ended() {
         told.gathered(op, Part::Results(results));
         assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
     }
-}
-
-#[test]
-fn spawns_are_refused_while_daemons_are_being_started() {
-    let mut told = Told::new(2);
-    told.tell(ToRoot::Reports(vec![report(0, &topology())]));
-    let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
-    let from = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
-    let spawn =
-        told.ask(0, HostOp::Spawn(Asked { from, request: Spawn { job: Vec::new(), apps: vec![app] } }));
-    assert_eq!(told.answer(spawn).map(HostReply::status), Some(Status::ERR_NOT_AVAILABLE));
 }
 
 #[test]

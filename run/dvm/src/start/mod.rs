@@ -8,8 +8,9 @@
 mod agent;
 mod birth;
 mod phase;
+mod twins;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use agent::{Running, State};
 use birth::Line;
 pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
 use phase::{HostState, Phase};
+use twins::Twins;
 
 /// All that a root needs to start the daemons of its fleet.
 #[derive(Clone)]
@@ -55,6 +57,10 @@ pub(crate) struct Starter {
     hosts: Vec<HostState>,
     /// Where the first daemons are reached: those that have others below them.
     inner: Vec<Option<Arc<str>>>,
+    /// Until all are up.
+    twins: Twins,
+    /// While the DVM ends: those whose daemons have gone.
+    gone: BTreeSet<usize>,
     timers: Timers<Timer>,
     booted: bool,
     /// The start has failed, and why is told soon.
@@ -95,6 +101,8 @@ enum Timer {
     Phase(usize),
     /// What an agent wrote before its end has come by now.
     Exited(usize),
+    /// The daemons of an agent have gone, and it has had time to see that.
+    Alone(usize),
     /// Other hosts have had time to fail as well.
     Failing,
     /// Agents have had time to end.
@@ -114,6 +122,8 @@ impl Starter {
             next: 0,
             hosts: plan.fleet.hosts.iter().map(state).collect(),
             inner: known,
+            twins: Twins::default(),
+            gone: BTreeSet::new(),
             timers: Timers::default(),
             booted: false,
             failing: false,
@@ -239,13 +249,36 @@ impl Starter {
         }
     }
 
-    /// The daemon is linked to the others, and has said what its node looks like.
-    pub(crate) fn on_card(&mut self, now: Time, node: NodeId, out: &mut Out) {
-        if let Some(host) = self.host_of(node)
-            && !matches!(self.hosts[host].phase, Phase::Lost(_))
+    /// The daemon is linked to the others, and has said what its node is called and looks like. `false`: it is none of them.
+    pub(crate) fn on_card(&mut self, now: Time, node: NodeId, hostname: &Arc<str>, out: &mut Out) -> bool {
+        let Some(host) = self.host_of(node) else { return true };
+        if self.is_lost(host) {
+            return false;
+        }
+        if !self.booted
+            && let Some(twin) = self.twins.twin_of(host, hostname)
+            && !self.is_lost(twin)
         {
+            let twin = &self.plan.fleet.hosts[twin].name;
+            let why = format!("it is the same host as {twin}: call it by one name");
             self.enter(now, host, Phase::Up);
-            self.tell_progress(out);
+            self.lose(now, host, why, out);
+            return false;
+        }
+        self.enter(now, host, Phase::Up);
+        self.tell_progress(out);
+        true
+    }
+
+    /// A link to a daemon has ended. When the DVM ends, nothing is left for the agent to do but to see it.
+    pub(crate) fn on_unlinked(&mut self, now: Time, node: NodeId) {
+        let Some(host) = self.host_of(node).filter(|_| self.stopping) else { return };
+        self.gone.insert(host);
+        let agents = &self.plan.fleet.agents;
+        if let Some(agent) = agents.iter().position(|agent| agent.hosts.contains(&host))
+            && agents[agent].hosts.iter().all(|host| self.gone.contains(host))
+        {
+            self.timers.set(now.after(AGENT_GRACE), Timer::Alone(agent));
         }
     }
 
@@ -257,12 +290,17 @@ impl Starter {
     /// The others have given the daemon up.
     pub(crate) fn on_lost(&mut self, now: Time, node: NodeId, why: &str, out: &mut Out) {
         if let Some(host) = self.host_of(node)
-            && !matches!(self.hosts[host].phase, Phase::Lost(_))
+            && !self.is_lost(host)
         {
             self.enter(now, host, Phase::Lost(why.to_owned()));
             self.after_loss(now, host, out);
             self.try_meet(now, out);
         }
+    }
+
+    /// Whether the DVM cannot be what was asked for.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing
     }
 
     /// Whether without this daemon there is no DVM.
@@ -273,6 +311,7 @@ impl Starter {
     /// All daemons that are not lost know each other.
     pub(crate) fn on_booted(&mut self) {
         self.booted = true;
+        self.twins = Twins::default();
         self.timers.cancel(|timer| matches!(timer, Timer::Phase(_) | Timer::Failing));
     }
 
@@ -305,6 +344,7 @@ impl Starter {
             match timer {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
+                Timer::Alone(agent) => self.kill(agent, out),
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
                 Timer::Stopping if self.killed => self.give_agents_up(out),
                 Timer::Stopping => self.kill_agents(now, out),
@@ -316,14 +356,33 @@ impl Starter {
         let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
         let starting = hosts.filter(|(state, _)| !matches!(state.phase, Phase::Up | Phase::Lost(_)));
         starting.map(|(state, host)| Waiting {
-            operation: "start of a daemon".into(),
-            subject: format!("{} on {}", state.phase, host.name),
+            operation: "start".into(),
+            subject: format!("the daemon of {} ({})", host.name, state.phase),
             asked_by: Vec::new(),
             missing: Vec::new(),
             since: state.since,
             deadline: (state.phase != Phase::Waiting).then(|| state.since.after(self.limits.agent)),
-            unblocked_by: "the daemon on that host going on, or being given up".into(),
+            unblocked_by: self.next_step(&state.phase).into(),
         })
+    }
+
+    /// What takes a daemon out of this phase.
+    fn next_step(&self, phase: &Phase) -> String {
+        let unknown = || {
+            let hosts = self.inner.iter().skip(1).zip(&self.plan.fleet.hosts).zip(&self.hosts);
+            let unknown = hosts.filter(|((at, _), state)| at.is_none() && !state.is_lost());
+            unknown.map(|((_, host), _)| &*host.name).collect::<Vec<_>>()
+        };
+        match phase {
+            Phase::Waiting => "the start of other daemons".into(),
+            Phase::Starting => "the command that starts it reaching px there".into(),
+            Phase::Settling => "that daemon saying where it can be reached".into(),
+            Phase::Joining => match unknown().as_slice() {
+                [] => "that daemon coming to the one above it".into(),
+                names => format!("the daemons of {} saying where they can be reached", few(names)),
+            },
+            Phase::Up | Phase::Lost(_) => String::new(),
+        }
     }
 
     fn agent(&self, proc: &ProcId) -> Option<usize> {
@@ -356,11 +415,15 @@ impl Starter {
             }
             Line::Reached(addresses) if self.hosts[host].phase == Phase::Settling => {
                 self.enter(now, host, Phase::Joining);
+                self.twins.reached(host, addresses);
                 if let Some(place) = self.inner.get_mut(host + 1) {
                     *place = Some(addresses.into());
                 }
                 self.try_meet(now, out);
                 self.go_on(now, out);
+            }
+            Line::Failed(why) if self.hosts[host].phase == Phase::Up => {
+                self.lose(now, host, format!("its daemon has ended: {why}"), out);
             }
             Line::Failed(why) if !self.is_lost(host) => self.lose(now, host, why.to_owned(), out),
             Line::Stranger(why) if !self.is_lost(host) => self.lose(now, host, why, out),
@@ -427,7 +490,7 @@ impl Starter {
     }
 
     fn is_lost(&self, host: usize) -> bool {
-        matches!(self.hosts[host].phase, Phase::Lost(_))
+        self.hosts[host].is_lost()
     }
 
     fn on_phase_due(&mut self, now: Time, host: usize, out: &mut Out) {
@@ -539,6 +602,14 @@ impl Starter {
     }
 }
 
+fn few(names: &[&str]) -> String {
+    let shown = names.get(..MOST_NAMED).unwrap_or(names).join(", ");
+    match names.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
 /// Nobody finds the secret in a log.
 impl fmt::Debug for StartPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -556,6 +627,8 @@ const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 const OTHERS: std::time::Duration = std::time::Duration::from_millis(300);
 /// How long agents may take to end by themselves.
 const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(5);
+/// How long one may take whose daemons have gone.
+const AGENT_GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 const MOST_NAMED: usize = 10;
 
 #[cfg(test)]

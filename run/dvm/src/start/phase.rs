@@ -11,6 +11,12 @@ pub(super) struct HostState {
     pub(super) since: Time,
 }
 
+impl HostState {
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self.phase, Phase::Lost(_))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Others are started first.

@@ -51,6 +51,16 @@ impl Told {
         ProcId::new(&self.starter.plan.nspace, Rank(number))
     }
 
+    /// The daemon has come to the others.
+    fn up(&mut self, node: u32) {
+        self.comes(node, &format!("n{node}"));
+    }
+
+    /// The same, on a host that calls itself so. Whether it is one of them.
+    fn comes(&mut self, node: u32, hostname: &str) -> bool {
+        self.starter.on_card(self.now, NodeId(node), &hostname.into(), &mut self.out)
+    }
+
     fn says(&mut self, agent: u32, line: &str) {
         let (proc, line) = (self.agent(agent), format!("{line}\n"));
         self.starter.on_output(self.now, &proc, IofChannel::STDOUT, line.as_bytes(), &mut self.out);
@@ -192,7 +202,7 @@ fn a_phase_that_never_ends_is_named() {
     let mut told = Told::new(&[1], true);
     told.says(0, &greeting());
     let waiting: Vec<Waiting> = told.starter.explain().collect();
-    assert!(waiting[0].subject.contains("telling the daemon who it is on n1"), "{waiting:?}");
+    assert!(waiting[0].subject == "the daemon of n1 (telling the daemon who it is)", "{waiting:?}");
     told.wait(Limits::default().agent);
     let (_, why) = told.lost()[0];
     assert!(why.contains("telling the daemon who it is: nothing has come of it for 60 s"), "{why}");
@@ -207,7 +217,7 @@ fn a_daemon_that_ends_later_is_lost() {
     let mut told = Told::new(&[1], false);
     told.says(0, &greeting());
     told.says(0, &reached_at("10.0.0.2:7"));
-    told.starter.on_card(told.now, NodeId(1), &mut told.out);
+    told.up(1);
     told.starter.on_booted();
     told.ends(0, 137);
     assert!(told.lost()[0].1.contains("exit code 137"), "{:?}", told.lost());
@@ -235,7 +245,7 @@ fn agents_whose_daemons_never_came_up_are_ended_at_once() {
 #[test]
 fn agents_end_with_the_dvm_or_are_ended() {
     let mut told = Told::new(&[1, 1], false);
-    (1..3).for_each(|node| told.starter.on_card(told.now, NodeId(node), &mut told.out));
+    (1..3).for_each(|node| told.up(node));
     told.starter.stop(told.now, &mut told.out);
     let ends = |out: &&FromStarter| matches!(out, FromStarter::Effect(Effect::StdinEnd { .. }));
     assert_eq!(told.out.iter().filter(ends).count(), 2);
@@ -258,4 +268,44 @@ fn only_so_many_are_started_at_a_time() {
     assert_eq!(spawned(&told), MOST_AT_ONCE);
     told.ends(5, 1);
     assert_eq!(spawned(&told), MOST_AT_ONCE + 1);
+}
+
+#[test]
+fn two_names_of_one_host_are_refused() {
+    for skip_bad in [false, true] {
+        let mut told = Told::new(&[1, 1], skip_bad);
+        for agent in 0..2 {
+            told.says(agent, &greeting());
+            told.says(agent, &reached_at(&format!("10.0.0.2:{agent}")));
+        }
+        assert!(told.comes(1, "b"));
+        assert!(!told.comes(2, "b"), "it does not count");
+        assert!(!told.comes(2, "b"), "whatever it says");
+        let why = "it is the same host as n1: call it by one name";
+        assert_eq!(told.lost(), [(2, why)]);
+        told.wait(OTHERS);
+        assert_eq!(told.failure().is_some_and(|failure| failure.contains(&format!("n2: {why}"))), !skip_bad);
+    }
+}
+
+#[test]
+fn agents_that_do_not_see_the_end_of_their_daemons_are_ended_soon() {
+    let mut told = Told::new(&[1, 2], false);
+    (1..4).for_each(|node| told.up(node));
+    told.starter.on_unlinked(told.now, NodeId(3));
+    told.starter.stop(told.now, &mut told.out);
+    let killed = |told: &Told| {
+        let kill = |out: &FromStarter| match out {
+            FromStarter::Effect(Effect::Signal { proc, signal: SIGKILL }) => Some(proc.rank.0),
+            _ => None,
+        };
+        told.out.iter().filter_map(kill).collect::<Vec<_>>()
+    };
+    told.starter.on_unlinked(told.now, NodeId(1));
+    told.starter.on_unlinked(told.now, NodeId(2));
+    told.wait(AGENT_GRACE);
+    assert_eq!(killed(&told), [0]);
+    told.starter.on_unlinked(told.now, NodeId(3));
+    told.wait(AGENT_GRACE);
+    assert_eq!(killed(&told), [0, 1]);
 }

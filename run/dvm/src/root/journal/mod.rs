@@ -84,6 +84,9 @@ pub(super) enum What {
     Lost {
         ranks: Ranges,
         node: String,
+        why: String,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
     },
     /// A process or a tool has ended these by job control.
     Killed {

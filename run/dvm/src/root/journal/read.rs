@@ -17,7 +17,7 @@ impl What {
     pub(in crate::root) fn event_code(&self) -> Option<Status> {
         match self {
             What::Started { pids, .. } if !pids.is_empty() => Some(Status::EVENT_JOB_START),
-            What::Failed { .. } => Some(Status::EVENT_PROC_TERMINATED),
+            What::Failed { .. } | What::Lost { .. } => Some(Status::EVENT_PROC_TERMINATED),
             What::Ended { .. } => Some(Status::EVENT_JOB_END),
             _ => None,
         }
@@ -28,6 +28,7 @@ impl What {
         match self {
             What::Started { concerned, .. }
             | What::Failed { concerned, .. }
+            | What::Lost { concerned, .. }
             | What::Ended { concerned, .. } => Some(concerned),
             _ => None,
         }

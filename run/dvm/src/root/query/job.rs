@@ -218,7 +218,8 @@ pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> im
     let start = |text: &str| text.get(..text.floor_char_boundary(longest)).unwrap_or_default().to_owned();
     let reason = verdict.reason().map(|reason| Info::new(names::REASON, start(reason)));
     let limit = limit.map(|limit| Info::new(names::LIMIT, limit));
-    [Some(word), reason, limit].into_iter().flatten()
+    let node = verdict.node().map(|node| Info::new(keys::HOSTNAME, node));
+    [Some(word), reason, node, limit].into_iter().flatten()
 }
 
 fn slots(stated: &Slots, cpus: u32) -> u32 {

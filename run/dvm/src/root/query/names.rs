@@ -42,7 +42,8 @@ pub const RUN_BY: &str = "phalanx.run_by";
 /// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `DVM stopped`, `parent ended`,
 /// `without PMIx`, `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
-/// What is to be said beside the verdict: why it did not start, the message of the abort, the MPI library, the node, the parent.
+/// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
+/// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";
 /// Of a job that has ended: whether a process has called init.
 pub const CONNECTED: &str = "phalanx.connected";

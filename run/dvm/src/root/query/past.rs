@@ -87,7 +87,9 @@ impl What {
                 facts.extend(first.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
                 facts
             }
-            What::Lost { ranks, node } => vec![which(ranks), Info::new(keys::HOSTNAME, node.as_str())],
+            What::Lost { ranks, node, why, .. } => {
+                vec![which(ranks), Info::new(keys::HOSTNAME, node.as_str()), text(why)]
+            }
             What::Killed { ranks, by, signal } | What::Signalled { ranks, by, signal } => {
                 vec![which(ranks), Info::new(keys::PROCID, by.clone()), Info::new(names::SIGNAL, *signal)]
             }
@@ -98,6 +100,7 @@ impl What {
             }
             What::Ending(verdict) => {
                 let mut facts = vec![Info::new(names::VERDICT, verdict.word())];
+                facts.extend(verdict.node().map(|node| Info::new(keys::HOSTNAME, node)));
                 facts.extend(verdict.reason().map(text));
                 facts
             }

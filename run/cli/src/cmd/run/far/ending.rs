@@ -57,7 +57,10 @@ pub(super) fn of(
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
         },
         (Some("without PMIx"), _, Some(by)) => JobVerdict::WithoutPmix { by: by.clone(), library: reason() },
-        (Some("node lost"), ..) => JobVerdict::NodeLost { node: reason() },
+        (Some("node lost"), ..) => JobVerdict::NodeLost {
+            node: find(keys::HOSTNAME).and_then(Value::as_str).unwrap_or_default().to_owned(),
+            why: reason(),
+        },
         // PRRTE ends a job at its limit without telling the reason, or that it has failed.
         (None, ..) if limit.is_some_and(|(_, is_over)| is_over) => {
             JobVerdict::TimedOut { limit: limit.unwrap_or_default().0 }
