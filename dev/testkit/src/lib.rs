@@ -7,6 +7,7 @@
 //! Processes follow a [`Script`]. They reach their node's server either through [`scripted::ScriptedServer`], which
 //! answers at the level of upcalls and makes thousands of nodes cheap, or through a real server and real bytes.
 
+mod agents;
 mod files;
 mod modex;
 mod net;
@@ -18,6 +19,7 @@ mod user;
 pub mod wired;
 mod world;
 
+pub use agents::{Agents, Mishap};
 pub use modex::Shelf;
 pub use process::Fate;
 pub use random::Random;

@@ -19,6 +19,8 @@ pub(crate) struct Net {
     under_way: BTreeMap<(NodeId, NodeId), Stream>,
     /// Daemons that only reach each other.
     island: BTreeSet<NodeId>,
+    /// Until when nothing comes through in either direction.
+    stalled: BTreeMap<(NodeId, NodeId), Time>,
     made: u64,
     pub(crate) messages: u64,
     /// The longest that a message takes, in nanoseconds.
@@ -67,6 +69,11 @@ impl Net {
         self.island = nodes.into_iter().collect();
     }
 
+    pub(crate) fn stall(&mut self, a: NodeId, b: NodeId, until: Time) {
+        self.stalled.insert((a, b), until);
+        self.stalled.insert((b, a), until);
+    }
+
     pub(crate) fn reach(&self, a: NodeId, b: NodeId) -> bool {
         self.island.contains(&a) == self.island.contains(&b)
     }
@@ -88,8 +95,9 @@ impl Net {
         }
         let queue = self.under_way.entry((from, to)).or_default();
         let last = self.last.entry((from, to)).or_default();
+        let stalled = self.stalled.get(&(from, to)).copied().unwrap_or_default();
         let arrive = |bytes| {
-            let at = now.0 + random.between(5_000, self.latency);
+            let at = now.0.max(stalled.0) + random.between(5_000, self.latency);
             *last = Time(at.max(last.0 + 1));
             queue.push_back((*last, bytes));
             *last

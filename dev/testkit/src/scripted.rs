@@ -32,7 +32,7 @@ pub struct ScriptedServer {
     last: u64,
     /// To be emitted at the next turn.
     out: Vec<(HostCall, HostOp)>,
-    pending: BTreeMap<u64, Vec<(ProcId, Want)>>,
+    pending: BTreeMap<u64, Pending>,
     fences: Vec<Fence>,
     committed: BTreeMap<ProcId, BTreeMap<String, Vec<u8>>>,
     /// Modex data of others, as fences brought it.
@@ -121,6 +121,13 @@ impl Tap {
     }
 }
 
+/// An upcall that was not answered.
+#[derive(Debug)]
+struct Pending {
+    operation: &'static str,
+    waiting: Vec<(ProcId, Want)>,
+}
+
 #[derive(Debug)]
 enum Want {
     Done,
@@ -185,6 +192,12 @@ impl ScriptedServer {
         ScriptedServer { shelf: shelf.clone(), ..ScriptedServer::default() }
     }
 
+    /// The upcalls that were not answered, with those who wait.
+    pub fn unanswered(&self) -> Vec<(&'static str, Vec<&ProcId>)> {
+        let open = self.pending.values();
+        open.map(|one| (one.operation, one.waiting.iter().map(|(proc, _)| proc).collect())).collect()
+    }
+
     fn on_call(&mut self, id: CallId, call: ServerCall) -> Option<ServerReturn> {
         match call {
             ServerCall::RegisterNspace(info) => {
@@ -235,7 +248,9 @@ impl ScriptedServer {
     }
 
     fn on_reply(&mut self, call: &HostCall, reply: HostReply) {
-        let waiting = self.pending.remove(&call.number()).unwrap_or_default();
+        let pending = self.pending.remove(&call.number());
+        let Pending { waiting, .. } =
+            pending.unwrap_or_else(|| panic!("{call:?} is answered twice, with {reply:?}"));
         if let (HostReply::Modex(Ok(blob)), Some((proc, _))) = (&reply, waiting.first())
             && !blob.is_empty()
         {
@@ -277,8 +292,8 @@ impl ScriptedServer {
 
     fn upcall(&mut self, op: HostOp, waiting: Vec<(ProcId, Want)>) {
         self.last += 1;
+        self.pending.insert(self.last, Pending { operation: op.operation(), waiting });
         self.out.push((HostCall::new(self.last), op));
-        self.pending.insert(self.last, waiting);
     }
 
     /// The local part of a fence; the host hears of it when all local members are in.

@@ -18,6 +18,8 @@ pub struct Stream {
 pub struct User {
     pub accepted: BTreeMap<u64, Nspace>,
     pub refused: BTreeMap<u64, String>,
+    /// How the start of the DVM has ended, which it does once.
+    pub starts: Vec<Result<(), String>>,
     /// Jobs that processes have started: their directives, and whether somebody else shows their output.
     pub spawned: BTreeMap<Nspace, (Vec<Info>, bool)>,
     pub streams: BTreeMap<(ProcId, IofChannel), Stream>,
@@ -48,7 +50,9 @@ impl User {
 
     pub(crate) fn see(&mut self, report: Report) {
         match report {
-            Report::Starting { .. } | Report::Ready | Report::NotReady { .. } => {}
+            Report::Starting { .. } => {}
+            Report::Ready => self.starts.push(Ok(())),
+            Report::NotReady { error } => self.starts.push(Err(error)),
             Report::Accepted { request, nspace, .. } => {
                 self.accepted.insert(request, nspace);
             }

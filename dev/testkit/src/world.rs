@@ -13,6 +13,7 @@ use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
 use phalanx_wire::{Nspace, ProcId, Text};
 
+use crate::agents::{Agents, Commands, Deed};
 use crate::net::Net;
 use crate::process::{Fate, Next, Pipes};
 use crate::random::Random;
@@ -45,6 +46,10 @@ pub struct World<S: RankServer> {
     pub loaded: BTreeMap<ProcId, MpiLibrary>,
     /// The directories that processes were given.
     pub made: Vec<Text>,
+    pub(crate) commands: Commands,
+    /// What daemons are that commands start.
+    pub(crate) config: Option<Box<dyn Fn(NodeId) -> NodeConfig>>,
+    pub(crate) server: Box<dyn FnMut(NodeId) -> S>,
     nodes: Vec<Option<Node<S>>>,
     net: Net,
     events: BTreeMap<(Time, u64), Event>,
@@ -56,7 +61,7 @@ pub struct World<S: RankServer> {
     steps: u64,
 }
 
-enum Event {
+pub(crate) enum Event {
     LinkUp(NodeId, NodeId),
     LinkDown { to: NodeId, peer: NodeId },
     Bytes { to: NodeId, from: NodeId, link: u64 },
@@ -70,18 +75,56 @@ enum Event {
     Taken(usize),
     Stdin(Nspace, usize),
     Crash(NodeId),
+    Cut(NodeId, NodeId),
+    Stall(NodeId, NodeId, Duration),
+    Agent(ProcId, Deed),
 }
 
 impl<S: RankServer> World<S> {
     /// All daemons exist and begin to link up.
-    pub fn new(mut setup: Setup<S>) -> World<S> {
+    pub fn new(setup: Setup<S>) -> World<S> {
+        let (nodes, radix) = (setup.nodes, setup.radix);
+        let mut world = World::empty(setup);
+        let Some(config) = world.config.take() else { return world };
+        for id in 0..nodes {
+            let server = (world.server)(NodeId(id));
+            world.put(NodeId(id), Node::new(config(NodeId(id)), server));
+        }
+        for id in 0..nodes {
+            let at = world.soon(100_000_000);
+            world.at(at, Event::Tick(NodeId(id)));
+            if let Some(parent) = (id > 0).then(|| NodeId((id - 1) / radix.max(1))) {
+                let at = world.soon(100_000_000);
+                world.at(at, Event::LinkUp(parent, NodeId(id)));
+            }
+        }
+        world
+    }
+
+    /// Only the root exists, and starts the others.
+    pub fn starting(setup: Setup<S>, mut agents: Agents) -> World<S> {
+        let hosts: usize = agents.hosts.iter().sum();
+        let mut world = World::empty(Setup { nodes: hosts as u32 + 1, ..setup });
+        let Some(config) = &world.config else { return world };
+        let plan = agents.plan();
+        let called = plan.fleet.hosts.iter().map(|host| host.name.clone()).collect();
+        let config = NodeConfig { called, ..config(NodeId::ROOT) };
+        world.commands = Commands::new(&mut agents, &plan);
+        let server = (world.server)(NodeId::ROOT);
+        world.put(NodeId::ROOT, Node::new(config, server).starting(plan));
+        world.at(Time(1), Event::Tick(NodeId::ROOT));
+        world
+    }
+
+    fn empty(setup: Setup<S>) -> World<S> {
         let topology = Arc::new(Topology::synthetic(1, 1, 1, setup.cores.max(1), 1));
         let tree = Tree::new(setup.nodes, setup.radix);
-        let config = |id: u32| NodeConfig {
+        let Setup { seed, nodes, radix, limits, latency, server, .. } = setup;
+        let config = move |NodeId(id): NodeId| NodeConfig {
             env: Vec::new(),
             id: NodeId(id),
-            size: setup.nodes,
-            radix: setup.radix,
+            size: nodes,
+            radix,
             dvm: "world".into(),
             first_job: 1,
             hostname: format!("n{id}").into(),
@@ -96,38 +139,36 @@ impl<S: RankServer> World<S> {
             takes_ranks: true,
             scratch: "/scratch".into(),
             lasts: false,
-            limits: setup.limits.clone(),
+            limits: limits.clone(),
         };
-        let nodes =
-            (0..setup.nodes).map(|id| Some(Node::new(config(id), (setup.server)(NodeId(id))))).collect();
-        let mut world = World {
+        World {
             now: Time(0),
-            random: Random::new(setup.seed),
+            random: Random::new(seed),
             user: User::default(),
             procs: BTreeMap::new(),
             registered: BTreeMap::new(),
             loaded: BTreeMap::new(),
             made: Vec::new(),
             removed: Vec::new(),
-            nodes,
-            net: Net::new(setup.latency),
+            commands: Commands::default(),
+            config: Some(Box::new(config)),
+            server,
+            nodes: (0..nodes).map(|_| None).collect(),
+            net: Net::new(latency),
             events: BTreeMap::new(),
             numbered: 0,
             scripts: Box::new(|_| Script::default()),
             pipes: BTreeMap::new(),
-            ticks: vec![None; setup.nodes as usize],
+            ticks: vec![None; nodes as usize],
             requests: 0,
             steps: 0,
-        };
-        for id in 0..setup.nodes {
-            let at = world.soon(100_000_000);
-            world.at(at, Event::Tick(NodeId(id)));
-            if let Some(parent) = (id > 0).then(|| NodeId((id - 1) / setup.radix.max(1))) {
-                let at = world.soon(100_000_000);
-                world.at(at, Event::LinkUp(parent, NodeId(id)));
-            }
         }
-        world
+    }
+
+    pub(crate) fn put(&mut self, id: NodeId, node: Node<S>) {
+        if let Some(place) = self.nodes.get_mut(id.0 as usize) {
+            *place = Some(node);
+        }
     }
 
     /// Which script each process follows.
@@ -155,6 +196,21 @@ impl<S: RankServer> World<S> {
     /// The daemon and its processes vanish at `at`.
     pub fn crash_at(&mut self, at: Time, node: NodeId) {
         self.at(at, Event::Crash(node));
+    }
+
+    /// The link between two daemons breaks at `at`, if there is one.
+    pub fn cut_at(&mut self, at: Time, a: NodeId, b: NodeId) {
+        self.at(at, Event::Cut(a, b));
+    }
+
+    /// From `at` on nothing comes through between two daemons for a while, in either direction; then all of it does.
+    pub fn stall_at(&mut self, at: Time, a: NodeId, b: NodeId, span: Duration) {
+        self.at(at, Event::Stall(a, b, span));
+    }
+
+    /// The user wants the DVM to end.
+    pub fn shut_down(&mut self) {
+        self.input(NodeId::ROOT, Input::Shutdown);
     }
 
     /// These daemons and all others no longer hear each other, and nobody tells them.
@@ -243,6 +299,11 @@ impl<S: RankServer> World<S> {
                 self.input(a, Input::LinkUp { peer: b });
                 self.input(b, Input::LinkUp { peer: a });
             }
+            // It listens before it has heard where the others are.
+            Event::LinkUp(a, b) if !self.is_alive(a) && self.is_alive(b) && self.commands.listens(a) => {
+                let at = self.soon(5_000_000);
+                self.at(at, Event::LinkUp(a, b));
+            }
             Event::LinkUp(a, b) => {
                 let at = self.soon(1_000_000);
                 self.at(at, Event::LinkDown { to: b, peer: a });
@@ -285,6 +346,14 @@ impl<S: RankServer> World<S> {
             }
             Event::Stdin(nspace, bytes) => self.read_stdin(&nspace, bytes),
             Event::Crash(node) => self.crash(node),
+            Event::Cut(a, b) => {
+                if self.net.unlink(a, b) {
+                    self.input(a, Input::LinkDown { peer: b });
+                    self.input(b, Input::LinkDown { peer: a });
+                }
+            }
+            Event::Stall(a, b, span) => self.net.stall(a, b, self.now.after(span)),
+            Event::Agent(proc, deed) => self.on_deed(&proc, deed),
         }
     }
 
@@ -322,6 +391,17 @@ impl<S: RankServer> World<S> {
     }
 
     fn on_effect(&mut self, id: NodeId, effect: Effect) {
+        let agent = match &effect {
+            Effect::Spawn(start) => Some(&start.proc),
+            Effect::Stdin { proc, .. }
+            | Effect::StdinEnd { proc }
+            | Effect::Signal { proc, .. }
+            | Effect::Credit { proc, .. } => Some(proc),
+            _ => None,
+        };
+        if agent.is_some_and(|proc| self.commands.has(proc)) {
+            return self.on_agent_effect(effect);
+        }
         match effect {
             Effect::Link { to, bytes } => {
                 if let Some(link) = self.net.number(id, to) {
@@ -379,6 +459,8 @@ impl<S: RankServer> World<S> {
                 let at = self.soon(100_000);
                 self.at(at, Event::Stdin(nspace, bytes));
             }
+            // Another daemon may have lost the others, and only its own log says so.
+            Effect::Report(Report::NotReady { .. }) if id != NodeId::ROOT => {}
             Effect::Report(report) => self.on_report(report),
             Effect::Stop => self.crash(id),
             Effect::RegisterCleanup { nspace, path, what } => {
@@ -550,8 +632,15 @@ impl<S: RankServer> World<S> {
 
     /// Nothing of the node is left; its neighbours see their links break.
     fn crash(&mut self, id: NodeId) {
+        if !self.is_alive(id) {
+            return;
+        }
         if let Some(slot) = self.nodes.get_mut(id.0 as usize) {
             *slot = None;
+        }
+        match id {
+            NodeId::ROOT => self.on_root_gone(),
+            _ => self.on_daemon_gone(id),
         }
         for fate in self.procs.values_mut().filter(|fate| fate.node == id) {
             fate.ended.get_or_insert(ExitStatus::Signal { number: 9, core_dumped: false });
@@ -562,11 +651,11 @@ impl<S: RankServer> World<S> {
         }
     }
 
-    fn soon(&mut self, within: u64) -> Time {
+    pub(crate) fn soon(&mut self, within: u64) -> Time {
         Time(self.now.0 + self.random.between(1, within))
     }
 
-    fn at(&mut self, at: Time, event: Event) {
+    pub(crate) fn at(&mut self, at: Time, event: Event) {
         self.numbered += 1;
         self.events.insert((at, self.numbered), event);
     }

@@ -1,6 +1,7 @@
 //! Programs of others on our server and our library: one file per subject, one binary, so that it is linked once.
 
 mod asked;
+mod bad_links;
 mod clones;
 mod commands;
 mod debugger;
@@ -19,6 +20,7 @@ mod leftovers;
 mod libpmix;
 mod links;
 mod loads;
+mod lost_hosts;
 mod mpich;
 mod openmpi4;
 mod openmpi4_over_ssh;
@@ -32,6 +34,7 @@ mod pmix_client;
 mod python;
 mod refusals;
 mod remote;
+mod site;
 mod slurm;
 mod spawn;
 mod spawned_output;

@@ -4,78 +4,15 @@
 #![allow(clippy::expect_used)]
 
 use std::fmt::Write as _;
-use std::fs;
 
-use phalanx_cluster::{Cluster, Host, Ssh};
 use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello_on, expect_ring};
 use phalanx_interop::{
-    Job,
     Library::{self, OpenMpi4, OpenMpi5, Pmix4, Pmix5},
-    Outcome, Running, eventually, mpi, pmix, px_binary,
+    Outcome, eventually, mpi, pmix, px_binary,
 };
 use rustix::process::Signal;
 
-/// Three hosts on which nothing else runs.
-struct Site {
-    cluster: Cluster,
-    _ssh: Ssh,
-}
-
-impl Site {
-    fn new() -> Site {
-        let cluster = Cluster::start(3).expect("a cluster");
-        let ssh = Ssh::start(&cluster).expect("sshds");
-        Site { cluster, _ssh: ssh }
-    }
-
-    fn host(&self, number: usize) -> &Host {
-        self.cluster.host(number)
-    }
-
-    /// A command of px on the host n1, or another.
-    fn px(&self, host: usize, words: &str) -> Job {
-        Job::on(self.host(host), px_binary()).args(words.split_whitespace())
-    }
-
-    /// A job with so many ranks, one after the other on each host.
-    fn run(&self, ranks: u32) -> Job {
-        self.px(1, &format!("run -q --host n1:2,n2:2,n3:2 --map-by node -n {ranks}"))
-    }
-
-    /// A DVM over these hosts that waits for jobs, and its name.
-    fn dvm(&self, hosts: &str) -> (Running, String) {
-        let dvm = self.px(1, &format!("dvm start --host {hosts}")).start();
-        dvm.until_said("is ready");
-        let name = dvm.said().split_whitespace().next().unwrap_or_default().to_owned();
-        (dvm, name)
-    }
-
-    /// Programs of this name that run on each host.
-    fn count(&self, name: &str) -> Vec<usize> {
-        let is_named = |pid: &u32| {
-            let known = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            known.trim_end() == name
-        };
-        let on = |host: &Host| host.processes().iter().filter(|pid| is_named(pid)).count();
-        self.cluster.hosts().iter().map(on).collect()
-    }
-
-    /// Of px and of its jobs nothing is left on any host, neither processes nor files.
-    fn expect_nothing_left(&self) {
-        let nothing =
-            || self.count("px") == [0; 3] && self.count("sleep") == [0; 3] && self.files().is_empty();
-        eventually("nothing of px is left", nothing);
-    }
-
-    fn files(&self) -> Vec<String> {
-        let of = |host: &Host| {
-            let entries = fs::read_dir(host.path("/tmp")).expect("/tmp").flatten();
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
-        };
-        let all = self.cluster.hosts().iter().flat_map(of);
-        all.filter(|name| name.starts_with("px.")).collect()
-    }
-}
+use crate::site::{Site, over_tcp};
 
 #[test]
 fn ranks_of_three_hosts_meet() {
@@ -134,17 +71,6 @@ fn mpi_jobs(library: Library) {
     let failed = run(6, "exit3").run().expect_code(3);
     assert!(failed.stderr.contains("exited with code 3"), "{failed}");
     site.expect_nothing_left();
-}
-
-/// Between hosts over TCP, and on each host in memory that the host has.
-fn over_tcp(job: Job, library: Library) -> Job {
-    let job = job.with(library);
-    match library {
-        OpenMpi4 => {
-            job.env("OMPI_MCA_btl", "self,vader,tcp").env("OMPI_MCA_btl_vader_backing_directory", "/dev/shm")
-        }
-        _ => job.env("OMPI_MCA_btl", "self,sm,tcp").env("OMPI_MCA_btl_sm_backing_directory", "/dev/shm"),
-    }
 }
 
 /// Parents and the children that they have spawned.

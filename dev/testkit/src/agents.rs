@@ -1,0 +1,355 @@
+//! The commands that start daemons, simulated: what they write, what they read, how they fail, and the daemons behind them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use phalanx_core::Time;
+use phalanx_dvm::hosts::Slots;
+use phalanx_dvm::start::{Birth, Cradle, Meeting, StartPlan, failed, greeting, reached_at};
+use phalanx_dvm::{
+    Agent, Effect, ExitStatus, FarHost, Fleet, Input, Node, NodeId, ProcStart, SpawnFailure, SpawnStep, Tree,
+};
+use phalanx_spec::{IofChannel, Rank};
+use phalanx_wire::{Nspace, ProcId};
+
+use crate::script::RankServer;
+use crate::world::{Event, World};
+
+/// What becomes of one host while its daemon is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mishap {
+    None,
+    /// The command cannot be run.
+    NoCommand,
+    /// The command ends before there is a daemon.
+    Refused,
+    /// Nothing is ever heard of it.
+    Silent,
+    /// A px of another release is there.
+    Stranger,
+    /// The daemon has said who it is, and then says that it cannot go on.
+    Fails,
+    /// The same, and then says nothing.
+    Stuck,
+    /// The daemon knows where the others are, and does not come to them.
+    Lonely,
+    /// The command ends when the daemon has come to the others, or is about to.
+    Short,
+}
+
+/// The hosts beside the root's, and how they fare.
+pub struct Agents {
+    /// For how many hosts each command is.
+    pub hosts: Vec<usize>,
+    pub skip_bad: bool,
+    pub mishap: Box<dyn FnMut(NodeId) -> Mishap>,
+}
+
+/// All commands of a world.
+#[derive(Default)]
+pub(crate) struct Commands {
+    nspace: Option<Nspace>,
+    running: BTreeMap<ProcId, Command>,
+    of_host: Vec<Vec<NodeId>>,
+    mishaps: BTreeMap<NodeId, Mishap>,
+    /// Daemons that have begun, whatever has become of them.
+    begun: BTreeSet<NodeId>,
+}
+
+#[derive(Debug)]
+struct Command {
+    hosts: Vec<NodeId>,
+    /// Read, and not yet understood.
+    read: Vec<u8>,
+    secret: bool,
+    birth: Option<Birth>,
+    input_ended: bool,
+    ended: bool,
+}
+
+/// What a command, or one behind it, does next.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Begin,
+    Say(IofChannel, String),
+    /// A daemon begins that has heard where the others are.
+    Live(NodeId, Meeting),
+    End(ExitStatus),
+    Close(IofChannel),
+}
+
+impl Agents {
+    /// What the root is told of them.
+    pub(crate) fn plan(&self) -> StartPlan {
+        let hosts: usize = self.hosts.iter().sum();
+        let host = |n: usize| {
+            let name = format!("n{}", n + 1).into();
+            FarHost { name, slots: Slots::Unstated, max_slots: None }
+        };
+        let mut first = 0;
+        let agent = |count: &usize| {
+            first += count;
+            Agent { argv: vec!["agent".into()], hosts: (first - count..first).collect(), labels: *count > 1 }
+        };
+        let fleet = Fleet {
+            agents: self.hosts.iter().map(agent).collect(),
+            hosts: (0..hosts).map(host).collect(),
+            skip_bad: self.skip_bad,
+            ..Fleet::default()
+        };
+        let nspace = Nspace::new("world-agents").unwrap_or(Nspace::none());
+        StartPlan { fleet, nspace, secret: "secret\n".into(), networks: Vec::new() }
+    }
+}
+
+impl Commands {
+    pub(crate) fn new(agents: &mut Agents, plan: &StartPlan) -> Commands {
+        let node = |host: &usize| NodeId(*host as u32 + 1);
+        let of_host: Vec<Vec<NodeId>> =
+            plan.fleet.agents.iter().map(|agent| agent.hosts.iter().map(node).collect()).collect();
+        let mishaps = of_host.iter().flatten().map(|node| (*node, (agents.mishap)(*node))).collect();
+        let nspace = Some(plan.nspace.clone());
+        Commands { nspace, of_host, mishaps, ..Commands::default() }
+    }
+
+    pub(crate) fn has(&self, proc: &ProcId) -> bool {
+        self.nspace.as_ref() == Some(&proc.nspace)
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn living(&self) -> usize {
+        self.running.values().filter(|command| !command.ended).count()
+    }
+
+    /// Whether there is a daemon that will be one of the others.
+    pub(crate) fn listens(&self, node: NodeId) -> bool {
+        let command = self.of_daemon(node).and_then(|proc| self.running.get(&proc));
+        let lives = command.is_some_and(|command| !command.ended && !command.input_ended);
+        lives && !self.begun.contains(&node) && matches!(self.mishap(node), Mishap::None | Mishap::Short)
+    }
+
+    fn mishap(&self, node: NodeId) -> Mishap {
+        self.mishaps.get(&node).copied().unwrap_or(Mishap::None)
+    }
+
+    fn of_daemon(&self, node: NodeId) -> Option<ProcId> {
+        let found = self.running.iter().find(|(_, command)| command.hosts.contains(&node));
+        found.map(|(proc, _)| proc.clone())
+    }
+}
+
+impl<S: RankServer> World<S> {
+    /// What the root wants of a command.
+    pub(crate) fn on_agent_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Spawn(start) => {
+                let ProcStart { proc, .. } = *start;
+                let hosts = self.commands.of_host.get(proc.rank.0 as usize).cloned().unwrap_or_default();
+                let command = Command {
+                    hosts,
+                    read: Vec::new(),
+                    secret: false,
+                    birth: None,
+                    input_ended: false,
+                    ended: false,
+                };
+                let before = self.commands.running.insert(proc.clone(), command);
+                assert!(before.is_none(), "{proc} is started twice");
+                self.does_soon(&proc, 5_000_000, Deed::Begin);
+            }
+            Effect::Stdin { proc, data } => self.hear(&proc, &data),
+            Effect::StdinEnd { proc } => {
+                let Some(command) = self.commands.running.get_mut(&proc) else { return };
+                assert!(!command.input_ended, "the input of {proc} ended twice");
+                command.input_ended = true;
+                let hosts = command.hosts.clone();
+                hosts.into_iter().for_each(|node| self.end_daemon(node));
+                self.does_soon(&proc, 100_000_000, Deed::End(ExitStatus::Code(0)));
+            }
+            Effect::Signal { proc, signal } => {
+                let status = ExitStatus::Signal { number: signal, core_dumped: false };
+                self.does_soon(&proc, 1_000_000, Deed::End(status));
+            }
+            _ => {}
+        }
+    }
+
+    /// A daemon is gone, and whatever shows that it lives.
+    pub(crate) fn on_daemon_gone(&mut self, node: NodeId) {
+        let Some(proc) = self.commands.of_daemon(node) else { return };
+        let Some(command) = self.commands.running.get(&proc) else { return };
+        if command.hosts.iter().all(|host| !self.is_alive(*host)) {
+            self.does_soon(&proc, 50_000_000, Deed::End(ExitStatus::Code(137)));
+        }
+    }
+
+    /// The root is gone, and with it what commands read.
+    pub(crate) fn on_root_gone(&mut self) {
+        let living = self.commands.running.iter().filter(|(_, command)| !command.ended);
+        let living: Vec<ProcId> = living.map(|(proc, _)| proc.clone()).collect();
+        for proc in living {
+            self.does_soon(&proc, 100_000_000, Deed::End(ExitStatus::Code(0)));
+        }
+    }
+
+    pub(crate) fn on_deed(&mut self, proc: &ProcId, deed: Deed) {
+        let Some(command) = self.commands.running.get_mut(proc) else { return };
+        let (ended, hosts) = (command.ended, command.hosts.clone());
+        match deed {
+            Deed::Begin if ended => {}
+            Deed::Begin => self.begin_command(proc, &hosts),
+            Deed::Say(channel, line) if !ended => {
+                let data = format!("{line}\n").into_bytes().into();
+                self.input(NodeId::ROOT, Input::Output { proc: proc.clone(), channel, data });
+            }
+            Deed::Live(node, meeting) if !ended => self.live(node, &meeting),
+            Deed::Say(..) | Deed::Live(..) => {}
+            Deed::End(_) if ended => {}
+            Deed::End(status) => {
+                command.ended = true;
+                hosts.iter().for_each(|node| self.end_daemon(*node));
+                self.input(NodeId::ROOT, Input::Exited { proc: proc.clone(), status });
+                // Sometimes somebody else holds them.
+                let longest = if self.random.one_in(10) { 5_000_000_000 } else { 50_000_000 };
+                for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+                    self.does_soon(proc, longest, Deed::Close(channel));
+                }
+            }
+            Deed::Close(channel) => {
+                self.input(NodeId::ROOT, Input::OutputClosed { proc: proc.clone(), channel });
+            }
+        }
+    }
+
+    fn begin_command(&mut self, proc: &ProcId, hosts: &[NodeId]) {
+        if hosts.iter().any(|node| self.commands.mishap(*node) == Mishap::NoCommand) {
+            if let Some(command) = self.commands.running.get_mut(proc) {
+                command.ended = true;
+            }
+            let failure = SpawnFailure { step: SpawnStep::Exec, subject: "agent".to_owned(), errno: 2 };
+            return self.input(NodeId::ROOT, Input::SpawnFailed { proc: proc.clone(), failure });
+        }
+        self.input(NodeId::ROOT, Input::Spawned { proc: proc.clone(), pid: 1 });
+        for (at, node) in hosts.iter().enumerate() {
+            match self.commands.mishap(*node) {
+                Mishap::Silent => {}
+                Mishap::Refused => {
+                    let line = format!("connect to host n{}: Connection refused", node.0);
+                    self.does_soon(proc, 100_000_000, Deed::Say(IofChannel::STDERR, line));
+                    self.does_soon(proc, 200_000_000, Deed::End(ExitStatus::Code(255)));
+                }
+                Mishap::Stranger => self.says(proc, at, hosts.len(), 300_000_000, "px-daemon 1 0.0.0"),
+                _ => {
+                    if self.random.one_in(4) {
+                        self.says(proc, at, hosts.len(), 1_000_000, "Welcome to this host");
+                    }
+                    self.says(proc, at, hosts.len(), 300_000_000, &greeting());
+                }
+            }
+        }
+    }
+
+    /// What a command reads, all behind it hear.
+    fn hear(&mut self, proc: &ProcId, data: &[u8]) {
+        let Some(command) = self.commands.running.get_mut(proc) else { return };
+        assert!(!command.input_ended, "input of {proc} after its end");
+        command.read.extend_from_slice(data);
+        if !command.secret && command.read.starts_with(b"secret\n") {
+            command.secret = true;
+            command.read.drain(.."secret\n".len());
+        }
+        while let Some(command) = self.commands.running.get_mut(proc)
+            && let Some(message) = message(&mut command.read)
+        {
+            assert!(command.secret, "{proc} is told things before the secret");
+            let hosts = command.hosts.clone();
+            if command.birth.is_none() {
+                let Ok(birth) = Birth::from_bytes(&message) else { panic!("{proc} is told nonsense") };
+                let born: Vec<NodeId> = birth.cradles.iter().map(|Cradle { node, .. }| *node).collect();
+                assert_eq!(born, hosts, "{proc} is told of others");
+                command.birth = Some(birth);
+                self.settle(proc, &hosts);
+            } else {
+                let Ok(meeting) = Meeting::from_bytes(&message) else { panic!("{proc} is told nonsense") };
+                for node in hosts {
+                    match self.commands.mishap(node) {
+                        Mishap::None => self.does_soon(proc, 50_000_000, Deed::Live(node, meeting.clone())),
+                        Mishap::Short => {
+                            self.does_soon(proc, 50_000_000, Deed::Live(node, meeting.clone()));
+                            self.does_soon(proc, 100_000_000, Deed::End(ExitStatus::Code(1)));
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, proc: &ProcId, hosts: &[NodeId]) {
+        for (at, node) in hosts.iter().enumerate() {
+            match self.commands.mishap(*node) {
+                Mishap::None | Mishap::Lonely | Mishap::Short => {
+                    self.says(proc, at, hosts.len(), 100_000_000, &reached_at(&format!("sim:{}", node.0)));
+                }
+                Mishap::Fails => self.says(proc, at, hosts.len(), 100_000_000, &failed("no room")),
+                _ => {}
+            }
+        }
+    }
+
+    /// The daemon calls its parent, as it has heard where that is.
+    fn live(&mut self, node: NodeId, meeting: &Meeting) {
+        let Some(config) = self.config.as_ref().map(|config| config(node)) else { return };
+        let tree = Tree::new(config.size, config.radix);
+        let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();
+        let lineage: Vec<(NodeId, Arc<str>)> = tree.ancestors(node).filter_map(known).collect();
+        let Some(parent) = lineage.first().map(|(parent, _)| *parent) else {
+            panic!("nobody is above {node:?}")
+        };
+        assert!(self.commands.begun.insert(node), "daemon {} begins twice", node.0);
+        let server = (self.server)(node);
+        self.put(node, Node::new(phalanx_dvm::NodeConfig { lineage, ..config }, server));
+        let at = self.soon(10_000_000);
+        self.at(at, Event::Tick(node));
+        let at = self.soon(100_000_000);
+        self.at(at, Event::LinkUp(parent, node));
+    }
+
+    fn end_daemon(&mut self, node: NodeId) {
+        let at = self.soon(30_000_000);
+        self.at(at, Event::Crash(node));
+    }
+
+    fn says(&mut self, proc: &ProcId, at: usize, of: usize, within: u64, line: &str) {
+        let line = if of > 1 { format!("{at}: {line}") } else { line.to_owned() };
+        self.does_soon(proc, within, Deed::Say(IofChannel::STDOUT, line));
+    }
+
+    fn does_soon(&mut self, proc: &ProcId, within: u64, deed: Deed) {
+        let at = self.soon(within);
+        self.at(at, Event::Agent(proc.clone(), deed));
+    }
+
+    /// The command that starts this daemon is killed, as by an administrator.
+    pub fn kill_agent(&mut self, at: Time, number: u32) {
+        let Some(nspace) = &self.commands.nspace else { return };
+        let proc = ProcId::new(nspace, Rank(number));
+        let status = ExitStatus::Signal { number: 9, core_dumped: false };
+        self.at(at, Event::Agent(proc, Deed::End(status)));
+    }
+
+    /// Commands that have not ended.
+    pub fn living_agents(&self) -> usize {
+        self.commands.living()
+    }
+}
+
+/// A whole message with its length before it.
+fn message(read: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let length = u32::from_be_bytes(read.first_chunk::<4>().copied()?) as usize;
+    if read.len() < 4 + length {
+        return None;
+    }
+    let message = read.drain(..4 + length).skip(4).collect();
+    Some(message)
+}
