@@ -39,6 +39,7 @@ mod slurm;
 mod spawn;
 mod spawned_output;
 mod spawned_streams;
+mod starts_over_hosts;
 mod strangers;
 mod tool_rules;
 mod tools;

@@ -1,0 +1,88 @@
+//! Daemons that are slow to start, commands that do not end with them, and hosts that have two names.
+
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+
+use phalanx_interop::eventually;
+use rustix::process::Signal;
+
+use crate::site::Site;
+
+/// What starts daemons on the first host; `$host` is where, `$@` the command there.
+fn agent(site: &Site, script: &str) {
+    let ssh = "host=$1; shift; there() { ssh -x -T -o BatchMode=yes -- $host exec \"$@\"; }\n";
+    fs::write(site.host(1).path("/tmp/agent"), format!("{ssh}{script}\n")).expect("an agent");
+}
+
+#[test]
+fn jobs_wait_for_a_dvm_that_starts_and_why_tells_for_whom() {
+    let site = Site::new();
+    agent(&site, "until [ $host != n3 ] || [ -e /tmp/go ]; do sleep 0.05; done; there \"$@\"");
+    let start = site.px(1, "dvm start --system-server --host n1,n2,n3 --launch-agent").arg("sh /tmp/agent");
+    let dvm = start.start();
+    let why = || site.px(1, "why --system").run().stdout;
+    eventually("n3 alone is waited for", || {
+        let why = why();
+        why.contains("start of the daemon of n3 (starting the daemon) on n1 has waited")
+            && !why.contains("n2")
+    });
+    let job = site.px(1, "run -q --system -n 3 --map-by node hostname").start();
+    eventually("the job waits for the daemons", || {
+        let why = why();
+        why.contains("spawn of hostname") && why.contains("the daemons of the DVM being up")
+    });
+    fs::write(site.host(1).path("/tmp/go"), "").expect("a file");
+    job.wait().expect_code(0).expect_lines(["n1", "n2", "n3"].map(str::to_owned));
+    site.px(1, "dvm stop").run().expect_code(0);
+    dvm.wait().expect_code(0);
+    site.expect_nothing_left();
+}
+
+#[test]
+fn a_job_that_waits_for_a_start_is_refused_when_that_fails() {
+    let site = Site::new();
+    agent(
+        &site,
+        "until [ $host != n3 ] || [ -e /tmp/go ]; do sleep 0.05; done; [ $host = n3 ] || there \"$@\"",
+    );
+    let start = site.px(1, "dvm start --system-server --host n1,n2,n3 --launch-agent").arg("sh /tmp/agent");
+    let dvm = start.start();
+    let why = || site.px(1, "why --system").run().stdout;
+    eventually("the start is seen", || why().contains("the daemon of n3 (starting the daemon)"));
+    let job = site.px(1, "run -q --system -n 3 --map-by node hostname").start();
+    eventually("the job waits for the daemons", || why().contains("spawn of hostname"));
+    fs::write(site.host(1).path("/tmp/go"), "").expect("a file");
+    job.wait().expect_failure().expect_stderr(&["cannot start the daemons", "n3: "]);
+    dvm.wait().expect_failure().expect_stderr(&["cannot start the daemons", "n3: "]);
+    site.expect_nothing_left();
+}
+
+#[test]
+fn commands_that_outlive_their_daemons_are_ended() {
+    let site = Site::new();
+    agent(&site, "there \"$@\"; exec sleep 1000");
+    let job = site.run(6).args(["--launch-agent", "sh /tmp/agent", "sleep", "1000"]).start();
+    eventually("all ranks run", || site.count("sleep") == [2, 2, 2]);
+    let asked = std::time::Instant::now();
+    job.signal(Signal::INT);
+    job.wait().expect_code(130);
+    println!("px has ended after {:?}", asked.elapsed());
+    site.expect_nothing_left();
+}
+
+#[test]
+fn two_names_of_one_host_are_told_apart_from_two_hosts() {
+    let site = Site::new();
+    let address = site.host(2).ipv4();
+    let outcome = site.px(1, &format!("run --host n2,{address},n3 -n 3 hostname")).run().expect_code(1);
+    outcome.expect_stderr(&["it is the same host as ", "call it by one name", "--skip-bad-hosts"]);
+    site.expect_nothing_left();
+    let words = format!("run --skip-bad-hosts --host n2,{address},n3 --map-by node -n 2 hostname");
+    let outcome = site.px(1, &words).run().expect_code(0);
+    outcome
+        .expect_lines(["n2", "n3"].map(str::to_owned))
+        .expect_stderr(&["is left out: it is the same host as "]);
+    site.expect_nothing_left();
+}
