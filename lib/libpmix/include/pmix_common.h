@@ -1567,7 +1567,7 @@ typedef void (*pmix_notification_fn_t)(size_t evhdlr_registration_id, pmix_statu
 #define PMIX_ENDPOINT_STATIC_INIT     { NULL, NULL, PMIX_BYTE_OBJECT_STATIC_INIT }
 #define PMIX_DEVICE_STATIC_INIT       { NULL, NULL, PMIX_DEVTYPE_UNKNOWN }
 #define PMIX_RESOURCE_UNIT_STATIC_INIT { PMIX_DEVTYPE_UNKNOWN, 0 }
-#define PMIX_NODE_PID_STATIC_INIT     { NULL, UINT32_MAX, 0 }
+#define PMIX_NODE_PID_STATIC_INIT     { NULL, UINT32_MAX, -1 }
 #define PMIX_PROC_STATS_STATIC_INIT \
     { NULL, PMIX_PROC_STATIC_INIT, 0, NULL, 0, { 0, 0 }, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0 } }
 #define PMIX_DISK_STATS_STATIC_INIT   { NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

@@ -131,10 +131,13 @@ fn finish(result: Result<u8, Failure>, as_json: bool) -> u8 {
 fn refused(refusal: Refusal, as_json: bool) -> u8 {
     match refusal {
         Refusal::Failure(failure) => finish(Err(failure), as_json),
-        Refusal::Help(help) => {
-            let _ = help.print();
-            if help.use_stderr() { EXIT_USAGE } else { 0 }
-        }
+        Refusal::Help(help) => match help.print() {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                finish(Err(Failure::new("cannot write the help").because(error)), as_json)
+            }
+            _ if help.use_stderr() => EXIT_USAGE,
+            _ => 0,
+        },
     }
 }
 

@@ -173,10 +173,12 @@ impl Output {
             style.form = own.form;
         }
         style.file_only |= elsewhere;
-        if style.files != own.files
-            && let Some(files) = &style.files
-        {
-            self.others.insert(nspace.clone(), FileSet::new(files.clone()));
+        let files = match style.files == own.files {
+            true => own.files.as_ref().and_then(Files::with_nspace),
+            false => style.files.clone(),
+        };
+        if let Some(files) = files {
+            self.others.insert(nspace.clone(), FileSet::new(files));
         }
         self.context.spawned.insert(nspace.clone(), Spawned { style, hosts });
         Ok(())

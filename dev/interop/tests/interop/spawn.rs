@@ -127,6 +127,21 @@ fn a_limit_of_a_spawn_does_not_end_the_job() {
 }
 
 #[test]
+fn files_of_spawned_ranks_are_their_own() {
+    let place = new_directory();
+    let files = place.path().join("out");
+    let output = format!("directory={}", files.display());
+    let job = px(["-n", "1", "--output", &output]).arg(pmix("spawn")).args(["sh", "echo child"]);
+    let _ = job.run().expect_code(0);
+    let of_parent = fs::read_to_string(files.join("rank.0/stdout")).expect("the parent's file");
+    assert_eq!(of_parent, "sh: 0\n");
+    let below = fs::read_dir(&files).expect("the directory").flatten();
+    let below = below.map(|entry| entry.path().join("rank.0/stdout"));
+    let of_child: Vec<String> = below.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    assert_eq!(of_child, ["child\n"]);
+}
+
+#[test]
 fn what_is_remarked_of_spawned_jobs_is_said_once() {
     let crowd = (2 * std::thread::available_parallelism().map_or(1, usize::from) + 1).to_string();
     for job in spawners(&["ranks", &crowd, "sh", "true", "ranks", &crowd, "sh", "true"]) {

@@ -59,6 +59,23 @@ impl Files {
         ])
     }
 
+    /// The same for a job that another has started: its namespace stands before the rank, so that ranks of the same number do not
+    /// share a file. `None`: they are told apart already, or are to share it.
+    pub fn with_nspace(&self) -> Option<Files> {
+        let at = self.0.iter().position(|part| matches!(part, Part::Rank | Part::PaddedRank))?;
+        if self.0.contains(&Part::Nspace) {
+            return None;
+        }
+        let mut parts = self.0.clone();
+        match at.checked_sub(1) {
+            Some(before) if parts.get(before) == Some(&literal(b"/rank.")) => {
+                parts.splice(before..before, [literal(b"/"), Part::Nspace]);
+            }
+            _ => drop(parts.splice(at..at, [Part::Nspace, literal(b".")])),
+        }
+        Some(Files(parts))
+    }
+
     /// Just this file, for all that is written.
     pub fn one(path: &[u8]) -> Files {
         Files(vec![literal(path)])
@@ -187,6 +204,16 @@ mod tests {
         assert_eq!(path(&Files::directory(b"d"), "job@1", Channel::Stderr), "d/rank.7/stderr");
         let pattern = Files::pattern(b"%n/%h-%R-%r.%s.100%%").unwrap();
         assert_eq!(path(&pattern, "job@1", Channel::Stdout), "job@1/n1-007-7.stdout.100%");
+    }
+
+    #[test]
+    fn jobs_below_have_names_of_their_own() {
+        let below = |files: Files| files.with_nspace().map(|files| path(&files, "job@2", Channel::Stdout));
+        assert_eq!(below(Files::per_stream(b"out")).as_deref(), Some("out.job@2.7.out"));
+        assert_eq!(below(Files::directory(b"d")).as_deref(), Some("d/job@2/rank.7/stdout"));
+        assert_eq!(below(Files::pattern(b"x-%R-%s").unwrap()).as_deref(), Some("x-job@2.007-stdout"));
+        assert_eq!(below(Files::pattern(b"%n/%r").unwrap()), None);
+        assert_eq!(below(Files::one(b"all")), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Read are the forms of Open MPI and PRRTE (with their spellings of the two keys, and ranges in brackets), of MPICH
 //! (`NAME:N`), and of batch systems (a node's bare name once for each slot).
 
-use super::hostlist::{relative, user};
+use super::hostlist::{is_of_account, relative, user};
 use super::scan::{Line, lines};
 use super::{Host, HostEntry, HostsError, Slots, ranges};
 
@@ -74,7 +74,7 @@ fn entry(line: &mut Line<'_>, entries: &mut Vec<HostEntry>) -> Result<(), HostsE
             }
             "user" | "username" | "user_name" => {
                 once(user_name.is_some(), "the account")?;
-                let name = line.take_while(|c| !c.is_whitespace());
+                let name = line.take_while(is_of_account);
                 if name.is_empty() || name.starts_with('-') {
                     return Err(value.expected("an account"));
                 }

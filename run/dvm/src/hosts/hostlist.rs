@@ -86,10 +86,15 @@ pub(super) fn relative(line: &mut Line<'_>) -> Result<Option<Host>, HostsError> 
     }
 }
 
+/// What names of accounts are made of, those of Windows domains too (`DOMAIN\me$`).
+pub(super) fn is_of_account(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '$' | '\\')
+}
+
 /// Reads `user@`, if that comes next.
 pub(super) fn user(line: &mut Line<'_>) -> Result<Option<String>, HostsError> {
     let mut ahead = *line;
-    let name = ahead.take_while(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '$' | '\\'));
+    let name = ahead.take_while(is_of_account);
     if !ahead.take("@") {
         return Ok(None);
     }

@@ -127,6 +127,8 @@ fn bad_hostfiles_say_where() {
         error("a max_slots=2 slots=1 max-slots=3"),
         "hosts:1:23: expected max_slots only once, found \"max-slots=3\""
     );
+    assert_eq!(error("a user=;x"), "hosts:1:8: expected an account, found \";x\"");
+    assert!(error("a user=x;y").starts_with("hosts:1:9: "), "{}", error("a user=x;y"));
     assert_eq!(error("a user=b user=c"), "hosts:1:10: expected the account only once, found \"user=c\"");
 }
 
