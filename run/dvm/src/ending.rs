@@ -1,5 +1,7 @@
 //! How a job has ended, in one or two lines for a person: who failed first, and how.
 
+use std::time::Duration;
+
 use phalanx_wire::ProcId;
 
 use crate::job::{JobEnd, JobVerdict};
@@ -30,8 +32,9 @@ impl JobEnd {
             }
             JobVerdict::NotStarted { error } => return vec![error.clone()],
             JobVerdict::TimedOut { limit } => {
-                let running: Vec<u32> =
-                    self.procs.iter().filter(|p| p.killed_by_us).map(|p| p.proc.rank.0).collect();
+                // Others were ended before, by job control.
+                let at_limit = |p: &&ProcEnd| p.killed_by_us && p.after + SLACK >= *limit;
+                let running: Vec<u32> = self.procs.iter().filter(at_limit).map(|p| p.proc.rank.0).collect();
                 let who = match running.len() {
                     0 => String::new(),
                     1 => format!("; {} was still running", words::ranks(&running)),
@@ -126,6 +129,9 @@ impl JobEnd {
         lines
     }
 }
+
+/// A process may have begun so much later than the time of its job's limit.
+const SLACK: Duration = Duration::from_millis(500);
 
 /// What an MPI library without a PMIx client means to a job of several ranks. `linked`: who has to do with it, and how.
 pub fn without_pmix(linked: &str, library: &str) -> String {

@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A directory for the files of servers, so that only those of this test are found.
@@ -18,10 +18,27 @@ impl Place {
         self.0.path().join(name)
     }
 
-    fn px(&self, words: &[&str]) -> Output {
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_px"));
         command.args(words).current_dir(self.0.path()).env("TMPDIR", self.0.path()).env("NO_COLOR", "1");
-        command.stdin(Stdio::null()).output().expect("px runs")
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn px(&self, words: &[&str]) -> Output {
+        self.command(words).output().expect("px runs")
+    }
+
+    /// A job of two ranks whose launcher waits for it: the launcher, and the name of the job.
+    fn launcher(&self, options: &[&str]) -> (Child, String) {
+        let words =
+            [&["run", "-n", "2"], options, &["sh", "-c", "echo >ready.$PMIX_RANK; exec sleep 1000"]].concat();
+        let mut command = self.command(&words);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("px runs");
+        self.wait_for("both ranks", || exists(&self.path("ready.0")) && exists(&self.path("ready.1")));
+        let shown = said(&self.px(&["ps", "--pid", &child.id().to_string()]).stdout);
+        let name = shown.split_whitespace().find(|word| word.contains('@')).expect("a job").to_owned();
+        (child, name)
     }
 
     /// Starts a script as the ranks of a job that goes on by itself: its name.
@@ -92,6 +109,29 @@ fn a_job_that_was_ended_has_not_succeeded() {
         assert!(ended.status.success(), "{ended:?}");
         assert_eq!(place.px(&["wait", &job]).status.code(), Some(code), "{words:?}");
     }
+}
+
+#[test]
+fn the_end_of_some_ranks_is_told_at_once_and_in_the_end() {
+    let place = Place::new();
+    let (launcher, job) = place.launcher(&["--timeout", "5"]);
+    assert!(place.px(&["ctl", "kill", &format!("{job}:0")]).status.success());
+    let ended = launcher.wait_with_output().expect("px ends");
+    let text = said(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(124), "{text}");
+    assert!(text.contains("rank 0: ended by ") && text.contains("(SIGKILL); the others go on"), "{text}");
+    assert!(text.contains("its time limit; rank 1 was still running"), "{text}");
+}
+
+#[test]
+fn a_launcher_that_is_stopped_says_by_whom() {
+    let place = Place::new();
+    let (launcher, _) = place.launcher(&[]);
+    assert!(place.px(&["dvm", "stop", "--pid", &launcher.id().to_string()]).status.success());
+    let ended = launcher.wait_with_output().expect("px ends");
+    let text = said(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(143), "{text}");
+    assert!(text.contains("the job was ended by ") && text.contains("by job control (SIGTERM)"), "{text}");
 }
 
 #[test]

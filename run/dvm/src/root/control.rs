@@ -213,7 +213,10 @@ impl Root {
         let from = &asker.by;
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
         for Members { nspace, ranks } in members.iter() {
-            deadly.iter().for_each(|signal| self.note_killed(cx, nspace, ranks, from, *signal));
+            for signal in &deadly {
+                self.tell_who_ends(cx, nspace, ranks, from, *signal);
+                self.note_killed(cx, nspace, ranks, from, *signal);
+            }
             let sent = request.actions.iter().filter_map(|action| action.sent());
             sent.for_each(|signal| self.note_signalled(cx, nspace, ranks, from, signal));
             for action in &request.actions {

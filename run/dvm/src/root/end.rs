@@ -19,6 +19,7 @@ use crate::root::journal::What;
 use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root};
 use crate::signals::{SIGKILL, SIGTERM};
+use crate::words;
 
 impl RootJob {
     /// Tells the daemons of the job, and ours, whom nobody is to wait for any more.
@@ -150,6 +151,23 @@ impl Root {
         self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
         if is_whole {
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
+        }
+    }
+
+    /// Says who ends some of a job's ranks, while the others go on: they may wait for these for ever.
+    pub(super) fn tell_who_ends(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        by: &ProcId,
+        signal: i32,
+    ) {
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        if ranks.count() < job.desc.size {
+            let (ranks, signal) = (words::ranks(&ranks.iter().collect::<Vec<_>>()), words::signal(signal));
+            let text = format!("{ranks}: ended by {by}, by job control ({signal}); the others go on");
+            self.tell_user_of(cx, &ProcId::all(nspace), &text);
         }
     }
 
@@ -346,10 +364,11 @@ impl Root {
         self.shutting_down = true;
         self.refuse_waiting(cx, "the DVM ends");
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
-        let verdict = match self.config.lasts {
-            true => JobVerdict::DvmStopped { by: by.cloned() },
+        let verdict = match (self.config.lasts, by.cloned()) {
+            (true, by) => JobVerdict::DvmStopped { by },
             // Its job is its user's, too.
-            false => JobVerdict::Cancelled { signal: SIGTERM },
+            (false, None) => JobVerdict::Cancelled { signal: SIGTERM },
+            (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
         for nspace in jobs {
             self.end_job(cx, &nspace, verdict.clone());
