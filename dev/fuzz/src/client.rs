@@ -9,11 +9,14 @@ use phalanx_core::{
     HandlerId, Input, LookupRequest, Machine, Outbox, Output, Realm, Time, Verdict,
 };
 use phalanx_spec::{IofChannel, Range, Rank, Scope, Status};
+use phalanx_wire::cmd::connect::Connect;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::GetCredential;
+use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::cmd::group::Construct;
-use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::iof::{Pull, Push};
 use phalanx_wire::cmd::log::Log;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
@@ -181,7 +184,7 @@ fn call(which: u8, detail: u8) -> ClientCall {
     let all = || vec![ProcId::new(&name("job"), Rank::WILDCARD)];
     let info = Vec::new;
     match which % 24 {
-        0 => ClientCall::Fence { procs: Vec::new(), info: info() },
+        0 => ClientCall::Fence(Fence { procs: Vec::new(), info: info() }),
         1 => ClientCall::Get {
             request: LookupRequest {
                 proc: proc(u32::from(detail % 4)),
@@ -194,9 +197,9 @@ fn call(which: u8, detail: u8) -> ClientCall {
             },
             info: info(),
         },
-        2 => ClientCall::Publish { info: vec![Info::new("published", 1u32)] },
-        3 => ClientCall::Lookup { keys: vec![key("published")], info: info() },
-        4 => ClientCall::Unpublish { keys: Vec::new(), info: info() },
+        2 => ClientCall::Publish(Publish { uid: 0, info: vec![Info::new("published", 1u32)] }),
+        3 => ClientCall::Lookup(Published { uid: 0, keys: vec![key("published")], info: info() }),
+        4 => ClientCall::Unpublish(Published { uid: 0, keys: Vec::new(), info: info() }),
         5 => ClientCall::Notify { code: Status(-2), range: Range(detail), info: info() },
         6 => ClientCall::RegisterEvents {
             handler: HandlerId(u64::from(detail)),
@@ -216,15 +219,13 @@ fn call(which: u8, detail: u8) -> ClientCall {
         11 => ClientCall::ResolvePeers { node: None, nspace: name("job") },
         12 => ClientCall::ResolveNodes { nspace: name("job") },
         13 => ClientCall::Spawn(Spawn { job: info(), apps: Vec::new() }),
-        14 => ClientCall::Connect { procs: all(), info: info() },
-        15 => ClientCall::Disconnect { procs: all(), info: info() },
+        14 => ClientCall::Connect(Connect { procs: all(), info: info(), endpoints: Vec::new() }),
+        15 => ClientCall::Disconnect(Connect { procs: all(), info: info(), endpoints: Vec::new() }),
         16 => ClientCall::GroupConstruct(Construct { id: "group".into(), procs: all(), info: info() }),
         17 => ClientCall::GroupDestruct { id: "group".into(), info: info() },
         18 => ClientCall::IofPull {
             handler: HandlerId(100 + u64::from(detail)),
-            sources: all(),
-            channels: IofChannel::STDOUT,
-            directives: info(),
+            pull: Pull { sources: all(), channels: IofChannel::STDOUT, directives: info(), handle: 0 },
         },
         19 => ClientCall::IofDeregister { handler: HandlerId(100 + u64::from(detail)), directives: info() },
         20 => ClientCall::IofPush(Push {

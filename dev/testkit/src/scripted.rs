@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, DirectModexRequest, EventsRequest, FenceRequest,
-    PublishRequest, PublishedRequest,
 };
 use phalanx_core::server::{OutputTo, ServerCall, ServerReturn};
 use phalanx_core::{CallId, Event, HostCall, HostOp, HostReply, Input, Machine, Outbox, Output, Time};
-use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::iof::DROPPED;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::{Blob, Info, InfoList, Key, Nspace, ProcId, Value};
 
 use crate::modex::{Modex, Shelf, encode};
@@ -366,32 +366,23 @@ impl RankServer for ScriptedServer {
             }
             Op::Publish { key, value, range } => {
                 let Ok(key) = Key::new(&key) else { return };
-                let data = vec![Info { key, flags: Default::default(), value: value.into() }];
-                let persistence = Persistence::APP;
-                self.upcall(
-                    HostOp::Publish(PublishRequest { from, uid, data, range, persistence, info: Vec::new() }),
-                    done,
-                );
+                let data = Info { key, flags: Default::default(), value: value.into() };
+                let request = Publish { uid, info: vec![data, Info::new(keys::RANGE, range)] };
+                self.upcall(HostOp::Publish(Asked { from, request }), done);
             }
             Op::Lookup { key, wait, timeout } => {
                 let keys = Key::new(&key).into_iter().collect();
-                let mut info = Vec::new();
+                let mut info = vec![Info::new(keys::RANGE, Range::UNDEF)];
                 if wait {
                     info.push(Info::new(keys::WAIT, 0i32));
                 }
                 info.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds as i32)));
-                self.upcall(
-                    HostOp::Lookup(PublishedRequest { from, uid, keys, range: Range::UNDEF, info }),
-                    done,
-                );
+                self.upcall(HostOp::Lookup(Asked { from, request: Published { uid, keys, info } }), done);
             }
             Op::Unpublish { key } => {
                 let keys = Key::new(&key).into_iter().collect();
-                let range = Range::UNDEF;
-                self.upcall(
-                    HostOp::Unpublish(PublishedRequest { from, uid, keys, range, info: Vec::new() }),
-                    done,
-                );
+                let info = vec![Info::new(keys::RANGE, Range::UNDEF)];
+                self.upcall(HostOp::Unpublish(Asked { from, request: Published { uid, keys, info } }), done);
             }
             Op::Abort { status } => {
                 let message = "as the script says".to_owned();

@@ -13,7 +13,9 @@ use phalanx_core::{
 use phalanx_dvm::NodeId;
 use phalanx_spec::{Rank, Scope, Status, keys};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::cmd::group::Construct;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
@@ -194,10 +196,10 @@ impl WiredServer {
                 let kvals = key(&name).map(|key| Kval { key, value }).into_iter().collect();
                 ClientCall::Commit(vec![(Scope::GLOBAL, kvals)])
             }
-            Op::Fence { procs, collect } => ClientCall::Fence {
+            Op::Fence { procs, collect } => ClientCall::Fence(Fence {
                 procs: procs.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),
                 info: vec![Info::new(keys::COLLECT_DATA, collect)],
-            },
+            }),
             Op::Get { rank, key: name } => {
                 let of = ProcId::new(&proc.nspace, rank);
                 ClientCall::Get { request: LookupRequest::new(of, key(&name), &[]), info: Vec::new() }
@@ -206,7 +208,7 @@ impl WiredServer {
                 let datum =
                     key(&name).map(|key| Info { key, flags: Default::default(), value: value.into() });
                 let info = datum.into_iter().chain([Info::new(keys::RANGE, range)]).collect();
-                ClientCall::Publish { info }
+                ClientCall::Publish(Publish { uid: 0, info })
             }
             Op::Lookup { key: name, wait, timeout } => {
                 let mut info = Vec::new();
@@ -214,11 +216,13 @@ impl WiredServer {
                     info.push(Info::new(keys::WAIT, 0i32));
                 }
                 info.extend(timeout.map(|seconds| Info::new(keys::TIMEOUT, seconds as i32)));
-                ClientCall::Lookup { keys: key(&name).into_iter().collect(), info }
+                ClientCall::Lookup(Published { uid: 0, keys: key(&name).into_iter().collect(), info })
             }
-            Op::Unpublish { key: name } => {
-                ClientCall::Unpublish { keys: key(&name).into_iter().collect(), info: Vec::new() }
-            }
+            Op::Unpublish { key: name } => ClientCall::Unpublish(Published {
+                uid: 0,
+                keys: key(&name).into_iter().collect(),
+                info: Vec::new(),
+            }),
             Op::Abort { status } => ClientCall::Abort {
                 status: Status(status),
                 message: Some("as the script says".into()),

@@ -29,16 +29,16 @@ impl Host for SmallHost {
     }
 
     fn publish(&mut self, request: PublishRequest, done: Done<()>) {
-        for Info { key, value, .. } in request.data {
-            self.published.insert(key, (request.from.clone(), value));
+        for Info { key, value, .. } in request.data() {
+            self.published.insert(key.clone(), (request.from.clone(), value.clone()));
         }
         done.complete(());
     }
 
     fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
-        let found = request.keys.into_iter().filter_map(|key| {
-            let (proc, value) = self.published.get(&key)?.clone();
-            Some(Pdata { proc, key, value })
+        let found = request.keys.iter().filter_map(|key| {
+            let (proc, value) = self.published.get(key)?.clone();
+            Some(Pdata { proc, key: key.clone(), value })
         });
         let found: Vec<Pdata> = found.collect();
         // An answer may also be given later, from any thread: `done` can be kept.

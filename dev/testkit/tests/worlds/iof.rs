@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_core::host::{Asked, EventsRequest, PullEnded, PullRequest, StdinRequest};
+use phalanx_core::host::{Asked, EventsRequest, PullEnded};
 use phalanx_core::{Event, HostOp, HostReply, Time};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{IofChannel, Rank, Status, keys};
 use phalanx_testkit::scripted::{ScriptedServer, Tap};
 use phalanx_testkit::{Answer, Op, Random, Script, Setup, Step, World};
+use phalanx_wire::cmd::iof::{Pull, Push};
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, InfoList, Nspace, ProcId, Value};
 
@@ -26,7 +27,7 @@ fn pulling(
     directives: Vec<Info>,
     handle: u64,
 ) -> HostOp {
-    HostOp::IofPull(PullRequest { from, sources, channels, directives, handle })
+    HostOp::IofPull(Asked { from, request: Pull { sources, channels, directives, handle } })
 }
 
 fn world(seed: u64, nodes: u32, limits: Limits) -> World<ScriptedServer> {
@@ -515,12 +516,14 @@ fn output_form_of_a_spawn_reaches_user_and_readers() {
                 }
                 ("world@1", _) => Script::new(vec![
                     Step::Sleep(Duration::from_secs(1)),
-                    ask(HostOp::IofPull(PullRequest {
+                    ask(HostOp::IofPull(Asked {
                         from,
-                        sources: vec![ProcId::all(&nspace(2))],
-                        channels: IofChannel::STDOUT,
-                        directives: vec![Info::new(keys::IOF_COPY, true)],
-                        handle: 1,
+                        request: Pull {
+                            sources: vec![ProcId::all(&nspace(2))],
+                            channels: IofChannel::STDOUT,
+                            directives: vec![Info::new(keys::IOF_COPY, true)],
+                            handle: 1,
+                        },
                     })),
                 ]),
                 _ => Script::new(vec![
@@ -578,11 +581,9 @@ fn pushed(seed: u64, readers: u32, dying: bool) -> (World<ScriptedServer>, Vec<V
             let app = App { cmd: Some("child".into()), max_procs: readers as i32, ..App::default() };
             let job = vec![Info::new(keys::FWD_STDIN, Rank::WILDCARD)];
             let push = |targets: Vec<ProcId>, data: Vec<u8>| {
-                ask(HostOp::PushStdin(StdinRequest {
+                ask(HostOp::PushStdin(Asked {
                     from: from.clone(),
-                    targets,
-                    directives: Vec::new(),
-                    data: data.into(),
+                    request: Push { targets, directives: Vec::new(), data: data.into() },
                 }))
             };
             let mut steps = vec![ask(spawning(from.clone(), job, app))];
@@ -634,7 +635,10 @@ fn a_push_without_room_is_refused_with_all_behind_it() {
         let from = proc.clone();
         let push = |data: Vec<u8>| {
             let (from, targets) = (from.clone(), vec![ProcId::new(&nspace(2), Rank(0))]);
-            ask(HostOp::PushStdin(StdinRequest { from, targets, directives: Vec::new(), data: data.into() }))
+            ask(HostOp::PushStdin(Asked {
+                from,
+                request: Push { targets, directives: Vec::new(), data: data.into() },
+            }))
         };
         match (proc.nspace.as_str(), proc.rank.0) {
             ("world@1", 0) => {
@@ -732,12 +736,14 @@ fn output_of_survivors_arrives_whole_when_daemons_die() {
         let mut scripts = random.clone();
         world.script(move |proc| match proc.nspace == nspace(1) {
             true => writer(&mut scripts, proc.rank.0),
-            false => Script::new(vec![ask(HostOp::IofPull(PullRequest {
+            false => Script::new(vec![ask(HostOp::IofPull(Asked {
                 from: proc.clone(),
-                sources: vec![ProcId::all(&nspace(1))],
-                channels: IofChannel::ALL,
-                directives: vec![Info::new(keys::IOF_COPY, true)],
-                handle: 1,
+                request: Pull {
+                    sources: vec![ProcId::all(&nspace(1))],
+                    channels: IofChannel::ALL,
+                    directives: vec![Info::new(keys::IOF_COPY, true)],
+                    handle: 1,
+                },
             }))]),
         });
         world.submit(job(random.between(1, 2 * u64::from(nodes)) as u32));

@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use phalanx_core::Event;
 use phalanx_core::host::{
-    Asked, ConnectRequest, EventsRequest, FenceRequest, GroupRequest, HostOp, HostReply, LogRequest,
-    PublishRequest, PublishedRequest, PullEnded, PullRequest, StdinRequest,
+    Asked, ConnectRequest, EventsRequest, FenceRequest, GroupRequest, HostOp, HostReply, PullEnded,
 };
 use phalanx_dvm::{AppSpec, JobRequest, Limits};
-use phalanx_spec::{AllocDirective, IofChannel, Persistence, Range, Rank, Status, keys};
+use phalanx_spec::{AllocDirective, IofChannel, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::cmd::allocate::Allocate;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
 use phalanx_wire::cmd::fabric::{Register, Update};
+use phalanx_wire::cmd::iof::{Pull, Push};
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::spawn::Spawn;
@@ -96,17 +98,15 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
         }
         "PMIx_IOF_pull" => {
             let channels = IofChannel::STDOUT;
-            HostOp::IofPull(PullRequest {
+            HostOp::IofPull(Asked {
                 from,
-                sources: procs,
-                channels,
-                directives: info,
-                handle: round as u64,
+                request: Pull { sources: procs, channels, directives: info, handle: round as u64 },
             })
         }
-        "PMIx_IOF_push" => {
-            HostOp::PushStdin(StdinRequest { from, targets: procs, directives: info, data: Blob::default() })
-        }
+        "PMIx_IOF_push" => HostOp::PushStdin(Asked {
+            from,
+            request: Push { targets: procs, directives: info, data: Blob::default() },
+        }),
         "PMIx_Job_control" => {
             let harmless = Info::new(keys::REGISTER_CLEANUP, format!("/tmp/{key}"));
             HostOp::from(Asked {
@@ -117,20 +117,18 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
                 },
             })
         }
-        "PMIx_Log" => {
-            HostOp::Log(LogRequest { from, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info })
-        }
-        "PMIx_Lookup" => {
-            HostOp::Lookup(PublishedRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
-        }
+        "PMIx_Log" => HostOp::Log(Asked {
+            from,
+            request: Log { timestamp: 0, data: vec![Info::new(keys::LOG_STDERR, "x")], directives: info },
+        }),
+        "PMIx_Lookup" => HostOp::Lookup(Asked { from, request: Published { uid: 0, keys: vec![key], info } }),
         "PMIx_Notify_event" => {
             let code = Status::EVENT_JOB_END;
             HostOp::Notify(Event { code, source: from, range: Range::SESSION, info })
         }
         "PMIx_Publish" => {
-            let data = vec![Info { key, flags: InfoFlags::empty(), value: 1_u32.into() }];
-            let (range, persistence) = (Range::SESSION, Persistence::APP);
-            HostOp::Publish(PublishRequest { from, uid: 0, data, range, persistence, info })
+            let data = Info { key, flags: InfoFlags::empty(), value: 1_u32.into() };
+            HostOp::Publish(Asked { from, request: Publish { uid: 0, info: [vec![data], info].concat() } })
         }
         "PMIx_Query_info" => {
             let queries = vec![Query { keys: vec![keys::QUERY_NAMESPACES.into()], qualifiers: info }];
@@ -149,7 +147,7 @@ fn request(function: &str, proc: &ProcId, round: usize, directive: Info) -> Host
             HostOp::Spawn(Asked { from, request: Spawn { job: info, apps: vec![app] } })
         }
         "PMIx_Unpublish" => {
-            HostOp::Unpublish(PublishedRequest { from, uid: 0, keys: vec![key], range: Range::SESSION, info })
+            HostOp::Unpublish(Asked { from, request: Published { uid: 0, keys: vec![key], info } })
         }
         other => panic!("a new function: {other} needs a request here"),
     }

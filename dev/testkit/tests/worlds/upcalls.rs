@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use phalanx_core::Event;
-use phalanx_core::host::{Asked, ConnectRequest, GroupFormed, GroupRequest, HostOp, HostReply, StdinRequest};
+use phalanx_core::host::{Asked, ConnectRequest, GroupFormed, GroupRequest, HostOp, HostReply};
 use phalanx_dvm::{
     AppSpec, ExitStatus, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId, StdinTarget, names,
 };
@@ -11,6 +11,7 @@ use phalanx_spec::{DataType, Range, Rank, Status, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::iof::Push;
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, DataArray, Info, InfoList, Nspace, ProcId, Query, Value};
@@ -471,11 +472,9 @@ fn what_ended_processes_have_asked_for_is_forgotten_everywhere() {
             ("world@2", _) => {
                 let (from, targets) = (proc.clone(), vec![rank("world@1", 0)]);
                 let data = vec![7; 8 << 20].into();
-                Script::new(vec![ask(HostOp::PushStdin(StdinRequest {
+                Script::new(vec![ask(HostOp::PushStdin(Asked {
                     from,
-                    targets,
-                    directives: Vec::new(),
-                    data,
+                    request: Push { targets, directives: Vec::new(), data },
                 }))])
             }
             _ => Script::new(vec![Step::Sleep(Duration::from_secs(30))]),

@@ -1,6 +1,7 @@
 //! Connect and disconnect: bind processes of several jobs together.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::connect::Connect;
 use pmix::{ClientCall, Info, ProcId};
 
 use super::calls::{OpCallback, done, done_then};
@@ -13,7 +14,7 @@ use crate::pointer::{Opaque, Ptr};
 exported! {
     fn PMIx_Connect(procs: Ptr<pmix_proc_t>, nprocs: usize, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let (procs, info) = arguments(procs, nprocs, info, count)?;
-        done(ClientCall::Connect { procs, info })
+        done(ClientCall::Connect(Connect { procs, info, endpoints: Vec::new() }))
     }
 
     fn PMIx_Connect_nb(
@@ -21,12 +22,12 @@ exported! {
         cbdata: Ptr<Opaque>,
     ) -> Code {
         let (procs, info) = arguments(procs, nprocs, info, count)?;
-        done_then(ClientCall::Connect { procs, info }, callback, cbdata)
+        done_then(ClientCall::Connect(Connect { procs, info, endpoints: Vec::new() }), callback, cbdata)
     }
 
     fn PMIx_Disconnect(procs: Ptr<pmix_proc_t>, nprocs: usize, info: Ptr<pmix_info_t>, count: usize) -> Code {
         let (procs, info) = arguments(procs, nprocs, info, count)?;
-        done(ClientCall::Disconnect { procs, info })
+        done(ClientCall::Disconnect(Connect { procs, info, endpoints: Vec::new() }))
     }
 
     fn PMIx_Disconnect_nb(
@@ -34,7 +35,7 @@ exported! {
         cbdata: Ptr<Opaque>,
     ) -> Code {
         let (procs, info) = arguments(procs, nprocs, info, count)?;
-        done_then(ClientCall::Disconnect { procs, info }, callback, cbdata)
+        done_then(ClientCall::Disconnect(Connect { procs, info, endpoints: Vec::new() }), callback, cbdata)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Fence: wait for the same call of all participants, and exchange what they have committed.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::fence::Fence;
 use pmix::ClientCall;
 
 use super::calls::{OpCallback, done, done_or_then};
@@ -32,5 +33,5 @@ fn call(
     info: Ptr<pmix_info_t>,
     count: usize,
 ) -> Result<ClientCall, Status> {
-    Ok(ClientCall::Fence { procs: from_c::procs(procs, nprocs)?, info: from_c::infos(info, count)? })
+    Ok(ClientCall::Fence(Fence { procs: from_c::procs(procs, nprocs)?, info: from_c::infos(info, count)? }))
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::iof::{self as wire, Push};
 use pmix::screen::Part;
 use pmix::{
     Blob, ClientCall, ClientReturn, Error, HandlerId, Info, InfoList, OutputDone, ProcId, Screen, Value,
@@ -186,7 +186,8 @@ impl Pull {
     fn next_call(&self) -> Option<ClientCall> {
         let (id, part) = self.parts.last()?;
         let (sources, directives) = (self.sources.clone(), part.directives.clone());
-        Some(ClientCall::IofPull { handler: *id, sources, channels: self.channels, directives })
+        let pull = wire::Pull { sources, directives, channels: self.channels, handle: 0 };
+        Some(ClientCall::IofPull { handler: *id, pull })
     }
 
     /// What the server has said to the last call.

@@ -1,6 +1,7 @@
 //! Publish, lookup, unpublish: values that are found by key alone.
 
 use phalanx_spec::Status;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use pmix::{ClientCall, ClientReturn, Error, Pdata};
 
 use super::calls::{OpCallback, done, done_then, submit};
@@ -32,7 +33,7 @@ exported! {
         let wanted: Vec<_> = data.items(ndata).collect();
         let keys = wanted.iter().map(|c| from_c::pdata(&pmix_pdata_t { key: c.key, ..pmix_pdata_t::EMPTY }));
         let keys = keys.map(|pdata| pdata.map(|pdata| pdata.key)).collect::<Result<Vec<_>, _>>()?;
-        let call = ClientCall::Lookup { keys: keys.clone(), info: from_c::infos(info, count)? };
+        let call = ClientCall::Lookup(Published { uid: 0, keys: keys.clone(), info: from_c::infos(info, count)? });
         let (status, found) = found(instance.client.perform(call));
         let mut missing = 0;
         for (place, key) in data.places(ndata).zip(&keys) {
@@ -58,7 +59,7 @@ exported! {
         if keys.is_null() {
             return Err(BAD);
         }
-        let call = ClientCall::Lookup { keys: from_c::keys(keys)?, info: from_c::infos(info, count)? };
+        let call = ClientCall::Lookup(Published { uid: 0, keys: from_c::keys(keys)?, info: from_c::infos(info, count)? });
         submit(call, move |answer| {
             let (status, found) = found(answer);
             let all: Vec<_> = found.iter().filter_map(|pdata| to_c::pdata(pdata).ok()).collect();
@@ -85,12 +86,16 @@ fn publish(info: Ptr<pmix_info_t>, count: usize) -> Result<ClientCall, Status> {
     if info.is_null() || count == 0 {
         return Err(BAD);
     }
-    Ok(ClientCall::Publish { info: from_c::infos(info, count)? })
+    Ok(ClientCall::Publish(Publish { uid: 0, info: from_c::infos(info, count)? }))
 }
 
 fn unpublish(keys: Ptr<Ptr<u8>>, info: Ptr<pmix_info_t>, count: usize) -> Result<ClientCall, Status> {
     instance()?;
-    Ok(ClientCall::Unpublish { keys: from_c::keys(keys)?, info: from_c::infos(info, count)? })
+    Ok(ClientCall::Unpublish(Published {
+        uid: 0,
+        keys: from_c::keys(keys)?,
+        info: from_c::infos(info, count)?,
+    }))
 }
 
 fn found(answer: Result<ClientReturn, Error>) -> (Status, Vec<Pdata>) {

@@ -138,10 +138,9 @@ impl pmix::Host for Host {
         let publish = offered!(done, self.module.publish);
         let mut args = Args::default();
         let from = args.proc(&request.from);
-        let mut all = request.data;
-        all.extend(request.info);
-        stated(&mut all, Info::new(keys::RANGE, request.range));
-        stated(&mut all, Info::new(keys::PERSISTENCE, request.persistence));
+        let mut all = request.info.clone();
+        stated(&mut all, Info::new(keys::RANGE, request.range()));
+        stated(&mut all, Info::new(keys::PERSISTENCE, request.persistence()));
         stated(&mut all, Info::new(keys::USERID, request.uid));
         let (infos, ninfo) = or_refuse!(done, args.infos(&all));
         let ticket = open(Pending::Status(done), args);
@@ -154,8 +153,8 @@ impl pmix::Host for Host {
         let mut args = Args::default();
         let from = args.proc(&request.from);
         let wanted = args.keys(&request.keys);
-        let mut all = request.info;
-        stated(&mut all, Info::new(keys::RANGE, request.range));
+        let mut all = request.info.clone();
+        stated(&mut all, Info::new(keys::RANGE, request.range()));
         stated(&mut all, Info::new(keys::USERID, request.uid));
         let (infos, ninfo) = or_refuse!(done, args.infos(&all));
         let ticket = open(Pending::Lookup(done), args);
@@ -168,8 +167,8 @@ impl pmix::Host for Host {
         let mut args = Args::default();
         let from = args.proc(&request.from);
         let wanted = args.keys(&request.keys);
-        let mut all = request.info;
-        stated(&mut all, Info::new(keys::RANGE, request.range));
+        let mut all = request.info.clone();
+        stated(&mut all, Info::new(keys::RANGE, request.range()));
         stated(&mut all, Info::new(keys::USERID, request.uid));
         let (infos, ninfo) = or_refuse!(done, args.infos(&all));
         let ticket = open(Pending::Status(done), args);
@@ -358,7 +357,7 @@ impl pmix::Host for Host {
         let (procs, count) = args.procs(&request.sources);
         let (infos, ninfo) = or_refuse!(done, args.infos(&request.directives));
         let channels = request.channels;
-        self.pulls.insert(request.handle, (request.sources, channels));
+        self.pulls.insert(request.handle, (request.request.sources, channels));
         let ticket = open(Pending::Status(done), args);
         let code = pull(procs, count, infos, ninfo, channels.0, Some(upcalls::done), ticket.cbdata());
         ticket.returned(code);

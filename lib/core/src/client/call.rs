@@ -2,13 +2,16 @@
 
 use phalanx_spec::{IofChannel, Range, Scope, Status};
 use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::cmd::connect::Connect;
+use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::cmd::group::{Construct, Leave};
-use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::iof::{Pull, Push};
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::{Blob, Info, Key, Kval, Nspace, Pdata, ProcId, Text, Value};
+use phalanx_wire::{Blob, Info, Kval, Nspace, Pdata, ProcId, Text, Value};
 
 use super::phase::InitError;
 use crate::host::{Event, GroupFormed};
@@ -23,15 +26,15 @@ pub enum ClientCall {
     /// What was put since the last commit, by scope. Answer: `Done`.
     Commit(Vec<(Scope, Vec<Kval>)>),
     /// `procs` empty: the whole job. Answer: `Done`.
-    Fence { procs: Vec<ProcId>, info: Vec<Info> },
+    Fence(Fence),
     /// Answer: `Value`.
     Get { request: LookupRequest, info: Vec<Info> },
-    /// Data and directives stand mixed in `info`. Answer: `Done`.
-    Publish { info: Vec<Info> },
+    /// The client says who asks. Answer: `Done`.
+    Publish(Publish),
     /// Answer: `Found`.
-    Lookup { keys: Vec<Key>, info: Vec<Info> },
+    Lookup(Published),
     /// `keys` empty: everything that this process has published. Answer: `Done`.
-    Unpublish { keys: Vec<Key>, info: Vec<Info> },
+    Unpublish(Published),
     /// `procs` empty: the whole job. Answer: `Done`, if this process lives to see it.
     Abort { status: Status, message: Option<Text>, procs: Vec<ProcId> },
     /// Raises an event; handlers of this process run as well. Answer: `Done`.
@@ -56,9 +59,9 @@ pub enum ClientCall {
     /// Starts another job. Answer: `Spawned`.
     Spawn(Spawn),
     /// Binds processes of several jobs together; all of them call it. Answer: `Done`.
-    Connect { procs: Vec<ProcId>, info: Vec<Info> },
+    Connect(Connect),
     /// Answer: `Done`.
-    Disconnect { procs: Vec<ProcId>, info: Vec<Info> },
+    Disconnect(Connect),
     /// All members call it. Answer: `Group`.
     GroupConstruct(Construct),
     /// All members call it. Answer: `Done`.
@@ -69,8 +72,9 @@ pub enum ClientCall {
     GroupJoin { id: Text, leader: Option<ProcId>, accept: bool, info: Vec<Info> },
     /// Answer: `Done`.
     GroupLeave(Leave),
-    /// Asks for what other processes write. `handler` is the caller's own number for its callback. Answer: `Pulled`.
-    IofPull { handler: HandlerId, sources: Vec<ProcId>, channels: IofChannel, directives: Vec<Info> },
+    /// Asks for what other processes write. `handler` is the caller's own number for its callback, and the client's handle for the
+    /// pull. Answer: `Pulled`.
+    IofPull { handler: HandlerId, pull: Pull },
     /// Answer: `Done`.
     IofDeregister { handler: HandlerId, directives: Vec<Info> },
     /// Writes to the standard input of other processes; no data: its end. Answer: `Done`.

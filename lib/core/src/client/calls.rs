@@ -21,23 +21,21 @@ impl Tables {
             ClientCall::Notify { code, range, info } => self.handlers().on_notify(cx, id, code, range, info),
             ClientCall::Finalize { info } => finalize::on_finalize(cx, id, &info),
             ClientCall::Commit(buckets) => commit::on_commit(cx, id, buckets),
-            ClientCall::Fence { procs, info } => fence::on_fence(cx, &self.groups, id, procs, info),
+            ClientCall::Fence(request) => fence::on_fence(cx, &self.groups, id, request),
             ClientCall::Get { request, info } => {
                 get::on_get(cx, &mut self.shared, &self.groups, id, request, info)
             }
-            ClientCall::Publish { info } => publish::on_publish(cx, id, info),
-            ClientCall::Lookup { keys, info } => publish::on_lookup(cx, id, keys, info),
-            ClientCall::Unpublish { keys, info } => publish::on_unpublish(cx, id, keys, info),
+            ClientCall::Publish(request) => publish::on_publish(cx, id, request),
+            ClientCall::Lookup(request) => publish::on_lookup(cx, id, request),
+            ClientCall::Unpublish(request) => publish::on_unpublish(cx, id, request),
             ClientCall::Abort { status, message, procs } => abort::on_abort(cx, id, status, message, procs),
             ClientCall::Query(request) => query::on_query(cx, self.outer, id, request),
             ClientCall::Log(request) => log::on_log(cx, id, request),
             ClientCall::ResolvePeers { node, nspace } => resolve::on_resolve_peers(cx, id, node, nspace),
             ClientCall::ResolveNodes { nspace } => resolve::on_resolve_nodes(cx, id, nspace),
             ClientCall::Spawn(request) => spawn::on_spawn(cx, id, request),
-            ClientCall::Connect { procs, info } => connect::on_connect(cx, &self.groups, id, procs, info),
-            ClientCall::Disconnect { procs, info } => {
-                connect::on_disconnect(cx, &self.groups, id, procs, info)
-            }
+            ClientCall::Connect(request) => connect::on_connect(cx, &self.groups, id, request),
+            ClientCall::Disconnect(request) => connect::on_disconnect(cx, &self.groups, id, request),
             ClientCall::GroupConstruct(request) => {
                 group::on_group_construct(cx, &mut self.groups, id, request);
             }
@@ -51,9 +49,7 @@ impl Tables {
                 self.inviting().on_group_join(cx, id, name, leader, accept, &info);
             }
             ClientCall::GroupLeave(request) => group::on_group_leave(cx, &mut self.groups, id, request),
-            ClientCall::IofPull { handler, sources, channels, directives } => {
-                self.streams.on_iof_pull(cx, id, handler, sources, channels, directives);
-            }
+            ClientCall::IofPull { handler, pull } => self.streams.on_iof_pull(cx, id, handler, pull),
             ClientCall::IofDeregister { handler, directives } => {
                 self.streams.on_iof_deregister(cx, id, handler, directives);
             }

@@ -3,7 +3,6 @@
 use phalanx_wire::cmd::connect::{Connect, Reply};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
-use phalanx_wire::{Info, ProcId};
 
 use super::call::ClientReturn;
 use super::group::Groups;
@@ -11,24 +10,17 @@ use super::link::{Cx, Link};
 use super::pending::{Awaited, list};
 use crate::machine::CallId;
 
-pub(super) fn on_connect(cx: &mut Cx<'_>, groups: &Groups, id: CallId, procs: Vec<ProcId>, info: Vec<Info>) {
-    let procs = groups.resolve(procs);
-    let awaited = Awaited::Connected { procs: procs.clone() };
-    let request = Request::Connect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
-    cx.ask(Some(id), &request, awaited, &info);
+pub(super) fn on_connect(cx: &mut Cx<'_>, groups: &Groups, id: CallId, mut connect: Connect) {
+    connect.procs = groups.resolve(connect.procs);
+    let (awaited, info) = (Awaited::Connected { procs: connect.procs.clone() }, connect.info.clone());
+    cx.ask(Some(id), &Request::Connect(connect), awaited, &info);
 }
 
-pub(super) fn on_disconnect(
-    cx: &mut Cx<'_>,
-    groups: &Groups,
-    id: CallId,
-    procs: Vec<ProcId>,
-    info: Vec<Info>,
-) {
-    let procs = groups.resolve(procs);
-    let awaited = Awaited::Status { operation: "disconnect", subject: list(&procs) };
-    let request = Request::Disconnect(Connect { procs, info: info.clone(), endpoints: Vec::new() });
-    cx.ask(Some(id), &request, awaited, &info);
+pub(super) fn on_disconnect(cx: &mut Cx<'_>, groups: &Groups, id: CallId, mut connect: Connect) {
+    connect.procs = groups.resolve(connect.procs);
+    let awaited = Awaited::Status { operation: "disconnect", subject: list(&connect.procs) };
+    let info = connect.info.clone();
+    cx.ask(Some(id), &Request::Disconnect(connect), awaited, &info);
 }
 
 pub(super) fn connected(link: &Link, payload: &[u8]) -> Result<ClientReturn, DecodeError> {

@@ -3,10 +3,10 @@
 //! The data do not come with the reply. A get finds them in a file that a server of ours names, else at the server, which by
 //! then has them.
 
+use phalanx_wire::ProcId;
 use phalanx_wire::cmd::fence::{Fence, Reply};
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::codec::DecodeError;
-use phalanx_wire::{Info, ProcId};
 
 use super::call::ClientReturn;
 use super::group::Groups;
@@ -14,7 +14,8 @@ use super::link::{Cx, Link, status};
 use super::pending::Awaited;
 use crate::machine::CallId;
 
-pub(super) fn on_fence(cx: &mut Cx<'_>, groups: &Groups, id: CallId, procs: Vec<ProcId>, info: Vec<Info>) {
+pub(super) fn on_fence(cx: &mut Cx<'_>, groups: &Groups, id: CallId, fence: Fence) {
+    let Fence { procs, info } = fence;
     let me = &cx.link.config.proc;
     if cx.is_alone() && procs.iter().all(|proc| proc.covers(me)) {
         return cx.done_alone(id);

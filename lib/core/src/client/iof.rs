@@ -44,19 +44,12 @@ struct Pulled {
 }
 
 impl Streams {
-    pub(super) fn on_iof_pull(
-        &mut self,
-        cx: &mut Cx<'_>,
-        id: CallId,
-        handler: HandlerId,
-        sources: Vec<ProcId>,
-        channels: IofChannel,
-        mut directives: Vec<Info>,
-    ) {
-        let pulled = Pulled { number: None, sources: sources.clone(), channels, ending: false };
-        self.pulls.insert(handler, pulled);
-        directives.push(Info::new(TELLS_TAKEN, true));
-        let pull = Pull { sources, directives: directives.clone(), channels, handle: number(handler) };
+    pub(super) fn on_iof_pull(&mut self, cx: &mut Cx<'_>, id: CallId, handler: HandlerId, pull: Pull) {
+        let (sources, channels) = (pull.sources.clone(), pull.channels);
+        self.pulls.insert(handler, Pulled { number: None, sources, channels, ending: false });
+        let mut pull = Pull { handle: number(handler), ..pull };
+        pull.directives.push(Info::new(TELLS_TAKEN, true));
+        let directives = pull.directives.clone();
         cx.ask(Some(id), &Request::IofPull(pull), Awaited::Pull { handler }, &directives);
     }
 

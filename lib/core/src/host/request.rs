@@ -5,9 +5,12 @@
 
 use std::ops::Deref;
 
-use phalanx_spec::{IofChannel, Persistence, Range, Status};
+use phalanx_spec::Status;
 use phalanx_wire::cmd::HostRequest;
+use phalanx_wire::cmd::iof::{Pull, Push};
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{Blob, Info, Key, ProcId};
@@ -32,6 +35,15 @@ pub type MonitorRequest = Asked<Monitor>;
 /// What the server itself could not answer.
 pub type QueryRequest = Asked<Queries>;
 pub type SpawnRequest = Asked<Spawn>;
+pub type LogRequest = Asked<Log>;
+pub type PublishRequest = Asked<Publish>;
+/// What somebody wants to have that was published, or to be withdrawn. A lookup waits if asked to (`pmix.wait`), within `pmix.timeout`.
+pub type PublishedRequest = Asked<Published>;
+/// `handle`: the server's number for the registration. What arrives is given to the server by
+/// [`ServerCall::Output`](crate::ServerCall::Output).
+pub type PullRequest = Asked<Pull>;
+/// No bytes: end of file.
+pub type StdinRequest = Asked<Push>;
 
 /// `procs` empty: the caller's whole job.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,27 +73,6 @@ pub struct DirectModexRequest {
     pub info: Vec<Info>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublishRequest {
-    pub from: ProcId,
-    pub uid: u32,
-    pub data: Vec<Info>,
-    pub range: Range,
-    pub persistence: Persistence,
-    pub info: Vec<Info>,
-}
-
-/// What somebody wants to have that was published, or to be withdrawn: then no `keys` are all that `from` has published. A lookup
-/// waits if asked to (`pmix.wait`), within `pmix.timeout`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PublishedRequest {
-    pub from: ProcId,
-    pub uid: u32,
-    pub keys: Vec<Key>,
-    pub range: Range,
-    pub info: Vec<Info>,
-}
-
 /// Connect or disconnect. The host registers all jobs that take part before it grants a connect, so that each process learns
 /// of the others' jobs.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,24 +97,6 @@ pub struct ToolRequest {
     pub info: Vec<Info>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct LogRequest {
-    pub from: ProcId,
-    pub data: Vec<Info>,
-    pub directives: Vec<Info>,
-}
-
-/// `handle`: the server's number for the registration. What arrives is given to the server by
-/// [`ServerCall::Output`](crate::ServerCall::Output).
-#[derive(Clone, Debug, PartialEq)]
-pub struct PullRequest {
-    pub from: ProcId,
-    pub sources: Vec<ProcId>,
-    pub channels: IofChannel,
-    pub directives: Vec<Info>,
-    pub handle: u64,
-}
-
 /// The registration `handle` has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PullEnded {
@@ -132,15 +105,6 @@ pub struct PullEnded {
     pub directives: Vec<Info>,
     /// With its reader, so that what it held ([`ServerReturn::Held`](crate::ServerReturn::Held)) is for somebody else.
     pub died: bool,
-}
-
-/// No bytes: end of file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StdinRequest {
-    pub from: ProcId,
-    pub targets: Vec<ProcId>,
-    pub directives: Vec<Info>,
-    pub data: Blob,
 }
 
 /// All local members are in; `info` holds what each of them gave.
@@ -214,13 +178,8 @@ upcalls! {
     DirectModexRequest { on |it| it.proc.to_string() }
     EventsRequest { as info }
     FenceRequest { as info }
-    LogRequest { by from as directives }
-    PublishedRequest { by from as info on |it| names(&it.keys) }
     ProcId { on |it| it.to_string() }
-    PublishRequest { by from as info on |it| names(it.data.iter().map(|info| &info.key)) }
     PullEnded { by from as directives }
-    PullRequest { by from as directives on |it| it.channels.to_string() }
-    StdinRequest { by from as directives }
     ToolRequest { }
     super::Event { by source as info on |it| it.code.to_string() }
 }
@@ -239,14 +198,32 @@ impl Upcall for GroupRequest {
     }
 }
 
-impl Upcall for MonitorRequest {
-    fn asked_by(&self) -> Option<&ProcId> {
-        Some(&self.from)
-    }
+macro_rules! asked {
+    ($($request:ty { $list:ident $(on |$it:ident| $subject:expr)? })+) => {
+        $(impl Upcall for Asked<$request> {
+            fn asked_by(&self) -> Option<&ProcId> {
+                Some(&self.from)
+            }
 
-    fn directives_mut(&mut self) -> Vec<&mut Info> {
-        self.request.directives.iter_mut().collect()
-    }
+            fn directives_mut(&mut self) -> Vec<&mut Info> {
+                self.request.$list.iter_mut().collect()
+            }
+
+            $(fn subject(&self) -> String {
+                let $it = &self.request;
+                $subject
+            })?
+        })+
+    };
+}
+
+asked! {
+    Log { directives }
+    Monitor { directives }
+    Publish { info on |it| names(it.data().map(|info| &info.key)) }
+    Published { info on |it| names(&it.keys) }
+    Pull { directives on |it| it.channels.to_string() }
+    Push { directives }
 }
 
 impl Upcall for QueryRequest {

@@ -23,7 +23,7 @@ use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
 use super::peer::{Asker, Connections, Peer, Role};
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply, PullEnded, PullRequest, StdinRequest};
+use crate::host::{Asked, HostOp, HostReply, PullEnded};
 use crate::machine::{CallId, ConnId};
 use crate::output::{Channel, Moment, Stream};
 pub use format::OUTPUT_DEFAULTS;
@@ -113,8 +113,10 @@ impl Streams {
         self.format(&cx.config.output, number, &[], &directives);
         let wishes = directives.clone();
         directives.extend(from.identity());
-        let op =
-            HostOp::IofPull(PullRequest { from: by.clone(), sources, channels, directives, handle: number });
+        let op = HostOp::IofPull(Asked {
+            from: by.clone(),
+            request: Pull { sources, channels, directives, handle: number },
+        });
         cx.ask(Some(&by), op, Then::AnswerPull { to: from, handle: number, wishes });
     }
 
@@ -302,12 +304,11 @@ impl Streams {
 
     pub(super) fn on_push(&mut self, cx: &mut Cx<'_>, from: Asker, push: Push) {
         let proc = from.proc.clone();
-        let Push { targets, directives, data } = push;
-        let bytes = data.len();
+        let bytes = push.data.len();
         if let Some(peer) = cx.peers.conns.peer_mut(from.conn) {
             peer.note_pushed(bytes);
         }
-        let op = HostOp::PushStdin(StdinRequest { from: proc.clone(), targets, directives, data });
+        let op = HostOp::PushStdin(Asked { from: proc.clone(), request: push });
         cx.ask(Some(&proc), op, Then::AnswerPush { to: from, bytes });
     }
 

@@ -3,35 +3,27 @@
 //! Clients mix data and directives in one list: reserved keys are directives, the rest is data. The claimed uid is ignored;
 //! the host is told the kernel's.
 
-use phalanx_spec::{Persistence, Range, Status, keys};
+use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::publish::{LookupReply, Publish, Published};
-use phalanx_wire::{Info, InfoList, Value};
 
 use super::host::{Then, as_failure};
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{HostOp, HostReply, PublishRequest, PublishedRequest};
+use crate::host::{Asked, HostOp, HostReply, PublishedRequest};
 
 pub(super) const PUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE, keys::PERSISTENCE];
 pub(super) const LOOKUP_ATTRIBUTES: &[&str] = &[keys::RANGE];
 pub(super) const UNPUBLISH_ATTRIBUTES: &[&str] = &[keys::RANGE];
 
 pub(super) fn on_publish(cx: &mut Cx<'_>, from: Asker, publish: Publish) {
-    let (mut info, data): (Vec<Info>, Vec<Info>) =
-        publish.info.into_iter().partition(|i| i.key.is_reserved());
-    if data.is_empty() {
+    if publish.data().next().is_none() {
         return cx.answer(&from, Status::ERR_BAD_PARAM);
     }
-    let range = range(&info);
-    let persistence = match info.find(keys::PERSISTENCE) {
-        Some(Value::Persistence(persistence)) => *persistence,
-        _ => Persistence::APP,
-    };
-    info.extend(from.identity());
-    let (proc, uid) = (from.proc.clone(), from.uid);
-    let op = HostOp::Publish(PublishRequest { from: proc.clone(), uid, data, range, persistence, info });
-    cx.ask(Some(&proc), op, Then::Answer(from));
+    let mut request = Publish { uid: from.uid, ..publish };
+    request.info.extend(from.identity());
+    let proc = from.proc.clone();
+    cx.ask(Some(&proc), HostOp::Publish(Asked { from: proc.clone(), request }), Then::Answer(from));
 }
 
 pub(super) fn on_lookup(cx: &mut Cx<'_>, from: Asker, lookup: Published) {
@@ -45,10 +37,10 @@ pub(super) fn on_unpublish(cx: &mut Cx<'_>, from: Asker, unpublish: Published) {
     cx.ask(Some(&from.proc), HostOp::Unpublish(wanted(&from, unpublish)), Then::Answer(from.clone()));
 }
 
-fn wanted(from: &Asker, Published { euid: _, keys, mut info }: Published) -> PublishedRequest {
-    let range = range(&info);
-    info.extend(from.identity());
-    PublishedRequest { from: from.proc.clone(), uid: from.uid, keys, range, info }
+fn wanted(from: &Asker, published: Published) -> PublishedRequest {
+    let mut request = Published { uid: from.uid, ..published };
+    request.info.extend(from.identity());
+    Asked { from: from.proc.clone(), request }
 }
 
 pub(super) fn on_looked_up(cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
@@ -59,12 +51,4 @@ pub(super) fn on_looked_up(cx: &mut Cx<'_>, to: &Asker, reply: HostReply) {
         _ => LookupReply { status: as_failure(status), data: Vec::new() },
     };
     cx.reply(to, |dialect| reply.encode(dialect));
-}
-
-/// The session is the default.
-fn range(info: &[Info]) -> Range {
-    match info.find(keys::RANGE) {
-        Some(Value::Range(range)) => *range,
-        _ => Range::SESSION,
-    }
 }

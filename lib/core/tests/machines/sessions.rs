@@ -223,7 +223,7 @@ impl Replay {
     fn call_for(&self, request: &Request) -> Option<ClientCall> {
         Some(match request.clone() {
             Request::Commit(commit) => ClientCall::Commit(commit.buckets),
-            Request::Fence(fence) => ClientCall::Fence { procs: fence.procs, info: fence.info },
+            Request::Fence(fence) => ClientCall::Fence(fence),
             Request::Get(get) => {
                 let proc = ProcId { nspace: get.nspace, rank: get.rank };
                 // 4.2 asks a server of 5.0 for a refresh in its own way; the answer is to an ordinary get.
@@ -236,9 +236,9 @@ impl Replay {
                 let request = LookupRequest { refresh: true, ..LookupRequest::new(proc, None, &[]) };
                 ClientCall::Get { request, info: Vec::new() }
             }
-            Request::Publish(publish) => ClientCall::Publish { info: publish.info },
-            Request::Lookup(lookup) => ClientCall::Lookup { keys: lookup.keys, info: lookup.info },
-            Request::Unpublish(it) => ClientCall::Unpublish { keys: it.keys, info: it.info },
+            Request::Publish(publish) => ClientCall::Publish(publish),
+            Request::Lookup(lookup) => ClientCall::Lookup(lookup),
+            Request::Unpublish(it) => ClientCall::Unpublish(it),
             Request::Abort(it) => {
                 ClientCall::Abort { status: it.status, message: it.message, procs: it.procs }
             }
@@ -253,17 +253,12 @@ impl Replay {
             Request::ResolvePeers(it) => ClientCall::ResolvePeers { node: it.node, nspace: it.nspace },
             Request::ResolveNode(it) => ClientCall::ResolveNodes { nspace: it.nspace },
             Request::Spawn(it) => ClientCall::Spawn(it),
-            Request::Connect(it) => ClientCall::Connect { procs: it.procs, info: it.info },
-            Request::Disconnect(it) => ClientCall::Disconnect { procs: it.procs, info: it.info },
+            Request::Connect(it) => ClientCall::Connect(it),
+            Request::Disconnect(it) => ClientCall::Disconnect(it),
             Request::GroupConstruct(it) => ClientCall::GroupConstruct(it),
             Request::GroupDestruct(it) => ClientCall::GroupDestruct { id: it.id, info: it.info },
             Request::GroupLeave(it) => ClientCall::GroupLeave(it),
-            Request::IofPull(it) => ClientCall::IofPull {
-                handler: HandlerId(it.handle - 1),
-                sources: it.sources,
-                channels: it.channels,
-                directives: it.directives,
-            },
+            Request::IofPull(it) => ClientCall::IofPull { handler: HandlerId(it.handle - 1), pull: it },
             // Each recording has one pull.
             Request::IofDeregister(it) => {
                 ClientCall::IofDeregister { handler: HandlerId(0), directives: it.directives }

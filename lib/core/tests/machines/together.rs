@@ -7,6 +7,8 @@ mod world;
 
 use phalanx_core::{ClientCall, ClientReturn, Event, LookupRequest};
 use phalanx_spec::{Range, Rank, Scope, Status, keys};
+use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::{Info, Key, ProcId, Value};
 
 use self::world::{SIZE, Step, World, proc, register};
@@ -20,7 +22,7 @@ fn get(rank: u32, key: &str, info: Vec<Info>) -> Step {
 
 fn fence(collect: bool) -> Step {
     let info = vec![Info::new(keys::COLLECT_DATA, collect)];
-    Step::Call(ClientCall::Fence { procs: Vec::new(), info })
+    Step::Call(ClientCall::Fence(Fence { procs: Vec::new(), info }))
 }
 
 fn finalize() -> Step {
@@ -186,9 +188,16 @@ fn a_get_that_nobody_answers_ends_in_time() {
 #[test]
 fn published_values_are_found_until_withdrawn() {
     for seed in 0..SEEDS {
-        let publish = || ClientCall::Publish { info: vec![Info::new("service", "tcp:5")] };
-        let lookup = || Step::Call(ClientCall::Lookup { keys: vec![Key::of("service")], info: Vec::new() });
-        let unpublish = || ClientCall::Unpublish { keys: vec![Key::of("service")], info: Vec::new() };
+        let publish = || ClientCall::Publish(Publish { uid: 0, info: vec![Info::new("service", "tcp:5")] });
+        let lookup = || {
+            Step::Call(ClientCall::Lookup(Published {
+                uid: 0,
+                keys: vec![Key::of("service")],
+                info: Vec::new(),
+            }))
+        };
+        let unpublish =
+            || ClientCall::Unpublish(Published { uid: 0, keys: vec![Key::of("service")], info: Vec::new() });
         let mut world = World::new(seed, |rank| match rank {
             3 => {
                 vec![Step::Call(publish()), fence(false), fence(false), Step::Call(unpublish()), fence(false)]
@@ -239,7 +248,7 @@ fn an_event_reaches_whom_it_should_and_once() {
 #[test]
 fn waiters_are_told_of_a_process_that_dies() {
     for seed in 0..SEEDS {
-        let here = || ClientCall::Fence { procs: vec![proc(0), proc(1)], info: Vec::new() };
+        let here = || ClientCall::Fence(Fence { procs: vec![proc(0), proc(1)], info: Vec::new() });
         let mut world = World::new(seed, |rank| match rank {
             0 => vec![Step::Call(here())],
             1 => vec![Step::Vanish],

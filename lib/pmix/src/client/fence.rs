@@ -1,6 +1,7 @@
 //! Fence: waits for other processes.
 
 use phalanx_core::ClientCall;
+use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::{Info, ProcId};
 
 use super::{Client, done};
@@ -16,7 +17,7 @@ impl Client {
             [] => format!("fence of {}", self.job()),
             _ => format!("fence of {} participants", procs.len()),
         };
-        self.done(ClientCall::Fence { procs: procs.to_vec(), info: info.to_vec() }, operation)
+        self.done(ClientCall::Fence(Fence { procs: procs.to_vec(), info: info.to_vec() }), operation)
     }
 
     /// The same without waiting (`PMIx_Fence_nb`): `then` runs where progress is made, where nothing may block. It is not run
@@ -27,7 +28,7 @@ impl Client {
         info: &[Info],
         then: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let call = ClientCall::Fence { procs: procs.to_vec(), info: info.to_vec() };
+        let call = ClientCall::Fence(Fence { procs: procs.to_vec(), info: info.to_vec() });
         self.submit(call, move |result| then(result.and_then(|result| done(result, || "fence".into()))))
     }
 }

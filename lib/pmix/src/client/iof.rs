@@ -2,7 +2,7 @@
 
 use phalanx_core::{ClientCall, ClientReturn, HandlerId, UNASKED};
 use phalanx_spec::{IofChannel, Status};
-use phalanx_wire::cmd::iof::Push;
+use phalanx_wire::cmd::iof::{Pull, Push};
 use phalanx_wire::{Blob, Info, ProcId};
 
 use super::{Client, unexpected};
@@ -83,12 +83,9 @@ impl Client {
         channels: IofChannel,
         directives: &[Info],
     ) -> Result<Vec<Info>, Error> {
-        let call = ClientCall::IofPull {
-            handler: id,
-            sources: sources.to_vec(),
-            channels,
-            directives: directives.to_vec(),
-        };
+        let (sources, directives) = (sources.to_vec(), directives.to_vec());
+        let call =
+            ClientCall::IofPull { handler: id, pull: Pull { sources, directives, channels, handle: 0 } };
         let operation = "pull of output";
         let pulled = match self.call(call) {
             Ok(ClientReturn::Pulled(result)) => result.map_err(|status| failed(operation, status)),

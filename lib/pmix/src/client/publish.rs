@@ -1,6 +1,7 @@
 //! Publish, lookup, unpublish: values that are found by key alone.
 
 use phalanx_core::{ClientCall, ClientReturn};
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::{Info, Pdata};
 
 use super::{Client, keys_of, unexpected};
@@ -10,13 +11,13 @@ impl Client {
     /// Makes values known by their keys to everybody in range (`PMIx_Publish`). Data and directives (`pmix.range`,
     /// `pmix.persist`, `pmix.timeout`) stand mixed in `info`.
     pub fn publish(&self, info: &[Info]) -> Result<(), Error> {
-        self.done(ClientCall::Publish { info: info.to_vec() }, || "publish".into())
+        self.done(ClientCall::Publish(Publish { uid: 0, info: info.to_vec() }), || "publish".into())
     }
 
     /// What was published under these keys (`PMIx_Lookup`). If only some are there, those. With `pmix.wait` the host waits
     /// for the rest.
     pub fn lookup(&self, names: &[&str], info: &[Info]) -> Result<Vec<Pdata>, Error> {
-        let call = ClientCall::Lookup { keys: keys_of(names)?, info: info.to_vec() };
+        let call = ClientCall::Lookup(Published { uid: 0, keys: keys_of(names)?, info: info.to_vec() });
         let operation = || format!("lookup of {}", names.join(", "));
         match self.call(call)? {
             ClientReturn::Found(status, data) if status.is_success() || !data.is_empty() => Ok(data),
@@ -28,7 +29,7 @@ impl Client {
 
     /// Takes back what this process has published under these keys; none: everything (`PMIx_Unpublish`).
     pub fn unpublish(&self, names: &[&str], info: &[Info]) -> Result<(), Error> {
-        let call = ClientCall::Unpublish { keys: keys_of(names)?, info: info.to_vec() };
+        let call = ClientCall::Unpublish(Published { uid: 0, keys: keys_of(names)?, info: info.to_vec() });
         self.done(call, || format!("unpublish of {}", names.join(", ")))
     }
 }

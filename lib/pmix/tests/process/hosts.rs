@@ -160,7 +160,7 @@ fn answer_backwards(held: &Receiver<(PublishedRequest, Done<Vec<Pdata>>)>) -> Do
     for (request, done) in waiting.into_iter().rev() {
         assert_eq!(done.operation(), "lookup");
         let value = Value::from(request.from.rank.0);
-        done.complete(vec![Pdata { proc: request.from, key: request.keys[0].clone(), value }]);
+        done.complete(vec![Pdata { key: request.keys[0].clone(), proc: request.from, value }]);
     }
     kept.unwrap()
 }

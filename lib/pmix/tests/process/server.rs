@@ -104,16 +104,16 @@ impl Host for Grants {
     }
 
     fn publish(&mut self, request: PublishRequest, done: Done<()>) {
-        let PublishRequest { from, data, .. } = request;
-        let data = data.into_iter().map(|Info { key, value, .. }| (key, (from.clone(), value)));
+        let data = request.data().cloned();
+        let data = data.map(|Info { key, value, .. }| (key, (request.from.clone(), value)));
         self.published.extend(data);
         done.complete(());
     }
 
     fn lookup(&mut self, request: PublishedRequest, done: Done<Vec<Pdata>>) {
-        let found = request.keys.into_iter().filter_map(|key| {
-            let (proc, value) = self.published.get(&key)?.clone();
-            Some(Pdata { proc, key, value })
+        let found = request.keys.iter().filter_map(|key| {
+            let (proc, value) = self.published.get(key)?.clone();
+            Some(Pdata { proc, key: key.clone(), value })
         });
         done.complete(found.collect());
     }

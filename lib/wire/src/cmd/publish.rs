@@ -1,25 +1,62 @@
 //! PUBLISH, LOOKUP, UNPUBLISH. Data and directives stand mixed in one list of infos.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Persistence, Range, Status, keys};
 
 use super::Body;
 use crate::codec::{DecodeError, Dialect, Reader, Size, Writer};
-use crate::info::{Info, Pdata};
+use crate::info::{Info, InfoList, Pdata};
 use crate::name::Key;
+use crate::value::Value;
 
-/// `euid` is what the client claims; a server never believes it.
+/// `uid`: a client claims it, a server never believes it, and a host is told what the kernel says. Infos with reserved keys are
+/// directives, the others are what is published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publish {
-    pub euid: u32,
+    pub uid: u32,
     pub info: Vec<Info>,
+}
+
+impl Publish {
+    /// What is published.
+    pub fn data(&self) -> impl Iterator<Item = &Info> + Clone {
+        self.info.iter().filter(|info| !info.key.is_reserved())
+    }
+
+    /// Who may find it.
+    pub fn range(&self) -> Range {
+        range(&self.info)
+    }
+
+    /// How long it is there.
+    pub fn persistence(&self) -> Persistence {
+        match self.info.find(keys::PERSISTENCE) {
+            Some(Value::Persistence(persistence)) => *persistence,
+            _ => Persistence::APP,
+        }
+    }
 }
 
 /// What is looked up, or withdrawn: then no `keys` are everything that the asker has published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    pub euid: u32,
+    pub uid: u32,
     pub keys: Vec<Key>,
     pub info: Vec<Info>,
+}
+
+impl Published {
+    /// Whose publications are meant.
+    pub fn range(&self) -> Range {
+        range(&self.info)
+    }
+}
+
+/// The session is the default.
+fn range(info: &[Info]) -> Range {
+    match info.find(keys::RANGE) {
+        Some(Value::Range(range)) => *range,
+        _ => Range::SESSION,
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -30,21 +67,21 @@ pub struct LookupReply {
 
 impl Body for Publish {
     fn write(&self, to: &mut Writer, _: Dialect) {
-        to.put(&self.euid).put_list(&self.info);
+        to.put(&self.uid).put_list(&self.info);
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        Ok(Publish { euid: from.get()?, info: from.get_list()? })
+        Ok(Publish { uid: from.get()?, info: from.get_list()? })
     }
 }
 
 impl Body for Published {
     fn write(&self, to: &mut Writer, _: Dialect) {
-        to.put(&self.euid);
+        to.put(&self.uid);
         put_keys(to, &self.keys);
         to.put_list(&self.info);
     }
     fn read(from: &mut Reader<'_>, _: Dialect) -> Result<Self, DecodeError> {
-        Ok(Published { euid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
+        Ok(Published { uid: from.get()?, keys: get_keys(from)?, info: from.get_list()? })
     }
 }
 

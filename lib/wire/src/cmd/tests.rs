@@ -41,7 +41,7 @@ fn requests_survive_every_dialect() {
                 buckets: vec![(Scope::LOCAL, vec![Kval::new(keys::HOSTNAME, "x")])],
             }),
             Request::Unpublish(publish::Published {
-                euid: 7,
+                uid: 7,
                 keys: vec![Key::of("a"), Key::of("b")],
                 info: info(),
             }),

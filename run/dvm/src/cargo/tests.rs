@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest,
-    StdinRequest, ToolRequest,
+    FenceRequest, GroupRequest, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
-use phalanx_spec::{IofChannel, Persistence, ProcState, Range, Rank, Status, keys};
+use phalanx_spec::{IofChannel, ProcState, Range, Rank, Status, keys};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::iof::{Pull, Push};
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{
@@ -285,31 +287,17 @@ fn upcalls() -> Vec<HostOp> {
     let group = |from| GroupRequest { from, id: "g".to_owned(), procs: procs.clone(), info: infos() };
     let connect = || ConnectRequest { procs: procs.clone(), info: infos() };
     let events = || EventsRequest { codes: vec![Status(-1)], info: infos() };
-    let lookup = PublishedRequest {
+    let published = Asked { from: from.clone(), request: Published { uid, keys, info: infos() } };
+    let (lookup, unpublish) = (published.clone(), published);
+    let publish = Asked { from: from.clone(), request: Publish { uid, info: infos() } };
+    let pull = Asked {
         from: from.clone(),
-        uid,
-        keys: keys.clone(),
-        range: Range::SESSION,
-        info: infos(),
+        request: Pull { sources: procs.clone(), channels: IofChannel::STDOUT, directives: infos(), handle },
     };
-    let unpublish = PublishedRequest { from: from.clone(), uid, keys, range: Range::SESSION, info: infos() };
-    let publish = PublishRequest {
+    let stdin = Asked {
         from: from.clone(),
-        uid,
-        data: infos(),
-        range: Range::SESSION,
-        persistence: Persistence::APP,
-        info: infos(),
+        request: Push { targets: procs.clone(), directives: infos(), data: data.clone() },
     };
-    let pull = PullRequest {
-        from: from.clone(),
-        sources: procs.clone(),
-        channels: IofChannel::STDOUT,
-        directives: infos(),
-        handle,
-    };
-    let stdin =
-        StdinRequest { from: from.clone(), targets: procs.clone(), directives: infos(), data: data.clone() };
     let message = "m".to_owned();
     vec![
         HostOp::ClientConnected(proc(0)),
@@ -329,7 +317,10 @@ fn upcalls() -> Vec<HostOp> {
         HostOp::Notify((*event()).clone()),
         HostOp::Query(Asked { from: from.clone(), request: Queries { queries } }),
         HostOp::ToolConnected(ToolRequest { uid, gid: 1, claims: Some(proc(0)), info: infos() }),
-        HostOp::Log(LogRequest { from: from.clone(), data: infos(), directives: infos() }),
+        HostOp::Log(Asked {
+            from: from.clone(),
+            request: Log { timestamp: 0, data: infos(), directives: infos() },
+        }),
         HostOp::Monitor(Asked {
             from: from.clone(),
             request: Monitor { what: infos().remove(0), error: Status(-2), directives: infos() },

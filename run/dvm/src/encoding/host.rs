@@ -2,15 +2,16 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, PublishRequest, PublishedRequest, PullEnded, PullRequest,
-    StdinRequest, ToolRequest,
+    FenceRequest, GroupRequest, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
-use phalanx_wire::ProcId;
+use phalanx_wire::cmd::iof::{Pull, Push};
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::cmd::{Body, HostRequest};
+use phalanx_wire::cmd::{Body as SaidByClients, HostRequest};
 use phalanx_wire::codec::{Dialect, Release};
 
 use super::{Encode, FORMAT, Malformed, Reader, Writer, encoded};
@@ -48,37 +49,31 @@ encoded!(struct ClientLost { proc, cut_off });
 encoded!(struct AbortRequest { from, status, message, procs });
 encoded!(struct FenceRequest { procs, info, data });
 encoded!(struct DirectModexRequest { proc, info });
-encoded!(struct PublishRequest { from, uid, data, range, persistence, info });
-encoded!(struct PublishedRequest { from, uid, keys, range, info });
 encoded!(struct ConnectRequest { procs, info });
 encoded!(struct EventsRequest { codes, info });
 encoded!(struct ToolRequest { uid, gid, claims, info });
-encoded!(struct LogRequest { from, data, directives });
-encoded!(struct PullRequest { from, sources, channels, directives, handle });
 encoded!(struct PullEnded { from, handle, directives, died });
-encoded!(struct StdinRequest { from, targets, directives, data });
 encoded!(struct GroupRequest { from, id, procs, info });
 
 /// What clients say has bytes already.
 macro_rules! said_by_clients {
     ($($body:ty)+) => {$(
-        impl Encode for Asked<$body> {
+        impl Encode for $body {
             fn encode(&self, to: &mut Writer) {
-                self.from.encode(to);
-                self.request.encode(DIALECT).encode(to);
+                SaidByClients::encode(self, DIALECT).encode(to);
             }
 
             fn decode(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-                let (by, bytes) = (ProcId::decode(from)?, Vec::decode(from)?);
-                match <$body>::decode(&bytes, DIALECT) {
-                    Ok(request) => Ok(Asked { from: by, request }),
-                    Err(error) => Err(from.malformed(error.to_string())),
-                }
+                let bytes: Vec<u8> = Encode::decode(from)?;
+                <$body as SaidByClients>::decode(&bytes, DIALECT).map_err(|error| from.malformed(error.to_string()))
             }
         }
     )+};
 }
-said_by_clients!(HostRequest Monitor Queries Spawn);
+said_by_clients!(HostRequest Log Monitor Publish Published Pull Queries Spawn);
+// Input may be long: it is copied once.
+encoded!(struct Push { targets, directives, data });
+encoded!(<T: Encode> struct Asked { from, request });
 
 encoded!(enum HostReply {
     0 Done(status),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{ClientLost, DirectModexRequest, FenceRequest, LogRequest};
+use phalanx_core::host::{Asked, ClientLost, DirectModexRequest, FenceRequest};
 use phalanx_core::server::ServerReturn;
 use phalanx_spec::{Rank, Status};
 use phalanx_topo::Topology;
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::{Blob, Info, Text};
 
 use super::*;
@@ -276,7 +277,10 @@ fn a_fence_is_answered_with_the_data_of_all() {
 #[test]
 fn upcalls_for_the_root_are_answered_by_it() {
     let mut told = Told::running();
-    let op = HostOp::Log(LogRequest { from: proc(0), data: Vec::new(), directives: Vec::new() });
+    let op = HostOp::Log(Asked {
+        from: proc(0),
+        request: Log { timestamp: 0, data: Vec::new(), directives: Vec::new() },
+    });
     told.upcall(5, op.clone());
     let [Up::Host { request, op: asked }] = told.posts()[..] else { panic!("{:?}", told.wishes) };
     assert_eq!(*asked, op);

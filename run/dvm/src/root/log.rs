@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use phalanx_core::host::LogRequest;
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::{Info, InfoList, ProcId, Value};
+use phalanx_wire::{Info, InfoList, Value};
 
 use crate::report::Report;
 use crate::root::Cx;
@@ -14,13 +15,8 @@ pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::LOG_STDERR, keys::LOG_STDOUT, keys::LOG_ONCE, keys::LOG_AGG, keys::LOG_KEY, keys::LOG_VAL];
 
 /// `kinds`: those of the job's messages that were shown; none if no job of ours says it.
-pub(super) fn log(
-    cx: &mut Cx<'_>,
-    kinds: Option<&mut BTreeSet<String>>,
-    from: &ProcId,
-    data: &[Info],
-    directives: &[Info],
-) -> Status {
+pub(super) fn log(cx: &mut Cx<'_>, kinds: Option<&mut BTreeSet<String>>, request: &LogRequest) -> Status {
+    let (from, data, directives) = (&request.from, &request.data, &request.directives);
     if kinds.is_some_and(|kinds| is_repetition(kinds, directives)) {
         return Status::SUCCESS;
     }

@@ -33,9 +33,7 @@ mod tool;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use phalanx_core::host::{
-    Asked, EventsRequest, GroupRequest, HostOp, LogRequest, PullEnded, PullRequest, StdinRequest,
-};
+use phalanx_core::host::{Asked, EventsRequest, GroupRequest, HostOp, PullEnded};
 use phalanx_core::output::{BUFFER_ATTRIBUTES, FILE_ATTRIBUTES, FORM_ATTRIBUTES};
 use phalanx_core::support::Honoured;
 use phalanx_core::{Time, Waiting};
@@ -379,17 +377,13 @@ impl Root {
             }
             HostOp::Query(asked) => self.query(cx, answer, &asked.from, &asked.queries),
             HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request.claims.as_ref()),
-            HostOp::Log(LogRequest { from, data, directives }) => {
-                let kinds = self.jobs.get_mut(&from.nspace).map(|job| &mut job.logged);
-                let status = log::log(cx, kinds, from, data, directives);
+            HostOp::Log(asked) => {
+                let kinds = self.jobs.get_mut(&asked.from.nspace).map(|job| &mut job.logged);
+                let status = log::log(cx, kinds, asked);
                 answer.done(cx, status);
             }
-            HostOp::IofPull(PullRequest { from, sources, channels, directives, handle }) => {
-                self.pull_output(cx, answer, from, (sources, *channels), (directives, *handle));
-            }
-            HostOp::PushStdin(StdinRequest { from, targets, directives, data }) => {
-                self.push_stdin(cx, answer, from, targets, (directives, data));
-            }
+            HostOp::IofPull(asked) => self.pull_output(cx, answer, asked),
+            HostOp::PushStdin(asked) => self.push_stdin(cx, answer, asked),
             HostOp::IofStop(PullEnded { from: _, handle, directives: _, died }) => {
                 self.stop_output(cx, answer, (*handle, *died));
             }

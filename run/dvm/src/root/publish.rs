@@ -9,6 +9,7 @@ use std::time::Duration;
 use phalanx_core::HostReply;
 use phalanx_core::host::{PublishRequest, PublishedRequest};
 use phalanx_spec::{Persistence, Range, Status, keys};
+use phalanx_wire::cmd::publish::Published;
 use phalanx_wire::{Info, InfoList, Key, Nspace, Pdata, ProcId, Value};
 
 use crate::id::NodeId;
@@ -61,14 +62,20 @@ pub(super) struct Lookup {
 
 impl Lookup {
     fn new(request: &PublishedRequest) -> Lookup {
-        let PublishedRequest { from, uid, keys: wanted_keys, range, info } = request;
+        let Published { uid, keys: wanted_keys, info } = &request.request;
         let wanted = match info.find(keys::WAIT).map(|value| (value.as_u64(), value.is_true())) {
             None => 0,
             Some((Some(0), _)) | Some((None, true)) => wanted_keys.len(),
             Some((Some(count), _)) => (count as usize).min(wanted_keys.len()),
             Some((None, false)) => 0,
         };
-        Lookup { from: from.clone(), uid: *uid, keys: wanted_keys.clone(), range: *range, wanted }
+        Lookup {
+            from: request.from.clone(),
+            uid: *uid,
+            keys: wanted_keys.clone(),
+            range: request.range(),
+            wanted,
+        }
     }
 
     pub(super) fn subject(&self) -> String {
@@ -146,42 +153,42 @@ impl Store {
         limit: usize,
         request: &PublishRequest,
     ) -> Result<BTreeSet<u64>, Status> {
-        let PublishRequest { from, uid, data, range, persistence, info } = request;
-        let range = if *range == Range::UNDEF { Range::SESSION } else { *range };
-        let bytes: usize = data.iter().map(weight).sum();
+        let (from, info) = (&request.from, &request.info);
+        let range = if request.range() == Range::UNDEF { Range::SESSION } else { request.range() };
+        let bytes: usize = request.data().map(weight).sum();
         if self.bytes.saturating_add(bytes) > limit {
             return Err(Status::ERR_OUT_OF_RESOURCE);
         }
         let mut new = BTreeSet::new();
         let taken = |key: &Key| self.named(key).any(|(_, entry)| entry.overlaps(from, node, range));
-        if !data.iter().all(|item| new.insert(&item.key) && !taken(&item.key)) {
+        if !request.data().all(|item| new.insert(&item.key) && !taken(&item.key)) {
             return Err(Status::ERR_DUPLICATE_KEY);
         }
         let readers: Vec<ProcId> = procs(info.find(keys::EVENT_CUSTOM_RANGE)).collect();
         let uids: Vec<u64> = numbers(info.find(keys::ACCESS_USERIDS)).collect();
-        for item in data {
+        for item in request.data() {
             self.insert(Entry {
                 from: from.clone(),
                 node,
-                uid: *uid,
+                uid: request.uid,
                 key: item.key.clone(),
                 value: item.value.clone(),
                 range,
                 readers: readers.clone(),
                 uids: uids.clone(),
-                persistence: *persistence,
+                persistence: request.persistence(),
                 bytes: weight(item),
             });
         }
-        Ok(data.iter().filter_map(|item| self.awaited.get(&item.key)).flatten().copied().collect())
+        Ok(request.data().filter_map(|item| self.awaited.get(&item.key)).flatten().copied().collect())
     }
 
     pub(super) fn unpublish(&mut self, request: &PublishedRequest) {
-        let PublishedRequest { from, uid, keys, range, info: _ } = request;
-        let anywhere = *range == Range::UNDEF;
+        let (from, range, keys) = (&request.from, request.range(), &request.keys);
+        let anywhere = range == Range::UNDEF;
         self.remove(|entry| {
-            let own = entry.from == *from && entry.uid == *uid;
-            own && (anywhere || entry.range == *range) && (keys.is_empty() || keys.contains(&entry.key))
+            let own = entry.from == *from && entry.uid == request.uid;
+            own && (anywhere || entry.range == range) && (keys.is_empty() || keys.contains(&entry.key))
         });
     }
 

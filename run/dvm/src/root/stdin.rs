@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use phalanx_core::host::StdinRequest;
 use phalanx_spec::{IofChannel, Rank, Status, keys};
-use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
+use phalanx_wire::{Blob, InfoList, Nspace, ProcId, Value};
 
 use crate::msg::{Down, JobDesc, StdinTarget};
 use crate::ranges::Ranges;
@@ -150,15 +151,9 @@ impl Root {
     }
 
     /// A tool or a rank has input for some processes.
-    pub(super) fn push_stdin(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        by: &ProcId,
-        targets: &[ProcId],
-        (directives, data): (&[Info], &Blob),
-    ) {
-        let mut targets = targets.to_vec();
+    pub(super) fn push_stdin(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &StdinRequest) {
+        let (by, directives, data) = (&request.from, &request.directives, &request.data);
+        let mut targets = request.targets.clone();
         // As RFC0025 has it, the directive names a target.
         targets.extend(directives.find(keys::IOF_PUSH_STDIN).and_then(Value::as_proc).cloned());
         let ends = data.is_empty() || directives.is_set(keys::IOF_COMPLETE);

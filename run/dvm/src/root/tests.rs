@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use phalanx_core::host::{Asked, EventsRequest, PublishRequest, PublishedRequest, PullRequest};
+use phalanx_core::host::{Asked, EventsRequest};
 use phalanx_core::{HostOp, HostReply};
-use phalanx_spec::{IofChannel, Persistence, Range, Rank, Status, functions, keys};
+use phalanx_spec::{IofChannel, Persistence, Rank, Status, functions, keys};
 use phalanx_topo::Topology;
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::iof::Pull;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::spawn::Spawn;
@@ -279,28 +281,18 @@ fn a_lookup_waits_for_what_is_published() {
     let mut told = Told::up(2);
     let nspace = told.launch(JobRequest::default(), 8);
     let lookup = |rank, timeout: u32| {
-        HostOp::Lookup(PublishedRequest {
-            from: proc(&nspace, rank),
-            uid: 1000,
-            keys: vec![Key::of("port")],
-            range: Range::SESSION,
-            info: vec![Info::new(keys::WAIT, 0u32), Info::new(keys::TIMEOUT, timeout)],
-        })
+        let info = vec![Info::new(keys::WAIT, 0u32), Info::new(keys::TIMEOUT, timeout)];
+        let request = Published { uid: 1000, keys: vec![Key::of("port")], info };
+        HostOp::Lookup(Asked { from: proc(&nspace, rank), request })
     };
     let (early, patient) = (told.ask(1, lookup(5, 3)), told.ask(1, lookup(6, 60)));
     assert_eq!(told.root.explain().len(), 2);
     told.wait(4);
     assert_eq!(told.answer(early), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
     assert_eq!(told.answer(patient), None);
-    let publish = HostOp::Publish(PublishRequest {
-        from: proc(&nspace, 0),
-        uid: 1000,
-        data: vec![Info::new("port", 7u32)],
-        range: Range::SESSION,
-        persistence: Persistence::SESSION,
-        info: Vec::new(),
-    });
-    told.ask(0, publish);
+    let info = vec![Info::new("port", 7u32), Info::new(keys::PERSISTENCE, Persistence::SESSION)];
+    let request = Publish { uid: 1000, info };
+    told.ask(0, HostOp::Publish(Asked { from: proc(&nspace, 0), request }));
     let Some(HostReply::Lookup(Ok(found))) = told.answer(patient) else { panic!("{:?}", told.wishes) };
     assert_eq!(found[0].value.as_u32(), Some(7));
 }
@@ -640,8 +632,8 @@ fn a_lookup_that_nobody_serves_ends_in_time() {
     let nspace = told.launch(JobRequest::default(), 1);
     let info = vec![Info::new(keys::WAIT, 0), Info::new(keys::TIMEOUT, 5)];
     let (from, keys) = (proc(&nspace, 0), vec![Key::new("port").unwrap()]);
-    let request =
-        told.ask(0, HostOp::Lookup(PublishedRequest { from, uid: 1000, keys, range: Range::SESSION, info }));
+    let request = Published { uid: 1000, keys, info };
+    let request = told.ask(0, HostOp::Lookup(Asked { from, request }));
     assert_eq!((told.answer(request), &*told.root.explain()[0].subject), (None, "port"));
     told.wait(6);
     assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
@@ -684,7 +676,10 @@ fn unread_output_of_large_jobs_is_bounded_with_their_journals() {
         told.wishes.clear();
         let (from, sources) = (proc(&parent, 0), vec![ProcId::all(child)]);
         let (channels, directives) = (IofChannel::STDOUT, Vec::new());
-        told.ask(0, HostOp::IofPull(PullRequest { from, sources, channels, directives, handle: 1 }));
+        told.ask(
+            0,
+            HostOp::IofPull(Asked { from, request: Pull { sources, channels, directives, handle: 1 } }),
+        );
         told.casts().iter().any(|(_, body)| matches!(body, Down::Output(piece) if &*piece.data == b"written"))
     };
     let kept: Vec<bool> = spawned.iter().map(|child| is_kept(&mut told, child)).collect();

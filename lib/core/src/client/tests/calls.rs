@@ -1,7 +1,9 @@
 use phalanx_spec::{Scope, keys};
 use phalanx_wire::cmd::control::JobControl;
+use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::publish::LookupReply;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::resolve::{NodeReply, PeersReply};
 use phalanx_wire::cmd::{InfoReply, commit, fence};
@@ -42,7 +44,7 @@ fn global_values_are_committed_to_this_node_and_to_others() {
 fn a_fence_without_participants_is_of_the_whole_job() {
     let mut scene = Scene::ready();
     let info = vec![Info::new(keys::COLLECT_DATA, true)];
-    let whole = scene.call(ClientCall::Fence { procs: vec![], info: info.clone() });
+    let whole = scene.call(ClientCall::Fence(Fence { procs: vec![], info: info.clone() }));
     let everybody = vec![ProcId::all(&proc(0).nspace)];
     assert_eq!(scene.asked(), Request::Fence(fence::Fence { procs: everybody, info }));
     assert_eq!(scene.client.explain()[0].subject, "job:*");
@@ -53,8 +55,8 @@ fn a_fence_without_participants_is_of_the_whole_job() {
 #[test]
 fn replies_may_come_in_any_order() {
     let mut scene = Scene::ready();
-    let first = scene.call(ClientCall::Fence { procs: vec![proc(0), proc(1)], info: vec![] });
-    let second = scene.call(ClientCall::Fence { procs: vec![proc(1)], info: vec![] });
+    let first = scene.call(ClientCall::Fence(Fence { procs: vec![proc(0), proc(1)], info: vec![] }));
+    let second = scene.call(ClientCall::Fence(Fence { procs: vec![proc(1)], info: vec![] }));
     scene.asked.swap(0, 1);
     scene.reply_status(Status(-2));
     assert_eq!(scene.result(second), ClientReturn::Done(Status(-2)));
@@ -65,8 +67,8 @@ fn replies_may_come_in_any_order() {
 #[test]
 fn late_reply_after_a_timeout_does_no_harm() {
     let mut scene = Scene::ready();
-    let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![timeout(3)] });
-    let forever = scene.call(ClientCall::Fence { procs: vec![], info: vec![timeout(0)] });
+    let fence = scene.call(ClientCall::Fence(Fence { procs: vec![], info: vec![timeout(3)] }));
+    let forever = scene.call(ClientCall::Fence(Fence { procs: vec![], info: vec![timeout(0)] }));
     let deadline = scene.client.deadline().unwrap();
     assert_eq!(scene.client.explain()[0].deadline, Some(deadline));
     scene.pass(Duration::from_secs(3));
@@ -85,20 +87,20 @@ fn late_reply_after_a_timeout_does_no_harm() {
 fn publish_lookup_unpublish() {
     let mut scene = Scene::ready();
     let data = vec![Info::new("port", "tcp:1"), Info::new(keys::RANGE, Range::SESSION)];
-    let publish = scene.call(ClientCall::Publish { info: data.clone() });
+    let publish = scene.call(ClientCall::Publish(Publish { uid: 0, info: data.clone() }));
     let Request::Publish(asked) = scene.asked() else { panic!() };
-    assert_eq!((asked.euid, asked.info), (1, data));
+    assert_eq!((asked.uid, asked.info), (1, data));
     assert_eq!(scene.client.explain()[0].subject, "port");
     scene.reply_status(Status::SUCCESS);
     assert_eq!(scene.result(publish), ClientReturn::Done(Status::SUCCESS));
 
     let keys = vec![Key::of("port"), Key::of("absent")];
-    let lookup = scene.call(ClientCall::Lookup { keys: keys.clone(), info: vec![] });
+    let lookup = scene.call(ClientCall::Lookup(Published { uid: 0, keys: keys.clone(), info: vec![] }));
     let found = vec![Pdata { proc: proc(0), key: Key::of("port"), value: "tcp:1".into() }];
     scene.reply(&LookupReply { status: Status::ERR_PARTIAL_SUCCESS, data: found.clone() });
     assert_eq!(scene.result(lookup), ClientReturn::Found(Status::ERR_PARTIAL_SUCCESS, found));
 
-    let unpublish = scene.call(ClientCall::Unpublish { keys, info: vec![] });
+    let unpublish = scene.call(ClientCall::Unpublish(Published { uid: 0, keys, info: vec![] }));
     scene.reply_status(Status::ERR_NOT_FOUND);
     assert_eq!(scene.result(unpublish), ClientReturn::Done(Status::ERR_NOT_FOUND));
 }
@@ -169,7 +171,7 @@ fn peers_and_nodes_of_a_known_job_need_no_server() {
 #[test]
 fn finalize_says_goodbye_and_ends_what_still_waits() {
     let mut scene = Scene::ready();
-    let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![] });
+    let fence = scene.call(ClientCall::Fence(Fence { procs: vec![], info: vec![] }));
     scene.asked.clear();
     let end = scene.call(ClientCall::Finalize { info: vec![] });
     assert_eq!(scene.asked(), Request::Finalize);

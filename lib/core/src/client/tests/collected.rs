@@ -6,6 +6,7 @@ use phalanx_spec::keys;
 use phalanx_wire::cmd::event::Notification;
 use phalanx_wire::cmd::fence::{Fence, Reply};
 use phalanx_wire::cmd::publish::LookupReply;
+use phalanx_wire::cmd::publish::Published;
 use phalanx_wire::frame::TAG_EVENT;
 use phalanx_wire::hello::COLLECTED;
 use phalanx_wire::{Info, InfoList};
@@ -22,7 +23,7 @@ fn reading() -> (Scene, Files) {
 
 fn fence(scene: &mut Scene, files: &[&str]) {
     let info = vec![Info::new(keys::COLLECT_DATA, true)];
-    let id = scene.call(ClientCall::Fence { procs: Vec::new(), info: info.clone() });
+    let id = scene.call(ClientCall::Fence(Fence { procs: Vec::new(), info: info.clone() }));
     assert_eq!(scene.asked(), Request::Fence(Fence { procs: vec![ProcId::all(&proc(0).nspace)], info }));
     let collected = files.iter().map(|file| named("job", file, 0)).collect();
     scene.reply(&Reply { status: Status::SUCCESS, collected });
@@ -71,7 +72,7 @@ fn a_server_that_names_nothing_is_asked() {
 #[test]
 fn a_client_that_reads_no_files_looks_at_the_status_alone() {
     let mut scene = Scene::ready();
-    let id = scene.call(ClientCall::Fence { procs: Vec::new(), info: Vec::new() });
+    let id = scene.call(ClientCall::Fence(Fence { procs: Vec::new(), info: Vec::new() }));
     scene.reply(&Reply { status: Status::SUCCESS, collected: vec![named("job", "f", 0)] });
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
     get(&mut scene, "a");
@@ -90,7 +91,11 @@ fn clients_that_may_be_behind_ask_the_server() {
             scene.bytes(&encode_frame(0, TAG_EVENT, &payload));
         },
         |scene| {
-            let id = scene.call(ClientCall::Lookup { keys: vec![Key::of("go")], info: Vec::new() });
+            let id = scene.call(ClientCall::Lookup(Published {
+                uid: 0,
+                keys: vec![Key::of("go")],
+                info: Vec::new(),
+            }));
             scene.reply(&LookupReply { status: Status::ERR_NOT_FOUND, data: Vec::new() });
             scene.result(id);
         },

@@ -1,5 +1,7 @@
 use phalanx_spec::{DataType, keys};
 use phalanx_wire::cmd::event::Notification;
+use phalanx_wire::cmd::fence::Fence;
+use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::frame::{HEADER_LEN, TAG_EVENT};
 use phalanx_wire::hello::Flavor;
 use phalanx_wire::{DataArray, Info, InfoList};
@@ -134,8 +136,8 @@ fn pending_calls_end_with_the_connection() {
     });
     scene.reply_status(Status::SUCCESS);
     assert_eq!(scene.result(watch), ClientReturn::Done(Status::SUCCESS));
-    let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![] });
-    let lookup = scene.call(ClientCall::Lookup { keys: vec![Key::of("x")], info: vec![] });
+    let fence = scene.call(ClientCall::Fence(Fence { procs: vec![], info: vec![] }));
+    let lookup = scene.call(ClientCall::Lookup(Published { uid: 0, keys: vec![Key::of("x")], info: vec![] }));
     let operations: Vec<_> = scene.client.explain().iter().map(|waiting| waiting.operation.clone()).collect();
     assert_eq!(operations, ["fence", "lookup"]);
     scene.close();
@@ -156,7 +158,7 @@ fn pending_calls_end_with_the_connection() {
 #[test]
 fn a_reply_that_cannot_be_read_fails_its_call_only() {
     let mut scene = Scene::ready();
-    let fence = scene.call(ClientCall::Fence { procs: vec![], info: vec![] });
+    let fence = scene.call(ClientCall::Fence(Fence { procs: vec![], info: vec![] }));
     let commit = scene.call(ClientCall::Commit(vec![]));
     let (tag, _) = scene.asked.remove(0);
     scene.bytes(&encode_frame(0, tag, &[]));
@@ -217,8 +219,8 @@ fn a_process_that_nobody_started_is_a_job_of_its_own() {
     let done = ClientReturn::Done(Status::SUCCESS);
     for call in [
         ClientCall::Commit(vec![]),
-        ClientCall::Fence { procs: vec![], info: vec![] },
-        ClientCall::Fence { procs: vec![ProcId::all(&proc(0).nspace)], info: vec![] },
+        ClientCall::Fence(Fence { procs: vec![], info: vec![] }),
+        ClientCall::Fence(Fence { procs: vec![ProcId::all(&proc(0).nspace)], info: vec![] }),
         ClientCall::RegisterEvents { handler: HandlerId(1), codes: vec![], info: vec![] },
         ClientCall::Notify { code: Status(-1), range: Range::GLOBAL, info: vec![] },
     ] {
@@ -226,9 +228,9 @@ fn a_process_that_nobody_started_is_a_job_of_its_own() {
         assert_eq!(scene.result(id), done);
     }
     assert_eq!(scene.delivered.len(), 1);
-    let with_others = scene.call(ClientCall::Fence { procs: vec![proc(0), proc(1)], info: vec![] });
+    let with_others = scene.call(ClientCall::Fence(Fence { procs: vec![proc(0), proc(1)], info: vec![] }));
     assert_eq!(scene.result(with_others), ClientReturn::Done(Status::ERR_UNREACH));
-    let publish = scene.call(ClientCall::Publish { info: vec![] });
+    let publish = scene.call(ClientCall::Publish(Publish { uid: 0, info: vec![] }));
     assert_eq!(scene.result(publish), ClientReturn::Done(Status::ERR_UNREACH));
     let peers = scene.call(ClientCall::ResolvePeers { node: None, nspace: proc(0).nspace });
     assert_eq!(scene.result(peers), ClientReturn::Peers(Ok(vec![proc(0)])));

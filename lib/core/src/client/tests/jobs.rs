@@ -1,7 +1,9 @@
 use phalanx_spec::{AllocDirective, IofChannel, keys};
 use phalanx_wire::cmd::allocate::Allocate;
+use phalanx_wire::cmd::connect::Connect;
 use phalanx_wire::cmd::credential::{GetCredential, ValidateCredential};
 use phalanx_wire::cmd::fabric::{Register, Update};
+use phalanx_wire::cmd::iof::Pull;
 use phalanx_wire::cmd::iof::{self, PullReply};
 use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::{InfoReply, connect, credential, group, monitor, spawn};
@@ -52,12 +54,16 @@ fn a_parent_knows_the_job_that_it_has_started() {
 fn connected_processes_know_each_others_jobs() {
     let mut scene = Scene::ready();
     let procs = vec![ProcId::all(&proc(0).nspace), ProcId::all(&Nspace::new("other").unwrap())];
-    let id = scene.call(ClientCall::Connect { procs: procs.clone(), info: vec![] });
+    let id = scene.call(ClientCall::Connect(Connect {
+        procs: procs.clone(),
+        info: vec![],
+        endpoints: Vec::new(),
+    }));
     assert_eq!(scene.client.explain()[0].subject, "job:*, other:*");
     scene.reply(&connect::Reply { status: Status::SUCCESS, jobs: vec![job("other", 9)] });
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
     assert_eq!(size_of(&scene, "other"), Lookup::Hit(9_u32.into()));
-    let id = scene.call(ClientCall::Disconnect { procs, info: vec![] });
+    let id = scene.call(ClientCall::Disconnect(Connect { procs, info: vec![], endpoints: Vec::new() }));
     assert!(matches!(scene.asked(), Request::Disconnect(_)));
     scene.reply_status(Status::SUCCESS);
     assert_eq!(scene.result(id), ClientReturn::Done(Status::SUCCESS));
@@ -96,13 +102,8 @@ fn a_group_is_formed_and_ended_with_servers_of_every_release() {
 #[test]
 fn output_is_delivered_from_the_pull_to_its_end() {
     let mut scene = Scene::ready();
-    let pull = ClientCall::IofPull {
-        handler: HandlerId(3),
-        sources: vec![proc(0)],
-        channels: IofChannel::STDOUT,
-        directives: vec![],
-    };
-    let id = scene.call(pull);
+    let pull = Pull { sources: vec![proc(0)], channels: IofChannel::STDOUT, directives: vec![], handle: 0 };
+    let id = scene.call(ClientCall::IofPull { handler: HandlerId(3), pull });
     let Request::IofPull(asked) = scene.asked() else { panic!() };
     let write = |scene: &mut Scene, handle, text: &str| {
         let data = Blob::from(text.as_bytes());
@@ -135,7 +136,10 @@ fn server_hears_what_the_program_has_taken() {
     let mut scene = Scene::ready();
     let handler = HandlerId(3);
     let (sources, channels) = (vec![proc(0)], IofChannel::STDOUT);
-    scene.call(ClientCall::IofPull { handler, sources, channels, directives: vec![] });
+    scene.call(ClientCall::IofPull {
+        handler,
+        pull: Pull { sources, channels, directives: vec![], handle: 0 },
+    });
     let Request::IofPull(asked) = scene.asked() else { panic!() };
     assert!(asked.directives.is_set(iof::TELLS_TAKEN));
     let handle = asked.handle;

@@ -12,7 +12,7 @@ use phalanx_wire::{Blob, Info, InfoList, ProcId, Value};
 
 use super::super::limits::FULL_PUSHES;
 use super::world::{World, config, global, proc, v41};
-use crate::host::{HostOp, HostReply, PullEnded, StdinRequest};
+use crate::host::{HostOp, HostReply, PullEnded};
 use crate::machine::{CallId, ConnId, Input, Machine};
 use crate::server::{OutputTo, ServerCall, ServerConfig, ServerReturn};
 
@@ -454,7 +454,7 @@ fn input_is_the_hosts_to_deliver() {
     let push = Push { targets: vec![proc("child", 0)], directives: Vec::new(), data: Blob::default() };
     let tag = world.send(a, &Request::IofPush(push));
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::PushStdin(StdinRequest { data, .. }) if data.is_empty()));
+    assert!(matches!(op, HostOp::PushStdin(push) if push.data.is_empty()));
     world.answer(id, HostReply::Done(Status::ERR_IOF_COMPLETE));
     assert_eq!(world.status(a, tag), Status::ERR_IOF_COMPLETE);
 }

@@ -315,7 +315,7 @@ fn nothing_stays_of_a_job_that_has_ended() {
     world.send(a, &super::world::get(&proc("job", 2), "k", Vec::new()));
     world.send(b, &super::world::fence(Vec::new(), Vec::new()));
     let keys = vec![Key::new("port").unwrap()];
-    world.send(b, &Request::Lookup(Published { euid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
+    world.send(b, &Request::Lookup(Published { uid: 0, keys, info: vec![Info::new(keys::WAIT, true)] }));
     assert!(world.server.explain().len() >= 4);
     let asked = std::mem::take(&mut world.asked);
     world.call(ServerCall::DeregisterNspace(proc("job", 0).nspace));

@@ -13,9 +13,7 @@ use phalanx_wire::cmd::{InfoReply, Request};
 use phalanx_wire::{App, Blob, DataArray, Info, InfoList, Pdata, Query, Value};
 
 use super::world::{UID, World, job, key, ns, proc};
-use crate::host::{
-    AbortRequest, Asked, ClientFinalized, HostOp, HostReply, LogRequest, PublishRequest, PublishedRequest,
-};
+use crate::host::{AbortRequest, Asked, ClientFinalized, HostOp, HostReply};
 use crate::machine::HostCall;
 use crate::server::{ServerCall, ServerReturn};
 
@@ -28,27 +26,23 @@ fn datum(name: &str, value: &str) -> Info {
 }
 
 #[test]
-fn publish_separates_data_from_directives() {
+fn publications_are_passed_on_with_who_publishes() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![datum("port", "4711"), Info::new(keys::RANGE, Range::GLOBAL), datum("host", "here")];
-    let tag = world.send(a, &Request::Publish(Publish { euid: 0, info }));
+    let tag = world.send(a, &Request::Publish(Publish { uid: 0, info: info.clone() }));
     let (id, op) = world.take_upcall();
-    let [user, group] = identity();
+    let HostOp::Publish(Asked { from, request }) = op else { panic!("{op:?}") };
     assert_eq!(
-        op,
-        HostOp::Publish(PublishRequest {
-            from: proc("job", 0),
-            uid: UID,
-            data: vec![datum("port", "4711"), datum("host", "here")],
-            range: Range::GLOBAL,
-            persistence: Persistence::APP,
-            info: vec![Info::new(keys::RANGE, Range::GLOBAL), user, group]
-        })
+        (from, request.range(), request.persistence()),
+        (proc("job", 0), Range::GLOBAL, Persistence::APP)
     );
+    let data: Vec<Info> = request.data().cloned().collect();
+    assert_eq!(data, [datum("port", "4711"), datum("host", "here")]);
+    assert_eq!(request, Publish { uid: UID, info: [info, identity().to_vec()].concat() });
     world.answer(id, HostReply::Done(Status::ERR_DUPLICATE_KEY));
     assert_eq!(world.status(a, tag), Status::ERR_DUPLICATE_KEY);
-    let nothing = Request::Publish(Publish { euid: 0, info: vec![Info::new(keys::RANGE, Range::GLOBAL)] });
+    let nothing = Request::Publish(Publish { uid: 0, info: vec![Info::new(keys::RANGE, Range::GLOBAL)] });
     assert_eq!(world.ask_status(a, &nothing), Status::ERR_BAD_PARAM);
 }
 
@@ -57,7 +51,7 @@ fn a_lookup_brings_what_the_host_found() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let lookup = Request::Lookup(Published {
-        euid: 0,
+        uid: 0,
         keys: vec![key("port")],
         info: vec![Info::new(keys::WAIT, 1u32)],
     });
@@ -76,14 +70,14 @@ fn a_lookup_brings_what_the_host_found() {
             ("lookup", "port", &[proc("job", 0)][..])
         );
         let (id, op) = world.take_upcall();
-        assert!(matches!(op, HostOp::Lookup(PublishedRequest { range: Range::SESSION, uid: UID, .. })));
+        assert!(matches!(op, HostOp::Lookup(it) if (it.range(), it.uid) == (Range::SESSION, UID)));
         world.answer(id, reply);
         assert_eq!(world.reply::<LookupReply>(a, tag), LookupReply { status, data });
     }
-    let all = Request::Unpublish(Published { euid: 0, keys: Vec::new(), info: Vec::new() });
+    let all = Request::Unpublish(Published { uid: 0, keys: Vec::new(), info: Vec::new() });
     let tag = world.send(a, &all);
     let (id, op) = world.take_upcall();
-    assert!(matches!(op, HostOp::Unpublish(PublishedRequest { keys, .. }) if keys.is_empty()));
+    assert!(matches!(op, HostOp::Unpublish(it) if it.keys.is_empty()));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
 }
@@ -160,8 +154,8 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
     let log = Log { timestamp: 42, data: vec![Info::new(keys::LOG_STDERR, "text")], directives: Vec::new() };
     let tag = world.send(a, &Request::Log(log));
     let (id, op) = world.take_upcall();
-    let HostOp::Log(LogRequest { directives, .. }) = op else { panic!("{op:?}") };
-    assert_eq!(directives[0], Info::new(keys::LOG_TIMESTAMP, Value::Time(42)));
+    let HostOp::Log(log) = op else { panic!("{op:?}") };
+    assert_eq!(log.directives[0], Info::new(keys::LOG_TIMESTAMP, Value::Time(42)));
     world.answer(id, HostReply::Done(Status::SUCCESS));
     assert_eq!(world.status(a, tag), Status::SUCCESS);
 
@@ -196,7 +190,7 @@ fn verbs_of_the_host_reach_it_with_who_asked_and_come_back() {
 fn answers_nobody_waits_for_are_ignored() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
-    let lookup = Request::Lookup(Published { euid: 0, keys: vec![key("port")], info: Vec::new() });
+    let lookup = Request::Lookup(Published { uid: 0, keys: vec![key("port")], info: Vec::new() });
     let tag = world.send(a, &lookup);
     let (call, _) = world.take_upcall();
     // Only what stands in for a machine can do this.
@@ -333,9 +327,11 @@ fn host_learns_which_directives_are_honoured() {
     let mut world = World::with_job(1, 1);
     let a = world.connect(0);
     let info = vec![Info::new(keys::RANGE, Range::LOCAL).required(), Info::new(keys::PREFIX, "x").required()];
-    let request = Request::Lookup(Published { euid: 0, keys: vec![key("k")], info });
+    let request = Request::Lookup(Published { uid: 0, keys: vec![key("k")], info });
     world.send(a, &request);
-    let (_, HostOp::Lookup(PublishedRequest { info, .. })) = world.take_upcall() else { panic!("a lookup") };
+    let (_, HostOp::Lookup(Asked { request: Published { info, .. }, .. })) = world.take_upcall() else {
+        panic!("a lookup")
+    };
     let required: Vec<&str> =
         info.iter().filter(|info| info.is_required()).map(|info| info.key.as_str()).collect();
     assert_eq!(required, [keys::PREFIX]);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::host::{ClientLost, DirectModexRequest, FenceRequest, PublishRequest, PublishedRequest};
+use phalanx_core::host::{Asked, ClientLost, DirectModexRequest, FenceRequest};
 use phalanx_core::job::{JobApp, JobNode, JobProc, Table};
 use phalanx_core::server::{Server, ServerCall, ServerConfig, ServerReturn};
 use phalanx_core::{
@@ -16,6 +16,7 @@ use phalanx_core::{
     Verdict,
 };
 use phalanx_spec::{Rank, Scope, Status};
+use phalanx_wire::cmd::publish::Published;
 use phalanx_wire::codec::{Dialect, Format, Generation, Release};
 use phalanx_wire::credential::Credential;
 use phalanx_wire::uri::ServerUri;
@@ -362,19 +363,20 @@ impl World {
                 assert_eq!(self.call_server(owner, ServerCall::DirectModex { proc, key }), id);
                 return;
             }
-            HostOp::Publish(PublishRequest { from, data, .. }) => {
-                let published = data.into_iter().map(|Info { key, value, .. }| (key, (from.clone(), value)));
+            HostOp::Publish(Asked { from, request }) => {
+                let published = request.data().cloned();
+                let published = published.map(|Info { key, value, .. }| (key, (from.clone(), value)));
                 self.host.published.extend(published);
                 HostReply::Done(Status::SUCCESS)
             }
-            HostOp::Lookup(PublishedRequest { keys, .. }) => HostReply::Lookup(Ok(keys
+            HostOp::Lookup(Asked { request: Published { keys, .. }, .. }) => HostReply::Lookup(Ok(keys
                 .into_iter()
                 .filter_map(|key| {
                     let (proc, value) = self.host.published.get(&key)?.clone();
                     Some(Pdata { proc, key, value })
                 })
                 .collect())),
-            HostOp::Unpublish(PublishedRequest { keys, .. }) => {
+            HostOp::Unpublish(Asked { request: Published { keys, .. }, .. }) => {
                 keys.iter().for_each(|key| {
                     self.host.published.remove(key);
                 });

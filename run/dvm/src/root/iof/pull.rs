@@ -4,7 +4,9 @@
 //! and says when it has left. A stop lets everything arrive that was written before it.
 
 use phalanx_core::HostReply;
+use phalanx_core::host::PullRequest;
 use phalanx_spec::{IofChannel, Rank, Status, keys};
+use phalanx_wire::cmd::iof::Pull;
 use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
@@ -20,14 +22,8 @@ pub(crate) const PULL_ATTRIBUTES: &[&str] =
 
 impl Root {
     /// A server wants streams.
-    pub(in crate::root) fn pull_output(
-        &mut self,
-        cx: &mut Cx<'_>,
-        answer: Answer,
-        by: &ProcId,
-        (sources, channels): (&[ProcId], IofChannel),
-        (directives, handle): (&[Info], u64),
-    ) {
+    pub(in crate::root) fn pull_output(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PullRequest) {
+        let PullRequest { from: by, request: Pull { sources, directives, channels, handle } } = request;
         let wanted = IofChannel(channels.0 & OUTPUTS.0);
         if let Err(status) = self.may_pull(by, sources, wanted) {
             return answer.done(cx, status);
@@ -38,7 +34,7 @@ impl Root {
         let backlog = self.backlog(by, sources, wanted, directives);
         backlog.pieces.into_iter().for_each(|piece| tap.push(piece));
         tap.lost = backlog.lost;
-        let name = (answer.origin(), TapName::Pull(handle));
+        let name = (answer.origin(), TapName::Pull(*handle));
         // Of several jobs the first one's.
         let style = sources.first().map(|source| self.style_of(by, &source.nspace)).unwrap_or_default();
         self.forget_read(by, sources, wanted);
