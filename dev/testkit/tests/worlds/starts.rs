@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_core::host::{Asked, ConnectRequest, GroupRequest, HostOp, LogRequest, PullRequest};
+use phalanx_core::host::{Asked, ConnectRequest, GroupRequest, HostOp};
 use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, Limits, NodeId};
 use phalanx_spec::{IofChannel, Range, Rank, keys};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_testkit::{Agents, Mishap, Op, Random, Script, Setup, Shelf, Step, World};
+use phalanx_wire::cmd::iof::Pull;
+use phalanx_wire::cmd::log::Log;
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, ProcId, Query};
@@ -147,15 +149,15 @@ fn script(seed: u64, proc: &ProcId, size: u32) -> Script {
             }
             7 => {
                 let data = vec![Info::new(keys::LOG_STDERR, "words")];
-                ask(HostOp::Log(LogRequest { from: from(), data, directives: Vec::new() }))
+                let request = Log { timestamp: 0, data, directives: Vec::new() };
+                ask(HostOp::Log(Asked { from: from(), request }))
             }
-            _ => ask(HostOp::IofPull(PullRequest {
-                from: from(),
-                sources: everybody(),
-                channels: IofChannel::STDOUT,
-                directives: Vec::new(),
-                handle: 100 * (round + 1) + u64::from(rank),
-            })),
+            _ => {
+                let handle = 100 * (round + 1) + u64::from(rank);
+                let (sources, channels, directives) = (everybody(), IofChannel::STDOUT, Vec::new());
+                let request = Pull { sources, directives, channels, handle };
+                ask(HostOp::IofPull(Asked { from: from(), request }))
+            }
         };
         steps.extend([Step::Sleep(Duration::from_millis(own.between(1, 3_000))), alone, together]);
         if own.one_in(60) {
