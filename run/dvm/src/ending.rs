@@ -6,6 +6,7 @@ use phalanx_wire::ProcId;
 
 use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{ExitStatus, ProcEnd};
+use crate::ranges::Ranges;
 use crate::words;
 
 impl JobEnd {
@@ -104,6 +105,12 @@ impl JobEnd {
 }
 
 impl JobEnd {
+    /// What is said when job control ends some of a job's ranks.
+    pub(crate) fn of_some(ranks: &Ranges, by: &ProcId, signal: i32) -> String {
+        let ranks = words::ranks(&ranks.iter().collect::<Vec<_>>());
+        format!("{ranks}: ended by {by}, by job control ({}); the others go on", words::signal(signal))
+    }
+
     /// Processes were ended by job control: by an order, or by a signal that they did not survive.
     fn killed(&self, by: &ProcId, signal: i32) -> Vec<String> {
         let ended = |p: &&ProcEnd| p.killed_by_us;

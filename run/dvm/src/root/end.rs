@@ -10,7 +10,7 @@ use phalanx_spec::{Rank, Status};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
-use crate::job::JobVerdict;
+use crate::job::{JobEnd, JobVerdict};
 use crate::msg::{Control, Down, FailurePolicy, JobDesc, MpiLibrary, OpId, Part, ProcEnd, Reached};
 use crate::ranges::Ranges;
 use crate::report::Report;
@@ -19,7 +19,6 @@ use crate::root::journal::What;
 use crate::root::operations::{Asked, Asker};
 use crate::root::{Cx, Root};
 use crate::signals::{SIGKILL, SIGTERM};
-use crate::words;
 
 impl RootJob {
     /// Tells the daemons of the job, and ours, whom nobody is to wait for any more.
@@ -165,9 +164,7 @@ impl Root {
     ) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         if ranks.count() < job.desc.size {
-            let (ranks, signal) = (words::ranks(&ranks.iter().collect::<Vec<_>>()), words::signal(signal));
-            let text = format!("{ranks}: ended by {by}, by job control ({signal}); the others go on");
-            self.tell_user_of(cx, &ProcId::all(nspace), &text);
+            self.tell_user_of(cx, &ProcId::all(nspace), &JobEnd::of_some(ranks, by, signal));
         }
     }
 
