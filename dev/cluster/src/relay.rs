@@ -102,12 +102,12 @@ impl Drop for Relay {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<RelayState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RelayState {
     weather: Weather,
     streams: Vec<TcpStream>,
     cuts: u64,
@@ -117,7 +117,7 @@ struct State {
 
 impl Shared {
     /// A thread that failed with the lock has not left anything half done.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 

@@ -20,7 +20,7 @@ use pmix::{ClientCall, Error, HandlerId, Info, Screen};
 
 use crate::client::calls::ended;
 use crate::client::get::Kept;
-use crate::role::Role;
+use crate::native::Native;
 use crate::server::serving::Serving;
 
 struct Process {
@@ -43,7 +43,7 @@ struct Current {
 
 /// Who makes the calls of clients, with what belongs to the C side of it.
 pub(crate) struct Instance {
-    pub(crate) client: Role,
+    pub(crate) client: Native,
     /// Values that programs have pointers to.
     pub(crate) kept: Mutex<Kept>,
     /// Where output is shown that no callback takes, or that goes to files beside it, by the program's number of the pull.
@@ -150,7 +150,7 @@ pub(crate) fn serving() -> Result<Arc<Serving>, Status> {
 }
 
 /// Does this with all that makes progress in this process.
-pub(crate) fn each_role(run: impl Fn(&Role)) {
+pub(crate) fn each_role(run: impl Fn(&Native)) {
     let (instance, serving) = {
         let current = read(state());
         (current.instance.clone(), current.serving.as_ref().map(|(serving, _)| serving.clone()))
@@ -160,9 +160,9 @@ pub(crate) fn each_role(run: impl Fn(&Role)) {
     }
     // Without a client the server is the instance.
     if let Some(serving) = serving
-        && !matches!(instance.as_deref(), Some(Instance { client: Role::Server(_), .. }))
+        && !matches!(instance.as_deref(), Some(Instance { client: Native::Server(_), .. }))
     {
-        run(&Role::Server(serving));
+        run(&Native::Server(serving));
     }
 }
 
@@ -197,11 +197,11 @@ pub(crate) fn is_initialized() -> bool {
 }
 
 /// One more reference to the instance; the first makes it, a client or a tool.
-pub(crate) fn acquire(start: impl FnOnce() -> Result<Role, Status>) -> Result<Arc<Instance>, Status> {
+pub(crate) fn acquire(start: impl FnOnce() -> Result<Native, Status>) -> Result<Arc<Instance>, Status> {
     let mut current = write(state());
     if let Some(instance) = current.instance.clone() {
         match (&instance.client, &mut current.serving) {
-            (Role::Server(_), Some((_, references))) => *references += 1,
+            (Native::Server(_), Some((_, references))) => *references += 1,
             _ => current.references += 1,
         }
         return Ok(instance);
@@ -224,7 +224,7 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
         match current.instance.as_ref().map(|instance| &instance.client) {
             None => return Err(Status::ERR_INIT),
             Some(role) if role.is_progress_thread() => return Err(Status::ERR_WOULD_BLOCK),
-            Some(Role::Server(_)) => {
+            Some(Native::Server(_)) => {
                 drop(current);
                 return release_server();
             }
@@ -243,10 +243,10 @@ pub(crate) fn release(info: &[Info]) -> Result<(), Status> {
     let collecting = last.as_ref().and_then(|instance| instance.stop_collecting());
     last.iter().for_each(|instance| instance.end_screens());
     let ended = match last.as_deref() {
-        Some(Instance { client: Role::Client(client), .. }) => {
+        Some(Instance { client: Native::Client(client), .. }) => {
             client.close(info).map_err(|error| error.status())
         }
-        Some(Instance { client: Role::Tool(tool), .. }) => {
+        Some(Instance { client: Native::Tool(tool), .. }) => {
             let closed = tool.close(info).map_err(|error| error.status());
             let serves = std::mem::take(&mut write(state()).tool_serves);
             if serves { closed.and(release_server()) } else { closed }
@@ -306,7 +306,7 @@ pub(crate) fn release_server() -> Result<(), Status> {
         if *references > 0 {
             return Ok(());
         }
-        if matches!(current.instance.as_deref(), Some(Instance { client: Role::Server(_), .. })) {
+        if matches!(current.instance.as_deref(), Some(Instance { client: Native::Server(_), .. })) {
             current.instance = None;
         }
         set_fork_setup(None);
@@ -320,7 +320,7 @@ pub(crate) fn release_server() -> Result<(), Status> {
 
 fn of_server(serving: &Arc<Serving>) -> Arc<Instance> {
     Arc::new(Instance {
-        client: Role::Server(serving.clone()),
+        client: Native::Server(serving.clone()),
         kept: Mutex::default(),
         screens: Mutex::default(),
         collecting: Mutex::default(),

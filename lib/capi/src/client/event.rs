@@ -13,9 +13,9 @@ use super::calls::{OpCallback, Registered, done_or_then, submit};
 use crate::guard::{BAD, Code, caught, exported};
 use crate::instance::{instance, told};
 use crate::layout::*;
+use crate::native::Native;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
-use crate::role::Role;
 use crate::server::register::ending;
 use crate::value::pointer;
 use crate::{cmem, from_c, to_c};
@@ -103,7 +103,7 @@ exported! {
     ) -> Code {
         let instance = instance()?;
         let info = from_c::infos(info, ninfo)?;
-        if let Role::Server(serving) = &instance.client {
+        if let Native::Server(serving) = &instance.client {
             let source = match source.read().map(|c| from_c::proc(&c)).transpose()? {
                 Some(source) if !source.nspace.is_none() => source,
                 _ => instance.client.proc().clone(),

@@ -11,9 +11,9 @@ use super::topology;
 use crate::guard::{BAD, Code, exported};
 use crate::instance::instance;
 use crate::layout::*;
+use crate::native::Native;
 use crate::pointer::{Opaque, Ptr};
 use crate::release::free_array;
-use crate::role::Role;
 use crate::{cmem, from_c, to_c};
 
 /// `pmix_value_cbfunc_t`
@@ -121,7 +121,7 @@ exported! {
 }
 
 /// What is known of a process and needs no more than to be copied: most gets of most programs, so nothing is made on the way.
-fn at_hand(client: &Role, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Value> {
+fn at_hand(client: &Native, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Value> {
     let me = client.proc();
     let proc = proc.read();
     let (nspace, rank) = match &proc {
@@ -133,13 +133,13 @@ fn at_hand(client: &Role, proc: Ptr<pmix_proc_t>, key: Ptr<u8>) -> Option<Value>
 }
 
 /// This node's topology is a value that the library has, and no server sends.
-fn is_own_topology(client: &Role, request: &LookupRequest) -> bool {
+fn is_own_topology(client: &Native, request: &LookupRequest) -> bool {
     request.proc == *client.proc() && request.key.as_ref().is_some_and(|key| *key == keys::TOPOLOGY2)
 }
 
 /// No process, or one without namespace, is of the caller's own job; no key means all.
 fn request(
-    client: &Role,
+    client: &Native,
     proc: Ptr<pmix_proc_t>,
     key: Ptr<u8>,
     info: &[Info],

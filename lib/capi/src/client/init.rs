@@ -6,8 +6,8 @@ use pmix::{Client, InfoList, Value};
 use crate::guard::exported;
 use crate::instance;
 use crate::layout::*;
+use crate::native::Native;
 use crate::pointer::Ptr;
-use crate::role::Role;
 use crate::{from_c, to_c, verbose};
 
 exported! {
@@ -16,7 +16,7 @@ exported! {
         verbose::start();
         let info = from_c::readable_infos(info, count)?;
         let drive = Client::drive_of(&info).map_err(instance::told)?;
-        let instance = instance::acquire(|| Ok(Role::Client(Client::init_driven(drive).map_err(instance::told)?)))?;
+        let instance = instance::acquire(|| Ok(Native::Client(Client::init_driven(drive).map_err(instance::told)?)))?;
         proc.write(to_c::proc(instance.client.proc()));
         Ok(())
     }
@@ -31,7 +31,7 @@ exported! {
 
     /// Does what can be done without waiting, if the program makes progress itself. Callbacks run in here.
     fn PMIx_Progress() {
-        instance::each_role(Role::progress);
+        instance::each_role(Native::progress);
     }
 
     /// From here on it is up to the program to make progress. There is one thread only, so a name that is not its own names none.

@@ -9,8 +9,8 @@ use pmix::{Drive, Tool};
 use crate::guard::exported;
 use crate::instance::{self, told};
 use crate::layout::*;
+use crate::native::Native;
 use crate::pointer::{Opaque, Ptr};
-use crate::role::Role;
 use crate::server::module;
 use crate::server::serving::Serving;
 use crate::{from_c, to_c, verbose};
@@ -22,7 +22,7 @@ exported! {
         let info = from_c::readable_infos(info, count)?;
         let drive = if info.is_set(keys::EXTERNAL_PROGRESS) { Drive::Host } else { Drive::Thread };
         let instance =
-            instance::acquire(|| Ok(Role::Tool(Tool::init_driven(&info, drive).map_err(told)?)))?;
+            instance::acquire(|| Ok(Native::Tool(Tool::init_driven(&info, drive).map_err(told)?)))?;
         // A file that is there has led to a server instead.
         let file = info.find(keys::LAUNCHER_RENDEZVOUS_FILE).and_then(Value::as_str);
         file.filter(|file| !Path::new(file).exists()).map(str::to_owned).into_iter().for_each(instance::leave_address);
@@ -37,7 +37,7 @@ exported! {
     /// From here on the tool serves processes that it starts, and other tools.
     fn PMIx_tool_set_server_module(module: Ptr<Opaque>) -> Code {
         let instance = instance::instance()?;
-        let Role::Tool(_) = &instance.client else { return Err(Status::ERR_INIT) };
+        let Native::Tool(_) = &instance.client else { return Err(Status::ERR_INIT) };
         let mut info = vec![Info::new(keys::SERVER_TOOL_SUPPORT, true)];
         info.extend(instance::file_for_address().map(|file| Info::new(keys::LAUNCHER_RENDEZVOUS_FILE, file)));
         let module = module::module(module, &info)?;

@@ -9,8 +9,8 @@ use pmix::Tool;
 use crate::guard::{BAD, exported};
 use crate::instance::{Instance, instance, told};
 use crate::layout::*;
+use crate::native::Native;
 use crate::pointer::Ptr;
-use crate::role::Role;
 use crate::{cmem, from_c, to_c};
 
 exported! {
@@ -74,8 +74,8 @@ fn attach(me: Ptr<pmix_proc_t>, server: Ptr<pmix_proc_t>, info: &[Info]) -> Resu
 fn with_tool<T>(run: impl FnOnce(&Tool) -> Result<T, Status>) -> Result<T, Status> {
     let instance: Arc<Instance> = instance()?;
     match &instance.client {
-        Role::Tool(tool) => run(tool),
-        Role::Client(_) | Role::Server(_) => Err(Status::ERR_INIT),
+        Native::Tool(tool) => run(tool),
+        Native::Client(_) | Native::Server(_) => Err(Status::ERR_INIT),
     }
 }
 

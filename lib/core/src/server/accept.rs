@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 use super::config::ToolsOf;
 use super::host::{Then, as_failure};
 use super::limits::{HELLO_WAIT, MAX_CLONES, MAX_STRANGERS};
-use super::peer::{Peer, Role};
+use super::peer::{Peer, PeerKind};
 use super::registry::Stage;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
@@ -38,7 +38,7 @@ pub(super) struct Strangers {
 #[derive(Debug)]
 pub(super) struct Admitted {
     pub(super) conn: ConnId,
-    pub(super) role: Role,
+    pub(super) role: PeerKind,
     pub(super) early: Vec<u8>,
 }
 
@@ -47,11 +47,11 @@ struct Shaking {
     /// None: the kernel here does not know it, so it may be on another node.
     cred: Option<PeerCred>,
     timer: TimerId,
-    state: State,
+    state: Expecting,
 }
 
 #[derive(Debug)]
-enum State {
+enum Expecting {
     ExpectHello(HelloReader),
     /// The host decides. `early` is what came behind the hello.
     ExpectAdmission {
@@ -63,15 +63,15 @@ enum State {
 impl Shaking {
     /// Whether it has introduced itself as this process, and the host decides.
     fn awaits(&self, proc: &ProcId) -> bool {
-        matches!(&self.state, State::ExpectAdmission { hello, .. } if hello.proc.as_ref() == Some(proc))
+        matches!(&self.state, Expecting::ExpectAdmission { hello, .. } if hello.proc.as_ref() == Some(proc))
     }
 
     fn is_client(&self) -> bool {
-        matches!(&self.state, State::ExpectAdmission { hello, .. } if is_welcomed_as_client(hello.flavor))
+        matches!(&self.state, Expecting::ExpectAdmission { hello, .. } if is_welcomed_as_client(hello.flavor))
     }
 
     fn is_stranger(&self) -> bool {
-        matches!(self.state, State::ExpectHello(_))
+        matches!(self.state, Expecting::ExpectHello(_))
     }
 }
 
@@ -94,7 +94,7 @@ impl Strangers {
             self.refuse(cx, oldest, "too many connections without identity, and this is the oldest");
         }
         let timer = cx.timers.set(cx.now.after(HELLO_WAIT), Timer::Hello(conn));
-        let state = State::ExpectHello(HelloReader::new());
+        let state = Expecting::ExpectHello(HelloReader::new());
         self.all.insert(conn, Shaking { cred, timer, state });
     }
 
@@ -112,7 +112,7 @@ impl Strangers {
         let shaking = self.all.get_mut(&conn)?;
         let cred = shaking.cred;
         match &mut shaking.state {
-            State::ExpectHello(reader) => match reader.feed(data) {
+            Expecting::ExpectHello(reader) => match reader.feed(data) {
                 Ok(None) => {}
                 Err(error) => self.refuse(cx, conn, &error.to_string()),
                 Ok(Some(hello)) => {
@@ -120,10 +120,10 @@ impl Strangers {
                     return self.on_hello(cx, conn, cred, hello, early);
                 }
             },
-            State::ExpectAdmission { early, .. } if early.len() + data.len() <= MAX_HELLO => {
+            Expecting::ExpectAdmission { early, .. } if early.len() + data.len() <= MAX_HELLO => {
                 early.extend_from_slice(data);
             }
-            State::ExpectAdmission { .. } => {
+            Expecting::ExpectAdmission { .. } => {
                 self.refuse(cx, conn, "it went on for long before it was let in")
             }
         }
@@ -155,7 +155,7 @@ impl Strangers {
         let verdict = verdict.and_then(|cred| self.examine(cx, cred, &hello));
         if let Some(shaking) = self.all.get_mut(&conn) {
             shaking.cred = cred;
-            shaking.state = State::ExpectAdmission { hello: Box::new(hello), early };
+            shaking.state = Expecting::ExpectAdmission { hello: Box::new(hello), early };
         }
         match verdict {
             Ok(HostOp::ClientConnected(proc)) => return self.ask_for_client(cx, conn, proc),
@@ -279,7 +279,7 @@ impl Strangers {
             return None;
         }
         let welcome = Answer::Welcome(ClientWelcome { index: proc.rank.0 }).encode();
-        self.admit(cx, conn, proc.clone(), Role::Client, welcome)
+        self.admit(cx, conn, proc.clone(), PeerKind::Client, welcome)
     }
 
     pub(super) fn on_tool_admitted(
@@ -317,7 +317,7 @@ impl Strangers {
         };
         let server = cx.config.identity.clone();
         let welcome = Answer::Welcome(ToolWelcome { assigned, server, security: Status::SUCCESS }).encode();
-        self.admit(cx, conn, proc, Role::Tool, welcome)
+        self.admit(cx, conn, proc, PeerKind::Tool, welcome)
     }
 
     /// Those that have introduced themselves as this process.
@@ -334,8 +334,8 @@ impl Strangers {
 
     fn expected(&self, conn: ConnId) -> Option<&Hello> {
         match &self.all.get(&conn)?.state {
-            State::ExpectAdmission { hello, .. } => Some(hello),
-            State::ExpectHello(_) => None,
+            Expecting::ExpectAdmission { hello, .. } => Some(hello),
+            Expecting::ExpectHello(_) => None,
         }
     }
 
@@ -344,12 +344,12 @@ impl Strangers {
         cx: &mut Cx<'_>,
         conn: ConnId,
         proc: ProcId,
-        role: Role,
+        role: PeerKind,
         welcome: Vec<u8>,
     ) -> Option<Admitted> {
         let shaking = self.all.remove(&conn)?;
         cx.timers.cancel(Some(shaking.timer));
-        let (State::ExpectAdmission { hello, early }, Some(cred)) = (shaking.state, shaking.cred) else {
+        let (Expecting::ExpectAdmission { hello, early }, Some(cred)) = (shaking.state, shaking.cred) else {
             return None;
         };
         // The kernel vouches for the user; which of his groups counts, the host has said.

@@ -17,7 +17,7 @@ use tracing::debug;
 use super::collective::Collective;
 use super::limits::{FULL_COLLECTED, MAX_ALL_COLLECTED, MAX_COLLECTED};
 use super::modex::Modex;
-use super::peer::{Asker, Role};
+use super::peer::{Asker, PeerKind};
 use super::registry::Job;
 use super::turn::Cx;
 use super::values::{Values, weight};
@@ -120,7 +120,7 @@ impl Collections {
 pub(super) fn reads_files(cx: &Cx<'_>, asker: &Asker) -> bool {
     let peer = cx.peers.conns.peer(asker.conn);
     peer.is_some_and(|peer| {
-        peer.reads_files() && peer.role() == Role::Client && peer.uid() == cx.config.owner_uid
+        peer.reads_files() && peer.role() == PeerKind::Client && peer.uid() == cx.config.owner_uid
     })
 }
 

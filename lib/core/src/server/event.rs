@@ -25,7 +25,7 @@ use super::directive::{procs_of, refuse_unknown};
 use super::host::Then;
 use super::limits::{EVENT_AGE, MAX_EVENT_BYTES, MAX_REGISTRATIONS};
 use super::own::OWN;
-use super::peer::{Asker, Peer, Role};
+use super::peer::{Asker, Peer, PeerKind};
 use super::turn::Cx;
 use super::values::weight_of_infos;
 use crate::host::{Event, EventsRequest, HostOp};
@@ -363,7 +363,7 @@ impl Events {
                 Audience::OfJob { concerned, .. } => {
                     let is_concerned = |jobs: &Vec<Nspace>| jobs.contains(&peer.proc().nspace);
                     let is_for_it =
-                        peer.role() != Role::Client || concerned.as_ref().is_none_or(is_concerned);
+                        peer.role() != PeerKind::Client || concerned.as_ref().is_none_or(is_concerned);
                     !peer.has_finalized() && (is_for_it || interest == Interest::InWhatItAffects)
                 }
             },

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use super::Tables;
 use super::host::Then;
 use super::own::{OWN, loss_of};
-use super::peer::{Asker, Peer, Role};
+use super::peer::{Asker, Peer, PeerKind};
 use super::registry::{Client, Stage};
 use super::turn::Cx;
 use crate::host::{ClientFinalized, ClientLost, HostOp};
@@ -70,7 +70,7 @@ impl Tables {
         self.forget_doings_of(cx, conn, &proc);
         let of_rank = cx.peers.jobs.client_mut(&proc).map(|client| client.disconnect(conn));
         // The rank or its whole job has ended: this connection is of the past.
-        let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role() == Role::Client);
+        let is_past = of_rank == Some(false) || (of_rank.is_none() && peer.role() == PeerKind::Client);
         if peer.has_finalized() || is_past {
             return debug!(%proc, "disconnected");
         }

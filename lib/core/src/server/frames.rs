@@ -8,7 +8,7 @@ use phalanx_wire::frame::{FIRST_REQUEST_TAG, Frame, FrameTooLong, TAG_HEARTBEAT,
 use tracing::{debug, warn};
 
 use super::accept::Admitted;
-use super::peer::{Asker, Peer, Role};
+use super::peer::{Asker, Peer, PeerKind};
 use super::turn::Cx;
 use super::{Tables, limits};
 use crate::machine::ConnId;
@@ -105,7 +105,7 @@ impl Tables {
 
     /// A connection has become a peer: it may have sent more than its hello.
     pub(super) fn on_admitted(&mut self, cx: &mut Cx<'_>, admitted: Admitted) {
-        if admitted.role == Role::Tool {
+        if admitted.role == PeerKind::Tool {
             self.streams.pull_for_tool(cx, admitted.conn);
         }
         self.on_bytes(cx, admitted.conn, &admitted.early);

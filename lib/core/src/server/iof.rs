@@ -21,14 +21,14 @@ use super::call::{OutputTo, ServerReturn};
 use super::config::ServerConfig;
 use super::host::Then;
 use super::limits::{MAX_OVERLAPPING_PULLS, MAX_PULLS};
-use super::peer::{Asker, Connections, Peer, Role};
+use super::peer::{Asker, Connections, Peer, PeerKind};
 use super::turn::Cx;
 use crate::host::{Asked, HostOp, HostReply, PullEnded};
 use crate::machine::{CallId, ConnId};
 use crate::output::{Channel, Moment, Stream};
 pub use format::OUTPUT_DEFAULTS;
 use format::{Formatting, honoured, piece};
-use lane::{Drops, Piece};
+use lane::{Drops, PullPiece};
 use lanes::{Lanes, Left};
 use pulls::{Pulled, Pulls};
 
@@ -193,7 +193,7 @@ impl Streams {
         if self.pulls.values().any(has_it) {
             return;
         }
-        let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role() == Role::Tool && peer.proc() == tool;
+        let of_tool = |(_, peer): &(ConnId, &Peer)| peer.role() == PeerKind::Tool && peer.proc() == tool;
         let conn = conns.peers().find(of_tool).map(|(conn, _)| conn);
         if let Some(conn) = conn {
             self.pull_unasked(conns, conn, ProcId::all(&source.nspace));
@@ -352,7 +352,7 @@ impl Streams {
             self.lanes.enter_piece(
                 cx,
                 &mut self.pulls,
-                Piece { pull, source, channel, data, info, lost: 0, delivery: Some(id) },
+                PullPiece { pull, source, channel, data, info, lost: 0, delivery: Some(id) },
             );
         }
         self.lanes.delivered(cx, id, Left::Nothing);
@@ -383,11 +383,11 @@ impl Streams {
         let Some(format) = pulled.format.as_mut() else { return };
         let stream = Stream { proc: source.clone(), channel: Channel::of(channel) };
         let ready = format.formatter.data(now, &stream, data.as_bytes(), info);
-        let mut pieces: Vec<Piece> = ready.into_iter().map(|ready| piece(pull, ready)).collect();
+        let mut pieces: Vec<PullPiece> = ready.into_iter().map(|ready| piece(pull, ready)).collect();
         if data.is_empty() {
             let info = info.iter().filter(|info| info.key != *DROPPED).cloned().collect();
             let (source, data) = (source.clone(), Blob::default());
-            pieces.push(Piece { pull, source, channel, data, info, lost: 0, delivery: None });
+            pieces.push(PullPiece { pull, source, channel, data, info, lost: 0, delivery: None });
         }
         let mut over = vec![(id, 0)];
         if owes {

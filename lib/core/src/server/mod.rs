@@ -66,7 +66,7 @@ pub use call::{OutputTo, ServerCall, ServerReturn};
 pub use config::{ModexForm, Remote, ServerConfig, ToolsOf};
 pub use iof::OUTPUT_DEFAULTS;
 pub use own::OWN;
-use peer::{Peer, Role};
+use peer::{Peer, PeerKind};
 pub use setup::{OURS, VERSION, environment};
 use turn::Cx;
 
@@ -135,7 +135,7 @@ impl Server {
     /// Lets the process in that this server runs in.
     pub(crate) fn attach_own(&mut self, gid: u32, dialect: Dialect) {
         let (proc, uid) = (self.config.identity.clone(), self.config.owner_uid);
-        self.peers.conns.insert(OWN, Peer::new(proc, uid, gid, Role::Own, dialect, Time::default()));
+        self.peers.conns.insert(OWN, Peer::new(proc, uid, gid, PeerKind::Own, dialect, Time::default()));
     }
 
     /// Everything that has not ended: gets, collectives, and what the host has been asked.

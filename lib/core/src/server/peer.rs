@@ -12,7 +12,7 @@ use super::sweep::Sweep;
 use crate::machine::{ConnId, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum PeerKind {
     Client,
     Tool,
     /// The process that this server runs in.
@@ -25,7 +25,7 @@ pub(super) struct Peer {
     proc: ProcId,
     uid: u32,
     gid: u32,
-    role: Role,
+    role: PeerKind,
     dialect: Dialect,
     /// When it was let in.
     since: Time,
@@ -75,7 +75,7 @@ impl Asker {
 }
 
 impl Peer {
-    pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: Role, dialect: Dialect, now: Time) -> Peer {
+    pub(super) fn new(proc: ProcId, uid: u32, gid: u32, role: PeerKind, dialect: Dialect, now: Time) -> Peer {
         Peer {
             proc,
             uid,
@@ -109,7 +109,7 @@ impl Peer {
         self.gid
     }
 
-    pub(super) fn role(&self) -> Role {
+    pub(super) fn role(&self) -> PeerKind {
         self.role
     }
 

@@ -10,7 +10,7 @@ use phalanx_wire::{DataArray, Info, InfoList, Kval, Value};
 use super::host::{Then, as_failure};
 use super::iof::{Streams, default_style};
 use super::job_data::Describer;
-use super::peer::{Asker, Role};
+use super::peer::{Asker, PeerKind};
 use super::turn::Cx;
 use crate::host::{Asked, HostOp, HostReply};
 
@@ -19,7 +19,7 @@ pub(super) fn on_spawn(cx: &mut Cx<'_>, from: Asker, spawn: Spawn) {
     if spawn.apps.is_empty() || parent.is_some_and(|parent| !matches!(parent, Value::Proc(_))) {
         return cx.answer(&from, Status::ERR_BAD_PARAM);
     }
-    let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role() == Role::Tool);
+    let is_tool = cx.peers.conns.peer(from.conn).is_some_and(|peer| peer.role() == PeerKind::Tool);
     let mut job = spawn.job;
     let dressed = job.is_set(DRESSED);
     job.retain(|info| info.key != *DRESSED);
@@ -49,7 +49,7 @@ pub(super) fn on_spawned(
     if cx.peers.jobs.contains(&nspace) {
         peer.note_jobs_told([nspace.clone()]);
     }
-    if peer.role() == Role::Tool {
+    if peer.role() == PeerKind::Tool {
         streams.pull_for_parent(&cx.peers.conns, to.conn, &nspace);
     }
     let job = cx.peers.jobs.encoded(&nspace, format, |job| describer.job_data(job)).unwrap_or_else(|| {

@@ -13,7 +13,7 @@ use phalanx_topo::Topology;
 use phalanx_wire::codec::Release;
 use phalanx_wire::{Key, Kval, Text, Value};
 
-use super::peer::{Peer, Role};
+use super::peer::{Peer, PeerKind};
 
 /// The XML in both forms, each written when somebody wants it for the first time.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl NodeTopology {
 
     /// What this peer looks for among its job data.
     pub(super) fn for_peer(&self, peer: &Peer) -> Option<Kval> {
-        let loads_in_init = peer.role() == Role::Client
+        let loads_in_init = peer.role() == PeerKind::Client
             && !peer.reads_files()
             && peer.dialect().release >= LOADS_TOPOLOGY_IN_INIT;
         if loads_in_init { self.value(&Key::of(keys::HWLOC_XML_V2)) } else { None }

@@ -43,13 +43,13 @@ pub(super) fn run(
     let runners = entrants.into_iter().map(|entrant| Runner {
         attempt: entrant.attempt,
         pid: entrant.pid,
-        state: State::Unasked(entrant.call),
+        state: RunnerState::Unasked(entrant.call),
     });
     let mut race = Race { engine, runners: runners.collect(), teller, told };
     let attached = race.decide(primary);
     race.forgo_others();
     let refusals = race.runners.into_iter().map(|runner| match runner.state {
-        State::Out(refusal) => Some(refusal),
+        RunnerState::Out(refusal) => Some(refusal),
         _ => None,
     });
     Ok(Outcome { attached: attached?, refusals: refusals.collect() })
@@ -65,10 +65,10 @@ struct Race<'a> {
 struct Runner {
     attempt: Attempt,
     pid: Option<u32>,
-    state: State,
+    state: RunnerState,
 }
 
-enum State {
+enum RunnerState {
     Unasked(ToolCall),
     Asked {
         /// How many times in a row its process was not at work.
@@ -110,10 +110,12 @@ impl Race<'_> {
         let mut is_open = false;
         for (at, runner) in self.runners.iter().enumerate() {
             match &runner.state {
-                State::LetsIn => return Verdict::Take(at),
-                State::Out(_) => {}
-                State::Asked { .. } if runner.is_silent() => is_open = true,
-                State::Asked { .. } | State::Unasked(_) | State::Taken => return Verdict::Wait,
+                RunnerState::LetsIn => return Verdict::Take(at),
+                RunnerState::Out(_) => {}
+                RunnerState::Asked { .. } if runner.is_silent() => is_open = true,
+                RunnerState::Asked { .. } | RunnerState::Unasked(_) | RunnerState::Taken => {
+                    return Verdict::Wait;
+                }
             }
         }
         if is_open { Verdict::Wait } else { Verdict::AllOut }
@@ -121,16 +123,16 @@ impl Race<'_> {
 
     /// One at a time as long as all answer.
     fn ask_more(&mut self) -> Result<(), Error> {
-        let asked = |runner: &&Runner| matches!(runner.state, State::Asked { .. });
+        let asked = |runner: &&Runner| matches!(runner.state, RunnerState::Asked { .. });
         let count = match (self.runners.iter().any(|r| r.is_silent()), self.runners.iter().find(asked)) {
             (true, _) => self.runners.len(),
             (false, Some(_)) => 0,
             (false, None) => 1,
         };
-        let unasked = |(_, runner): &(usize, &mut Runner)| matches!(runner.state, State::Unasked(_));
+        let unasked = |(_, runner): &(usize, &mut Runner)| matches!(runner.state, RunnerState::Unasked(_));
         for (at, runner) in self.runners.iter_mut().enumerate().filter(unasked).take(count) {
-            let state = std::mem::replace(&mut runner.state, State::Asked { idle: 0 });
-            if let State::Unasked(call) = state {
+            let state = std::mem::replace(&mut runner.state, RunnerState::Asked { idle: 0 });
+            if let RunnerState::Unasked(call) = state {
                 let teller = self.teller.clone();
                 // Who has been let in listens no more.
                 self.engine.call_then(call, move |answer| drop(teller.send((at, answer))))?;
@@ -145,7 +147,7 @@ impl Race<'_> {
         match self.told.recv_timeout(LOOK) {
             Ok((at, answer)) => {
                 let state = match answer? {
-                    ToolReturn::Asked(Ok(())) => State::LetsIn,
+                    ToolReturn::Asked(Ok(())) => RunnerState::LetsIn,
                     ToolReturn::Asked(Err(reason)) => self.out(reason),
                     other => {
                         tracing::error!(?other, "an answer of another kind");
@@ -165,14 +167,14 @@ impl Race<'_> {
         }
     }
 
-    fn out(&self, reason: InitError) -> State {
-        State::Out(Refusal { reason, trouble: self.engine.take_trouble() })
+    fn out(&self, reason: InitError) -> RunnerState {
+        RunnerState::Out(Refusal { reason, trouble: self.engine.take_trouble() })
     }
 
     fn take(&mut self, at: usize, primary: bool) -> Result<Option<Attached>, Error> {
         let Some(attempt) = self.runners.get(at).map(|runner| runner.attempt) else { return Ok(None) };
         let (state, attached) = match self.engine.call(ToolCall::Take { attempt, primary })? {
-            ToolReturn::Attached(Ok(attached)) => (State::Taken, Some(attached)),
+            ToolReturn::Attached(Ok(attached)) => (RunnerState::Taken, Some(attached)),
             ToolReturn::Attached(Err(reason)) => (self.out(reason), None),
             _ => (self.out(InitError::TurnedAway), None),
         };
@@ -184,7 +186,7 @@ impl Race<'_> {
 
     fn forgo_others(&self) {
         for runner in &self.runners {
-            if let State::Asked { .. } | State::LetsIn = runner.state {
+            if let RunnerState::Asked { .. } | RunnerState::LetsIn = runner.state {
                 // An engine that has ended has forgone all.
                 let _ = self.engine.call(ToolCall::Forgo(runner.attempt));
             }
@@ -194,11 +196,11 @@ impl Race<'_> {
 
 impl Runner {
     fn is_silent(&self) -> bool {
-        matches!(self.state, State::Asked { idle } if idle >= IDLE_LOOKS)
+        matches!(self.state, RunnerState::Asked { idle } if idle >= IDLE_LOOKS)
     }
 
     fn look(&mut self) {
-        if let State::Asked { idle } = &mut self.state {
+        if let RunnerState::Asked { idle } = &mut self.state {
             *idle = if self.pid.is_none_or(may_be_at_work) { 0 } else { *idle + 1 };
         }
     }

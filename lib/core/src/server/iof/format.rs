@@ -6,7 +6,7 @@ use phalanx_spec::keys;
 use phalanx_wire::Info;
 use tracing::warn;
 
-use super::lane::Piece;
+use super::lane::PullPiece;
 use crate::machine::CallId;
 use crate::output::{BUFFER_ATTRIBUTES, FORM_ATTRIBUTES, OutputFormatter, Owed, Ready, Style};
 use crate::server::timers::{Timer, TimerId, Timers};
@@ -66,8 +66,16 @@ pub(super) fn honoured(level: &[Info]) -> impl Iterator<Item = &Info> {
 /// Bytes of one stream whose calls wait for the end of a line.
 const PATIENCE: usize = 16 << 10;
 
-pub(super) fn piece(pull: u64, ready: Ready) -> Piece {
+pub(super) fn piece(pull: u64, ready: Ready) -> PullPiece {
     let Ready { stream, data, lost } = ready;
     let channel = stream.channel.into();
-    Piece { pull, source: stream.proc, channel, data: data.into(), info: Vec::new(), lost, delivery: None }
+    PullPiece {
+        pull,
+        source: stream.proc,
+        channel,
+        data: data.into(),
+        info: Vec::new(),
+        lost,
+        delivery: None,
+    }
 }

@@ -27,7 +27,7 @@ pub(super) struct Untaken {
 
 #[derive(Debug)]
 pub(super) enum Parcel {
-    Piece(Piece),
+    PullPiece(PullPiece),
     /// What this call brought is before this, but for so many bytes that are held.
     Over {
         pull: u64,
@@ -43,7 +43,7 @@ pub(super) enum Parcel {
 }
 
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct PullPiece {
     pub(super) pull: u64,
     pub(super) source: ProcId,
     pub(super) channel: IofChannel,
@@ -89,7 +89,7 @@ impl Drops {
 }
 
 impl Lane {
-    pub(super) fn push_or_drop(&mut self, drops: &mut Drops, mut piece: Piece) {
+    pub(super) fn push_or_drop(&mut self, drops: &mut Drops, mut piece: PullPiece) {
         let (stream, bytes) = ((piece.source.clone(), piece.channel), piece.data.len());
         let size = drops.size;
         let waiting = drops.waiting.entry(piece.channel).or_default();
@@ -105,20 +105,20 @@ impl Lane {
         }
         *waiting += cost(bytes);
         piece.lost += drops.lost.remove(&stream).unwrap_or(0);
-        self.queue.push_back(Parcel::Piece(piece));
+        self.queue.push_back(Parcel::PullPiece(piece));
     }
 
     /// Makes room among what waits of the same pull and channel. Returns how much.
     fn drop_oldest(
         &mut self,
         lost: &mut BTreeMap<(ProcId, IofChannel), u64>,
-        new: &Piece,
+        new: &PullPiece,
         wanted: usize,
     ) -> usize {
         let (pull, channel) = (new.pull, new.channel);
         let mut freed = 0;
         self.queue.retain_mut(|parcel| {
-            let Parcel::Piece(piece) = parcel else { return true };
+            let Parcel::PullPiece(piece) = parcel else { return true };
             if piece.pull != pull || piece.channel != channel {
                 return true;
             }

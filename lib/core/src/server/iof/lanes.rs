@@ -14,7 +14,7 @@ use phalanx_wire::cmd::Body;
 use phalanx_wire::cmd::iof::{DROPPED, Output as Forwarded, PIECE, Taken};
 use phalanx_wire::frame::TAG_IOF;
 
-use super::lane::{Lane, Parcel, Piece, Untaken};
+use super::lane::{Lane, Parcel, PullPiece, Untaken};
 use super::pulls::Pulls;
 use crate::machine::{CallId, ConnId};
 use crate::server::call::ServerReturn;
@@ -52,12 +52,12 @@ impl Lanes {
     }
 
     /// Queues a piece for its reader, or drops it, or others in its stead.
-    pub(super) fn enter_piece(&mut self, cx: &mut Cx<'_>, pulls: &mut Pulls, mut piece: Piece) {
+    pub(super) fn enter_piece(&mut self, cx: &mut Cx<'_>, pulls: &mut Pulls, mut piece: PullPiece) {
         let Some(pulled) = pulls.get_mut(&piece.pull) else { return };
         let conn = pulled.conn;
         let lane = self.by_conn.entry(conn).or_default();
         match &mut pulled.drops {
-            None => lane.queue.push_back(Parcel::Piece(piece)),
+            None => lane.queue.push_back(Parcel::PullPiece(piece)),
             Some(drops) => {
                 piece.delivery = None;
                 lane.push_or_drop(drops, piece);
@@ -106,7 +106,7 @@ impl Lanes {
             let (dialect, sent, is_sent) = (peer.dialect(), peer.sent(), peer.queued() == 0);
             let Some(lane) = self.by_conn.get_mut(&conn) else { return };
             let piece = match lane.queue.pop_front() {
-                Some(Parcel::Piece(piece)) => piece,
+                Some(Parcel::PullPiece(piece)) => piece,
                 Some(Parcel::Over { pull, id, held }) => {
                     let tells = pulls.get(&pull).is_some_and(|pulled| pulled.tells);
                     let last = lane.untaken.values_mut().rev().find(|piece| piece.pull == pull);
@@ -124,7 +124,7 @@ impl Lanes {
                 }
                 None => return,
             };
-            let Piece { pull, source, channel, data, mut info, lost, delivery } = piece;
+            let PullPiece { pull, source, channel, data, mut info, lost, delivery } = piece;
             let Some(pulled) = pulls.get_mut(&pull) else {
                 if let Some(id) = delivery {
                     self.delivered(cx, id, Left::Nothing);
@@ -189,7 +189,7 @@ impl Lanes {
     pub(super) fn drop_of(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         let Some(lane) = self.by_conn.remove(&conn) else { return };
         let queued = lane.queue.into_iter().filter_map(|parcel| match parcel {
-            Parcel::Piece(piece) => piece.delivery,
+            Parcel::PullPiece(piece) => piece.delivery,
             Parcel::Over { id, .. } => Some(id),
             Parcel::Farewell { .. } => None,
         });

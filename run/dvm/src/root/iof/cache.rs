@@ -10,7 +10,7 @@ use phalanx_spec::{IofChannel, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::root::Root;
-use crate::root::iof::readers::Piece;
+use crate::root::iof::readers::TapPiece;
 use crate::root::jobs::RootJob;
 
 /// How much is kept of each channel, and which part of it.
@@ -39,7 +39,7 @@ struct Kept {
 /// What is kept for one reader, and what it misses right behind.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<TapPiece>,
     pub(super) lost: BTreeMap<(ProcId, IofChannel), u64>,
 }
 
@@ -107,7 +107,7 @@ impl Cache {
         for (channel, kept) in self.channels.iter().filter(|(channel, _)| channels.intersects(**channel)) {
             let mut lost = kept.lost.clone();
             let mut push = |proc: &ProcId, data: Arc<[u8]>, lost: u64| {
-                into.pieces.push(Piece {
+                into.pieces.push(TapPiece {
                     proc: proc.clone(),
                     pid: pid(proc),
                     channel: *channel,

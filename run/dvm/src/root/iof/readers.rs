@@ -76,8 +76,8 @@ pub(super) struct Tap {
     pub(super) stopping: Option<Answer>,
     /// Its reader lives, and gets what is held for it.
     pub(super) ends_well: bool,
-    queue: VecDeque<Piece>,
-    flying: BTreeMap<u64, Piece>,
+    queue: VecDeque<TapPiece>,
+    flying: BTreeMap<u64, TapPiece>,
     flying_cost: usize,
     last: u64,
     /// Nobody waits for these, but if the reader dies, they are for the user.
@@ -88,7 +88,7 @@ pub(super) struct Tap {
 
 /// What a tap is to get.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct TapPiece {
     pub(super) proc: ProcId,
     pub(super) pid: Option<u32>,
     pub(super) channel: IofChannel,
@@ -154,7 +154,7 @@ impl Tap {
             && self.sources.iter().any(|source| source.covers(proc))
     }
 
-    pub(super) fn push(&mut self, mut piece: Piece) {
+    pub(super) fn push(&mut self, mut piece: TapPiece) {
         if !self.lost.is_empty() && piece.number.is_some() {
             piece.lost += self.lost.remove(&(piece.proc.clone(), piece.channel)).unwrap_or(0);
         }
@@ -188,7 +188,7 @@ impl Root {
                 continue;
             }
             let (proc, data, number) = (proc.clone(), data.clone(), (!abandoned).then_some(number));
-            tap.push(Piece { proc, pid, channel, data, lost: 0, number, instead: !tap.copy });
+            tap.push(TapPiece { proc, pid, channel, data, lost: 0, number, instead: !tap.copy });
             instead += usize::from(!tap.copy);
             served.push(name.clone());
         }
@@ -364,7 +364,7 @@ impl Root {
     pub(super) fn remove_tap(&mut self, cx: &mut Cx<'_>, name: &(NodeId, TapName)) {
         let Some(tap) = self.readers.taps.remove(name) else { return };
         self.readers.flying -= tap.flying_cost;
-        for Piece { proc, pid, channel, data, .. } in tap.held.into_pieces() {
+        for TapPiece { proc, pid, channel, data, .. } in tap.held.into_pieces() {
             let readers = &mut self.readers;
             // Its writer does not wait for it.
             readers.number += 1;
@@ -417,7 +417,7 @@ impl Root {
         readers.abandoned.entry(nspace.clone()).or_default();
         let (mut unsent, mut sent) = (Vec::new(), Vec::new());
         for tap in readers.taps.values_mut() {
-            let (of_job, others): (VecDeque<Piece>, _) =
+            let (of_job, others): (VecDeque<TapPiece>, _) =
                 std::mem::take(&mut tap.queue).into_iter().partition(|piece| piece.proc.nspace == *nspace);
             tap.queue = others;
             unsent.extend(of_job);
@@ -446,7 +446,7 @@ impl Root {
     }
 
     /// A reader does not get this, for whatever reason: if nobody else has it, the user does.
-    fn not_taken(&mut self, cx: &mut Cx<'_>, piece: Piece) {
+    fn not_taken(&mut self, cx: &mut Cx<'_>, piece: TapPiece) {
         let readers = &mut self.readers;
         let Some(number) = piece.number else { return };
         let Some(held) = readers.held.get_mut(&number) else { return };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use phalanx_spec::IofChannel;
 use phalanx_wire::{Nspace, ProcId};
 
-use crate::root::iof::readers::Piece;
+use crate::root::iof::readers::TapPiece;
 
 #[derive(Debug, Default)]
 pub(super) struct Retained {
@@ -24,7 +24,7 @@ struct Tail {
 
 impl Retained {
     /// A piece has left, but for `held` of the last bytes of its stream.
-    pub(super) fn left(&mut self, piece: &Piece, held: usize) {
+    pub(super) fn left(&mut self, piece: &TapPiece, held: usize) {
         let stream = (piece.proc.clone(), piece.channel);
         let mut tail = match self.streams.remove(&stream) {
             Some(tail) => tail,
@@ -57,9 +57,9 @@ impl Retained {
     }
 
     /// What there is, for somebody else.
-    pub(super) fn into_pieces(self) -> impl Iterator<Item = Piece> {
+    pub(super) fn into_pieces(self) -> impl Iterator<Item = TapPiece> {
         let tails = self.streams.into_iter().filter(|(_, tail)| !tail.bytes.is_empty());
-        tails.map(|((proc, channel), Tail { bytes, pid })| Piece {
+        tails.map(|((proc, channel), Tail { bytes, pid })| TapPiece {
             proc,
             pid,
             channel,
@@ -82,10 +82,10 @@ mod tests {
 
     use super::*;
 
-    fn piece(rank: u32, data: &[u8], number: Option<u64>) -> Piece {
+    fn piece(rank: u32, data: &[u8], number: Option<u64>) -> TapPiece {
         let proc = ProcId::new(&Nspace::new("job").unwrap(), Rank(rank));
         let data = Arc::from(data);
-        Piece { proc, pid: None, channel: IofChannel::STDOUT, data, lost: 0, number, instead: true }
+        TapPiece { proc, pid: None, channel: IofChannel::STDOUT, data, lost: 0, number, instead: true }
     }
 
     fn kept(retained: Retained) -> Vec<(u32, Vec<u8>)> {

@@ -11,7 +11,7 @@ use pmix::{
 
 use crate::server::serving::Serving;
 
-pub(crate) enum Role {
+pub(crate) enum Native {
     Client(Client),
     Tool(Tool),
     Server(Arc<Serving>),
@@ -21,9 +21,9 @@ pub(crate) enum Role {
 macro_rules! either {
     ($self:ident, $role:ident => $call:expr) => {
         match $self {
-            Role::Client($role) => $call,
-            Role::Tool($role) => $call,
-            Role::Server(serving) => {
+            Native::Client($role) => $call,
+            Native::Tool($role) => $call,
+            Native::Server(serving) => {
                 let $role = &serving.server;
                 $call
             }
@@ -31,7 +31,7 @@ macro_rules! either {
     };
 }
 
-impl Role {
+impl Native {
     pub(crate) fn proc(&self) -> &ProcId {
         either!(self, role => role.proc())
     }
@@ -73,9 +73,9 @@ impl Role {
     /// A server is not sent the output of what it spawns.
     pub(crate) fn show_spawned(&self, job: &mut Vec<Info>) -> Result<Option<Showing>, Error> {
         match self {
-            Role::Client(client) => client.show_spawned(job),
-            Role::Tool(tool) => tool.show_spawned(job),
-            Role::Server(_) => Ok(None),
+            Native::Client(client) => client.show_spawned(job),
+            Native::Tool(tool) => tool.show_spawned(job),
+            Native::Server(_) => Ok(None),
         }
     }
 
@@ -98,8 +98,8 @@ impl Role {
     /// What a client knows under this name. Others go the longer way.
     pub(crate) fn value_at_hand(&self, nspace: &str, rank: Rank, key: &str) -> Option<Value> {
         match self {
-            Role::Client(client) => client.value_at_hand(nspace, rank, key),
-            Role::Tool(_) | Role::Server(_) => None,
+            Native::Client(client) => client.value_at_hand(nspace, rank, key),
+            Native::Tool(_) | Native::Server(_) => None,
         }
     }
 
