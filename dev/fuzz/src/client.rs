@@ -155,7 +155,10 @@ impl World {
                     assert!(!std::mem::replace(answered, true), "answered twice");
                 }
                 Output::Deliver { id, .. } => self.delivered.push(id),
-                Output::CallHost { .. } | Output::WriteFile { .. } | Output::RemoveFile { .. } => {
+                Output::CallHost { .. }
+                | Output::WriteFile { .. }
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => {
                     panic!("a client does not")
                 }
             }

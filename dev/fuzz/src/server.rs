@@ -195,7 +195,8 @@ impl World {
                 Output::Send { .. }
                 | Output::Return { .. }
                 | Output::WriteFile { .. }
-                | Output::RemoveFile { .. } => {}
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => {}
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
             }
         }

@@ -181,7 +181,8 @@ impl WiredServer {
                 Output::Deliver { .. }
                 | Output::CallHost { .. }
                 | Output::WriteFile { .. }
-                | Output::RemoveFile { .. } => {}
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => {}
             }
         }
     }

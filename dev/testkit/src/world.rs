@@ -503,7 +503,8 @@ impl<S: RankServer> World<S> {
             Effect::Send { .. }
             | Effect::Close { .. }
             | Effect::WriteFile { .. }
-            | Effect::RemoveFile { .. } => {}
+            | Effect::RemoveFile { .. }
+            | Effect::LookAt { .. } => {}
         }
     }
 

@@ -26,8 +26,8 @@ pub use explain::Waiting;
 pub use host::{Event, GroupFormed, HostOp, HostReply};
 pub use job::{JobApp, JobInfo, JobNode, JobProc, Rows, Table};
 pub use machine::{
-    CallId, CloseReason, ConnId, DeliveryId, HandlerId, HostCall, Input, Machine, Outbox, Output, PeerCred,
-    Time,
+    CallId, CloseReason, ConnId, DeliveryId, FileLook, HandlerId, HostCall, Input, Machine, Outbox, Output,
+    PeerCred, Time,
 };
 pub use qualified::opened as opened_qualified;
 pub use server::{ModexForm, Server, ServerCall, ServerConfig, ServerReturn};

@@ -79,6 +79,17 @@ pub enum CloseReason {
     Foreign,
 }
 
+/// What a file is like from outside. Only changes mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLook {
+    /// Device and number: another file may have taken its name.
+    pub identity: (u64, u64),
+    pub size: u64,
+    /// Seconds and nanoseconds.
+    pub accessed: (i64, i64),
+    pub modified: (i64, i64),
+}
+
 /// What happened. `C` is the role's own set of calls.
 #[derive(Debug)]
 pub enum Input<'a, C> {
@@ -104,6 +115,11 @@ pub enum Input<'a, C> {
     Call {
         id: CallId,
         call: C,
+    },
+    /// The answer to [`Output::LookAt`]. `None`: there is no such file, or it cannot be seen.
+    Looked {
+        look: u64,
+        file: Option<FileLook>,
     },
     /// The host's answer to [`Output::CallHost`].
     Host {
@@ -135,6 +151,12 @@ pub enum Output<R, D> {
         path: String,
         at: u64,
         bytes: Vec<u8>,
+    },
+    /// Look at a file, without opening it. That may take any time, and nothing else is to wait for it. Answered once, by
+    /// [`Input::Looked`].
+    LookAt {
+        look: u64,
+        path: String,
     },
     RemoveFile {
         path: String,

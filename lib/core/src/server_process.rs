@@ -97,6 +97,7 @@ impl ServerProcess {
                     Output::Close { conn } => out.push(Output::Close { conn }),
                     Output::WriteFile { path, at, bytes } => out.push(Output::WriteFile { path, at, bytes }),
                     Output::RemoveFile { path } => out.push(Output::RemoveFile { path }),
+                    Output::LookAt { look, path } => out.push(Output::LookAt { look, path }),
                     Output::CallHost { call, op } => out.push(Output::CallHost { call, op }),
                     Output::Deliver { .. } => {}
                 }
@@ -113,6 +114,7 @@ impl ServerProcess {
                     | Output::Close { .. }
                     | Output::WriteFile { .. }
                     | Output::RemoveFile { .. }
+                    | Output::LookAt { .. }
                     | Output::CallHost { .. } => {}
                 }
             } else {
@@ -143,6 +145,7 @@ impl Machine for ServerProcess {
             Input::Writable { conn, queued } => Some(Input::Writable { conn, queued }),
             Input::Closed { conn, reason } => Some(Input::Closed { conn, reason }),
             Input::Host { call, reply } => Some(Input::Host { call, reply }),
+            Input::Looked { look, file } => Some(Input::Looked { look, file }),
             Input::Tick => {
                 self.client.handle(now, Input::Tick, &mut from_client);
                 Some(Input::Tick)

@@ -9,6 +9,7 @@ pub mod files;
 mod identity;
 pub mod listen;
 mod local;
+pub mod look;
 pub mod net;
 pub mod reach;
 pub mod rendezvous;

@@ -216,7 +216,8 @@ impl Daemon {
             }
             // Connections belong to the server; time is looked at after every input.
             Input::Opened { .. } | Input::Bytes { .. } | Input::Writable { .. } | Input::Closed { .. } => {}
-            Input::Tick => {}
+            // Our server's.
+            Input::Looked { .. } | Input::Tick => {}
         }
     }
 

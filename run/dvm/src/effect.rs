@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use phalanx_core::{CloseReason, ConnId, PeerCred};
+use phalanx_core::{CloseReason, ConnId, FileLook, PeerCred};
 use phalanx_spec::IofChannel;
 use phalanx_topo::CpuSet;
 use phalanx_wire::{Nspace, ProcId, Text};
@@ -45,6 +45,12 @@ pub enum Input<'a> {
     Closed {
         conn: ConnId,
         reason: CloseReason,
+    },
+
+    /// A file was looked at for our server, as in `phalanx_core::Input`.
+    Looked {
+        look: u64,
+        file: Option<FileLook>,
     },
 
     /// The user wants a job (at node 0). Answered by [`Report`]s that carry `request` until the job has a namespace.
@@ -154,6 +160,11 @@ pub enum Effect {
         bytes: Vec<u8>,
     },
     RemoveFile {
+        path: String,
+    },
+    /// Answered by [`Input::Looked`].
+    LookAt {
+        look: u64,
         path: String,
     },
     Spawn(Box<ProcStart>),

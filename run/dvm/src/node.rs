@@ -42,6 +42,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
             Input::Bytes { conn, data } => Some(ServerInput::Bytes { conn: *conn, data }),
             Input::Writable { conn, queued } => Some(ServerInput::Writable { conn: *conn, queued: *queued }),
             Input::Closed { conn, reason } => Some(ServerInput::Closed { conn: *conn, reason: *reason }),
+            Input::Looked { look, file } => Some(ServerInput::Looked { look: *look, file: *file }),
             Input::Tick => Some(ServerInput::Tick),
             _ => None,
         };
@@ -87,6 +88,7 @@ impl<S: Machine<Call = ServerCall, Return = ServerReturn>> Node<S> {
                         effects.push_back(Effect::WriteFile { path, at, bytes })
                     }
                     Output::RemoveFile { path } => effects.push_back(Effect::RemoveFile { path }),
+                    Output::LookAt { look, path } => effects.push_back(Effect::LookAt { look, path }),
                     Output::CallHost { call, op } => {
                         self.daemon.handle(now, Happening::HostCall { call, op }, &mut self.acts);
                     }

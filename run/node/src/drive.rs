@@ -13,10 +13,11 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use phalanx_core::{CloseReason, ConnId, Time, Waiting};
+use phalanx_core::{CloseReason, ConnId, FileLook, Time, Waiting};
 use phalanx_dvm::{Effect, Input, Report};
 use phalanx_shell::collected::Written;
 use phalanx_shell::listen::Listener;
+use phalanx_shell::look::look_at;
 use phalanx_wire::{Nspace, ProcId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
@@ -57,6 +58,10 @@ pub(crate) enum Wake {
     ConnOverdue(ConnId),
     StdinWritable(ProcId),
     BatchResolved(u64),
+    Looked {
+        look: u64,
+        file: Option<FileLook>,
+    },
 }
 
 /// What the owner woke up for.
@@ -282,6 +287,10 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Effect::RemoveFile { path } => self.files.remove(&path),
+            Effect::LookAt { look, path } => {
+                let wakes = self.wakes.0.clone();
+                look_at(path, move |file| drop(wakes.blocking_send(Wake::Looked { look, file })));
+            }
             Effect::MakeScratch { path } => self.session.make(Path::new(OsStr::from_bytes(path.as_bytes()))),
             Effect::Spawn(start) => self.procs.spawn(*start),
             effect @ (Effect::Signal { .. }
@@ -381,6 +390,7 @@ impl<D: Decide> Owner<D> {
                 }
             }
             Wake::StdinWritable(proc) => self.procs.stdin_writable(&proc, &mut self.news),
+            Wake::Looked { look, file } => self.input(Input::Looked { look, file }),
             Wake::BatchResolved(id) => self.procs.batch_resolved(id, &mut self.session, &mut self.news),
         }
     }

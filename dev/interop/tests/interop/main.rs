@@ -45,3 +45,4 @@ mod tool_rules;
 mod tools;
 mod topology_xml;
 mod unconnected;
+mod watched;

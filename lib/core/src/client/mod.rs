@@ -202,7 +202,7 @@ impl Machine for Client {
             Input::Bytes { data, .. } => tables.on_bytes(cx, data),
             Input::Closed { reason, .. } => tables.on_closed(cx, reason),
             // A client has few requests under way and no host.
-            Input::Writable { .. } | Input::Host { .. } | Input::Tick => {}
+            Input::Writable { .. } | Input::Host { .. } | Input::Looked { .. } | Input::Tick => {}
         }
         tables.on_time(cx);
     }

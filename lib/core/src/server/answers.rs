@@ -139,7 +139,7 @@ impl Tables {
                 self.collectives.on_overdue(cx, id);
                 self.do_what_is_due(cx);
             }
-            Timer::Heartbeat(id) => self.monitors.on_overdue(cx, &mut self.events, id),
+            Timer::Window(id) => self.monitors.on_window_over(cx, &mut self.events, id),
             Timer::Format(pull) => self.streams.on_format_due(cx, pull),
         }
     }

@@ -31,6 +31,7 @@ use super::values::weight_of_infos;
 use crate::host::{Event, EventsRequest, HostOp};
 use crate::machine::{ConnId, Time};
 
+pub(super) use kept::Raiser;
 use kept::{Audience, Cached, Kept};
 
 /// The first ones order the handlers within a client; they mean nothing here but may be sent along.
@@ -215,14 +216,14 @@ impl Events {
     pub(super) fn on_notify(&mut self, cx: &mut Cx<'_>, from: Asker, event: &Event) {
         // The host raises it in this very process: it knows, and tells the other servers itself.
         if from.conn == OWN {
-            self.tell(cx, event, Some(OWN), Audience::Range);
+            self.tell(cx, event, Raiser::Connection(OWN), Audience::Range);
             return cx.answer(&from, Status::SUCCESS);
         }
-        self.raise(cx, event, Some(from.conn), Then::Answer(from));
+        self.raise(cx, event, Raiser::Connection(from.conn), Then::Answer(from));
     }
 
     /// Tells local processes, then the host if others may be concerned. `then` is for the host's answer, or for now.
-    pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, then: Then) {
+    pub(super) fn raise(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Raiser, then: Then) {
         self.tell(cx, event, raised_by, Audience::Range);
         if matches!(event.range, Range::LOCAL | Range::PROC_LOCAL) {
             if let Then::Answer(to) = then {
@@ -235,7 +236,7 @@ impl Events {
     }
 
     pub(super) fn on_event_from_host(&mut self, cx: &mut Cx<'_>, event: &Event) -> Status {
-        self.tell(cx, event, None, Audience::Range);
+        self.tell(cx, event, Raiser::Source, Audience::Range);
         Status::SUCCESS
     }
 
@@ -246,7 +247,7 @@ impl Events {
         event: &Event,
         (number, concerned): (u64, Option<Vec<Nspace>>),
     ) -> Status {
-        self.tell(cx, event, None, Audience::OfJob { concerned, number });
+        self.tell(cx, event, Raiser::Source, Audience::OfJob { concerned, number });
         Status::SUCCESS
     }
 
@@ -262,14 +263,14 @@ impl Events {
             |cached: &Cached| cached.event.code == event.code && cached.event.source == event.source;
         if ago <= EVENT_AGE && !self.announced.recent(cx.now).any(|cached| is_same(cached)) {
             let audience = Audience::OfJob { concerned, number };
-            let cached = Cached::new(cx.now.before(ago), event, None, audience);
+            let cached = Cached::new(cx.now.before(ago), event, Raiser::Source, audience);
             self.tell_and_keep(cx, cached, |events, conn, peer, cached| events.is_due(conn, peer, cached));
         }
         Status::SUCCESS
     }
 
     /// Tells the local processes that want the event, and keeps it for those who will.
-    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Option<ConnId>, audience: Audience) {
+    fn tell(&mut self, cx: &mut Cx<'_>, event: &Event, raised_by: Raiser, audience: Audience) {
         let cached = Cached::new(cx.now, event.clone(), raised_by, audience);
         self.tell_and_keep(cx, cached, |events, conn, peer, cached| {
             let is_source = is_source(conn, peer, &cached.event, cached.raised_by);
@@ -434,8 +435,13 @@ pub(super) fn checked(cx: &mut Cx<'_>, from: &Asker, notify: Notify) -> Option<E
 }
 
 /// Whether a peer has raised the event itself. Others of its rank have not.
-fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Option<ConnId>) -> bool {
-    *peer.proc() == event.source && raised_by.is_none_or(|raised_by| raised_by == conn)
+fn is_source(conn: ConnId, peer: &Peer, event: &Event, raised_by: Raiser) -> bool {
+    *peer.proc() == event.source
+        && match raised_by {
+            Raiser::Source => true,
+            Raiser::Connection(raised_by) => raised_by == conn,
+            Raiser::Server => false,
+        }
 }
 
 /// Whether a peer is in the event's range.

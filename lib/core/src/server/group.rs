@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::collective::{Collectives, Kind, Signature};
 use super::directive::{as_array, failed, procs_of};
-use super::event::Events;
+use super::event::{Events, Raiser};
 use super::host::{Then, as_failure};
 use super::job_data::Describer;
 use super::limits::MAX_GROUPS;
@@ -195,7 +195,7 @@ impl Groups {
         ];
         let event = Event { code: Status::GROUP_LEFT, source: from.proc.clone(), range: Range::CUSTOM, info };
         cx.answer(from, Status::SUCCESS);
-        events.raise(cx, &event, None, Then::Nothing);
+        events.raise(cx, &event, Raiser::Source, Then::Nothing);
     }
 
     /// What an event says of groups.
@@ -312,7 +312,7 @@ pub(super) fn announce_failure(
         Info::new(keys::EVENT_CUSTOM_RANGE, as_array(&others)),
     ];
     let (code, range) = (Status::GROUP_MEMBER_FAILED, Range::CUSTOM);
-    events.raise(cx, &Event { code, source: proc.clone(), range, info }, None, Then::Nothing);
+    events.raise(cx, &Event { code, source: proc.clone(), range, info }, Raiser::Source, Then::Nothing);
 }
 
 fn host_op(signature: &Signature, procs: Vec<ProcId>, info: Vec<Info>) -> HostOp {

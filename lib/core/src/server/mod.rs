@@ -172,6 +172,7 @@ impl Machine for Server {
             Input::Closed { conn, reason } => tables.on_closed(cx, conn, reason),
             Input::Call { id, call } => tables.on_call(cx, id, call),
             Input::Host { call, reply } => tables.on_host(cx, call, reply),
+            Input::Looked { look, file } => tables.monitors.on_looked(cx, &mut tables.events, look, file),
             Input::Tick => {}
         }
         tables.give_up_overdue(cx);

@@ -1,32 +1,41 @@
-//! Monitoring: heartbeats are counted here, since they arrive here; everything else is the host's.
+//! Monitoring: heartbeats arrive here, and files are looked at here; everything else is the host's.
 //!
-//! A process asks to be watched and then sends signs of life. After more than the allowed number of windows without one,
-//! the event that it chose is raised, once, and again only after it was alive in between.
+//! A process asks to be watched, and then gives signs of life: it sends heartbeats, or a file of its changes. After more than the
+//! allowed number of windows without one, the event that it chose is raised, once, and again only after it was alive in between.
+
+mod file;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phalanx_spec::{Range, Status, keys};
-use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::cmd::monitor::{Monitor, SILENT};
 use phalanx_wire::{Info, InfoList, ProcId, Value};
 use tracing::{debug, warn};
 
-use super::event::Events;
+use super::event::{Events, Raiser};
 use super::host::Then;
 use super::limits::MAX_MONITORS;
 use super::peer::Asker;
 use super::timers::{Timer, TimerId};
 use super::turn::Cx;
 use crate::host::{Asked, Event, HostOp};
-use crate::machine::ConnId;
+use crate::machine::{ConnId, FileLook, Output, Time};
+use file::{Seen, WatchedFile};
 
 pub(super) const ATTRIBUTES: &[&str] = &[
     keys::MONITOR_HEARTBEAT,
     keys::SEND_HEARTBEAT,
+    keys::MONITOR_FILE,
     keys::MONITOR_CANCEL,
     keys::MONITOR_ID,
     keys::MONITOR_HEARTBEAT_TIME,
     keys::MONITOR_HEARTBEAT_DROPS,
+    keys::MONITOR_FILE_SIZE,
+    keys::MONITOR_FILE_ACCESS,
+    keys::MONITOR_FILE_MODIFY,
+    keys::MONITOR_FILE_CHECK_TIME,
+    keys::MONITOR_FILE_DROPS,
     keys::RANGE,
 ];
 
@@ -41,26 +50,43 @@ struct Watched {
     conn: ConnId,
     proc: ProcId,
     id: Option<String>,
+    signs: Signs,
     window: Duration,
     drops: u32,
     /// Windows without a sign of life.
     missed: u32,
-    beats: u32,
+    /// The last one, or the beginning.
+    alive: Time,
     alerted: bool,
     event: Status,
     range: Range,
     timer: TimerId,
 }
 
+/// Where signs of life come from.
+#[derive(Debug)]
+enum Signs {
+    /// So many have come in this window.
+    Heartbeats(u32),
+    File(WatchedFile),
+}
+
 impl Monitors {
     pub(super) fn on_monitor(&mut self, cx: &mut Cx<'_>, from: Asker, request: Monitor) {
-        if request.what.key == keys::SEND_HEARTBEAT {
-            self.on_heartbeat(from.conn);
-            return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
-        }
-        if request.what.key == keys::MONITOR_HEARTBEAT {
-            let status = self.watch(cx, &from, &request);
-            return cx.answer_infos(&from, status, Vec::new());
+        match request.what.key.as_str() {
+            keys::SEND_HEARTBEAT => {
+                self.on_heartbeat(from.conn);
+                return cx.answer_infos(&from, Status::SUCCESS, Vec::new());
+            }
+            keys::MONITOR_HEARTBEAT => {
+                let status = self.watch_heartbeats(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
+                return cx.answer_infos(&from, status, Vec::new());
+            }
+            keys::MONITOR_FILE => {
+                let status = self.watch_files(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
+                return cx.answer_infos(&from, status, Vec::new());
+            }
+            _ => {}
         }
         let mut then = Then::AnswerInfos(from.clone());
         if request.what.key == keys::MONITOR_CANCEL {
@@ -86,43 +112,69 @@ impl Monitors {
         cx.ask(Some(&proc), op, then);
     }
 
-    fn watch(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Status {
-        let Some(seconds) = request.directives.find(keys::MONITOR_HEARTBEAT_TIME).and_then(Value::as_u32)
-        else {
-            return Status::ERR_BAD_PARAM;
-        };
-        if seconds == 0 {
-            return Status::ERR_BAD_PARAM;
+    fn watch_heartbeats(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Result<(), Status> {
+        let window = window(&request.directives, keys::MONITOR_HEARTBEAT_TIME)?;
+        let drops = number(&request.directives, keys::MONITOR_HEARTBEAT_DROPS).unwrap_or(0);
+        self.make_room(from, 1)?;
+        self.watch(cx, from, request, (Signs::Heartbeats(0), window, drops));
+        Ok(())
+    }
+
+    fn watch_files(&mut self, cx: &mut Cx<'_>, from: &Asker, request: &Monitor) -> Result<(), Status> {
+        let window = window(&request.directives, keys::MONITOR_FILE_CHECK_TIME)?;
+        let drops = number(&request.directives, keys::MONITOR_FILE_DROPS).unwrap_or(0);
+        let files = WatchedFile::all(request)?;
+        self.make_room(from, files.len())?;
+        for file in files {
+            let path = file.path().to_owned();
+            let number = self.watch(cx, from, request, (Signs::File(file), window, drops));
+            // What it is like now is what later looks are compared with.
+            cx.out.push(Output::LookAt { look: number, path });
         }
-        if self.watched.values().filter(|w| w.proc == from.proc).count() >= MAX_MONITORS {
+        Ok(())
+    }
+
+    fn make_room(&self, from: &Asker, count: usize) -> Result<(), Status> {
+        let have = self.watched.values().filter(|w| w.proc == from.proc).count();
+        if have + count > MAX_MONITORS {
             warn!(proc = %from.proc, limit = MAX_MONITORS, "watched too many times: refused");
-            return Status::ERR_OUT_OF_RESOURCE;
+            return Err(Status::ERR_OUT_OF_RESOURCE);
         }
+        Ok(())
+    }
+
+    fn watch(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &Asker,
+        request: &Monitor,
+        (signs, window, drops): (Signs, Duration, u32),
+    ) -> u64 {
         self.last += 1;
         let number = self.last;
-        let window = Duration::from_secs(u64::from(seconds));
+        let alert = match &signs {
+            Signs::Heartbeats(_) => Status::MONITOR_HEARTBEAT_ALERT,
+            Signs::File(_) => Status::MONITOR_FILE_ALERT,
+        };
         let watched = Watched {
             conn: from.conn,
             proc: from.proc.clone(),
             id: request.directives.find(keys::MONITOR_ID).and_then(Value::as_str).map(str::to_owned),
+            signs,
             window,
-            drops: request
-                .directives
-                .find(keys::MONITOR_HEARTBEAT_DROPS)
-                .and_then(Value::as_u32)
-                .unwrap_or(0),
+            drops,
             missed: 0,
-            beats: 0,
+            alive: cx.now,
             alerted: false,
-            event: if request.error.is_success() { Status::MONITOR_HEARTBEAT_ALERT } else { request.error },
+            event: if request.error.is_success() { alert } else { request.error },
             range: match request.directives.find(keys::RANGE) {
                 Some(Value::Range(range)) => *range,
                 _ => Range::NAMESPACE,
             },
-            timer: cx.timers.set(cx.now.after(window), Timer::Heartbeat(number)),
+            timer: cx.timers.set(cx.now.after(window), Timer::Window(number)),
         };
         self.watched.insert(number, watched);
-        Status::SUCCESS
+        number
     }
 
     /// Without an id: all that this connection has asked for. Whether there was one.
@@ -141,25 +193,79 @@ impl Monitors {
 
     pub(super) fn on_heartbeat(&mut self, conn: ConnId) {
         for watched in self.watched.values_mut().filter(|w| w.conn == conn) {
-            watched.beats = watched.beats.saturating_add(1);
-            watched.alerted = false;
+            if let Signs::Heartbeats(beats) = &mut watched.signs {
+                *beats = beats.saturating_add(1);
+                watched.alerted = false;
+            }
         }
     }
 
     /// A window has ended.
-    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, events: &mut Events, number: u64) {
+    pub(super) fn on_window_over(&mut self, cx: &mut Cx<'_>, events: &mut Events, number: u64) {
         let Some(watched) = self.watched.get_mut(&number) else { return };
-        watched.timer = cx.timers.set(cx.now.after(watched.window), Timer::Heartbeat(number));
-        watched.missed = if watched.beats > 0 { 0 } else { watched.missed.saturating_add(1) };
-        watched.beats = 0;
-        if watched.missed <= watched.drops || watched.alerted {
+        watched.timer = cx.timers.set(cx.now.after(watched.window), Timer::Window(number));
+        let is_alive = match &mut watched.signs {
+            Signs::Heartbeats(beats) => std::mem::take(beats) > 0,
+            Signs::File(file) => match file.look() {
+                Some(path) => return cx.out.push(Output::LookAt { look: number, path }),
+                // Its file system has not even answered yet.
+                None => false,
+            },
+        };
+        watched.judge(cx, events, is_alive);
+    }
+
+    /// What a file is like: `None` if it is not there, or cannot be seen.
+    pub(super) fn on_looked(
+        &mut self,
+        cx: &mut Cx<'_>,
+        events: &mut Events,
+        number: u64,
+        look: Option<FileLook>,
+    ) {
+        let Some(watched) = self.watched.get_mut(&number) else { return };
+        let Signs::File(file) = &mut watched.signs else { return };
+        match file.seen(look) {
+            Seen::First => {}
+            Seen::Changed => watched.judge(cx, events, true),
+            Seen::Same => watched.judge(cx, events, false),
+        }
+    }
+}
+
+impl Watched {
+    /// One more window is over.
+    fn judge(&mut self, cx: &mut Cx<'_>, events: &mut Events, is_alive: bool) {
+        if is_alive {
+            (self.missed, self.alive, self.alerted) = (0, cx.now, false);
             return;
         }
-        watched.alerted = true;
-        debug!(proc = %watched.proc, missed = watched.missed, "heartbeats missed");
-        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, watched.proc.clone())];
-        let event = Event { code: watched.event, source: watched.proc.clone(), range: watched.range, info };
-        let watched_on = Some(watched.conn);
-        events.raise(cx, &event, watched_on, Then::Nothing);
+        self.missed = self.missed.saturating_add(1);
+        if self.missed <= self.drops || self.alerted {
+            return;
+        }
+        self.alerted = true;
+        debug!(proc = %self.proc, missed = self.missed, "no sign of life");
+        let mut info = vec![Info::new(keys::EVENT_AFFECTED_PROC, self.proc.clone())];
+        info.extend(self.id.as_deref().map(|id| Info::new(keys::MONITOR_ID, id)));
+        if let Signs::File(file) = &self.signs {
+            info.push(Info::new(keys::MONITOR_FILE, file.path()));
+        }
+        info.push(Info::new(SILENT, cx.now.since(self.alive).as_millis() as u64));
+        let event = Event { code: self.event, source: self.proc.clone(), range: self.range, info };
+        // The process hears of it as well, if it wants to.
+        events.raise(cx, &event, Raiser::Server, Then::Nothing);
     }
+}
+
+/// In seconds.
+fn window(directives: &[Info], key: &str) -> Result<Duration, Status> {
+    match number(directives, key) {
+        Some(seconds @ 1..) => Ok(Duration::from_secs(u64::from(seconds))),
+        _ => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+fn number(directives: &[Info], key: &str) -> Option<u32> {
+    directives.find(key).and_then(Value::as_u32)
 }

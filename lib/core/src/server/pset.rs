@@ -10,7 +10,7 @@ use phalanx_wire::cmd::get::{Get, OwnerData, Reply};
 use phalanx_wire::{Info, Kval, ProcId};
 
 use super::directive::{as_array, refuse_unknown};
-use super::event::Events;
+use super::event::{Events, Raiser};
 use super::get;
 use super::host::Then;
 use super::peer::Asker;
@@ -81,5 +81,5 @@ impl Psets {
 
 fn raise_here(cx: &mut Cx<'_>, events: &mut Events, code: Status, info: Vec<Info>) {
     let source = cx.config.identity.clone();
-    events.raise(cx, &Event { code, source, range: Range::LOCAL, info }, None, Then::Nothing);
+    events.raise(cx, &Event { code, source, range: Range::LOCAL, info }, Raiser::Source, Then::Nothing);
 }

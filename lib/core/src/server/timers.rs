@@ -10,7 +10,8 @@ pub(super) enum Timer {
     Hello(ConnId),
     Get(u64),
     Collective(u64),
-    Heartbeat(u64),
+    /// Of a monitor.
+    Window(u64),
     /// Output that a reader is to have by now.
     Format(u64),
 }

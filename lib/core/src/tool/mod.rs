@@ -209,7 +209,10 @@ impl Tool {
                 }
                 Output::Return { id, result } => self.on_return(now, id, result, out),
                 // Clients have no host.
-                Output::CallHost { .. } | Output::WriteFile { .. } | Output::RemoveFile { .. } => {}
+                Output::CallHost { .. }
+                | Output::WriteFile { .. }
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => {}
             }
         }
     }
@@ -264,7 +267,7 @@ impl Machine for Tool {
                     self.hand(now, session, Input::Tick, out);
                 }
             }
-            Input::Host { .. } => {}
+            Input::Host { .. } | Input::Looked { .. } => {}
         }
         self.give_up_wishes(now, out);
     }

@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use phalanx_core::{
-    ClientDelivery, DeliveryId, Event, HandlerId, HostCall, HostOp, HostReply, Machine, Time, Verdict,
-    Waiting,
+    ClientDelivery, DeliveryId, Event, FileLook, HandlerId, HostCall, HostOp, HostReply, Machine, Time,
+    Verdict, Waiting,
 };
 use phalanx_spec::{IofChannel, Status};
 use phalanx_wire::{Info, ProcId};
@@ -216,6 +216,10 @@ enum Order<M: Role> {
         reply: HostReply,
         after: Afterwards,
     },
+    Looked {
+        look: u64,
+        file: Option<FileLook>,
+    },
     Keep {
         handler: HandlerId,
         callback: Callback,
@@ -242,6 +246,7 @@ impl<M: Role> Order<M> {
             Order::Mark { reply } => reply.rouse(),
             Order::Call { reply: None, .. }
             | Order::Answer { .. }
+            | Order::Looked { .. }
             | Order::Keep { .. }
             | Order::Forget { .. }
             | Order::Stop => {}

@@ -31,6 +31,7 @@ use super::{
 };
 use phalanx_shell::Trust;
 use phalanx_shell::collected::Written;
+use phalanx_shell::look::look_at;
 
 /// Where it is when nobody is at work; nothing when the engine has ended.
 pub(super) type Shared<M> = Mutex<Option<Box<Progress<M>>>>;
@@ -386,6 +387,7 @@ impl<M: Role> Progress<M> {
                     self.feed(Input::Host { call, reply });
                     drop(after);
                 }
+                Order::Looked { look, file } => self.feed(Input::Looked { look, file }),
                 Order::Keep { handler, callback } => {
                     self.handlers.insert(handler, callback);
                 }
@@ -517,7 +519,8 @@ impl<M: Role> Progress<M> {
             | Output::Send { .. }
             | Output::Close { .. }
             | Output::WriteFile { .. }
-            | Output::RemoveFile { .. } => false,
+            | Output::RemoveFile { .. }
+            | Output::LookAt { .. } => false,
         }
     }
 
@@ -528,6 +531,10 @@ impl<M: Role> Progress<M> {
             Output::Close { conn } => self.links.close(conn, self.now()),
             Output::WriteFile { path, at, bytes } => self.files.write(path, at, &bytes),
             Output::RemoveFile { path } => self.files.remove(&path),
+            Output::LookAt { look, path } => {
+                let queue = self.queue.clone();
+                look_at(path, move |file| drop(queue.push_now(Order::Looked { look, file })));
+            }
             Output::Return { id, result } => match self.waiting.remove(&id) {
                 Some(reply) if reply.is_callback() => reply.send(result),
                 Some(reply) => self.answers.push((reply, result)),

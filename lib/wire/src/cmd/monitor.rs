@@ -6,6 +6,9 @@ use super::Body;
 use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 
+/// In an alert: for how many milliseconds there was no sign of life.
+pub const SILENT: &str = "phalanx.silent";
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Monitor {
     pub what: Info,

@@ -137,7 +137,10 @@ impl Scene {
                 Output::Close { .. } => self.closed = true,
                 Output::Return { id, result } => self.returned.push((id, result)),
                 Output::Deliver { id, to, what } => self.delivered.push((id, to, what)),
-                Output::CallHost { .. } | Output::WriteFile { .. } | Output::RemoveFile { .. } => {
+                Output::CallHost { .. }
+                | Output::WriteFile { .. }
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => {
                     panic!("a client has no host and writes nothing")
                 }
             }

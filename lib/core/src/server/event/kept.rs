@@ -27,12 +27,22 @@ pub(super) struct Kept {
     bytes: usize,
 }
 
+/// Who need not be told of an event, having raised it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Raiser {
+    /// All connections of the process that is the event's source.
+    Source,
+    /// This one of them, while it is open.
+    Connection(ConnId),
+    /// None of them: it was noticed here.
+    Server,
+}
+
 #[derive(Debug)]
 pub(super) struct Cached {
     pub(super) event: Event,
     pub(super) audience: Audience,
-    /// The connection that raised it, while that is open.
-    pub(super) raised_by: Option<ConnId>,
+    pub(super) raised_by: Raiser,
     pub(super) since: Time,
     bytes: usize,
     pub(super) told: BTreeSet<ConnId>,
@@ -41,7 +51,7 @@ pub(super) struct Cached {
 }
 
 impl Cached {
-    pub(super) fn new(now: Time, event: Event, raised_by: Option<ConnId>, audience: Audience) -> Cached {
+    pub(super) fn new(now: Time, event: Event, raised_by: Raiser, audience: Audience) -> Cached {
         let named = match &audience {
             Audience::OfJob { concerned: Some(jobs), .. } => jobs.iter().map(|job| job.as_str().len()).sum(),
             _ => 0,
@@ -100,7 +110,9 @@ impl Kept {
 
     pub(super) fn forget_connection(&mut self, conn: ConnId, proc: &ProcId, is_last: bool) {
         for cached in &mut self.all {
-            cached.raised_by.take_if(|raised_by| *raised_by == conn);
+            if cached.raised_by == Raiser::Connection(conn) {
+                cached.raised_by = Raiser::Source;
+            }
             if cached.told.remove(&conn) && is_last {
                 cached.told_before.insert(proc.clone());
             }

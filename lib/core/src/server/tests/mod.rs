@@ -10,6 +10,7 @@ mod gets;
 mod hostile;
 mod iof;
 mod jobs;
+mod monitor;
 mod resources;
 mod topology;
 mod upcalls;

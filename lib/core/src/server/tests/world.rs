@@ -35,6 +35,8 @@ pub(super) struct World {
     pub(super) history: Vec<HostOp>,
     pub(super) returns: BTreeMap<CallId, ServerReturn>,
     pub(super) files: BTreeMap<String, Vec<u8>>,
+    /// Files that are to be looked at.
+    pub(super) looks: Vec<(u64, String)>,
     /// Upcalls that only report are answered at once.
     pub(super) obliging: bool,
     last_conn: u64,
@@ -171,6 +173,7 @@ impl World {
             history: Vec::new(),
             returns: BTreeMap::new(),
             files: BTreeMap::new(),
+            looks: Vec::new(),
             obliging: true,
             last_conn: 0,
             last_call: 0,
@@ -228,6 +231,7 @@ impl World {
                     file.extend(bytes);
                 }
                 Output::RemoveFile { path } => assert!(self.files.remove(&path).is_some()),
+                Output::LookAt { look, path } => self.looks.push((look, path)),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("not a server's output"),
             }
         }

@@ -286,7 +286,8 @@ impl World {
                 Output::Deliver { .. }
                 | Output::CallHost { .. }
                 | Output::WriteFile { .. }
-                | Output::RemoveFile { .. } => panic!("nobody asked for that"),
+                | Output::RemoveFile { .. }
+                | Output::LookAt { .. } => panic!("nobody asked for that"),
             }
         }
     }
@@ -321,6 +322,7 @@ impl World {
                 Output::CallHost { call, op } => self.host.asked.push_back((node, call, op)),
                 Output::WriteFile { path, at, bytes } => self.servers[node].files.write(path, at, &bytes),
                 Output::RemoveFile { path } => self.servers[node].files.remove(&path),
+                Output::LookAt { .. } => panic!("nobody watches files"),
                 Output::Connect { .. } | Output::Deliver { .. } => panic!("a server does neither"),
             }
         }

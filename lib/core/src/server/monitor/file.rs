@@ -1,0 +1,87 @@
+//! A file whose changes are signs of life.
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::cmd::monitor::Monitor;
+use phalanx_wire::{InfoList, Value};
+
+use crate::machine::FileLook;
+
+#[derive(Clone, Debug)]
+pub(super) struct WatchedFile {
+    path: String,
+    size: bool,
+    access: bool,
+    modify: bool,
+    last: Last,
+    /// Somebody is looking at it.
+    is_looked_at: bool,
+}
+
+/// What it was like when it was looked at last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Last {
+    Never,
+    Missing,
+    Like(FileLook),
+}
+
+/// What a look says.
+pub(super) enum Seen {
+    /// There is nothing to compare it with.
+    First,
+    Changed,
+    Same,
+}
+
+impl WatchedFile {
+    /// The files of a request, and which of their changes count. Older releases give the path with the kind of change, too.
+    pub(super) fn all(request: &Monitor) -> Result<Vec<WatchedFile>, Status> {
+        let wants =
+            |key| request.directives.find(key).is_some_and(|value| path(value).is_some() || value.is_true());
+        let (size, access) = (wants(keys::MONITOR_FILE_SIZE), wants(keys::MONITOR_FILE_ACCESS));
+        // Without a word on what counts, what programs do to files that they write does.
+        let modify = wants(keys::MONITOR_FILE_MODIFY) || !(size || access);
+        let kinds = [keys::MONITOR_FILE_ACCESS, keys::MONITOR_FILE_MODIFY];
+        let paths = match &request.what.value {
+            Value::DataArray(array) => array.items.iter().map(path).collect::<Option<Vec<_>>>(),
+            value => path(value)
+                .or_else(|| kinds.iter().find_map(|kind| path(request.directives.find(kind)?)))
+                .map(|path| vec![path]),
+        };
+        let paths = paths.filter(|paths| !paths.is_empty()).ok_or(Status::ERR_BAD_PARAM)?;
+        let file = |path| WatchedFile { path, size, access, modify, last: Last::Never, is_looked_at: true };
+        Ok(paths.into_iter().map(file).collect())
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What to look at now; nothing while somebody still does.
+    pub(super) fn look(&mut self) -> Option<String> {
+        (!std::mem::replace(&mut self.is_looked_at, true)).then(|| self.path.clone())
+    }
+
+    /// A file that comes, goes to be made anew, or is replaced has changed; one that is not there has not.
+    pub(super) fn seen(&mut self, look: Option<FileLook>) -> Seen {
+        self.is_looked_at = false;
+        let now = look.map_or(Last::Missing, Last::Like);
+        let before = std::mem::replace(&mut self.last, now.clone());
+        match (before, now) {
+            (Last::Never, _) => Seen::First,
+            (_, Last::Missing | Last::Never) => Seen::Same,
+            (Last::Missing, Last::Like(_)) => Seen::Changed,
+            (Last::Like(before), Last::Like(now)) => {
+                let is_other = before.identity != now.identity;
+                let is_new = (self.size && before.size != now.size)
+                    || (self.access && before.accessed != now.accessed)
+                    || (self.modify && before.modified != now.modified);
+                if is_other || is_new { Seen::Changed } else { Seen::Same }
+            }
+        }
+    }
+}
+
+fn path(value: &Value) -> Option<String> {
+    value.as_str().filter(|path| !path.is_empty()).map(str::to_owned)
+}

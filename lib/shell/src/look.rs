@@ -1,0 +1,27 @@
+//! Files that are watched from outside.
+
+use std::thread;
+
+use phalanx_core::FileLook;
+use rustix::fs::{Stat, stat};
+
+/// Looks at a file on a thread of its own, since its file system may not answer for long, and tells what it saw. `None`: there is
+/// no such file, or it cannot be seen.
+pub fn look_at(path: String, told: impl FnOnce(Option<FileLook>) + Send + 'static) {
+    let look = move || told(stat(path.as_str()).ok().as_ref().map(seen));
+    // Without a thread nothing is seen now, and `told` is dropped: a later look may have one.
+    if let Err(error) = thread::Builder::new().name("look".to_owned()).stack_size(STACK).spawn(look) {
+        tracing::warn!(%error, "cannot look at a file");
+    }
+}
+
+fn seen(stat: &Stat) -> FileLook {
+    FileLook {
+        identity: (stat.st_dev, stat.st_ino),
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        accessed: (stat.st_atime, i64::try_from(stat.st_atime_nsec).unwrap_or(0)),
+        modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+    }
+}
+
+const STACK: usize = 64 << 10;
