@@ -82,7 +82,8 @@ impl Monitors {
                 let status = self.watch_heartbeats(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
                 return cx.answer_infos(&from, status, Vec::new());
             }
-            keys::MONITOR_FILE => {
+            // Without a time between looks only the host may know one.
+            keys::MONITOR_FILE if request.directives.find(keys::MONITOR_FILE_CHECK_TIME).is_some() => {
                 let status = self.watch_files(cx, &from, &request).err().unwrap_or(Status::SUCCESS);
                 return cx.answer_infos(&from, status, Vec::new());
             }

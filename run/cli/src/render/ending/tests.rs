@@ -89,8 +89,10 @@ fn other_endings() {
         ]
     );
     let limit = Duration::from_secs(90);
+    // Rank 1 was ended long before, by job control.
+    let at_limit = ProcEnd { after: limit, ..ended(0, TERM, true) };
     assert_eq!(
-        end(JobVerdict::TimedOut { limit }, 124, vec![ended(0, TERM, true)]).lines(),
+        end(JobVerdict::TimedOut { limit }, 124, vec![at_limit, ended(1, TERM, true)]).lines(),
         ["the job was ended after 1 min 30 s, its time limit; rank 0 was still running"]
     );
     assert_eq!(
