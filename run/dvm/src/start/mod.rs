@@ -23,7 +23,7 @@ use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::fleet::{Agent, Fleet};
 use crate::id::NodeId;
 use crate::msg::{ExitStatus, SpawnFailure, charge};
-use crate::signals::SIGKILL;
+use crate::signals::{SIGKILL, SIGTERM};
 use crate::timers::Timers;
 
 use agent::{Running, State};
@@ -332,7 +332,7 @@ impl Starter {
                     let proc = ProcId::new(&self.plan.nspace, Rank(number as u32));
                     out.push_back(FromStarter::Effect(Effect::StdinEnd { proc }));
                 }
-                false => self.kill(number, out),
+                false => self.signal(number, SIGTERM, out),
             }
         }
         self.try_over(out);
@@ -344,7 +344,7 @@ impl Starter {
             match timer {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
-                Timer::Alone(agent) => self.kill(agent, out),
+                Timer::Alone(agent) => self.signal(agent, SIGTERM, out),
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
                 Timer::Stopping if self.killed => self.give_agents_up(out),
                 Timer::Stopping => self.kill_agents(now, out),
@@ -540,7 +540,7 @@ impl Starter {
     fn after_loss(&mut self, now: Time, host: usize, out: &mut Out) {
         if let Some(agent) = self.plan.fleet.agents.iter().position(|agent| agent.hosts.contains(&host)) {
             match self.plan.fleet.agents[agent].hosts.iter().all(|host| self.is_lost(*host)) {
-                true => self.kill(agent, out),
+                true => self.signal(agent, SIGKILL, out),
                 false => self.try_give_birth(agent, out),
             }
         }
@@ -585,7 +585,7 @@ impl Starter {
     fn kill_agents(&mut self, now: Time, out: &mut Out) {
         self.killed = true;
         self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
-        (0..self.agents.len()).for_each(|agent| self.kill(agent, out));
+        (0..self.agents.len()).for_each(|agent| self.signal(agent, SIGKILL, out));
     }
 
     /// Even a kill has not ended them: nobody waits for that.
@@ -594,10 +594,11 @@ impl Starter {
         self.try_over(out);
     }
 
-    fn kill(&self, agent: usize, out: &mut Out) {
+    /// SIGTERM first: `srun` that is killed while it launches leaves its step on the hosts.
+    fn signal(&self, agent: usize, signal: i32, out: &mut Out) {
         if self.agents[agent].state == State::Running {
             let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
-            out.push_back(FromStarter::Effect(Effect::Signal { proc, signal: SIGKILL }));
+            out.push_back(FromStarter::Effect(Effect::Signal { proc, signal }));
         }
     }
 }

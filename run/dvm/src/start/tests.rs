@@ -289,23 +289,23 @@ fn two_names_of_one_host_are_refused() {
 }
 
 #[test]
-fn agents_that_do_not_see_the_end_of_their_daemons_are_ended_soon() {
+fn agents_whose_daemons_have_gone_are_ended_soon() {
     let mut told = Told::new(&[1, 2], false);
     (1..4).for_each(|node| told.up(node));
     told.starter.on_unlinked(told.now, NodeId(3));
     told.starter.stop(told.now, &mut told.out);
-    let killed = |told: &Told| {
-        let kill = |out: &FromStarter| match out {
-            FromStarter::Effect(Effect::Signal { proc, signal: SIGKILL }) => Some(proc.rank.0),
+    let ended = |told: &Told| {
+        let end = |out: &FromStarter| match out {
+            FromStarter::Effect(Effect::Signal { proc, signal: SIGTERM }) => Some(proc.rank.0),
             _ => None,
         };
-        told.out.iter().filter_map(kill).collect::<Vec<_>>()
+        told.out.iter().filter_map(end).collect::<Vec<_>>()
     };
     told.starter.on_unlinked(told.now, NodeId(1));
     told.starter.on_unlinked(told.now, NodeId(2));
     told.wait(AGENT_GRACE);
-    assert_eq!(killed(&told), [0]);
+    assert_eq!(ended(&told), [0]);
     told.starter.on_unlinked(told.now, NodeId(3));
     told.wait(AGENT_GRACE);
-    assert_eq!(killed(&told), [0, 1]);
+    assert_eq!(ended(&told), [0, 1]);
 }
