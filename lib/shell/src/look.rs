@@ -6,13 +6,12 @@ use phalanx_core::FileLook;
 use rustix::fs::{Stat, stat};
 
 /// Looks at a file on a thread of its own, since its file system may not answer for long, and tells what it saw. `None`: there is
-/// no such file, or it cannot be seen.
-pub fn look_at(path: String, told: impl FnOnce(Option<FileLook>) + Send + 'static) {
+/// no such file, or it cannot be seen. `false`: there can be no thread now, and nothing will be told.
+#[must_use]
+pub fn look_at(path: String, told: impl FnOnce(Option<FileLook>) + Send + 'static) -> bool {
     let look = move || told(stat(path.as_str()).ok().as_ref().map(seen));
-    // Without a thread nothing is seen now, and `told` is dropped: a later look may have one.
-    if let Err(error) = thread::Builder::new().name("look".to_owned()).stack_size(STACK).spawn(look) {
-        tracing::warn!(%error, "cannot look at a file");
-    }
+    let thread = thread::Builder::new().name("look".to_owned()).stack_size(STACK).spawn(look);
+    thread.inspect_err(|error| tracing::warn!(%error, "cannot look at a file")).is_ok()
 }
 
 fn seen(stat: &Stat) -> FileLook {

@@ -289,7 +289,9 @@ impl<D: Decide> Owner<D> {
             Effect::RemoveFile { path } => self.files.remove(&path),
             Effect::LookAt { look, path } => {
                 let wakes = self.wakes.0.clone();
-                look_at(path, move |file| drop(wakes.blocking_send(Wake::Looked { look, file })));
+                if !look_at(path, move |file| drop(wakes.blocking_send(Wake::Looked { look, file }))) {
+                    self.news.push(Input::Looked { look, file: None });
+                }
             }
             Effect::MakeScratch { path } => self.session.make(Path::new(OsStr::from_bytes(path.as_bytes()))),
             Effect::Spawn(start) => self.procs.spawn(*start),

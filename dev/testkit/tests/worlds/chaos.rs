@@ -11,6 +11,8 @@ use phalanx_testkit::wired::WiredServer;
 use phalanx_testkit::{Answer, Op, Random, RankServer, Script, Setup, Step, World};
 use phalanx_wire::{Blob, ProcId};
 
+use crate::seeds::each_seed;
+
 /// How much goes wrong.
 #[derive(Clone, Copy, PartialEq)]
 enum Weather {
@@ -164,28 +166,13 @@ fn check<S: RankServer>(world: &World<S>, weather: Weather, crashed: &[NodeId]) 
 }
 
 fn many(weather: Weather, seeds: std::ops::Range<u64>) {
-    // One seed, for whoever looks for the cause of a failure; or more of them, for whoever has time.
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let more = seeds.start + (seeds.end - seeds.start) * number("CHAOS_TIMES").unwrap_or(1);
-    let seeds = number("CHAOS_SEED").map_or(seeds.start..more, |seed| seed..seed + 1);
-    for seed in seeds {
-        let told = Told(seed);
+    each_seed(seeds, |seed| {
         if seed % 2 == 0 {
             live_through(seed, weather, Box::new(|_| ScriptedServer::default()));
         } else {
             live_through(seed, weather, Box::new(move |node| WiredServer::new(node, seed)));
         }
-        std::mem::forget(told);
-    }
-}
-
-/// Says which seed it was when a test panics.
-struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        eprintln!("seed {}: repeat with CHAOS_SEED={}", self.0, self.0);
-    }
+    });
 }
 
 #[test]

@@ -15,6 +15,8 @@ use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::spawn::Spawn;
 use phalanx_wire::{App, Info, ProcId, Query};
 
+use crate::seeds::each_seed;
+
 type Starting = World<ScriptedServer>;
 
 /// How a world is to fare.
@@ -219,23 +221,7 @@ fn end(world: &mut Starting, size: u32) {
 }
 
 fn many(seeds: std::ops::Range<u64>, course: impl Fn(&mut Random) -> Course) {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let more = seeds.start + (seeds.end - seeds.start) * number("CHAOS_TIMES").unwrap_or(1);
-    let seeds = number("CHAOS_SEED").map_or(seeds.start..more, |seed| seed..seed + 1);
-    for seed in seeds {
-        let told = Told(seed);
-        live_through(seed, course(&mut Random::new(seed ^ 0xc0)));
-        std::mem::forget(told);
-    }
-}
-
-/// Says which seed it was when a test panics.
-struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        eprintln!("seed {}: repeat with CHAOS_SEED={}", self.0, self.0);
-    }
+    each_seed(seeds, |seed| live_through(seed, course(&mut Random::new(seed ^ 0xc0))));
 }
 
 #[test]
@@ -284,8 +270,7 @@ fn a_thousand_daemons_start_with_failures_and_losses() {
 /// Commands that are stopped while daemons start leave nothing, at any moment.
 #[test]
 fn a_start_that_is_ended_at_any_moment_leaves_nothing() {
-    for seed in 700_000..700_150 {
-        let told = Told(seed);
+    each_seed(700_000..700_150, |seed| {
         let mut random = Random::new(seed);
         let bad = if random.one_in(2) { 6 } else { 0 };
         let course = Course { hosts: random.between(1, 100), bad, skip_bad: true, early: 0, late: 0 };
@@ -298,6 +283,5 @@ fn a_start_that_is_ended_at_any_moment_leaves_nothing() {
         assert_eq!(living, Vec::<u32>::new());
         assert_eq!(world.living_agents(), 0);
         assert_eq!(world.user.complaints, Vec::<String>::new());
-        std::mem::forget(told);
-    }
+    });
 }

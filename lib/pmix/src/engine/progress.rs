@@ -533,7 +533,10 @@ impl<M: Role> Progress<M> {
             Output::RemoveFile { path } => self.files.remove(&path),
             Output::LookAt { look, path } => {
                 let queue = self.queue.clone();
-                look_at(path, move |file| drop(queue.push_now(Order::Looked { look, file })));
+                let told = move |file| drop(queue.push_now(Order::Looked { look, file }));
+                if !look_at(path, told) {
+                    drop(self.queue.push_now(Order::Looked { look, file: None }));
+                }
             }
             Output::Return { id, result } => match self.waiting.remove(&id) {
                 Some(reply) if reply.is_callback() => reply.send(result),
