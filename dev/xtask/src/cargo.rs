@@ -1,9 +1,9 @@
 //! Running cargo and other programs, at the root of the workspace and without standard input.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 /// Runs cargo; its output goes where ours goes.
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
@@ -17,6 +17,22 @@ pub(crate) fn capture(args: &[&str]) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("running {shown}"))?;
     ensure!(output.status.success(), "{shown} failed ({})", output.status);
     String::from_utf8(output.stdout).with_context(|| format!("reading the output of {shown}"))
+}
+
+/// Runs cargo and hands on its standard output while it comes. Returned are what was made of it, and how cargo ended.
+pub(crate) fn watched<T>(
+    args: &[&str],
+    watch: impl FnOnce(ChildStdout) -> Result<T>,
+) -> Result<(T, Result<()>)> {
+    let mut command = command(args);
+    let shown = shown(&command);
+    eprintln!("$ {shown}");
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("running {shown}"))?;
+    let stdout = child.stdout.take().context("the standard output of cargo is no pipe")?;
+    let watched = watch(stdout);
+    let status = child.wait().with_context(|| format!("waiting for {shown}"))?;
+    let outcome = if status.success() { Ok(()) } else { Err(anyhow!("{shown} failed ({status})")) };
+    Ok((watched?, outcome))
 }
 
 /// Runs a program after printing its command line; an unsuccessful end is an error.

@@ -14,6 +14,7 @@ mod deps;
 mod dist;
 mod fuzz;
 mod r#gen;
+mod slowest;
 mod sources;
 mod step;
 mod test;

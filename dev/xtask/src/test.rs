@@ -5,12 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo::{cargo, run as execute};
+use crate::cargo::{cargo, run as execute, watched};
+use crate::slowest::Slowest;
 use crate::step::step;
 
 const PACKAGES: &str = "dev/interop/packages.txt";
@@ -54,7 +56,12 @@ fn build(which: &[&str]) -> Result<()> {
 }
 
 fn cargo_test(which: &[&str], filters: &[&str]) -> Result<()> {
-    cargo(&[&["test", "--locked"], which, &["--"], filters].concat())
+    let (slowest, outcome) = watched(&[&["test", "--locked"], which, &["--"], filters].concat(), |stdout| {
+        Slowest::watch(BufReader::new(stdout), std::io::stdout())
+    })?;
+    eprintln!("the slowest of these tests:");
+    slowest.lines().iter().for_each(|line| eprintln!("{line}"));
+    outcome
 }
 
 /// The packages that the tests with peers need.

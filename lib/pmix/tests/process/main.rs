@@ -90,6 +90,7 @@ fn main() -> ExitCode {
             part(Stage { name, size, server: TestServer::start(size) });
             Ok(())
         })
+        .with_kind("in turn")
     };
     libtest_mimic::run(&arguments, SCENARIOS.iter().map(trial).collect()).exit_code()
 }

@@ -29,7 +29,8 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Scenarios measure and kill: one at a time.
     arguments.test_threads.get_or_insert(1);
-    let trials = scenarios::all().map(|(name, _)| Trial::test(name, move || try_out(name))).collect();
+    let trial = |(name, _)| Trial::test(name, move || try_out(name)).with_kind("in turn");
+    let trials = scenarios::all().map(trial).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
