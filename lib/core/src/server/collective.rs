@@ -27,7 +27,7 @@ use super::turn::Cx;
 use crate::explain::Waiting;
 use crate::machine::ConnId;
 use meeting::Arrival;
-pub(super) use meeting::{Collective, Kind, Signature, State};
+pub(super) use meeting::{Collective, CollectiveState, Kind, Signature};
 
 /// What the verb of a meeting has to do. Whoever calls the table does all that is due before he calls it again.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Collectives {
             return cx.answer(&from, Status::ERR_OUT_OF_RESOURCE);
         };
         let Some(collective) = self.open.get_mut(&id) else { return };
-        let failed = matches!(collective.state, State::Failed(_));
+        let failed = matches!(collective.state, CollectiveState::Failed(_));
         let with_clones = info.is_set(keys::ALL_CLONES_PARTICIPATE);
         if let Some(limit) = timeout(&info).filter(|_| !failed) {
             collective.end_by(cx.timers, id, cx.now.after(limit));
@@ -88,15 +88,15 @@ impl Collectives {
         collective.askers.push(from.clone());
         let state = collective.state;
         match state {
-            State::Failed(status) => {
+            CollectiveState::Failed(status) => {
                 cx.answer(&from, status);
                 self.close_if_abandoned(cx, id);
             }
             // Nobody expected is left once the host is asked.
-            State::WithHost => {}
+            CollectiveState::WithHost => {}
             // That somebody will never come is noticed when the meeting opens and when it happens, not at each arrival.
-            State::Gathering if is_new || self.is_complete(cx.peers, id) => self.advance(cx, id),
-            State::Gathering => {}
+            CollectiveState::Gathering if is_new || self.is_complete(cx.peers, id) => self.advance(cx, id),
+            CollectiveState::Gathering => {}
         }
     }
 
@@ -129,7 +129,7 @@ impl Collectives {
             is_watched: false,
             is_followed: false,
             info: Vec::new(),
-            state: State::Gathering,
+            state: CollectiveState::Gathering,
             since: cx.now,
             timer: None,
         };
@@ -140,7 +140,7 @@ impl Collectives {
     /// Goes on if everybody has come, fails if somebody never will.
     fn advance(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.open.get(&id) else { return };
-        if collective.state != State::Gathering {
+        if collective.state != CollectiveState::Gathering {
             return;
         }
         let kind = collective.signature.kind;
@@ -164,7 +164,7 @@ impl Collectives {
         if !complete {
             return;
         }
-        if self.earlier(id).all(|earlier| earlier.state != State::WithHost) {
+        if self.earlier(id).all(|earlier| earlier.state != CollectiveState::WithHost) {
             self.hand_over(id);
         }
     }
@@ -172,7 +172,7 @@ impl Collectives {
     /// Everybody has come, and it is this one's turn: hosts such as Slurm's plugin know one meeting of a set at a time.
     fn hand_over(&mut self, id: u64) {
         if let Some(collective) = self.open.get_mut(&id) {
-            collective.state = State::WithHost;
+            collective.state = CollectiveState::WithHost;
             self.due.push_back(Due::Gathered { id, kind: collective.signature.kind });
         }
     }
@@ -188,7 +188,7 @@ impl Collectives {
     pub(super) fn advance_next(&mut self, cx: &mut Cx<'_>, signature: &Signature) {
         let has_failed = |id: &u64| {
             let collective = self.open.get(id);
-            collective.is_none_or(|collective| matches!(collective.state, State::Failed(_)))
+            collective.is_none_or(|collective| matches!(collective.state, CollectiveState::Failed(_)))
         };
         let queue = self.queues.get(signature);
         let next = queue.into_iter().flatten().copied().find(|id| !has_failed(id));
@@ -217,11 +217,11 @@ impl Collectives {
     fn fail(&mut self, cx: &mut Cx<'_>, id: u64, status: Status) {
         let complete = self.is_complete(cx.peers, id);
         let Some(collective) = self.open.get_mut(&id) else { return };
-        if matches!(collective.state, State::Failed(_)) {
+        if matches!(collective.state, CollectiveState::Failed(_)) {
             return;
         }
-        let with_host = collective.state == State::WithHost;
-        collective.state = State::Failed(status);
+        let with_host = collective.state == CollectiveState::WithHost;
+        collective.state = CollectiveState::Failed(status);
         let timer = collective.timer.take();
         let waiting = collective.askers.clone();
         let signature = collective.signature.clone();
@@ -245,7 +245,7 @@ impl Collectives {
     /// The host counts meetings of a set by its calls: those that wait for their turn must not come behind the word that a later
     /// one has failed.
     fn hand_over_before(&mut self, cx: &mut Cx<'_>, id: u64) {
-        let waiting = self.earlier(id).filter(|earlier| earlier.state == State::Gathering);
+        let waiting = self.earlier(id).filter(|earlier| earlier.state == CollectiveState::Gathering);
         for id in
             waiting.map(|earlier| earlier.id).filter(|id| self.is_complete(cx.peers, *id)).collect::<Vec<_>>()
         {
@@ -288,7 +288,7 @@ impl Collectives {
     pub(super) fn withdraw(&mut self, cx: &mut Cx<'_>, conn: ConnId, proc: &ProcId) {
         let (mut touched, mut free) = (Vec::new(), Vec::new());
         for (id, collective) in &mut self.open {
-            if collective.state != State::Gathering || !collective.arrived.contains_key(proc) {
+            if collective.state != CollectiveState::Gathering || !collective.arrived.contains_key(proc) {
                 continue;
             }
             touched.push(*id);
@@ -315,7 +315,7 @@ impl Collectives {
         let queue = self.queues.get(&signature).cloned().unwrap_or_default();
         let mut free = freed;
         for later in queue.into_iter().filter(|id| *id > freed) {
-            let gathering = |c: &&mut Collective| c.state == State::Gathering;
+            let gathering = |c: &&mut Collective| c.state == CollectiveState::Gathering;
             let Some(from) = self.open.get_mut(&later).filter(gathering) else { continue };
             let Some(arrival) = from.arrived.remove(proc) else { continue };
             let askers: Vec<Asker> = from.askers.extract_if(.., |asker| asker.proc == *proc).collect();
@@ -344,7 +344,7 @@ impl Collectives {
     /// A failed meeting stays for those who have not come; when nobody is left who could, it is forgotten.
     fn close_if_abandoned(&mut self, cx: &mut Cx<'_>, id: u64) {
         let Some(collective) = self.open.get(&id) else { return };
-        let failed = matches!(collective.state, State::Failed(_));
+        let failed = matches!(collective.state, CollectiveState::Failed(_));
         if failed && collective.missing().all(|proc| cx.peers.jobs.stage(proc).is_none_or(Stage::is_over)) {
             self.close(cx, id);
         }
@@ -379,7 +379,7 @@ impl Collectives {
 
     pub(super) fn explain(&self, peers: &Peers, waiting: &mut Vec<Waiting>) {
         for collective in self.open.values() {
-            if matches!(collective.state, State::Failed(_)) {
+            if matches!(collective.state, CollectiveState::Failed(_)) {
                 continue;
             }
             let signature = &collective.signature;
@@ -402,11 +402,11 @@ impl Collectives {
                 since: collective.since,
                 deadline: collective.timer.map(TimerId::at),
                 unblocked_by: match collective.state {
-                    State::Gathering if collective.is_complete(peers) => {
+                    CollectiveState::Gathering if collective.is_complete(peers) => {
                         "the end of an earlier one of the same participants"
                     }
-                    State::Gathering => "the arrival of those who are missing",
-                    State::WithHost | State::Failed(_) => "the host's answer",
+                    CollectiveState::Gathering => "the arrival of those who are missing",
+                    CollectiveState::WithHost | CollectiveState::Failed(_) => "the host's answer",
                 }
                 .into(),
             });

@@ -7,7 +7,7 @@ use crate::msg::ExitStatus;
 /// A command that is to run, runs, or has ended.
 #[derive(Debug, Default)]
 pub(super) struct Running {
-    pub(super) state: State,
+    pub(super) state: AgentState,
     out: Lines,
     err: Lines,
     /// The last lines of its standard error.
@@ -24,7 +24,7 @@ pub(super) struct Running {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum AgentState {
     #[default]
     Waiting,
     Running,

@@ -26,7 +26,7 @@ use crate::msg::{ExitStatus, SpawnFailure, charge};
 use crate::signals::{SIGKILL, SIGTERM};
 use crate::timers::Timers;
 
-use agent::{Running, State};
+use agent::{AgentState, Running};
 use birth::Line;
 pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
 use phase::{HostState, Phase};
@@ -149,7 +149,7 @@ impl Starter {
 
     /// Nothing runs, and nothing is to be started.
     pub(crate) fn is_over(&self) -> bool {
-        self.agents.iter().all(|agent| matches!(agent.state, State::Waiting | State::Over))
+        self.agents.iter().all(|agent| matches!(agent.state, AgentState::Waiting | AgentState::Over))
     }
 
     /// At the very first turn.
@@ -182,7 +182,7 @@ impl Starter {
                 let credit = Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD };
                 out.push_back(FromStarter::Effect(credit));
             }
-            self.agents[self.next].state = State::Running;
+            self.agents[self.next].state = AgentState::Running;
             self.next += 1;
             hosts.into_iter().for_each(|host| self.enter(now, host, Phase::Starting));
         }
@@ -196,7 +196,7 @@ impl Starter {
         out: &mut Out,
     ) {
         let Some(agent) = self.agent(proc) else { return };
-        self.agents[agent].state = State::Over;
+        self.agents[agent].state = AgentState::Over;
         for host in self.plan.fleet.agents[agent].hosts.clone() {
             self.lose(now, host, failure.to_string(), out);
         }
@@ -241,7 +241,7 @@ impl Starter {
     pub(crate) fn on_exited(&mut self, now: Time, proc: &ProcId, status: ExitStatus, out: &mut Out) {
         let Some(agent) = self.agent(proc) else { return };
         let running = &mut self.agents[agent];
-        running.state = State::Exited(status);
+        running.state = AgentState::Exited(status);
         if running.out_closed && running.err_closed {
             self.on_over(now, agent, out);
         } else {
@@ -323,7 +323,7 @@ impl Starter {
         self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
         for (number, agent) in self.agents.iter().enumerate() {
             let is_up = |host: &usize| self.hosts[*host].phase == Phase::Up;
-            if agent.state != State::Running {
+            if agent.state != AgentState::Running {
                 continue;
             }
             // Where no daemon is one of the DVM, there is nothing to be brought to an end.
@@ -506,8 +506,8 @@ impl Starter {
 
     /// An agent has ended, and with it its daemons.
     fn on_over(&mut self, now: Time, agent: usize, out: &mut Out) {
-        let State::Exited(status) = self.agents[agent].state else { return };
-        self.agents[agent].state = State::Over;
+        let AgentState::Exited(status) = self.agents[agent].state else { return };
+        self.agents[agent].state = AgentState::Over;
         if !self.stopping {
             let reason = self.agents[agent].reason(status);
             for host in self.plan.fleet.agents[agent].hosts.clone() {
@@ -590,13 +590,13 @@ impl Starter {
 
     /// Even a kill has not ended them: nobody waits for that.
     fn give_agents_up(&mut self, out: &mut Out) {
-        self.agents.iter_mut().for_each(|agent| agent.state = State::Over);
+        self.agents.iter_mut().for_each(|agent| agent.state = AgentState::Over);
         self.try_over(out);
     }
 
     /// SIGTERM first: `srun` that is killed while it launches leaves its step on the hosts.
     fn signal(&self, agent: usize, signal: i32, out: &mut Out) {
-        if self.agents[agent].state == State::Running {
+        if self.agents[agent].state == AgentState::Running {
             let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
             out.push_back(FromStarter::Effect(Effect::Signal { proc, signal }));
         }

@@ -25,12 +25,12 @@ use super::records::{Opener, Sealer};
 pub(super) struct Flow {
     /// Tells it from earlier links to the same daemon.
     pub(super) number: u64,
-    state: Rc<State>,
+    state: Rc<Queues>,
     task: AbortHandle,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Queues {
     /// What goes to several daemons is there once.
     queue: RefCell<VecDeque<Arc<[u8]>>>,
     /// Bytes in the queue, and those that are being written.
@@ -50,7 +50,7 @@ struct State {
 
 /// A link that its owner has closed.
 #[derive(Debug)]
-pub(super) struct Closing(Rc<State>);
+pub(super) struct Closing(Rc<Queues>);
 
 impl Closing {
     /// Until nothing of it is left, which is soon.
@@ -62,7 +62,7 @@ impl Closing {
 impl Flow {
     /// To be called when the owner has been told that the link is there.
     pub(super) fn start(made: Made, number: u64, shared: &Rc<Shared>) -> Flow {
-        let state = Rc::new(State::default());
+        let state = Rc::new(Queues::default());
         let task = tokio::task::spawn_local(run(made, number, state.clone(), shared.clone())).abort_handle();
         Flow { number, state, task }
     }
@@ -108,7 +108,7 @@ impl Flow {
     }
 }
 
-async fn run(made: Made, number: u64, state: Rc<State>, shared: Rc<Shared>) {
+async fn run(made: Made, number: u64, state: Rc<Queues>, shared: Rc<Shared>) {
     let Made { stream, peer, sealer, opener, .. } = made;
     let (from, to) = stream.into_split();
     let peer = peer.from;
@@ -125,7 +125,7 @@ async fn read(
     mut from: OwnedReadHalf,
     mut opener: Opener,
     peer: NodeId,
-    state: &State,
+    state: &Queues,
     events: &mpsc::Sender<LinkEvent>,
 ) -> String {
     let mut buffer = vec![0; READ];
@@ -158,7 +158,7 @@ async fn write(
     mut to: OwnedWriteHalf,
     mut sealer: Sealer,
     peer: NodeId,
-    state: &State,
+    state: &Queues,
     events: &mpsc::Sender<LinkEvent>,
 ) -> String {
     let (mut plain, mut sealed) = (Vec::new(), Vec::new());
@@ -204,7 +204,7 @@ async fn write(
 }
 
 /// Until the link has been closed for long enough.
-async fn linger(state: &State) {
+async fn linger(state: &Queues) {
     while state.end.borrow().is_none() {
         state.end_news.notified().await;
     }

@@ -43,22 +43,22 @@ pub struct Handshake {
     noise: Box<HandshakeState>,
     /// What has come and was not looked at.
     input: Vec<u8>,
-    state: State,
+    awaited: Awaited,
 }
 
 #[derive(Debug)]
-enum State {
+enum Awaited {
     /// Of the caller.
-    ExpectAnswer,
+    Answer,
     /// Of the one who answers.
-    ExpectCall,
+    Call,
     /// Of the one who answers: the caller knows what it says.
-    ExpectProof {
+    Proof {
         peer: Introduction,
         sealer: Sealer,
         opener: Opener,
     },
-    Over,
+    Nothing,
 }
 
 /// How far it has come.
@@ -77,23 +77,23 @@ impl Handshake {
         let mut first = greeting(VERSION).to_vec();
         write_message(&mut noise, &own.encode(), &mut first)?;
         let noise = Box::new(noise);
-        Ok((Handshake { own, noise, input: Vec::new(), state: State::ExpectAnswer }, first))
+        Ok((Handshake { own, noise, input: Vec::new(), awaited: Awaited::Answer }, first))
     }
 
     /// For one who is called. Whom it wants is not known yet: `to` in `own` says nothing.
     pub fn answer(secret: &Secret, own: Introduction, random: Random) -> Result<Handshake, Refusal> {
         let noise = builder(secret, random)?.build_responder().map_err(|_| Refusal::Malformed)?;
-        Ok(Handshake { own, noise: Box::new(noise), input: Vec::new(), state: State::ExpectCall })
+        Ok(Handshake { own, noise: Box::new(noise), input: Vec::new(), awaited: Awaited::Call })
     }
 
     /// Bytes have come. What `reply` gets is to be sent, also when the peer is refused.
     pub fn take(&mut self, bytes: &[u8], reply: &mut Vec<u8>) -> Result<Progress, Refusal> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::ExpectAnswer => {
+        match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
+            Awaited::Answer => {
                 self.input.extend_from_slice(bytes);
                 self.read_answer(reply)
             }
-            State::ExpectCall => {
+            Awaited::Call => {
                 self.input.extend_from_slice(bytes);
                 let read = self.read_call(reply);
                 if let Err(refusal) = &read
@@ -104,11 +104,11 @@ impl Handshake {
                 }
                 read
             }
-            State::ExpectProof { peer, sealer, mut opener } => {
+            Awaited::Proof { peer, sealer, mut opener } => {
                 opener.push(bytes);
                 Handshake::read_proof(peer, sealer, opener).map(|progress| self.resume(progress))
             }
-            State::Over => Err(Refusal::Malformed),
+            Awaited::Nothing => Err(Refusal::Malformed),
         }
     }
 
@@ -119,14 +119,14 @@ impl Handshake {
         }
         let Some((verdict, rest)) = self.input.get(GREETING_LENGTH..).and_then(|rest| rest.split_first())
         else {
-            self.state = State::ExpectAnswer;
+            self.awaited = Awaited::Answer;
             return Ok(Progress::Unfinished);
         };
         if *verdict != ACCEPTED {
             return Err(Refusal::told(*verdict));
         }
         let Some((message, rest)) = cut(rest)? else {
-            self.state = State::ExpectAnswer;
+            self.awaited = Awaited::Answer;
             return Ok(Progress::Unfinished);
         };
         let peer = read_message(&mut self.noise, message)?;
@@ -144,7 +144,7 @@ impl Handshake {
         }
         let cut = self.input.get(GREETING_LENGTH..).map(cut).transpose()?.flatten();
         let Some((message, rest)) = cut else {
-            self.state = State::ExpectCall;
+            self.awaited = Awaited::Call;
             return Ok(Progress::Unfinished);
         };
         let peer = read_message(&mut self.noise, message)?;
@@ -176,7 +176,7 @@ impl Handshake {
         match proof {
             Proof::Given { peer, sealer, opener } => Progress::Finished { peer, sealer, opener },
             Proof::Missing { peer, sealer, opener } => {
-                self.state = State::ExpectProof { peer, sealer, opener };
+                self.awaited = Awaited::Proof { peer, sealer, opener };
                 Progress::Unfinished
             }
         }

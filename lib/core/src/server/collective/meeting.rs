@@ -51,7 +51,7 @@ pub(in crate::server) struct Collective {
     pub(in crate::server) is_followed: bool,
     /// What the participants gave, each info once.
     pub(in crate::server) info: Vec<Info>,
-    pub(in crate::server) state: State,
+    pub(in crate::server) state: CollectiveState,
     pub(super) since: Time,
     pub(super) timer: Option<TimerId>,
 }
@@ -65,7 +65,7 @@ pub(super) enum Arrival {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum State {
+pub(in crate::server) enum CollectiveState {
     Gathering,
     WithHost,
     /// It has failed; whoever still comes is told so.
@@ -146,7 +146,8 @@ impl Collective {
             None => true,
             Some(Arrival::Whole) => false,
             Some(Arrival::ByAllClones) => {
-                self.state == State::Gathering && !self.askers.iter().any(|asker| asker.conn == from.conn)
+                self.state == CollectiveState::Gathering
+                    && !self.askers.iter().any(|asker| asker.conn == from.conn)
             }
         }
     }
