@@ -17,6 +17,7 @@ use rustix::fs::{Gid, Mode as Bits, fchmod, fchown};
 use rustix::process::{getegid, geteuid};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::foreign::displace;
 use super::spot::Spot;
 use super::stale::{Stale, lock};
 
@@ -184,16 +185,20 @@ impl Drop for Draft {
     }
 }
 
-/// A file beside this one, under a name that nobody can have taken before.
 fn create(beside: &Spot) -> io::Result<(Spot, File)> {
+    let spot = secret(beside)?;
+    let file = spot.create()?;
+    Ok((spot, file))
+}
+
+/// A name beside this one that nobody can have taken before.
+fn secret(beside: &Spot) -> io::Result<Spot> {
     let mut random = [0; 8];
     getrandom(&mut random, GetRandomFlags::empty())?;
     let mut name = std::ffi::OsString::from(".");
     name.push(beside.name());
     name.push(format!(".{:016x}", u64::from_ne_bytes(random)));
-    let spot = beside.beside(name);
-    let file = spot.create()?;
-    Ok((spot, file))
+    Ok(beside.beside(name))
 }
 
 /// The file stays open for the lock that it is under.
@@ -216,6 +221,9 @@ fn place(draft: &Spot, to: &Spot) -> Result<bool, String> {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
+        }
+        if secret(to).and_then(|aside| displace(to, &aside)).map_err(|e| e.to_string())? {
+            continue;
         }
         if let Some(stale) = Stale::open(to)? {
             return stale.give_to(draft).map(|()| false).map_err(|e| e.to_string());

@@ -4,6 +4,7 @@
 //! dead; `place.rs` knows the directories, `spot.rs` how to work in one; `seen.rs` asks whether servers are there. What stands in a file is `phalanx_wire::rendezvous`'s business.
 
 mod announce;
+mod foreign;
 mod place;
 mod search;
 mod seen;

@@ -71,7 +71,7 @@ impl Spot {
         self.stat().is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
     }
 
-    fn stat(&self) -> Option<Stat> {
+    pub(super) fn stat(&self) -> Option<Stat> {
         statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
