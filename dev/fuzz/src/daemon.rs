@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_dvm::{AppSpec, Effect, ExitStatus, Input, JobRequest, Limits, Node, NodeConfig, NodeId, Tree};
+use phalanx_dvm::{
+    AppSpec, Effect, ExitStatus, Input, JobRequest, Limits, Node, NodeConfig, NodeId, Rules, Tree,
+};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_topo::Topology;
 
@@ -76,6 +78,7 @@ fn config(id: NodeId) -> NodeConfig {
         env: Vec::new(),
         scratch: "/scratch".into(),
         lasts: true,
+        rules: Rules::default(),
         limits: Limits::default(),
     }
 }

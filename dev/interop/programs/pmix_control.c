@@ -12,8 +12,8 @@ static pmix_status_t control(const pmix_proc_t *target, pmix_info_t directives[]
     return status;
 }
 
-/* The target that a result names, and why it was not reached. */
-static pmix_status_t why(const pmix_info_t *result, pmix_rank_t *rank)
+/* What a result says: of which ranks, and what has become of them. */
+static pmix_status_t why(const pmix_info_t *result, const char **ranks)
 {
     const pmix_info_t *parts = result->value.data.darray->array;
     pmix_status_t status = PMIX_SUCCESS;
@@ -21,12 +21,53 @@ static pmix_status_t why(const pmix_info_t *result, pmix_rank_t *rank)
     CHECK(result->value.type == PMIX_DATA_ARRAY && result->value.data.darray->type == PMIX_INFO, "type %d",
           result->value.type);
     for (size_t i = 0; i < result->value.data.darray->size; i++) {
-        if (strcmp(parts[i].key, PMIX_PROCID) == 0)
-            *rank = parts[i].value.data.proc->rank;
+        if (strcmp(parts[i].key, "phalanx.of_ranks") == 0)
+            *ranks = parts[i].value.data.string;
         if (strcmp(parts[i].key, "phalanx.status") == 0)
             status = parts[i].value.data.status;
     }
     return status;
+}
+
+/* Whom nobody knows is named, and nothing is done to the others. */
+static void unknown(void)
+{
+    pmix_info_t directive[1], *results = NULL;
+    pmix_proc_t targets[2] = { process(0), process(99) };
+    const char *ranks = "";
+    bool kill = true;
+    size_t found = 0;
+
+    PMIX_INFO_LOAD(&directive[0], PMIX_JOB_CTRL_KILL, &kill, PMIX_BOOL);
+    EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Job_control(targets, 2, directive, 1, &results, &found));
+    CHECK(found == 1 && why(&results[0], &ranks) == PMIX_ERR_NOT_FOUND, "%zu results", found);
+    CHECK(strcmp(ranks, "99") == 0, "ranks %s", ranks);
+}
+
+/* What has become of a request is known by its name afterwards. */
+static void status_of(const char *id, const char *expected)
+{
+    pmix_query_t query;
+    pmix_info_t *answer = NULL;
+    const pmix_info_t *parts;
+    const char *state = "";
+    pmix_status_t status;
+    size_t found = 0;
+
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(status, query.keys, "phalanx.requests");
+    CHECK(status == PMIX_SUCCESS, "%s", PMIx_Error_string(status));
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 1);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_JOB_CTRL_ID, id, PMIX_STRING);
+    OK(PMIx_Query_info(&query, 1, &answer, &found));
+    CHECK(found == 1 && answer->value.type == PMIX_DATA_ARRAY, "%zu answers", found);
+    CHECK(answer->value.data.darray->size > 0, "no request %s", id);
+    parts = answer->value.data.darray->array;
+    parts = parts[0].value.data.darray->array;
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(parts[i].key, "phalanx.state") == 0)
+            state = parts[i].value.data.string;
+    CHECK(strcmp(state, expected) == 0, "%s", state);
 }
 
 static void cancel(void)
@@ -47,10 +88,11 @@ int main(void)
         pmix_info_t directives[2], *results = NULL;
         pmix_proc_t other = process(1);
         pmix_status_t status;
-        pmix_rank_t named = PMIX_RANK_UNDEF;
+        const char *named = "";
         size_t found = 0;
 
         cancel();
+        unknown();
         do {
             usleep(10000);
             PMIX_INFO_LOAD(&directives[0], PMIX_JOB_CTRL_ID, "mine", PMIX_STRING);
@@ -60,9 +102,10 @@ int main(void)
         CHECK(status == PMIX_ERR_NOT_FOUND, "%s", PMIx_Error_string(status));
         CHECK(found == 2 && strcmp(results[0].key, PMIX_JOB_CTRL_ID) == 0, "%zu results", found);
         CHECK(strcmp(results[0].value.data.string, "mine") == 0, "%s", results[0].value.data.string);
-        CHECK(strcmp(results[1].key, PMIX_PROC_INFO_ARRAY) == 0, "%s", results[1].key);
+        CHECK(strcmp(results[1].key, "phalanx.result") == 0, "%s", results[1].key);
         status = why(&results[1], &named);
-        CHECK(status == PMIX_ERR_NOT_FOUND && named == 1, "rank %u: %s", named, PMIx_Error_string(status));
+        CHECK(status == PMIX_ERR_NOT_FOUND && strcmp(named, "1") == 0, "%s: %s", named, PMIx_Error_string(status));
+        status_of("mine", "done");
         printf("rank 0: was told that rank 1 has ended\n");
     }
     OK(PMIx_Finalize(NULL, 0));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use phalanx_core::Time;
 use phalanx_dvm::{
     Cleanup, Control, Effect, ExitStatus, Input, JobRequest, Limits, Measured, MpiLibrary, Node, NodeConfig,
-    NodeId, NodeUsage, ProcStart, Report, SpawnFailure, SpawnStep, Tree, Usage,
+    NodeId, NodeUsage, ProcStart, Report, Rules, SpawnFailure, SpawnStep, Tree, Usage,
 };
 use phalanx_spec::IofChannel;
 use phalanx_topo::Topology;
@@ -139,6 +139,7 @@ impl<S: RankServer> World<S> {
             takes_ranks: true,
             scratch: "/scratch".into(),
             lasts: false,
+            rules: Rules::default(),
             limits: limits.clone(),
         };
         World {

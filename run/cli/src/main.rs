@@ -90,7 +90,7 @@ fn px(mut args: Vec<OsString>) -> u8 {
         },
         Ok(Command::Ps(args)) => finish(cmd::ps::run(&args), args.json),
         Ok(Command::Attach(args)) => finish(cmd::attach::run(&args), args.json),
-        Ok(Command::Ctl(args)) => finish(cmd::ctl::run(&args), args.action.target().json),
+        Ok(Command::Ctl(args)) => finish(cmd::ctl::run(&args), args.action.is_json()),
         Ok(Command::Kill(args)) => finish(cmd::ctl::kill(&args), args.target.json),
         Ok(Command::Wait(args)) => finish(cmd::wait::run(&args), args.json),
         Ok(Command::Query(args)) => finish(cmd::query::run(&args), args.json),

@@ -43,23 +43,29 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
 /// Attaches to the server that the options name. If they name none, it is the one of this machine that knows the job, and if none
 /// does, the one that a search finds.
 pub(crate) fn attach_for(server: &ServerArgs, job: &Nspace) -> Result<Tool, Failure> {
+    let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
+    attach_to_who_answers(server, Query { keys: vec![keys::JOB_SIZE.into()], qualifiers })
+}
+
+/// The same for whatever else only the right server has an answer to.
+pub(crate) fn attach_to_who_answers(server: &ServerArgs, question: Query) -> Result<Tool, Failure> {
     let tool = attach(server)?;
-    if names_any(server) || knows(&tool, job) {
+    if names_any(server) || knows(&tool, &question) {
         return Ok(tool);
     }
     let others = servers_here(&tool, server)?;
-    Ok(who_knows(server, others, job).unwrap_or(tool))
+    Ok(who_knows(server, others, &question).unwrap_or(tool))
 }
 
-/// The first of the servers that were found to say that it knows the job. Those that say nothing are waited for only if none does.
-fn who_knows(server: &ServerArgs, found: Vec<DataArray>, job: &Nspace) -> Option<Tool> {
+/// The first of the servers that were found to have an answer. Those that say nothing are waited for only if none has.
+fn who_knows(server: &ServerArgs, found: Vec<DataArray>, question: &Query) -> Option<Tool> {
     let mut found = found.into_iter().peekable();
     while found.peek().is_some() {
         let (tell, told) = mpsc::channel();
         for about in found.by_ref().take(AT_ONCE) {
-            let (tell, server, job) = (tell.clone(), server.clone(), job.clone());
+            let (tell, server, question) = (tell.clone(), server.clone(), question.clone());
             thread::spawn(move || match attach_one(&server, &about) {
-                Ok(other) if knows(&other, &job) => drop(tell.send(other)),
+                Ok(other) if knows(&other, &question) => drop(tell.send(other)),
                 Ok(_) => {}
                 Err(error) => tracing::info!(%error, "a server is passed over"),
             });
@@ -72,9 +78,8 @@ fn who_knows(server: &ServerArgs, found: Vec<DataArray>, job: &Nspace) -> Option
     None
 }
 
-fn knows(tool: &Tool, job: &Nspace) -> bool {
-    let qualifiers = vec![Info::new(keys::NSPACE, job.as_str())];
-    tool.query(&[Query { keys: vec![keys::JOB_SIZE.into()], qualifiers }]).is_ok()
+fn knows(tool: &Tool, question: &Query) -> bool {
+    tool.query(std::slice::from_ref(question)).is_ok()
 }
 
 /// What there is to know of each server of this machine that counts.

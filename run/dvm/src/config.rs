@@ -44,7 +44,24 @@ pub struct NodeConfig {
     pub scratch: Arc<str>,
     /// It goes on without a job, until somebody stops it.
     pub lasts: bool,
+    /// What the site has decided (at node 0).
+    pub rules: Rules,
     pub limits: Limits,
+}
+
+/// What whoever starts a DVM decides for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    pub steer: Steer,
+}
+
+/// Which jobs a rank may steer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Steer {
+    /// Its own, and those that this one has spawned.
+    #[default]
+    Own,
+    Any,
 }
 
 #[cfg(test)]
@@ -71,6 +88,7 @@ impl NodeConfig {
             env: Vec::new(),
             scratch: "/scratch".into(),
             lasts: true,
+            rules: Rules::default(),
             limits: Limits::default(),
         }
     }

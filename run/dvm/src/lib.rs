@@ -32,7 +32,7 @@ pub mod start;
 mod timers;
 pub mod words;
 
-pub use config::{Limits, NodeConfig};
+pub use config::{Limits, NodeConfig, Rules, Steer};
 pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use fleet::{Agent, FarHost, Fleet};

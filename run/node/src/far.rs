@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use phalanx_dvm::start::{self, Birth, Cradle, LONGEST, Meeting};
-use phalanx_dvm::{NodeId, Tree};
+use phalanx_dvm::{NodeId, Rules, Tree};
 use phalanx_shell::reach::Reach;
 use phalanx_wire::Text;
 use tokio::sync::mpsc;
@@ -94,6 +94,7 @@ impl Far {
             limits: birth.limits,
             env: Vec::new(),
             lasts: birth.lasts,
+            rules: Rules::default(),
             plan: None,
             reach: Reach::Node,
             rendezvous_files: Vec::new(),

@@ -11,7 +11,7 @@ use phalanx_core::server::{Server, ServerConfig};
 use phalanx_core::{ConnId, Time, Waiting};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::start::StartPlan;
-use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId};
+use phalanx_dvm::{Effect, Input, Limits, Node, NodeConfig, NodeId, Rules};
 use phalanx_shell::reach::Reach;
 use phalanx_shell::rendezvous::{Mode, Notice};
 use phalanx_spec::Rank;
@@ -47,6 +47,7 @@ pub(crate) struct Member {
     pub(crate) limits: Limits,
     pub(crate) env: Vec<Text>,
     pub(crate) lasts: bool,
+    pub(crate) rules: Rules,
     /// What it starts.
     pub(crate) plan: Option<StartPlan>,
     pub(crate) reach: Reach,
@@ -113,6 +114,7 @@ impl Running {
                 gid: getegid().as_raw(),
                 scratch: scratch.into(),
                 lasts: member.lasts,
+                rules: member.rules,
                 limits: member.limits,
             };
             let node = Node::new(config, server);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::start::StartPlan;
-use phalanx_dvm::{Fleet, Limits, NodeId};
+use phalanx_dvm::{Fleet, Limits, NodeId, Rules};
 use phalanx_shell::reach::Reach;
 use phalanx_wire::{Nspace, Text};
 
@@ -44,6 +44,8 @@ pub struct RootOptions {
     pub env: Vec<Text>,
     /// It goes on without a job, until somebody stops it.
     pub lasts: bool,
+    /// What whoever starts it has decided.
+    pub rules: Rules,
 }
 
 impl Running {
@@ -85,6 +87,7 @@ impl Running {
             limits: options.limits,
             env: options.env,
             lasts: options.lasts,
+            rules: options.rules,
             plan,
             reach: options.reach,
             rendezvous_files: options.rendezvous_files,

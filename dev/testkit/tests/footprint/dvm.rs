@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use phalanx_core::Time;
-use phalanx_dvm::{AppSpec, Effect, Input, JobRequest, Limits, Node, NodeConfig, NodeId, Report, Tree};
+use phalanx_dvm::{
+    AppSpec, Effect, Input, JobRequest, Limits, Node, NodeConfig, NodeId, Report, Rules, Tree,
+};
 use phalanx_testkit::scripted::ScriptedServer;
 use phalanx_topo::Topology;
 
@@ -49,6 +51,7 @@ impl Dvm {
             gid: 1000,
             scratch: "/scratch".into(),
             lasts: true,
+            rules: Rules::default(),
             limits: Limits::default(),
         };
         let node = |id| Some(Node::new(config(NodeId(id)), ScriptedServer::default()));

@@ -56,17 +56,18 @@ fn answers(world: &World<ScriptedServer>, proc: &ProcId) -> Vec<HostReply> {
 }
 
 /// The status, the name of the request, and the targets that it has failed for.
-fn told(reply: &HostReply) -> (Status, Option<&str>, Vec<(u32, Status)>) {
+fn told(reply: &HostReply) -> (Status, Option<&str>, Vec<(&str, Status)>) {
     let HostReply::Infos(status, info) = reply else { panic!("{reply:?}") };
-    let failed = info.iter().filter(|info| info.key == keys::PROC_INFO_ARRAY).map(|info| {
-        let target: Vec<Info> = info.value.as_array().unwrap().infos().cloned().collect();
-        let why = match target.find(names::STATUS) {
-            Some(Value::Status(why)) => *why,
+    let results = info.iter().filter(|info| info.key == *names::RESULT).map(|info| {
+        let about = info.value.as_array().unwrap();
+        let find = |key: &str| about.infos().find(|info| info.key == *key).map(|info| &info.value);
+        match find(names::STATUS) {
+            Some(Value::Status(why)) => (find(names::WHICH).and_then(Value::as_str).unwrap(), *why),
             other => panic!("{other:?}"),
-        };
-        (target.find(keys::PROCID).and_then(Value::as_proc).unwrap().rank.0, why)
+        }
     });
-    (*status, info.find(keys::JOB_CTRL_ID).and_then(Value::as_str), failed.collect())
+    let failed = results.filter(|(_, status)| !status.is_success()).collect();
+    (*status, info.find(keys::JOB_CTRL_ID).and_then(Value::as_str), failed)
 }
 
 fn pause() -> Info {
@@ -111,8 +112,8 @@ fn a_cancelled_request_is_answered_once_and_at_once() {
     world.run_for(Duration::from_secs(120));
     let given = answers(&world, &one(0));
     let cancelled = Status::ERR_JOB_CANCELED;
-    assert_eq!(told(&given[0]), (cancelled, Some("mine"), vec![(2, cancelled), (3, cancelled)]));
-    assert_eq!(told(&given[1]), (cancelled, Some("other"), vec![(2, cancelled)]));
+    assert_eq!(told(&given[0]), (cancelled, Some("mine"), vec![("2-3", cancelled)]));
+    assert_eq!(told(&given[1]), (cancelled, Some("other"), vec![("2", cancelled)]));
     let statuses: Vec<Status> = answers(&world, &one(1)).iter().map(HostReply::status).collect();
     assert_eq!(statuses, [Status::SUCCESS, Status::ERR_NOT_FOUND, Status::SUCCESS, Status::SUCCESS]);
     assert_eq!((given.len(), world.explain().contains("job control")), (2, false));
@@ -139,10 +140,10 @@ fn a_reply_names_the_targets_that_were_not_reached() {
     world.run_until(Duration::from_secs(300), |world| world.procs[&one(0)].answers.len() == 3);
     let given = answers(&world, &one(0));
     assert_eq!(told(&given[0]), (Status::SUCCESS, Some("two"), vec![]));
-    let lost = vec![(2, Status::ERR_LOST_CONNECTION)];
+    let lost = vec![("2", Status::ERR_LOST_CONNECTION)];
     assert_eq!(told(&given[1]), (Status::ERR_PARTIAL_SUCCESS, None, lost));
     // It had ended before: that is no failure, and is told all the same.
-    let gone = vec![(2, Status::ERR_NOT_FOUND)];
+    let gone = vec![("2", Status::ERR_NOT_FOUND)];
     assert_eq!(told(&given[2]), (Status::SUCCESS, Some("later"), gone));
     assert!(!world.explain().contains("job control"), "{}", world.explain());
 }

@@ -22,19 +22,46 @@ pub(crate) enum CtlAction {
     /// End ranks at once, with SIGKILL
     Kill(TargetArgs),
     /// Ask ranks to end, with SIGTERM, and kill those that do not
-    Terminate(TargetArgs),
+    Terminate(TerminateArgs),
+    /// Show what has become of a request that was given a name
+    Status(RequestArgs),
+    /// Give a request up; what was done of it by then stays done
+    Cancel(RequestArgs),
 }
 
 impl CtlAction {
-    pub(crate) fn target(&self) -> &TargetArgs {
+    pub(crate) fn is_json(&self) -> bool {
         match self {
-            CtlAction::Signal(args) => &args.target,
-            CtlAction::Pause(target)
-            | CtlAction::Resume(target)
-            | CtlAction::Kill(target)
-            | CtlAction::Terminate(target) => target,
+            CtlAction::Signal(args) => args.target.json,
+            CtlAction::Terminate(args) => args.target.json,
+            CtlAction::Pause(target) | CtlAction::Resume(target) | CtlAction::Kill(target) => target.json,
+            CtlAction::Status(args) | CtlAction::Cancel(args) => args.json,
         }
     }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RequestArgs {
+    /// The name of the request, as '--id' has given it
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TerminateArgs {
+    /// Kill those that have not ended after this long, instead of the job's own time: 30, 1.5s, 10m
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) grace: Option<std::time::Duration>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -42,6 +69,10 @@ pub(crate) struct TargetArgs {
     /// The jobs, or ranks of them: px-host-7@7:0-3,8
     #[arg(value_name = "JOB[:RANKS]", required = true)]
     pub(crate) targets: Vec<String>,
+
+    /// Name the request, so that 'px ctl status' and 'px ctl cancel' find it
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
 
     /// Print JSON, one object for each job
     #[arg(long)]

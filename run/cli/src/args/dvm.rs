@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
-use phalanx_dvm::Limits;
+use clap::{Args, Subcommand, ValueEnum};
+use phalanx_dvm::{Limits, Steer};
 
 use super::fleet::FleetArgs;
 use super::serve::ServeArgs;
@@ -37,6 +37,10 @@ pub(crate) struct DvmStartArgs {
     #[arg(long, value_name = "N", default_value_t = Limits::default().ended_jobs, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_jobs: u32,
 
+    /// The jobs that a rank may steer: 'own' are its own and those that it has spawned
+    #[arg(long, value_name = "JOBS", value_enum, default_value_t)]
+    pub(crate) steer: SteerWord,
+
     /// Print messages as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -57,6 +61,23 @@ pub(crate) struct DvmStartArgs {
 
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
+}
+
+/// [`Steer`] as it is typed.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum SteerWord {
+    #[default]
+    Own,
+    Any,
+}
+
+impl From<SteerWord> for Steer {
+    fn from(word: SteerWord) -> Steer {
+        match word {
+            SteerWord::Own => Steer::Own,
+            SteerWord::Any => Steer::Any,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]

@@ -1,52 +1,72 @@
 //! `px ctl` and `px kill`: job control, and what has become of it.
 
+mod requests;
+
+use std::time::Duration;
+
+use phalanx_dvm::spawn::KILL_AFTER;
 use phalanx_dvm::{Ranges, names};
-use pmix::{Info, ProcId, Status, Value, keys};
+use pmix::{DataArray, Info, Status, Value, keys};
 use serde_json::json;
 
-use crate::args::ctl::{CtlAction, CtlArgs, KillArgs, SignalArgs, TargetArgs};
+use crate::args::ctl::{CtlAction, CtlArgs, KillArgs, SignalArgs, TargetArgs, TerminateArgs};
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{hint, value, words};
 use crate::tool::{self, job};
 
 /// What is to be done to ranks.
 struct Deed {
-    directive: Info,
+    directives: Vec<Info>,
     /// What was done when it is done.
     done: String,
 }
 
+impl Deed {
+    fn new(directive: Info, done: impl Into<String>) -> Deed {
+        Deed { directives: vec![directive], done: done.into() }
+    }
+
+    fn with(mut self, more: Option<Info>) -> Deed {
+        self.directives.extend(more);
+        self
+    }
+}
+
 pub(crate) fn run(args: &CtlArgs) -> Result<u8, Failure> {
-    let flag = |key, done: &str| Deed { directive: Info::new(key, true), done: done.to_owned() };
+    let flag = |key, done: &str| Deed::new(Info::new(key, true), done);
     match &args.action {
-        CtlAction::Pause(target) => each(target, &flag(keys::JOB_CTRL_PAUSE, "paused")),
-        CtlAction::Resume(target) => each(target, &flag(keys::JOB_CTRL_RESUME, "resumed")),
-        CtlAction::Signal(SignalArgs { signal, target }) => each(target, &sent(*signal)),
-        CtlAction::Kill(target) => each(target, &flag(keys::JOB_CTRL_KILL, "killed")),
-        CtlAction::Terminate(target) => each(target, &terminate()),
+        CtlAction::Pause(target) => each(target, flag(keys::JOB_CTRL_PAUSE, "paused")),
+        CtlAction::Resume(target) => each(target, flag(keys::JOB_CTRL_RESUME, "resumed")),
+        CtlAction::Signal(SignalArgs { signal, target }) => each(target, sent(*signal)),
+        CtlAction::Kill(target) => each(target, flag(keys::JOB_CTRL_KILL, "killed")),
+        CtlAction::Terminate(TerminateArgs { grace, target }) => each(target, terminate(*grace)),
+        CtlAction::Status(args) => requests::status(args),
+        CtlAction::Cancel(args) => requests::cancel(args),
     }
 }
 
 pub(crate) fn kill(args: &KillArgs) -> Result<u8, Failure> {
     let deed = match args.signal {
-        Some(SIGKILL) => Deed { directive: Info::new(keys::JOB_CTRL_KILL, true), done: "killed".into() },
+        Some(SIGKILL) => Deed::new(Info::new(keys::JOB_CTRL_KILL, true), "killed"),
         Some(signal) => sent(signal),
-        None => terminate(),
+        None => terminate(None),
     };
-    each(&args.target, &deed)
+    each(&args.target, deed)
 }
 
-fn terminate() -> Deed {
-    Deed { directive: Info::new(keys::JOB_CTRL_TERMINATE, true), done: "asked to end".into() }
+fn terminate(grace: Option<Duration>) -> Deed {
+    let micros = |grace: Duration| u64::try_from(grace.as_micros()).unwrap_or(u64::MAX);
+    let grace = grace.map(|grace| Info::new(KILL_AFTER, micros(grace)).required());
+    Deed::new(Info::new(keys::JOB_CTRL_TERMINATE, true), "asked to end").with(grace)
 }
 
 fn sent(signal: i32) -> Deed {
-    let done = format!("sent {}", words::signal(signal));
-    Deed { directive: Info::new(keys::JOB_CTRL_SIGNAL, signal), done }
+    Deed::new(Info::new(keys::JOB_CTRL_SIGNAL, signal), format!("sent {}", words::signal(signal)))
 }
 
 /// Does it to all targets, one job after the other; what fails for one is no reason to leave out the others.
-fn each(args: &TargetArgs, deed: &Deed) -> Result<u8, Failure> {
+fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
+    let deed = &deed.with(args.id.as_deref().map(|id| Info::new(keys::JOB_CTRL_ID, id)));
     // A word that means nothing is an error before anything is done.
     let targets = args.targets.iter().map(|word| job::target(word)).collect::<Result<Vec<_>, _>>()?;
     let mut code = 0;
@@ -84,40 +104,32 @@ fn carry_out(
     let size = job::size(&tool, nspace)?;
     let wanted = ranks.unwrap_or_else(|| (0..size).collect());
     let targets = job::procs(nspace, size, &wanted)?;
-    let (status, results) = match tool.job_control(&targets, std::slice::from_ref(&deed.directive)) {
+    let (status, results) = match tool.job_control(&targets, &deed.directives) {
         Ok(results) => (Status::SUCCESS, results),
         Err(pmix::Error::Reported { status, results, .. }) => (status, results),
         Err(error) => return Err(tool::failed(&format!("cannot steer job {nspace}"), &error)),
     };
-    let failed = failures(&results);
-    let mut done = wanted;
-    for (_, ranks) in &failed {
-        ranks.iter().for_each(|rank| done.remove(rank));
-    }
+    let told = results_of(&results);
     // A server that does not say of whom it speaks speaks of all.
-    match (failed.is_empty(), status.is_success()) {
-        (true, false) => {
-            Ok(Outcome { job: nspace.to_string(), done: Ranges::new(), failed: vec![(status, done)] })
-        }
-        _ => Ok(Outcome { job: nspace.to_string(), done, failed }),
-    }
+    let told = if told.is_empty() { vec![(status, wanted)] } else { told };
+    let (done, failed): (Vec<_>, Vec<_>) = told.into_iter().partition(|(status, _)| status.is_success());
+    let mut outcome = Outcome { job: nspace.to_string(), done: Ranges::new(), failed };
+    done.iter().for_each(|(_, ranks)| outcome.done.add(ranks));
+    Ok(outcome)
 }
 
-/// The targets that the answer names, as ranges of equal results.
-fn failures(results: &[Info]) -> Vec<(Status, Ranges)> {
-    let mut failed: Vec<(Status, Ranges)> = Vec::new();
-    for about in value::records(results, keys::PROC_INFO_ARRAY) {
-        let proc = match value::find(&about, keys::PROCID) {
-            Some(Value::Proc(ProcId { rank, .. })) => *rank,
-            _ => continue,
-        };
-        let Some(Value::Status(status)) = value::find(&about, names::STATUS) else { continue };
-        match failed.iter_mut().find(|(known, _)| known == status) {
-            Some((_, ranks)) => ranks.insert(proc.0),
-            None => failed.push((*status, [proc.0].into_iter().collect())),
+/// What has become of the ranks of one job, as ranges of equal results.
+fn results_of(results: &[Info]) -> Vec<(Status, Ranges)> {
+    let about =
+        results.iter().filter(|info| info.key == *names::RESULT).filter_map(|info| info.value.as_array());
+    let result = |about: &DataArray| {
+        let ranks = job::ranges(value::find(about, names::WHICH)?.as_str()?).ok()?;
+        match value::find(about, names::STATUS) {
+            Some(Value::Status(status)) => Some((*status, ranks)),
+            _ => None,
         }
-    }
-    failed
+    };
+    about.filter_map(result).collect()
 }
 
 impl Outcome {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use phalanx_core::output::{Channel, Stream, Style};
-use phalanx_dvm::{Limits, Report};
+use phalanx_dvm::{Limits, Report, Rules};
 use phalanx_node::{
     Inherited, Machine, RootOptions, Running, Session, SessionOptions, SignalEvent, Signals, block_on,
 };
@@ -73,6 +73,7 @@ async fn serve(
         system_dir: args.system_server.then(system_directory),
         env: resolve::inherited(&here.env),
         lasts: true,
+        rules: Rules { steer: args.steer.into() },
         limits,
     })
     .map_err(|error| match args.system_server {

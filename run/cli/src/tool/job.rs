@@ -20,7 +20,7 @@ pub(crate) fn target(word: &str) -> Result<(Nspace, Option<Ranges>), Failure> {
 }
 
 /// `0-3,8`
-fn ranges(word: &str) -> Result<Ranges, Failure> {
+pub(crate) fn ranges(word: &str) -> Result<Ranges, Failure> {
     let wrong = || Failure::usage(format!("'{word}' is not a list of ranks such as 0-3,8"));
     let mut ranks = Ranges::new();
     for part in word.split(',') {

@@ -135,6 +135,36 @@ fn a_launcher_that_is_stopped_says_by_whom() {
 }
 
 #[test]
+fn requests_with_a_name_are_known_afterwards() {
+    let place = Place::new();
+    let job = place.job("2", "exec sleep 1000");
+    assert!(place.px(&["ctl", "pause", "--id", "night", &job]).status.success());
+    let shown = place.px(&["ctl", "status", "night", "--json"]);
+    let line = said(&shown.stdout);
+    assert!(shown.status.success() && line.contains("\"state\":\"done\""), "{shown:?}");
+    assert!(line.contains("\"ranks\":\"0-1\""), "{line}");
+    let words = said(&place.px(&["ctl", "status", "night"]).stdout);
+    assert!(words.starts_with("night: done ") && words.contains(": ranks 0-1: done\n"), "{words}");
+    for (what, why) in [("status", "knows no request 'day'"), ("cancel", "no request 'day' is under way")] {
+        let unknown = place.px(&["ctl", what, "day"]);
+        assert!(!unknown.status.success() && said(&unknown.stderr).contains(why), "{unknown:?}");
+    }
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+#[test]
+fn who_ends_ranks_says_how_long_they_may_take() {
+    let place = Place::new();
+    let job = place.job("1", "trap '' TERM; echo >deaf; while :; do sleep 0.02; done");
+    place.wait_for("the rank", || exists(&place.path("deaf")));
+    let since = Instant::now();
+    assert!(place.px(&["ctl", "terminate", "--grace", "50ms", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+    assert!(since.elapsed() < Duration::from_secs(3), "that is the time without the option");
+}
+
+#[test]
 fn who_waits_too_long_gives_up() {
     let place = Place::new();
     let job = place.job("1", "exec sleep 1000");

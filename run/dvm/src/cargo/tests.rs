@@ -153,7 +153,8 @@ fn downs() -> Vec<Down> {
     };
     let actions =
         vec![Control::Signal(-1), Control::Terminate { signal: 15 }, Control::Kill, Control::Suspend];
-    let request = Arc::new(ControlRequest { actions, cleanup: Some(cleanup) });
+    let request =
+        Arc::new(ControlRequest { actions, grace: Some(Duration::from_secs(1)), cleanup: Some(cleanup) });
     let targets = Members { nspace: job(), ranks: ranks() };
     let output = |to| Forward {
         to,

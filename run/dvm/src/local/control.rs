@@ -1,6 +1,7 @@
 //! Doing something to processes: signals, the polite end with its deadline, stop and continue.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use phalanx_core::host::Asked;
 use phalanx_core::{HostCall, HostReply};
@@ -20,24 +21,29 @@ use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 use phalanx_spec::Status;
 
 impl Local {
-    /// `ranks`: `None` for all.
+    /// `ranks`: `None` for all. `grace`: from the polite signal to the other, if not as long as the job says.
     pub(super) fn act_on(
         &mut self,
         cx: &mut Cx<'_>,
         nspace: &Nspace,
         ranks: Option<&Ranges>,
         action: Control,
+        grace: Option<Duration>,
     ) {
         let limits = self.config.limits.clone();
         let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let grace = grace.or(job.desc.kill_after).unwrap_or(limits.kill_grace);
+        let kill_at = cx.now.after(grace);
         for (rank, proc) in chosen(&mut job.procs, ranks) {
             proc.act(cx, &ProcId::new(nspace, rank), action);
+            if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
+                proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
+            }
         }
         let waits = job.procs.values().any(|proc| proc.killed.is_some() && proc.phase != Phase::Gone);
         match action {
             Control::Terminate { .. } if waits => {
-                let grace = job.desc.kill_after.unwrap_or(limits.kill_grace);
-                self.timers.set_once(cx.now.after(grace), Timer::Kill(nspace.clone()));
+                self.timers.set(kill_at, Timer::Kill(nspace.clone()));
             }
             Control::Kill if waits => {
                 self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
@@ -49,11 +55,13 @@ impl Local {
     /// Those that were asked and are still there are killed.
     pub(super) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get(nspace) else { return };
-        let asked = |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone;
+        let is_due = |proc: &Proc| proc.kill_at.is_none_or(|at| at <= cx.now);
+        let asked =
+            |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone && is_due(proc);
         let ranks: Ranges =
             job.procs.iter().filter(|(_, proc)| asked(proc)).map(|(rank, _)| rank.0).collect();
         if !ranks.is_empty() {
-            self.act_on(cx, nspace, Some(&ranks), Control::Kill);
+            self.act_on(cx, nspace, Some(&ranks), Control::Kill, None);
         }
     }
 
@@ -86,7 +94,7 @@ impl Local {
             Err(status) => cx.reply(call, HostReply::Done(status)),
             Ok(ControlCall {
                 cancel: None,
-                request: Some(ControlRequest { actions, cleanup: Some(cleanup) }),
+                request: Some(ControlRequest { actions, cleanup: Some(cleanup), .. }),
                 ..
             }) if actions.is_empty()
                 && let Ok(members) = Members::targets(&asked.from, &asked.targets, |nspace| {
@@ -132,7 +140,9 @@ impl Local {
                 return cx.join(OpId::Task(id.clone()), Part::Results(results));
             }
         }
-        request.actions.iter().for_each(|action| self.act_on(cx, nspace, Some(&living), *action));
+        for action in &request.actions {
+            self.act_on(cx, nspace, Some(&living), *action, request.grace);
+        }
         results.set(&living, Status::SUCCESS);
         results.set(&gone, Status::ERR_NOT_FOUND);
         cx.join(OpId::Task(id.clone()), Part::Results(results));

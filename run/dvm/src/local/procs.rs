@@ -66,6 +66,8 @@ pub(super) struct Proc {
     pub(super) pmix: Pmix,
     /// The deadliest signal that we have ordered.
     pub(super) killed: Option<Killed>,
+    /// When it is killed if it has been asked to end and has not.
+    pub(super) kill_at: Option<Time>,
     pub(super) suspended: bool,
     /// Signals that have come before it runs, each once.
     pub(super) early: BTreeSet<i32>,
@@ -112,6 +114,7 @@ impl LocalJob {
             pid: None,
             pmix: Pmix::Never,
             killed: None,
+            kill_at: None,
             suspended: false,
             early: BTreeSet::new(),
             open: [false; 3],

@@ -12,7 +12,8 @@ use phalanx_wire::{Blob, Info, Text};
 use super::*;
 use crate::config::Limits;
 use crate::msg::{
-    Agreed, AppDesc, Collective, Control, FailurePolicy, JobDesc, Kind, Members, Places, Policy, StdinTarget,
+    Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Places,
+    Policy, StdinTarget, TaskId,
 };
 use crate::ranges::Ranges;
 
@@ -228,6 +229,35 @@ fn a_job_may_say_how_long_its_ranks_have_to_end() {
         told.tell(ToLocal::Tick);
     }
     assert_eq!(told.signals().len(), 2 * asked.len());
+}
+
+#[test]
+fn a_request_may_say_how_long_ranks_have_to_end() {
+    let mut told = Told::running();
+    let terminate = |told: &mut Told, number: u32, rank: u32, grace: Option<u64>| {
+        let id = TaskId { operation: 1, number, daemons: Ranges::single(1) };
+        let targets = Members { nspace: nspace(), ranks: Ranges::single(rank) };
+        let actions = vec![Control::Terminate { signal: 15 }];
+        let request = ControlRequest { actions, grace: grace.map(Duration::from_secs), cleanup: None };
+        let task = Task::Control { targets, request: Arc::new(request) };
+        told.down(Down::Task { id, task: Arc::new(task) });
+    };
+    terminate(&mut told, 1, 0, Some(60));
+    terminate(&mut told, 2, 1, Some(1));
+    // What was allowed may be made shorter, and not longer.
+    terminate(&mut told, 3, 1, Some(100));
+    let after = |told: &mut Told, seconds: u64| {
+        told.now = Time(0).after(Duration::from_secs(seconds));
+        while told.local.deadline().is_some_and(|due| due <= told.now) {
+            told.tell(ToLocal::Tick);
+        }
+        let killed = told.signals().into_iter().filter(|(_, signal)| *signal == SIGKILL);
+        killed.map(|(rank, _)| rank).collect::<Vec<_>>()
+    };
+    assert_eq!(after(&mut told, 0), []);
+    assert_eq!(after(&mut told, 1), [1]);
+    assert_eq!(after(&mut told, 59), [1]);
+    assert_eq!(after(&mut told, 60), [1, 0]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What is to be done to processes, and how job control asks for it.
 
+use std::time::Duration;
+
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Text, Value};
 
@@ -16,7 +18,11 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::JOB_CTRL_RESUME,
     keys::JOB_CTRL_SIGNAL,
     keys::JOB_CTRL_TERMINATE,
+    KILL_AFTER,
 ];
+
+/// How long ranks may take to end when they are asked to, in microseconds.
+pub const KILL_AFTER: &str = "phalanx.kill_after";
 
 /// What is done to a job, or to ranks of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +107,8 @@ impl ControlCall {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ControlRequest {
     pub(crate) actions: Vec<Control>,
+    /// Of [`Control::Terminate`], from the polite signal to the other; none: what the job says.
+    pub(crate) grace: Option<Duration>,
     pub(crate) cleanup: Option<CleanupRequest>,
 }
 
@@ -118,10 +126,15 @@ impl ControlRequest {
                 _ => {}
             }
         }
+        let grace = match directives.find(KILL_AFTER).map(Value::as_u64) {
+            Some(Some(micros)) => Some(Duration::from_micros(micros)),
+            Some(None) => return Err(Status::ERR_BAD_PARAM),
+            None => None,
+        };
         let cleanup = CleanupRequest::read(directives)?;
         match actions.is_empty() && cleanup.is_none() {
             true => Err(Status::ERR_NOT_SUPPORTED),
-            false => Ok(ControlRequest { actions, cleanup }),
+            false => Ok(ControlRequest { actions, grace, cleanup }),
         }
     }
 
@@ -132,4 +145,4 @@ impl ControlRequest {
 }
 
 encoded!(enum Control { 0 Signal(number), 1 Terminate { signal }, 2 Kill, 3 Suspend, 4 Resume });
-encoded!(struct ControlRequest { actions, cleanup });
+encoded!(struct ControlRequest { actions, grace, cleanup });

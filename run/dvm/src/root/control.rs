@@ -1,9 +1,8 @@
 //! Job control: what processes and tools want done to processes.
 //!
 //! A request goes to all daemons that host targets, and is answered when each of them has done its part. So success means that
-//! signals were sent and paths entered. The results are kept for each target, and the reply names those who were not reached, and
-//! why: a target on a node that was lost, or that had ended before (`PMIX_ERR_NOT_FOUND`, whatever was to be done to it), is told
-//! from the others.
+//! signals were sent and paths entered. The reply says for each target what has become of it (`targets.rs`): one on a node that
+//! was lost, or that had ended before (`PMIX_ERR_NOT_FOUND`, whatever was to be done to it), is told from the others.
 //!
 //! Whoever has asked may cancel the request. What daemons have done by then stays done.
 
@@ -11,33 +10,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use phalanx_core::HostReply;
-use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{DataArray, Info, Nspace, ProcId, Text};
+use phalanx_spec::Status;
+use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Results, Task, each};
+use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Task};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::operations::{Asked, Asker};
-use crate::root::query::names;
-use crate::root::{Cx, ENOUGH, Root};
+use crate::root::targets::Targets;
+use crate::root::{Cx, Root};
 
 /// A request that is being carried out.
 #[derive(Debug)]
 pub(super) struct Controlling {
     request: Arc<ControlRequest>,
     members: Arc<[Members]>,
-    targets: Vec<Target>,
-}
-
-/// The targets of one job.
-#[derive(Debug)]
-struct Target {
-    nspace: Nspace,
-    /// What daemons were given to do; 0 before that.
-    task: u32,
-    /// Those without a result.
-    open: Ranges,
-    results: Results,
+    pub(super) targets: Targets,
 }
 
 impl Controlling {
@@ -51,7 +39,9 @@ impl Controlling {
     ) {
         let Some(target) = self.targets.iter_mut().find(|target| target.task == task) else { return };
         if let Part::Results(results) = part {
-            results.iter().for_each(|(status, ranks)| target.set(ranks, status));
+            for (status, ranks) in results.iter() {
+                target.set(ranks, status);
+            }
         }
         if let Some(desc) = desc_of(&target.nspace).filter(|_| !missing.is_empty()) {
             let lost = target.open.iter().filter(|rank| missing.contains(desc.places.node.get(*rank)));
@@ -69,8 +59,7 @@ impl Controlling {
             Some(_) => Status::ERR_PROC_ABORTED,
             None => Status::SUCCESS,
         };
-        let of_job =
-            self.targets.iter_mut().filter(|target| target.nspace == *nspace && !target.open.is_empty());
+        let of_job = self.targets.iter_mut().filter(|t| t.nspace == *nspace && !t.open.is_empty());
         let emptied = of_job.filter_map(|target| {
             target.set(ranks, status);
             target.open.is_empty().then_some(target.task)
@@ -78,29 +67,15 @@ impl Controlling {
         emptied.collect()
     }
 
-    pub(super) fn concerns(&self, nspace: &Nspace) -> bool {
-        self.targets.iter().any(|target| target.nspace == *nspace && !target.open.is_empty())
-    }
-
     pub(super) fn subject(&self) -> String {
         let members = self.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
         members.collect::<Vec<_>>().join(" ")
     }
 
-    /// No more than people read.
-    pub(super) fn missing(&self) -> Vec<ProcId> {
-        let open = self
-            .targets
-            .iter()
-            .map(|target| Members { nspace: target.nspace.clone(), ranks: target.open.clone() });
-        each(&open.collect::<Vec<_>>()).take(ENOUGH).collect()
-    }
-
     /// What all targets together come to. As with kill(2), it is no failure if some of several have ended before. Paths that one
     /// daemon has refused are refused.
     fn status(&self) -> Status {
-        let results =
-            || self.targets.iter().flat_map(|target| target.results.iter().map(|(status, _)| status));
+        let results = || self.targets.results();
         let is_done = results().any(Status::is_success);
         let is_well = |status: &Status| status.is_success() || (is_done && *status == Status::ERR_NOT_FOUND);
         match results().find(|status| !is_well(status)) {
@@ -108,39 +83,6 @@ impl Controlling {
             Some(_) if is_done && !self.request.is_cleanup_alone() => Status::ERR_PARTIAL_SUCCESS,
             Some(status) => status,
         }
-    }
-
-    /// What whoever has asked is told beside the status: by what name he knows the request, and the targets that it has failed
-    /// for. `open`: the result of those who have none.
-    pub(super) fn results(&self, id: Option<&Text>, open: Status) -> Vec<Info> {
-        let failed = self.targets.iter().flat_map(|target| {
-            let results = target.results.iter().chain([(open, &target.open)]);
-            results.map(|(status, ranks)| (&target.nspace, ranks, status))
-        });
-        let failed: Vec<_> = failed.filter(|(.., status)| !status.is_success()).collect();
-        let count: usize = failed.iter().map(|(_, ranks, _)| ranks.count() as usize).sum();
-        let omitted = count.saturating_sub(MOST_RESULTS) as u64;
-        let each = failed.into_iter().flat_map(|(nspace, ranks, status)| {
-            ranks.iter().map(move |rank| (ProcId::new(nspace, Rank(rank)), status))
-        });
-        let mut told: Vec<Info> = id.map(|id| Info::new(keys::JOB_CTRL_ID, id.clone())).into_iter().collect();
-        told.extend(each.take(MOST_RESULTS).map(|(proc, status)| {
-            let result = [Info::new(keys::PROCID, proc), Info::new(names::STATUS, status)];
-            Info::new(keys::PROC_INFO_ARRAY, DataArray::of_infos(result))
-        }));
-        if omitted > 0 {
-            told.push(Info::new(names::OMITTED, omitted));
-        }
-        told
-    }
-}
-
-impl Target {
-    /// Of each the first result counts.
-    fn set(&mut self, ranks: &Ranges, status: Status) {
-        let new = ranks.and(&self.open);
-        self.results.set(&new, status);
-        new.iter().for_each(|rank| self.open.remove(rank));
     }
 }
 
@@ -192,14 +134,20 @@ impl Root {
         };
         let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
         if is_dvm && request.actions.iter().any(ends) {
+            if !self.may_steer_all(from) {
+                return answer.done(cx, Status::ERR_NO_PERMISSIONS);
+            }
             answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
             return self.on_shutdown(cx, Some(from));
         }
-        let members = match Members::targets(from, targets, |nspace| self.desc(nspace)) {
-            Ok(members) => members,
-            Err(status) => return answer.done(cx, status),
-        };
-        self.control(cx, Asker { by: from.clone(), id, answer }, &members, request);
+        let asker = Asker { by: from.clone(), id, answer };
+        match self.targets_of(from, targets) {
+            Ok(members) => self.control(cx, asker, &members, request),
+            Err(refused) => {
+                let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);
+                self.tell_asker(cx, asker, (status, refused.told(status)));
+            }
+        }
     }
 
     /// Has it done to these, and keeps in journals by whom.
@@ -226,16 +174,14 @@ impl Root {
         self.carry_out(cx, asker, members, Arc::new(request));
     }
 
-    /// Gives up earlier requests of this process or tool.
+    /// Gives up earlier requests of this process or tool. A tool may name those of others.
     fn cancel(&mut self, cx: &mut Cx<'_>, by: &ProcId, cancel: &Cancel) -> Status {
-        let is_meant = |asker: &Asker| {
-            asker.by == *by
-                && match cancel {
-                    Cancel::All => true,
-                    Cancel::Named(id) => asker.id.as_ref() == Some(id),
-                }
+        let is_tool = self.is_tool(by);
+        let is_meant = |asker: &Asker| match cancel {
+            Cancel::All => asker.by == *by,
+            Cancel::Named(id) => asker.id.as_ref() == Some(id) && (asker.by == *by || is_tool),
         };
-        let is_control = |asked: &Asked| matches!(asked, Asked::Control(_));
+        let is_control = |asked: &Asked| asked.targets().is_some();
         let found = self.dismiss(cx, is_control, is_meant, Status::ERR_JOB_CANCELED);
         if found || *cancel == Cancel::All { Status::SUCCESS } else { Status::ERR_NOT_FOUND }
     }
@@ -248,25 +194,22 @@ impl Root {
         members: &[Members],
         request: Arc<ControlRequest>,
     ) {
-        let targets: Vec<Target> = members.iter().map(|members| self.target(members)).collect();
+        let targets = self.with_the_dead(members);
         let living = targets.iter().map(|t| Members { nspace: t.nspace.clone(), ranks: t.open.clone() });
         let members: Arc<[Members]> = living.collect();
-        let control = Controlling { request: request.clone(), members: members.clone(), targets };
-        let give = |asker: Asker, cx: &mut Cx<'_>, status| {
-            asker.answer.give(cx, HostReply::Infos(status, control.results(asker.id.as_ref(), status)));
-        };
-        if members.iter().all(|m| m.ranks.is_empty()) {
-            return give(asker, cx, Status::ERR_NOT_FOUND);
+        if targets.are_closed() {
+            return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
         }
         let cleanup = (members.clone(), request.clone());
         if self.cleanups.entered.contains(&cleanup) {
-            return give(asker, cx, Status::SUCCESS);
+            return self.tell_asker(cx, asker, (Status::SUCCESS, targets.told(Status::SUCCESS)));
         }
         if let Some(number) = self.cleanups.being_entered.get(&cleanup)
             && let Some(same) = self.operations.get_mut(*number)
         {
             return same.askers.push(asker);
         }
+        let control = Controlling { request: request.clone(), members: members.clone(), targets };
         let asked = Asked::Control(control);
         let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
         if request.is_cleanup_alone() {
@@ -278,20 +221,11 @@ impl Root {
             let task = Task::Control { targets: targets.clone(), request: request.clone() };
             let task = self.give_task(cx, number, daemons, task);
             if let Some(Asked::Control(control)) = self.operations.get_mut(number).map(|one| &mut one.asked)
-                && let Some(target) = control.targets.get_mut(at)
+                && let Some(target) = control.targets.iter_mut().nth(at)
             {
                 target.task = task;
             }
         }
-    }
-
-    /// Those who have failed while their job goes on have their result.
-    fn target(&self, members: &Members) -> Target {
-        let Members { nspace, ranks } = members.clone();
-        let dead = self.jobs.get(&nspace).map(|job| job.dead.and(&ranks)).unwrap_or_default();
-        let mut target = Target { nspace, task: 0, open: ranks, results: Results::default() };
-        target.set(&dead, Status::ERR_NOT_FOUND);
-        target
     }
 
     /// All targets have a result, or it has failed as a whole.
@@ -303,8 +237,8 @@ impl Root {
         status: Status,
     ) {
         let status = if status.is_success() { control.status() } else { status };
-        for Asker { id, answer, .. } in askers {
-            answer.give(cx, HostReply::Infos(status, control.results(id.as_ref(), status)));
+        for asker in askers {
+            self.tell_asker(cx, asker, (status, control.targets.told(status)));
         }
         let cleanup = (control.members, control.request);
         self.cleanups.being_entered.remove(&cleanup);
@@ -326,7 +260,5 @@ impl Root {
     }
 }
 
-/// Targets of one request that its reply names.
-const MOST_RESULTS: usize = 1000;
 /// Cleanups that are remembered to be known everywhere.
 const MOST_ENTERED: usize = 1024;

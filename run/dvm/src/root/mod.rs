@@ -23,10 +23,13 @@ mod plan;
 mod publish;
 pub(crate) mod query;
 mod relations;
+mod requests;
 mod session;
 pub(crate) mod spawn;
 mod stdin;
+mod steer;
 mod survey;
+mod targets;
 mod timer;
 mod tool;
 
@@ -62,6 +65,7 @@ use nodes::Nodes;
 use operations::Operations;
 use publish::Store;
 use relations::Relations;
+use requests::Answered;
 use timer::Timer;
 use tool::Tools;
 
@@ -117,6 +121,8 @@ pub(crate) struct Root {
     answers: Answers,
     operations: Operations,
     cleanups: Cleanups,
+    /// Requests of job control that have a name.
+    answered: Answered,
     tools: Tools,
     readers: Readers,
     /// Of jobs that have ended; that of a job that runs is with it.
@@ -258,6 +264,7 @@ impl Root {
             answers: Answers::default(),
             operations: Operations::default(),
             cleanups: Cleanups::default(),
+            answered: Answered::default(),
             tools: Tools::default(),
             readers: Readers::default(),
             timers: Timers::default(),

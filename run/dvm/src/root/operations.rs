@@ -22,6 +22,7 @@ use crate::root::group::Assembly;
 use crate::root::publish::Lookup;
 use crate::root::spawn::Spawning;
 use crate::root::survey::Question;
+use crate::root::targets::Targets;
 use crate::root::timer::Timer;
 use crate::root::{Cx, ENOUGH, Root};
 
@@ -103,13 +104,21 @@ impl Asked {
     }
 
     /// The reply to an asker for whom it is over before it is done.
-    fn failure(&self, status: Status, asker: Option<&Text>) -> HostReply {
+    fn failure(&self, status: Status) -> HostReply {
         match self {
-            Asked::Control(control) => HostReply::Infos(status, control.results(asker, status)),
+            Asked::Control(control) => HostReply::Infos(status, control.targets.told(status)),
             Asked::Spawn(_) | Asked::Postponed(_) => HostReply::Spawned(Err(status)),
             Asked::Lookup(_) => HostReply::Lookup(Err(status)),
             Asked::Group(_) => HostReply::Group(Err(status)),
             Asked::Query(_) | Asked::Stop(_) => HostReply::Done(status),
+        }
+    }
+
+    /// Of job control: whom it is about.
+    pub(super) fn targets(&self) -> Option<&Targets> {
+        match self {
+            Asked::Control(control) => Some(&control.targets),
+            _ => None,
         }
     }
 
@@ -126,7 +135,7 @@ impl Asked {
 
     fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
-            Asked::Control(control) => control.concerns(nspace),
+            Asked::Control(control) => control.targets.concern(nspace),
             Asked::Query(question) => question.concerns(nspace),
             Asked::Spawn(spawning) => spawning.nspace == *nspace,
             Asked::Lookup(_) | Asked::Postponed(_) => false,
@@ -150,6 +159,10 @@ impl Operations {
 
     pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut Operation> {
         self.open.get_mut(&number)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Operation> {
+        self.open.values()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Operation)> {
@@ -296,8 +309,13 @@ impl Root {
             let Some(open) = self.operations.get_mut(*number) else { continue };
             let gone: Vec<Asker> = open.askers.extract_if(.., |asker| is_gone(asker)).collect();
             if !open.askers.is_empty() {
-                for Asker { id, answer, .. } in gone {
-                    answer.give(cx, open.asked.failure(status, id.as_ref()));
+                let told = open.asked.targets().map(|targets| targets.told(status));
+                let failure = open.asked.failure(status);
+                for asker in gone {
+                    match &told {
+                        Some(told) => self.tell_asker(cx, asker, (status, told.clone())),
+                        None => asker.answer.give(cx, failure.clone()),
+                    }
                 }
             } else if let Some(operation) = self.end_operation(*number) {
                 self.answer_operation(cx, Operation { askers: gone, ..operation }, status);
@@ -345,9 +363,7 @@ impl Root {
                 }
             }
             asked => {
-                for Asker { id, answer, .. } in askers {
-                    answer.give(cx, asked.failure(status, id.as_ref()));
-                }
+                askers.into_iter().for_each(|asker| asker.answer.give(cx, asked.failure(status)));
             }
         }
     }
@@ -362,7 +378,7 @@ impl Root {
         let mut missing = Vec::new();
         let (subject, unblocked_by) = match &operation.asked {
             Asked::Control(control) => {
-                missing = control.missing();
+                missing = control.targets.missing();
                 let ids: Vec<_> = operation.askers.iter().filter_map(|asker| asker.id.as_ref()).collect();
                 let ids = ids.first().map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default();
                 let until = "the daemons of the named processes doing what was asked for";

@@ -30,6 +30,9 @@ impl Root {
             Ok(actions) => actions,
             Err(status) => return answer.done(cx, status),
         };
+        if !self.may_steer_all(from) {
+            return answer.done(cx, Status::ERR_NO_PERMISSIONS);
+        }
         if actions.iter().any(|action| matches!(action, Control::Terminate { .. })) {
             answer.give(cx, HostReply::Infos(Status::SUCCESS, Vec::new()));
             return self.on_shutdown(cx, Some(from));
@@ -38,7 +41,7 @@ impl Root {
         let members: Vec<Members> =
             jobs.map(|desc| Members { nspace: desc.nspace.clone(), ranks: desc.ranks() }).collect();
         let asker = Asker { by: from.clone(), id: None, answer };
-        self.control(cx, asker, &members, ControlRequest { actions, cleanup: None });
+        self.control(cx, asker, &members, ControlRequest { actions, grace: None, cleanup: None });
     }
 }
 

@@ -24,6 +24,7 @@ use crate::msg::{
 };
 use crate::report::Placed;
 
+mod control;
 mod nodes;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
@@ -96,15 +97,20 @@ impl Told {
 
     /// A tool on the root's node spawns a job of one process, with a time limit in seconds; the request.
     fn spawn_by_tool(&mut self, limit: Option<u32>) -> u64 {
-        let tool = ProcId::new(&Nspace::new("tool").unwrap(), Rank(0));
-        if !self.root.is_tool(&tool) {
-            let claims = Some(tool.clone());
-            let connected = phalanx_core::host::ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() };
-            self.ask(0, HostOp::ToolConnected(connected));
-        }
+        let tool = tool();
+        self.connect_tool();
         let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
         let job = limit.map(|seconds| Info::new(keys::TIMEOUT, seconds)).into_iter().collect();
         self.ask(0, HostOp::Spawn(Asked { from: tool, request: Spawn { job, apps: vec![app] } }))
+    }
+
+    /// On the root's node, once.
+    fn connect_tool(&mut self) {
+        if !self.root.is_tool(&tool()) {
+            let claims = Some(tool());
+            let connected = phalanx_core::host::ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() };
+            self.ask(0, HostOp::ToolConnected(connected));
+        }
     }
 
     fn gathered(&mut self, op: OpId, part: Part) {
@@ -152,6 +158,15 @@ impl Told {
         (to.clone(), OpId::Task(id.clone()), task.clone())
     }
 
+    /// All of them.
+    fn tasks(&self) -> Vec<(OpId, Arc<Task>)> {
+        let tasks = self.casts().into_iter().filter_map(|(_, body)| match body {
+            Down::Task { id, task } => Some((OpId::Task(id.clone()), task.clone())),
+            _ => None,
+        });
+        tasks.collect()
+    }
+
     fn reports(&self) -> Vec<&Report> {
         let reports = self.wishes.iter().filter_map(|wish| match wish {
             FromRoot::Report(report) => Some(report),
@@ -173,6 +188,10 @@ impl Told {
             _ => None,
         })
     }
+}
+
+fn tool() -> ProcId {
+    ProcId::new(&Nspace::new("tool").unwrap(), Rank(0))
 }
 
 fn proc(nspace: &Nspace, rank: u32) -> ProcId {
@@ -325,125 +344,6 @@ fn output_is_taken_when_the_user_has_taken_it() {
     assert!(matches!(told.wishes.back(), Some(FromRoot::TellTaken { at_once: true })));
 }
 
-fn done(ranks: &[u32]) -> Part {
-    let mut results = Results::default();
-    results.set(&ranks.iter().copied().collect(), Status::SUCCESS);
-    Part::Results(results)
-}
-
-fn control(from: ProcId, targets: &[ProcId], directive: Info) -> HostOp {
-    HostOp::from(Asked {
-        from,
-        request: JobControl { targets: targets.to_vec(), directives: vec![directive] },
-    })
-}
-
-#[test]
-fn job_control_is_answered_when_all_daemons_have_done_it() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let pause = Info::new(keys::JOB_CTRL_PAUSE, true);
-    let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 3), proc(&nspace, 7)], pause));
-    let (to, op, task) = told.task();
-    let Task::Control { request: asked, .. } = &*task else { panic!("{task:?}") };
-    assert_eq!((to, &asked.actions[..]), (Ranges::first(2), &[Control::Suspend][..]));
-    assert!(told.wishes.iter().any(|wish| matches!(wish, FromRoot::Await(awaited, _) if *awaited == op)));
-    assert_eq!(told.answer(request), None);
-    assert_eq!(told.root.explain()[0].asked_by, [proc(&nspace, 0)]);
-    assert_eq!(told.root.explain()[0].missing, [proc(&nspace, 3), proc(&nspace, 7)]);
-    told.gathered(op, done(&[3, 7]));
-    assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
-    assert!(told.root.explain().is_empty());
-}
-
-#[test]
-fn session_control_is_done_to_all_jobs() {
-    let mut told = Told::up(2);
-    let jobs = [told.launch(JobRequest::default(), 2), told.launch(JobRequest::default(), 5)];
-    let ask = |told: &mut Told, session, directives| {
-        let from = proc(&jobs[0], 0);
-        told.ask(0, HostOp::from(Asked { from, request: SessionControl { session, directives } }))
-    };
-    let pause = vec![Info::new(keys::SESSION_PAUSE, true)];
-    for (session, directives, expected) in [
-        (3, pause.clone(), Status::ERR_NOT_FOUND),
-        (0, Vec::new(), Status::ERR_NOT_SUPPORTED),
-        (0, vec![Info::new(keys::SESSION_SIGNAL, 99)], Status::ERR_BAD_PARAM),
-    ] {
-        let refused = ask(&mut told, session, directives);
-        assert_eq!(told.answer(refused).map(HostReply::status), Some(expected));
-    }
-    for session in [0, u32::MAX] {
-        told.wishes.clear();
-        let request = ask(&mut told, session, pause.clone());
-        let tasks = told.casts().into_iter().filter_map(|(_, body)| match body {
-            Down::Task { id, task } => Some((id.clone(), task.clone())),
-            _ => None,
-        });
-        let tasks: Vec<_> = tasks.collect();
-        assert_eq!(tasks.len(), 2);
-        for (id, task) in tasks {
-            assert_eq!(told.answer(request), None, "not all daemons have done it");
-            let Task::Control { targets, request: asked } = &*task else { panic!("{task:?}") };
-            assert_eq!(asked.actions, [Control::Suspend]);
-            let mut results = Results::default();
-            results.set(&targets.ranks, Status::SUCCESS);
-            let among = id.daemons.clone();
-            let op = Arc::new(OpId::Task(id));
-            told.tell(ToRoot::Gathered { op, among, missing: Ranges::new(), part: Part::Results(results) });
-        }
-        assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
-    }
-}
-
-#[test]
-fn job_control_tells_that_a_node_was_lost() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    for (targets, expected) in
-        [(vec![3, 7], Status::ERR_PARTIAL_SUCCESS), (vec![7], Status::ERR_LOST_CONNECTION)]
-    {
-        told.wishes.clear();
-        let targets: Vec<ProcId> = targets.into_iter().map(|rank| proc(&nspace, rank)).collect();
-        let signal = Info::new(keys::JOB_CTRL_SIGNAL, 10);
-        let request = told.ask(0, control(proc(&nspace, 0), &targets, signal));
-        let (among, op, _) = told.task();
-        let (op, part) = (Arc::new(op), done(&[3]));
-        told.tell(ToRoot::Gathered { op, among, missing: Ranges::single(1), part });
-        assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
-    }
-}
-
-#[test]
-fn a_cleanup_that_all_want_is_entered_once() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let ask = |told: &mut Told, rank| {
-        let path = Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y");
-        told.ask(0, control(proc(&nspace, rank), &[], path))
-    };
-    let (first, second) = (ask(&mut told, 0), ask(&mut told, 1));
-    let (_, op, _) = told.task();
-    told.gathered(op, done(&[0, 1, 2, 3, 4, 5, 6, 7]));
-    let third = ask(&mut told, 2);
-    let tasks = told.casts().iter().filter(|(_, body)| matches!(body, Down::Task { .. })).count();
-    assert_eq!(tasks, 1);
-    for request in [first, second, third] {
-        assert_eq!(told.answer(request).map(HostReply::status), Some(Status::SUCCESS));
-    }
-}
-
-#[test]
-fn a_cleanup_of_a_process_that_fails_meanwhile_is_answered() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest { on_failure: FailurePolicy::Continue, ..JobRequest::default() }, 8);
-    let path = Info::new(keys::REGISTER_CLEANUP, "/scratch/x/y");
-    let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 7)], path));
-    assert_eq!(told.answer(request), None);
-    told.post(1, failed(&nspace, 7));
-    assert_eq!(told.answer(request).map(HostReply::status), Some(Status::ERR_PROC_ABORTED));
-}
-
 #[test]
 fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
     let mut told = Told::up(2);
@@ -487,24 +387,6 @@ fn a_spawn_is_answered_when_its_processes_run_or_never_will() {
 }
 
 #[test]
-fn job_control_tells_of_targets_that_have_ended() {
-    for (gone, expected) in [(vec![3, 7], Status::ERR_NOT_FOUND), (vec![7], Status::SUCCESS)] {
-        let mut told = Told::up(2);
-        let nspace = told.launch(JobRequest::default(), 8);
-        let signal = Info::new(keys::JOB_CTRL_SIGNAL, 10);
-        let request = told.ask(0, control(proc(&nspace, 0), &[proc(&nspace, 3), proc(&nspace, 7)], signal));
-        let (_, op, _) = told.task();
-        let mut results = Results::default();
-        for rank in [3, 7] {
-            let status = if gone.contains(&rank) { Status::ERR_NOT_FOUND } else { Status::SUCCESS };
-            results.set(&Ranges::single(rank), status);
-        }
-        told.gathered(op, Part::Results(results));
-        assert_eq!(told.answer(request).map(HostReply::status), Some(expected));
-    }
-}
-
-#[test]
 fn spawn_of_a_negative_number_of_processes_is_refused() {
     let mut told = Told::up(2);
     let parent = told.launch(JobRequest::default(), 1);
@@ -527,43 +409,6 @@ fn spawn_of_a_negative_number_of_processes_is_refused() {
         _ => None,
     });
     assert_eq!(started, Some(7));
-}
-
-#[test]
-fn job_whose_ranks_all_pause_is_paused() {
-    let mut told = Told::up(2);
-    let nspace = told.launch(JobRequest::default(), 8);
-    let pids = (0..8).map(|rank| (rank, 100 + rank)).collect();
-    told.gathered(
-        OpId::Started(nspace.clone()),
-        Part::Started { pids, failed: false, after: Duration::ZERO },
-    );
-    let state = |told: &mut Told| {
-        let query = Query { keys: vec![query::names::JOBS.into()], qualifiers: Vec::new() };
-        let request = told.ask(
-            0,
-            HostOp::Query(Asked { from: proc(&nspace, 0), request: Queries { queries: vec![query] } }),
-        );
-        let Some(HostReply::Infos(_, infos)) = told.answer(request) else { panic!("{:?}", told.wishes) };
-        let job = infos[0].value.as_array().unwrap().infos().next().unwrap();
-        let state = job.value.as_array().unwrap().infos().find(|info| info.key == *query::names::STATE);
-        state.unwrap().value.as_str().unwrap().to_owned()
-    };
-    let whole = ProcId::all(&nspace);
-    let (pause, resume) = (keys::JOB_CTRL_PAUSE, keys::JOB_CTRL_RESUME);
-    for (whom, what, expected) in [
-        (proc(&nspace, 3), pause, "running"),
-        (whole.clone(), pause, "paused"),
-        (proc(&nspace, 5), resume, "running"),
-        (proc(&nspace, 5), pause, "paused"),
-        (whole, resume, "running"),
-    ] {
-        told.ask(0, control(proc(&nspace, 0), &[whom], Info::new(what, true)));
-        assert_eq!(state(&mut told), expected, "{what}");
-    }
-    // The user of px does it with Ctrl-Z.
-    told.tell(ToRoot::Control { nspace: nspace.clone(), action: Control::Suspend });
-    assert_eq!(state(&mut told), "paused");
 }
 
 /// What the root tells of where this job's ranks are.

@@ -7,6 +7,7 @@ use phalanx_wire::{Info, InfoList, Value};
 
 use super::{Attribute, set, words};
 use crate::job::JobRequest;
+use crate::msg::control::KILL_AFTER;
 use crate::msg::{FailurePolicy, StdinTarget};
 
 pub(super) const TABLE: [Attribute<JobRequest>; 12] = [
@@ -131,8 +132,6 @@ pub(super) const TABLE: [Attribute<JobRequest>; 12] = [
 pub const KILL_ON_SIGNAL: &str = "phalanx.kill_on_signal";
 /// The limit of `PMIX_JOB_TIMEOUT`, where it is not whole seconds, in microseconds.
 const JOB_TIMEOUT: &str = "phalanx.job_timeout";
-/// How long ranks may take to end when they are asked to, in microseconds.
-pub const KILL_AFTER: &str = "phalanx.kill_after";
 
 /// What a spawn means that says nothing. A tool gets output unless it says that it does not want it. PRRTE's `prun` pushes input to rank
 /// 0 without a word; like every launcher it says whose manners its job has.

@@ -15,8 +15,9 @@ use phalanx_wire::{App, Info, InfoList, ProcId, Text, Value};
 use crate::job::JobRequest;
 use crate::msg::environment;
 
+pub use crate::msg::control::KILL_AFTER;
 pub use app::HOSTS;
-pub use job::{KILL_AFTER, KILL_ON_SIGNAL};
+pub use job::KILL_ON_SIGNAL;
 pub use placement::{RANKFILE, SEQUENCE};
 
 /// One attribute: how it gets into a request, and how it is said of one.

@@ -202,6 +202,17 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
         },
     ),
     (
+        "px-ctl-status",
+        Sections {
+            examples: &[("px ctl status night", "Show what has become of 'px ctl ... --id night'.")],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-cancel",
+        Sections { examples: &[("px ctl cancel night", "Give the request of that name up.")], ..STEER },
+    ),
+    (
         "px-kill",
         Sections {
             examples: &[

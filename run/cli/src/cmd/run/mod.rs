@@ -9,6 +9,7 @@ mod runner;
 mod status;
 pub(crate) mod user;
 
+use phalanx_dvm::Rules;
 use phalanx_node::{Inherited, Machine, RootOptions, Running, Session, SessionOptions, Signals, block_on};
 
 use std::rc::Rc;
@@ -100,6 +101,7 @@ async fn job(
         system_dir: None,
         env: run.request.env.clone(),
         lasts: false,
+        rules: Rules::default(),
         limits: run.hosts.limits(),
     })?;
     let handle = running.handle.clone();

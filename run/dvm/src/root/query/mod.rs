@@ -44,6 +44,7 @@ pub(crate) const KEYS: &[&str] = &[
     keys::QUERY_GROUP_MEMBERSHIP,
     names::JOBS,
     names::HAPPENINGS,
+    names::REQUESTS,
     names::WAITS,
     names::LASTS,
     names::MAP,
@@ -99,6 +100,7 @@ pub(crate) const QUALIFIERS: &[&str] = &[
     keys::HOST_ATTRIBUTES,
     keys::ALLOC_ID,
     keys::GROUP_ID,
+    keys::JOB_CTRL_ID,
     keys::NSPACE,
     keys::JOBID,
     keys::RANK,
@@ -188,6 +190,7 @@ impl Root {
             }
             names::JOBS => self.all_jobs(asked.now).into(),
             names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
+            names::REQUESTS => self.requests(asked.now, qualifiers)?.into(),
             names::LASTS => self.config.lasts.into(),
             names::MAP => match self.map(asked, qualifiers)? {
                 Ok(placed) => Value::ByteObject(placed.to_bytes().into()),

@@ -75,5 +75,13 @@ pub const ASKED_BY: &str = "phalanx.asked_by";
 pub const MISSING: &str = "phalanx.missing";
 pub const UNBLOCKED_BY: &str = "phalanx.unblocked_by";
 
-/// Of a target of job control that the request has failed for, or has not reached: why. A status.
+/// What has become of ranks of one job that job control was asked for: `PMIX_NSPACE`, [`WHICH`] and [`STATUS`].
+pub const RESULT: &str = "phalanx.result";
+/// Why the request has failed for these ranks, or that it has not; of a request, what all of it comes to. A status.
 pub const STATUS: &str = "phalanx.status";
+/// The requests of job control that were given a name, those of the last ten minutes included, or the one that `PMIX_JOB_CTRL_ID` names:
+/// an array of [`REQUEST`].
+pub const REQUESTS: &str = "phalanx.requests";
+/// `PMIX_JOB_CTRL_ID`, who has asked (`PMIX_PROCID`), [`STATE`] (`under way` or `done`), since when ([`AGE`]), [`STATUS`] when it is done, and
+/// each [`RESULT`].
+pub const REQUEST: &str = "phalanx.request";

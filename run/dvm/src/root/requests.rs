@@ -1,0 +1,101 @@
+//! Requests of job control that were given a name: what is known of one while it is carried out, and for a while after.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use phalanx_core::{HostReply, Time};
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, ProcId, Text, Value};
+
+use crate::root::operations::Asker;
+use crate::root::query::names;
+use crate::root::{Cx, Root};
+
+/// The last that were answered, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Answered(VecDeque<Request>);
+
+#[derive(Debug)]
+struct Request {
+    id: Text,
+    by: ProcId,
+    at: Time,
+    status: Status,
+    results: Vec<Info>,
+}
+
+impl Answered {
+    fn keep(&mut self, request: Request) {
+        if self.0.len() >= MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(request);
+    }
+
+    fn forget_old(&mut self, now: Time) {
+        while self.0.front().is_some_and(|one| now.since(one.at) > KEPT) {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Root {
+    /// Answers job control, and remembers what was said if the request has a name.
+    pub(super) fn tell_asker(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        (status, results): (Status, Vec<Info>),
+    ) {
+        let Asker { by, id, answer } = asker;
+        self.answered.forget_old(cx.now);
+        let mut told: Vec<Info> = id.iter().map(|id| Info::new(keys::JOB_CTRL_ID, id.clone())).collect();
+        told.extend(results.iter().cloned());
+        if let Some(id) = id {
+            self.answered.keep(Request { id, by, at: cx.now, status, results });
+        }
+        answer.give(cx, HostReply::Infos(status, told));
+    }
+
+    /// The requests that a query asks for: those of one name, or all.
+    pub(super) fn requests(&self, now: Time, qualifiers: &[Info]) -> Option<DataArray> {
+        let wanted = qualifiers.find(keys::JOB_CTRL_ID).map(Value::as_text);
+        let is_wanted = |id: &Text| wanted.is_none_or(|wanted| wanted == Some(id));
+        let is_recent = |request: &&Request| now.since(request.at) <= KEPT;
+        let answered = self.answered.0.iter().filter(is_recent).filter(|request| is_wanted(&request.id));
+        let mut told: Vec<Info> = answered
+            .map(|Request { id, by, at, status, results }| {
+                let head = about((id, by), "done", now.since(*at));
+                let status = [Info::new(names::STATUS, *status)];
+                record(head.into_iter().chain(status).chain(results.iter().cloned()))
+            })
+            .collect();
+        for operation in self.operations.iter() {
+            let Some(targets) = operation.asked.targets() else { continue };
+            let named = operation.askers.iter().filter_map(|asker| Some((asker.id.as_ref()?, &asker.by)));
+            for (id, by) in named.filter(|(id, _)| is_wanted(id)) {
+                let head = about((id, by), "under way", now.since(operation.since()));
+                let results = targets.told(Status::OPERATION_IN_PROGRESS);
+                told.push(record(head.into_iter().chain(results)));
+            }
+        }
+        (wanted.is_none() || !told.is_empty()).then(|| DataArray::of_infos(told))
+    }
+}
+
+fn about((id, by): (&Text, &ProcId), state: &str, age: Duration) -> [Info; 4] {
+    [
+        Info::new(keys::JOB_CTRL_ID, id.clone()),
+        Info::new(keys::PROCID, by.clone()),
+        Info::new(names::STATE, state),
+        Info::new(names::AGE, age.as_millis() as u64),
+    ]
+}
+
+fn record(about: impl Iterator<Item = Info>) -> Info {
+    Info::new(names::REQUEST, DataArray::of_infos(about))
+}
+
+/// How many answered requests are remembered, and for how long.
+const MOST: usize = 256;
+const KEPT: Duration = Duration::from_secs(600);

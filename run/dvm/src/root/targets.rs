@@ -1,0 +1,167 @@
+//! The targets of job control, and what has become of them: ranks with the same result together.
+
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{DataArray, Info, Nspace, ProcId};
+
+use crate::msg::{Members, Results, each};
+use crate::ranges::Ranges;
+use crate::root::query::names;
+use crate::root::{ENOUGH, Root};
+
+/// All targets of one request.
+#[derive(Debug, Default)]
+pub(super) struct Targets(Vec<Target>);
+
+/// Those of one job.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) nspace: Nspace,
+    /// What daemons were given to do; 0 before that.
+    pub(super) task: u32,
+    /// Those without a result.
+    pub(super) open: Ranges,
+    results: Results,
+}
+
+impl Targets {
+    pub(super) fn of(members: &[Members]) -> Targets {
+        let target = |m: &Members| Target {
+            nspace: m.nspace.clone(),
+            task: 0,
+            open: m.ranks.clone(),
+            results: Results::default(),
+        };
+        Targets(members.iter().map(target).collect())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Target> {
+        self.0.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Target> {
+        self.0.iter_mut()
+    }
+
+    /// Those who have no result have this one.
+    pub(super) fn close(&mut self, status: Status) {
+        self.0.iter_mut().for_each(|target| target.set(&target.open.clone(), status));
+    }
+
+    pub(super) fn are_closed(&self) -> bool {
+        self.0.iter().all(|target| target.open.is_empty())
+    }
+
+    pub(super) fn concern(&self, nspace: &Nspace) -> bool {
+        self.0.iter().any(|target| target.nspace == *nspace && !target.open.is_empty())
+    }
+
+    pub(super) fn open(&self) -> Vec<Members> {
+        let open = self.0.iter().filter(|target| !target.open.is_empty());
+        open.map(|target| Members { nspace: target.nspace.clone(), ranks: target.open.clone() }).collect()
+    }
+
+    /// No more than people read.
+    pub(super) fn missing(&self) -> Vec<ProcId> {
+        each(&self.open()).take(ENOUGH).collect()
+    }
+
+    /// The results of those that have one.
+    pub(super) fn results(&self) -> impl Iterator<Item = Status> {
+        self.0.iter().flat_map(|target| target.results.iter().map(|(status, _)| status))
+    }
+
+    /// As the reply says it. `open`: the result of those who have none.
+    pub(super) fn told(&self, open: Status) -> Vec<Info> {
+        let (mut told, mut room, mut omitted) = (Vec::new(), MOST_SPANS, 0);
+        for target in &self.0 {
+            for (status, ranks) in target.results.iter().chain([(open, &target.open)]) {
+                let mut shown = Ranges::new();
+                ranks.spans().take(room).for_each(|(first, last)| shown.insert_span(first, last));
+                room -= shown.spans().count();
+                omitted += u64::from(ranks.count() - shown.count());
+                if !shown.is_empty() {
+                    let result = [
+                        Info::new(keys::NSPACE, target.nspace.as_str()),
+                        Info::new(names::WHICH, shown.to_string()),
+                        Info::new(names::STATUS, status),
+                    ];
+                    told.push(Info::new(names::RESULT, DataArray::of_infos(result)));
+                }
+            }
+        }
+        if omitted > 0 {
+            told.push(Info::new(names::OMITTED, omitted));
+        }
+        told
+    }
+}
+
+impl Target {
+    /// Of each the first result counts.
+    pub(super) fn set(&mut self, ranks: &Ranges, status: Status) {
+        let new = ranks.and(&self.open);
+        self.results.set(&new, status);
+        new.iter().for_each(|rank| self.open.remove(rank));
+    }
+}
+
+impl Root {
+    /// The processes that are meant; none named are all of the asker's job. The error names those that nobody knows, and those that
+    /// the asker may not steer.
+    pub(super) fn targets_of(&self, from: &ProcId, named: &[ProcId]) -> Result<Vec<Members>, Targets> {
+        let whole = ProcId::all(&from.nspace);
+        let named = if named.is_empty() { std::slice::from_ref(&whole) } else { named };
+        let mut known: Vec<Members> = Vec::new();
+        let mut refused = Targets::default();
+        for ProcId { nspace, rank } in named {
+            let size = self.size_of(nspace).unwrap_or(0);
+            let (ranks, status) = match *rank {
+                _ if size > 0 && !self.may_steer(from, nspace) => (*rank, Status::ERR_NO_PERMISSIONS),
+                Rank::WILDCARD if size > 0 => (*rank, Status::SUCCESS),
+                Rank(rank) if rank < size => (Rank(rank), Status::SUCCESS),
+                rank => (rank, Status::ERR_NOT_FOUND),
+            };
+            let ranks = match ranks {
+                Rank::WILDCARD => Ranges::first(size.max(1)),
+                Rank(rank) => Ranges::single(rank),
+            };
+            if status.is_success() {
+                add(&mut known, nspace, &ranks);
+            } else {
+                let mut target = Targets::of(&[Members { nspace: nspace.clone(), ranks: ranks.clone() }]);
+                target.close(status);
+                refused.0.append(&mut target.0);
+            }
+        }
+        if refused.0.is_empty() { Ok(known) } else { Err(refused) }
+    }
+
+    /// Of a job that runs, or has ended lately.
+    fn size_of(&self, nspace: &Nspace) -> Option<u32> {
+        let live = self.desc(nspace).map(|desc| desc.size);
+        live.or_else(|| self.journals.get(nspace).map(|journal| journal.desc().size))
+    }
+
+    /// Those who have failed while their job goes on have their result, and those whose job has ended.
+    pub(super) fn with_the_dead(&self, members: &[Members]) -> Targets {
+        let mut targets = Targets::of(members);
+        for target in targets.iter_mut() {
+            let dead = match self.jobs.get(&target.nspace) {
+                Some(job) => job.dead.clone(),
+                None => target.open.clone(),
+            };
+            target.set(&dead, Status::ERR_NOT_FOUND);
+        }
+        targets
+    }
+}
+
+fn add(members: &mut Vec<Members>, nspace: &Nspace, ranks: &Ranges) {
+    match members.iter_mut().find(|m| m.nspace == *nspace) {
+        Some(same) => same.ranks.add(ranks),
+        None => members.push(Members { nspace: nspace.clone(), ranks: ranks.clone() }),
+    }
+}
+
+/// Runs of ranks that one reply names.
+const MOST_SPANS: usize = 1000;
