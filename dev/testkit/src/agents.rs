@@ -254,6 +254,9 @@ impl<S: RankServer> World<S> {
         let Some(command) = self.commands.running.get_mut(proc) else { return };
         assert!(!command.input_ended, "input of {proc} after its end");
         command.read.extend_from_slice(data);
+        while !command.secret && command.read.first() == Some(&b'\n') {
+            command.read.remove(0);
+        }
         if !command.secret && command.read.starts_with(b"secret\n") {
             command.secret = true;
             command.read.drain(.."secret\n".len());
@@ -262,6 +265,9 @@ impl<S: RankServer> World<S> {
             && let Some(message) = message(&mut command.read)
         {
             assert!(command.secret, "{proc} is told things before the secret");
+            if message.is_empty() {
+                continue;
+            }
             let hosts = command.hosts.clone();
             if command.birth.is_none() {
                 let Ok(birth) = Birth::from_bytes(&message) else { panic!("{proc} is told nonsense") };

@@ -190,7 +190,11 @@ impl Daemon {
                 cx.effect(Effect::Report(Report::Refused { request, error }));
             }
             Input::Submit { request, job } => self.tell_root(now, ToRoot::Submit { request, job }),
-            Input::Withdraw => self.tell_root(now, ToRoot::Withdraw),
+            Input::Withdraw => {
+                let far = self.starter.as_ref().and_then(|starter| starter.unfinished(now));
+                let why = far.unwrap_or_else(|| "it was withdrawn before it could start".to_owned());
+                self.tell_root(now, ToRoot::Withdraw { why });
+            }
             Input::Control { nspace, action } => self.tell_root(now, ToRoot::Control { nspace, action }),
             Input::Shutdown if self.root.is_none() => self.stop(cx),
             Input::Shutdown => self.tell_root(now, ToRoot::Shutdown),

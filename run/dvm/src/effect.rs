@@ -244,6 +244,8 @@ pub struct ProcStart {
     pub stdin: StdinPlan,
     /// It has a third output stream, whose descriptor `PHALANX_STDDIAG_FD` names.
     pub diag: bool,
+    /// When its launcher dies it gets SIGTERM, and a moment to end by itself; otherwise it is killed at once.
+    pub asked_first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,9 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use phalanx_dvm::start::{self, Birth, Cradle, LONGEST, Meeting};
+use phalanx_dvm::start::{self, Birth, Cradle, HEARD_OF, LONGEST, Meeting};
 use phalanx_dvm::{NodeId, Rules, Tree};
 use phalanx_shell::reach::Reach;
 use phalanx_wire::Text;
@@ -50,6 +49,8 @@ pub struct Lifeline(mpsc::Receiver<Heard>);
 enum Heard {
     Birth(Secret, Box<Birth>),
     Meeting(Meeting),
+    /// Whoever has started it is there.
+    Alive,
     /// It has ended, or cannot be understood.
     End(String),
 }
@@ -62,7 +63,7 @@ impl Far {
         let mut heard = listen().context("cannot read standard input")?;
         let (secret, birth) = match hear(&mut heard, "who it is to be").await? {
             Heard::Birth(secret, birth) => (secret, birth),
-            Heard::Meeting(_) | Heard::End(_) => bail!("standard input makes no sense"),
+            Heard::Meeting(_) | Heard::Alive | Heard::End(_) => bail!("standard input makes no sense"),
         };
         let Cradle { node, slots, max_slots } = cradle(&birth, place)?;
         let networks = birth.networks.iter().map(network).collect::<Result<Vec<_>>>()?;
@@ -107,7 +108,7 @@ impl Far {
 impl Lifeline {
     /// Until whoever has started it is gone, or wants it to end.
     pub async fn cut(&mut self) {
-        while let Some(Heard::Birth(..) | Heard::Meeting(_)) = self.0.recv().await {}
+        while let Some(Heard::Birth(..) | Heard::Meeting(_) | Heard::Alive) = self.0.recv().await {}
     }
 }
 
@@ -122,11 +123,16 @@ fn say(line: &str) -> Result<()> {
 }
 
 async fn hear(heard: &mut mpsc::Receiver<Heard>, what: &str) -> Result<Heard> {
-    match tokio::time::timeout(PATIENCE, heard.recv()).await {
-        Ok(Some(Heard::End(why))) => bail!("cannot hear {what}: {why}"),
-        Ok(Some(heard)) => Ok(heard),
-        Ok(None) => bail!("cannot hear {what}: nobody reads standard input"),
-        Err(_) => bail!("was not told {what} within {} s", PATIENCE.as_secs()),
+    loop {
+        match tokio::time::timeout(HEARD_OF, heard.recv()).await {
+            Ok(Some(Heard::Alive)) => {}
+            Ok(Some(Heard::End(why))) => bail!("cannot hear {what}: {why}"),
+            Ok(Some(heard)) => return Ok(heard),
+            Ok(None) => bail!("cannot hear {what}: nobody reads standard input"),
+            Err(_) => {
+                bail!("cannot hear {what}: standard input has been silent for {} s", HEARD_OF.as_secs())
+            }
+        }
     }
 }
 
@@ -146,19 +152,27 @@ fn listen() -> io::Result<mpsc::Receiver<Heard>> {
 }
 
 fn read_all(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<()> {
-    let secret = Secret::read(&mut *input)?;
-    let birth = Birth::from_bytes(&message(input)?).map_err(anyhow::Error::msg)?;
+    let mut first = [b'\n'];
+    while first == [b'\n'] {
+        input.read_exact(&mut first).context("standard input ended before a secret")?;
+        tell.blocking_send(Heard::Alive)?;
+    }
+    let secret = Secret::read(first.as_slice().chain(&mut *input))?;
+    let birth = Birth::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
     tell.blocking_send(Heard::Birth(secret, Box::new(birth)))?;
-    let meeting = Meeting::from_bytes(&message(input)?).map_err(anyhow::Error::msg)?;
+    let meeting = Meeting::from_bytes(&message(input, tell)?).map_err(anyhow::Error::msg)?;
     tell.blocking_send(Heard::Meeting(meeting))?;
     io::copy(input, &mut io::sink())?;
     Ok(())
 }
 
 /// A message without its length. Memory is taken as it comes.
-fn message(input: &mut impl Read) -> Result<Vec<u8>> {
+fn message(input: &mut impl Read, tell: &mpsc::Sender<Heard>) -> Result<Vec<u8>> {
     let mut length = [0; 4];
-    input.read_exact(&mut length).context("standard input ended within a message")?;
+    while length == [0; 4] {
+        input.read_exact(&mut length).context("standard input ended within a message")?;
+        tell.blocking_send(Heard::Alive)?;
+    }
     let length = u32::from_be_bytes(length) as usize;
     if length > LONGEST {
         bail!("standard input announces a message of {length} bytes, at most {LONGEST} are taken");
@@ -189,6 +203,3 @@ fn lineage(birth: &Birth, node: NodeId, meeting: &Meeting) -> Vec<(NodeId, Arc<s
     let known = |wanted: NodeId| meeting.addresses.iter().find(|(node, _)| *node == wanted).cloned();
     tree.ancestors(node).filter_map(known).collect()
 }
-
-/// For what the root says. It may wait for daemons on other hosts meanwhile.
-const PATIENCE: Duration = Duration::from_secs(120);

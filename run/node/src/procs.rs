@@ -200,7 +200,7 @@ impl Procs {
         let stderr = reader(IofChannel::STDERR, started.stderr).ok();
         let diag = started.diag.and_then(|pipe| reader(IofChannel::STDDIAG, pipe).ok());
         let stdin = started.stdin.and_then(|pipe| Writer::new(pipe, self.pipes.clone()).ok());
-        let group = Some(session.groups().add(started.pid));
+        let group = Some(session.groups().add(started.pid, started.asked_first));
         Proc { pid: started.pid, phase, group, stdin, stdout, stderr, diag, early: Vec::new() }
     }
 

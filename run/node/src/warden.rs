@@ -10,10 +10,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid,
+};
 
 use crate::session::{self, Lock, Place};
 use crate::strays::{self, WARDEN};
@@ -63,7 +66,7 @@ impl Warden {
     }
 }
 
-/// The process groups to kill, in memory that the launcher writes and the warden reads.
+/// The process groups to kill, in memory that the launcher writes and the warden reads. Below 0: those that are asked to end first.
 #[derive(Debug)]
 pub(crate) struct Groups {
     slots: &'static [AtomicI32],
@@ -99,11 +102,12 @@ impl Groups {
     }
 
     /// A group beyond the capacity is left to the search by environment.
-    pub(crate) fn add(&mut self, group: Pid) -> GroupSlot {
+    pub(crate) fn add(&mut self, group: Pid, is_asked: bool) -> GroupSlot {
         let at = self.free.pop().unwrap_or(self.used);
         let Some(slot) = self.slots.get(at as usize) else { return GroupSlot(None) };
         self.used = self.used.max(at + 1);
-        slot.store(group.as_raw_pid(), Ordering::Release);
+        let group = group.as_raw_pid();
+        slot.store(if is_asked { -group } else { group }, Ordering::Release);
         GroupSlot(Some(at))
     }
 
@@ -116,8 +120,27 @@ impl Groups {
         }
     }
 
-    fn listed(&self) -> impl Iterator<Item = Pid> {
-        self.slots.iter().filter_map(|slot| Pid::from_raw(slot.load(Ordering::Acquire)))
+    /// Those that are asked first, or the others.
+    fn listed(&self, are_asked: bool) -> impl Iterator<Item = Pid> {
+        let numbers = self.slots.iter().map(|slot| slot.load(Ordering::Acquire));
+        let wanted = numbers.filter(move |number| (*number < 0) == are_asked);
+        wanted.filter_map(|number| Pid::from_raw(number.checked_abs()?))
+    }
+
+    fn kill(&self, are_asked: bool) {
+        for group in self.listed(are_asked) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
+    /// Asks those to end that are to be asked, and waits for a moment.
+    fn ask(&self) {
+        for group in self.listed(true) {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+        let mut rounds = (0..ASKED_ROUNDS)
+            .take_while(|_| self.listed(true).any(|group| test_kill_process_group(group).is_ok()));
+        rounds.by_ref().for_each(|_| std::thread::sleep(ASKED_PAUSE));
     }
 }
 
@@ -131,10 +154,11 @@ fn guard(watch: &OwnedFd, lock: &Lock, place: &Place, groups: &Groups) -> ! {
         finish(&abandoned, &lock, || 0);
     }
     wait_for_the_end(watch.as_fd());
+    groups.kill(false);
+    groups.ask();
     finish(&place, &lock, || {
-        for group in groups.listed() {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        groups.kill(false);
+        groups.kill(true);
         0
     });
     // SAFETY: ends the process at once, without the handlers and buffers that belong to the launcher.
@@ -210,3 +234,6 @@ fn finish(place: &Place, lock: &Lock, kill_known: impl Fn() -> usize) {
 }
 
 const SLOTS: usize = 16_384;
+/// For `srun` to cancel its step.
+const ASKED_ROUNDS: u32 = 150;
+const ASKED_PAUSE: Duration = Duration::from_millis(10);

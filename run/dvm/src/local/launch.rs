@@ -83,6 +83,7 @@ impl Local {
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
             stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },
             diag: desc.diag,
+            asked_first: false,
         };
         let bytes = self.stream_window(procs);
         cx.effect(Effect::Spawn(Box::new(start)));

@@ -153,7 +153,9 @@ pub(crate) enum ToRoot {
         job: Box<JobRequest>,
     },
     /// Jobs that wait for the DVM are not wanted any more.
-    Withdraw,
+    Withdraw {
+        why: String,
+    },
     Control {
         nspace: Nspace,
         action: Control,
@@ -286,7 +288,7 @@ impl Root {
             ToRoot::BootHopeless => self.on_boot_hopeless(),
             ToRoot::BootFailed { error } => self.on_boot_failed(cx, error),
             ToRoot::Submit { request, job } => self.on_submit(cx, request, job),
-            ToRoot::Withdraw => self.refuse_waiting(cx, "it was withdrawn before it could start"),
+            ToRoot::Withdraw { why } => self.refuse_waiting(cx, &why),
             ToRoot::Control { nspace, action } => self.on_control(cx, &nspace, action),
             ToRoot::Shutdown => self.on_shutdown(cx, None),
             ToRoot::OutputTaken { bytes } => self.on_output_taken(cx, bytes),

@@ -2,7 +2,7 @@
 //!
 //! The daemon writes lines, because a login shell may have written others before: who it is ([`greeting`]), and then where it
 //! can be reached. It reads the secret of the DVM as a line of its own, and then two messages, each after its length in
-//! four bytes: its [`Birth`], and the [`Meeting`].
+//! four bytes: its [`Birth`], and the [`Meeting`]. Empty lines before and empty messages between say that the root is there.
 
 use std::sync::Arc;
 
@@ -124,7 +124,7 @@ const GREETING: &str = "px-daemon ";
 const REACHED: &str = "px-daemon-at ";
 const FAILED: &str = "px-daemon-failed ";
 /// Counted up when what is said here changes.
-const PROTOCOL: &str = "1";
+const PROTOCOL: &str = "2";
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 encoded!(struct Birth { dvm, size, radix, networks, lasts, limits, cradles });

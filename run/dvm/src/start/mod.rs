@@ -107,6 +107,8 @@ enum Timer {
     Failing,
     /// Agents have had time to end.
     Stopping,
+    /// Daemons that have not been told all yet are to hear that somebody is there.
+    Alive,
 }
 
 type Out = VecDeque<FromStarter>;
@@ -156,6 +158,9 @@ impl Starter {
     pub(crate) fn begin(&mut self, now: Time, out: &mut Out) {
         self.tell_progress(out);
         self.go_on(now, out);
+        if !self.hosts.is_empty() {
+            self.timers.set(now.after(ALIVE), Timer::Alive);
+        }
     }
 
     /// Starts as many as may be on their way at a time.
@@ -177,6 +182,8 @@ impl Starter {
                 cpus: None,
                 stdin: StdinPlan::Pipe,
                 diag: false,
+                // `srun` that is killed while it launches leaves its step on the hosts.
+                asked_first: true,
             }))));
             for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
                 let credit = Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD };
@@ -320,6 +327,9 @@ impl Starter {
         if std::mem::replace(&mut self.stopping, true) {
             return;
         }
+        if let Some(unfinished) = self.unfinished(now).filter(|_| !self.failing) {
+            out.push_back(FromStarter::Note(format!("the start was given up; {unfinished}")));
+        }
         self.timers.set(now.after(STOP_GRACE), Timer::Stopping);
         for (number, agent) in self.agents.iter().enumerate() {
             let is_up = |host: &usize| self.hosts[*host].phase == Phase::Up;
@@ -348,13 +358,25 @@ impl Starter {
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
                 Timer::Stopping if self.killed => self.give_agents_up(out),
                 Timer::Stopping => self.kill_agents(now, out),
+                Timer::Alive => self.say_alive(now, out),
             }
         }
     }
 
+    /// How far those hosts have come that are not up yet.
+    pub(crate) fn unfinished(&self, now: Time) -> Option<String> {
+        let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
+        let open = hosts.filter(|(state, _)| !self.booted && state.is_open());
+        let far = open.map(|(state, host)| {
+            format!("{}: {} for {:.1} s", host.name, state.phase, now.since(state.since).as_secs_f64())
+        });
+        let far: Vec<String> = far.collect();
+        (!far.is_empty()).then(|| few(&far, "; "))
+    }
+
     pub(crate) fn explain(&self) -> impl Iterator<Item = Waiting> {
         let hosts = self.hosts.iter().zip(&self.plan.fleet.hosts);
-        let starting = hosts.filter(|(state, _)| !matches!(state.phase, Phase::Up | Phase::Lost(_)));
+        let starting = hosts.filter(|(state, _)| state.is_open());
         starting.map(|(state, host)| Waiting {
             operation: "start".into(),
             subject: format!("the daemon of {} ({})", host.name, state.phase),
@@ -379,7 +401,7 @@ impl Starter {
             Phase::Settling => "that daemon saying where it can be reached".into(),
             Phase::Joining => match unknown().as_slice() {
                 [] => "that daemon coming to the one above it".into(),
-                names => format!("the daemons of {} saying where they can be reached", few(names)),
+                names => format!("the daemons of {} saying where they can be reached", few(names, ", ")),
             },
             Phase::Up | Phase::Lost(_) => String::new(),
         }
@@ -487,6 +509,21 @@ impl Starter {
     fn say(&self, agent: usize, data: Arc<[u8]>, out: &mut Out) {
         let proc = ProcId::new(&self.plan.nspace, Rank(agent as u32));
         out.push_back(FromStarter::Effect(Effect::Stdin { proc, data }));
+    }
+
+    /// What has no meaning but that it comes: a daemon whose root is gone may never see the end of its input, if
+    /// whoever was to carry that is gone too.
+    fn say_alive(&mut self, now: Time, out: &mut Out) {
+        if self.booted || self.stopping {
+            return;
+        }
+        for agent in 0..self.agents.len() {
+            let Running { state: State::Running, met: false, born, .. } = self.agents[agent] else {
+                continue;
+            };
+            self.say(agent, if born { [0; 4].as_slice().into() } else { b"\n".as_slice().into() }, out);
+        }
+        self.timers.set(now.after(ALIVE), Timer::Alive);
     }
 
     fn is_lost(&self, host: usize) -> bool {
@@ -603,8 +640,8 @@ impl Starter {
     }
 }
 
-fn few(names: &[&str]) -> String {
-    let shown = names.get(..MOST_NAMED).unwrap_or(names).join(", ");
+fn few<T: AsRef<str>>(names: &[T], separator: &str) -> String {
+    let shown = names.iter().take(MOST_NAMED).map(T::as_ref).collect::<Vec<_>>().join(separator);
     match names.len().checked_sub(MOST_NAMED) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
@@ -618,6 +655,10 @@ impl fmt::Debug for StartPlan {
     }
 }
 
+/// How often daemons that wait for what the root has to say hear that it is there; they wait for [`HEARD_OF`] at most.
+const ALIVE: std::time::Duration = std::time::Duration::from_secs(1);
+/// A daemon ends that has heard nothing for so long before it has a link.
+pub const HEARD_OF: std::time::Duration = std::time::Duration::from_secs(10);
 /// Hosts that are being started at the same time.
 const MOST_AT_ONCE: usize = 64;
 /// What an agent may write before it is read.

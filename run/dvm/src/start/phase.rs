@@ -12,6 +12,11 @@ pub(super) struct HostState {
 }
 
 impl HostState {
+    /// Neither up nor lost.
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self.phase, Phase::Up | Phase::Lost(_))
+    }
+
     pub(super) fn is_lost(&self) -> bool {
         matches!(self.phase, Phase::Lost(_))
     }

@@ -148,6 +148,36 @@ fn one_command_may_start_many_daemons() {
 }
 
 #[test]
+fn daemons_hear_that_the_root_is_there_until_they_are_told_all() {
+    let mut told = Told::new(&[1], false);
+    told.wait(ALIVE);
+    assert_eq!(told.heard(0), b"\n");
+    told.says(0, &greeting());
+    told.heard(0);
+    told.wait(ALIVE);
+    assert_eq!(told.heard(0), [0; 4]);
+    told.says(0, &reached_at("10.0.0.2:7"));
+    told.heard(0);
+    told.wait(ALIVE);
+    assert_eq!(told.heard(0), []);
+}
+
+#[test]
+fn a_start_that_is_given_up_says_who_had_come_how_far() {
+    let mut told = Told::new(&[1, 1, 1], false);
+    told.up(1);
+    told.says(1, &greeting());
+    told.wait(ALIVE);
+    told.starter.stop(told.now, &mut told.out);
+    let note = told.out.iter().find_map(|out| match out {
+        FromStarter::Note(text) => Some(text.as_str()),
+        _ => None,
+    });
+    let far = "n2: telling the daemon who it is for 1.0 s; n3: starting the daemon for 1.0 s";
+    assert_eq!(note, Some(format!("the start was given up; {far}").as_str()));
+}
+
+#[test]
 fn labels_count_for_a_single_host_too() {
     let mut told = Told::new(&[1], false);
     told.starter.plan.fleet.agents[0].labels = true;

@@ -42,6 +42,8 @@ pub(super) struct Orders {
     /// Soft and hard limit of open files.
     pub(super) open_files: Option<[u64; 2]>,
     pub(super) parent: c_int,
+    /// What it gets when its parent dies.
+    pub(super) last_signal: c_int,
     /// 0 until a step fails; then its code in the upper half and errno in the lower.
     pub(super) failure: AtomicU64,
 }
@@ -156,9 +158,8 @@ unsafe fn prepare(orders: &Orders) -> (u64, u64) {
         if let Err(errno) = call(libc::SYS_setpgid, [0, 0, 0, 0, 0]) {
             return (FORK, errno);
         }
-        if let Err(errno) =
-            call(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, libc::SIGKILL as usize, 0, 0, 0])
-        {
+        let on_death = [libc::PR_SET_PDEATHSIG as usize, orders.last_signal as usize, 0, 0, 0];
+        if let Err(errno) = call(libc::SYS_prctl, on_death) {
             return (FORK, errno);
         }
         // The launcher may have died before the line above: then nobody would ever tell us.

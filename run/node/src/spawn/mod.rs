@@ -53,6 +53,8 @@ struct Found {
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) pid: Pid,
+    /// See [`ProcStart::asked_first`].
+    pub(crate) asked_first: bool,
     /// Our ends.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
@@ -147,8 +149,10 @@ impl Spawner {
             reset,
             open_files: self.inherited.open_files(),
             parent: std::process::id().cast_signed(),
+            last_signal: if start.asked_first { libc::SIGTERM } else { libc::SIGKILL },
             failure: AtomicU64::new(0),
         });
+        let asked_first = start.asked_first;
         let at = batch.members.len();
         let Some(stacks) = &mut batch.stacks else { return Err(failure(SpawnStep::Fork, Errno::NOMEM)) };
         let member = Member { orders, start, file, _argv: argv, _envp: envp, _cwd: cwd, _mask: mask };
@@ -170,7 +174,7 @@ impl Spawner {
         batch.members.push(member);
         // The child does the same; who comes first does not matter. Afterwards its group can be signalled.
         let _ = setpgid(Some(pid), Some(pid));
-        Ok(streams.ours(pid))
+        Ok(streams.ours(pid, asked_first))
     }
 
     /// Takes back what the children of a batch have used, for the next one.
@@ -272,9 +276,9 @@ impl Streams {
         [stdin, self.stdout.1.as_fd(), self.stderr.1.as_fd()]
     }
 
-    fn ours(self, pid: Pid) -> Started {
+    fn ours(self, pid: Pid, asked_first: bool) -> Started {
         let (stdin, diag) = (self.stdin.map(|pipe| pipe.1), self.diag.map(|pipe| pipe.0));
-        Started { pid, stdin, stdout: self.stdout.0, stderr: self.stderr.0, diag }
+        Started { pid, asked_first, stdin, stdout: self.stdout.0, stderr: self.stderr.0, diag }
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Script {
     pub(crate) window: usize,
     pub(crate) scratch: Option<String>,
     pub(crate) fails_at_control: bool,
+    pub(crate) asked_first: bool,
     /// What each process leaves to be removed as soon as it runs. Files are due when one of them has ended.
     pub(crate) cleanup: Vec<(Text, Cleanup)>,
     pub(crate) cpus: Option<phalanx_topo::CpuSet>,
@@ -185,6 +186,7 @@ impl Script {
                 cwd: app.cwd.clone(),
                 cpus: self.cpus.clone(),
                 diag: false,
+                asked_first: self.asked_first,
                 stdin: if with_input { StdinPlan::Pipe } else { StdinPlan::Null },
             })));
             for channel in [IofChannel::STDOUT, IofChannel::STDERR] {

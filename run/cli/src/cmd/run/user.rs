@@ -163,7 +163,7 @@ impl<'a> User<'a> {
             }
             // Its job is told of the one or the other.
             Report::Ready | Report::NotReady { .. } => {}
-            Report::Refused { .. } if self.asked_to_end > 0 => return Err(self.not_started()),
+            Report::Refused { error, .. } if self.asked_to_end > 0 => return Err(self.not_started(&error)),
             Report::Refused { error, .. } => return Err(Failure::told(&error)),
             Report::Accepted { nspace, placed, .. } => self.on_accepted(nspace, &placed),
             Report::Progress { phase, done, of, .. } => {
@@ -391,12 +391,12 @@ impl<'a> User<'a> {
     }
 
     /// The user has changed his mind before the job had begun.
-    fn not_started(&self) -> Failure {
+    fn not_started(&self, why: &str) -> Failure {
         let signal = match self.postponed {
             Some(Control::Terminate { signal }) => signal,
             _ => SIGTERM,
         };
-        let failure = Failure::new("the job was not started");
+        let failure = Failure::new("the job was not started").because(why);
         Failure { exit_code: u8::try_from(128 + signal).unwrap_or(EXIT_FAILURE), ..failure }
     }
 

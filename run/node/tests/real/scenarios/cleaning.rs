@@ -17,6 +17,10 @@ use crate::until;
 pub(super) const ALL: &[Scenario] = &[
     ("an_orderly_end_leaves_nothing", an_orderly_end_leaves_nothing),
     ("a_killed_launcher_leaves_nothing", a_killed_launcher_leaves_nothing),
+    (
+        "some_are_asked_to_end_when_their_launcher_is_killed",
+        some_are_asked_to_end_when_their_launcher_is_killed,
+    ),
     ("what_a_rank_asked_to_be_removed_goes_with_it", what_a_rank_asked_to_be_removed_goes_with_it),
     ("a_killed_group_leaves_nothing", a_killed_group_leaves_nothing),
     ("a_launcher_that_just_exits_leaves_nothing", a_launcher_that_just_exits_leaves_nothing),
@@ -44,12 +48,17 @@ fn launcher_that_waits() {
     // The journal of these makes the directory.
     let nothing = ("/nowhere/at all".into(), Cleanup::File);
     let cleanup = segment.into_iter().chain(segments).chain([nothing]).collect();
-    let script = Script { cleanup, ..Script::default() };
+    let asked = std::env::var("ASKED").ok();
+    let script = Script { cleanup, asked_first: asked.is_some(), ..Script::default() };
     with_node_in(inherited, session, script, async |node, _| {
         // One child in the group, one that left it, one that left it and has lost its parent.
+        // The shell has something to say about the end of its children, and nobody reads it then.
+        let trap = asked.map(|path| format!("exec 2>/dev/null; trap 'sleep 0.1; echo >{path}; exit' TERM; "));
+        let end = if trap.is_some() { "sleep 1000" } else { "exec sleep 1000" };
         let script = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; \
-                      (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; exec sleep 1000";
-        node.handle.submit(shell(2, script), StdinSource::Empty).await.unwrap();
+                      (setsid sh -c 'echo $$; exec sleep 1000' &); echo $$; ";
+        let script = [trap.as_deref().unwrap_or_default(), script, end].concat();
+        node.handle.submit(shell(2, &script), StdinSource::Empty).await.unwrap();
         let mut output = Vec::new();
         loop {
             if let Report::Output { data, .. } = node.reports.recv().await.unwrap() {
@@ -153,6 +162,16 @@ fn a_killed_launcher_leaves_nothing() {
     kill_process(waiting.pid(), Signal::KILL).unwrap();
     waiting.wait_until_nothing_is_left();
     assert!(!segment.exists() && !segments.exists() && place.path().join("precious").exists());
+}
+
+/// And may do something about it.
+fn some_are_asked_to_end_when_their_launcher_is_killed() {
+    let place = tempfile::tempdir().unwrap();
+    let asked = place.path().join("asked");
+    let waiting = start_waiting(crate::part("launcher_that_waits").env("ASKED", &asked));
+    kill_process(waiting.pid(), Signal::KILL).unwrap();
+    waiting.wait_until_nothing_is_left();
+    assert!(asked.exists());
 }
 
 fn what_a_rank_asked_to_be_removed_goes_with_it() {
