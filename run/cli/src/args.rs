@@ -136,7 +136,8 @@ pub(crate) struct AppArgs {
 
     /// Read hosts from FILE: a name and 'slots=N' per line
     ///
-    /// '#' begins a comment. With --host, too, only the hosts of FILE that it names are used.
+    /// '#' begins a comment. With --host, too, the hosts of FILE that it names are used, in its order; without -n a host gets
+    /// one rank for each time it is named there, or the N of HOST:N.
     #[arg(long, value_name = "FILE")]
     pub(crate) hostfile: Option<PathBuf>,
 
@@ -151,6 +152,13 @@ pub(crate) struct AppArgs {
 /// Options of the whole job. They stand before the first program.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct JobArgs {
+    /// Which variables of the launcher's environment ranks get: ALL (the default), NONE, or NAME, NAME=VALUE, ...
+    ///
+    /// As with srun: a list replaces the environment, unless ALL stands in it, and variables that begin with SLURM_ are always
+    /// passed on. Values cannot have commas: -x, which adds to what this option leaves, takes any.
+    #[arg(long, value_name = "ALL|NONE|NAME[=VALUE],...", help_heading = ENVIRONMENT)]
+    pub(crate) export: Option<OsString>,
+
     /// Where ranks go: slot, node, core, l3cache, numa, package, ppr:N:OBJECT, seq, rankfile
     ///
     /// 'slot' fills the slots of a node before the next node; 'node' goes round the nodes; an object ('hwthread',
@@ -312,6 +320,7 @@ pub(crate) enum BadExit {
     None,
 }
 
+const ENVIRONMENT: &str = "Environment";
 const PLACEMENT: &str = "Placement";
 const STREAMS: &str = "Input and output";
 const ENDING: &str = "How the job ends";

@@ -99,10 +99,12 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
         None => fleet::of_run((&apps, &mut specs), &mut policy, &job.fleet, here)?,
     };
     let plan::Plan { style, diag } = plan::parse(&job.output)?;
+    let env::Exported { env, is_all } = env::exported(job.export.as_deref(), &here.env, &mut notes)?;
     let request = JobRequest {
         apps: specs,
         diag,
-        env: env::inherited(&here.env),
+        env,
+        whole_env: !is_all,
         stdin: target,
         on_failure: match job.kill_on_bad_exit {
             BadExit::Any => FailurePolicy::KillJob,
@@ -191,14 +193,11 @@ fn stdin(word: Option<&OsString>, apps: &[AppArgs]) -> Result<(StdinTarget, Stdi
         _ => {}
     }
     if let Some(rank) = word.to_str().and_then(|word| word.parse::<u32>().ok()) {
-        let ranks: Option<u64> = apps.iter().map(|app| app.procs.map(u64::from)).sum();
-        if let Some(ranks) = ranks.filter(|ranks| u64::from(rank) >= *ranks) {
-            return Err(Failure::usage(format!(
-                "'--stdin {rank}': the ranks of this job are 0 to {}",
-                ranks - 1
-            )));
+        let target = StdinTarget::Rank(Rank(rank));
+        if let Some(ranks) = apps.iter().map(|app| app.procs.map(u64::from)).sum::<Option<u64>>() {
+            target.check(ranks).map_err(|why| Failure::usage(format!("'--stdin {rank}': {why}")))?;
         }
-        return Ok((StdinTarget::Rank(Rank(rank)), StdinSource::Inherited));
+        return Ok((target, StdinSource::Inherited));
     }
     let path = PathBuf::from(word);
     let found = std::fs::metadata(&path).map_err(|e| {

@@ -16,6 +16,8 @@ pub struct JobRequest {
     pub apps: Vec<AppSpec>,
     /// The environment that every rank begins with, `NAME=VALUE`.
     pub env: Vec<Text>,
+    /// Beside it ranks get nothing of the environment of the DVM that is to run them.
+    pub whole_env: bool,
     pub stdin: StdinTarget,
     /// What may be pulled and pushed while it runs; `None`: everything.
     pub forward: Option<IofChannel>,

@@ -32,6 +32,12 @@ pub(crate) struct FleetArgs {
     #[arg(long, help_heading = OTHER_HOSTS)]
     pub(crate) skip_bad_hosts: bool,
 
+    /// Give a host up that does not get on with its start for this long: 1m (the default), 10s
+    ///
+    /// A host gets this time for each phase: starting the daemon, telling it who it is, and linking it to the others.
+    #[arg(long, visible_alias = "spawn-timeout", value_name = "DURATION", value_parser = words::duration, help_heading = OTHER_HOSTS)]
+    pub(crate) start_timeout: Option<Duration>,
+
     /// Take a host for lost that says nothing for this long: 1m (the default), 10s
     #[arg(long, value_name = "DURATION", value_parser = words::duration, help_heading = OTHER_HOSTS)]
     pub(crate) host_timeout: Option<Duration>,

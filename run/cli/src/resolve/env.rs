@@ -37,7 +37,7 @@ pub(crate) fn additions(
                 set.push((name.to_vec(), value.get(1..).unwrap_or_default().to_vec()));
             }
             None if word.is_empty() => return Err(Failure::usage("'-x' needs the name of a variable")),
-            None => hand_on(word, own, &mut set, notes),
+            None => hand_on("-x", word, own, &mut set, notes),
         }
     }
     // The last one wins, at the place of the first: an environment holds each name once.
@@ -49,6 +49,48 @@ pub(crate) fn additions(
         }
     }
     Ok(kept.iter().map(|(name, value)| assignment(name, value)).collect())
+}
+
+/// What `--export` leaves of our own environment.
+pub(crate) struct Exported {
+    pub(crate) env: Vec<Text>,
+    /// Nothing is missing of it.
+    pub(crate) is_all: bool,
+}
+
+/// What every rank begins with, as `srun` reads these words. Without them it is [`inherited`].
+pub(crate) fn exported(
+    words: Option<&OsStr>,
+    own: &Environment,
+    notes: &mut Vec<String>,
+) -> Result<Exported, Failure> {
+    let words: Vec<&[u8]> =
+        words.map_or(vec![b"ALL"], |words| words.as_bytes().split(|b| *b == b',').collect());
+    let none = words.iter().any(|word| matches!(*word, b"NONE" | b"NIL"));
+    if none && words.len() > 1 {
+        return Err(Failure::usage("'--export': 'NONE' stands alone"));
+    }
+    let is_all = words.contains(&b"ALL".as_slice());
+    let mut set = Vec::new();
+    for word in words.into_iter().filter(|word| !none && *word != b"ALL") {
+        match word.iter().position(|b| *b == b'=') {
+            Some(0) => return Err(Failure::usage("'--export' needs the name of a variable before '='")),
+            None if word.is_empty() => return Err(Failure::usage("'--export' needs the names of variables")),
+            Some(at) => set.push((word[..at].to_vec(), word[at + 1..].to_vec())),
+            None => hand_on("--export", OsStr::from_bytes(word), own, &mut set, notes),
+        }
+    }
+    let is_kept = |entry: &Text| is_all || entry.as_bytes().starts_with(b"SLURM_");
+    let mut env: Vec<Text> = inherited(own).into_iter().filter(is_kept).collect();
+    for (name, value) in set {
+        let entry = assignment(&name, &value);
+        let is_it = |known: &Text| known.as_bytes().split(|b| *b == b'=').next() == Some(name.as_slice());
+        match env.iter_mut().find(|known| is_it(known)) {
+            Some(known) => *known = entry,
+            None => env.push(entry),
+        }
+    }
+    Ok(Exported { env, is_all })
 }
 
 /// What every rank begins with: our own environment, less what tells a process who it is in a job. When px itself is a
@@ -113,7 +155,13 @@ pub(crate) fn assignment(name: &[u8], value: &[u8]) -> Text {
 }
 
 /// Takes the variables that `word`, a name or a pattern, means from our own environment.
-fn hand_on(word: &OsStr, own: &Environment, set: &mut Vec<(Vec<u8>, Vec<u8>)>, notes: &mut Vec<String>) {
+fn hand_on(
+    option: &str,
+    word: &OsStr,
+    own: &Environment,
+    set: &mut Vec<(Vec<u8>, Vec<u8>)>,
+    notes: &mut Vec<String>,
+) {
     let before = set.len();
     for (name, value) in own {
         if matches(word.as_bytes(), name.as_bytes()) {
@@ -122,8 +170,8 @@ fn hand_on(word: &OsStr, own: &Environment, set: &mut Vec<(Vec<u8>, Vec<u8>)>, n
     }
     if set.len() == before {
         notes.push(match word.as_bytes().iter().any(|b| b"*?".contains(b)) {
-            true => format!("-x '{}': no variable matches", word.display()),
-            false => format!("-x {}: the variable is not set", word.display()),
+            true => format!("{option} '{}': no variable matches", word.display()),
+            false => format!("{option} {}: the variable is not set", word.display()),
         });
     }
 }
@@ -228,6 +276,33 @@ mod tests {
         );
         let wildcard = additions(&[], &["A*=1".into()], &own(), &mut Vec::new());
         assert!(wildcard.expect_err("no name").message.contains("A*=1"));
+    }
+
+    #[test]
+    fn exports_are_what_srun_makes_of_them() {
+        let own: Environment = [("A", "1"), ("B", "2"), ("PMIX_RANK", "0"), ("SLURM_JOB_ID", "7")]
+            .map(|(n, v)| (n.into(), v.into()))
+            .to_vec();
+        let exported = |words: Option<&str>| {
+            let exported = super::exported(words.map(OsStr::new), &own, &mut Vec::new())?;
+            let env: Vec<String> = exported.env.iter().map(Text::to_string_lossy).collect();
+            Ok::<_, Failure>((env.join(" "), exported.is_all))
+        };
+        for (words, env, is_all) in [
+            (None, "A=1 B=2 SLURM_JOB_ID=7", true),
+            (Some("ALL"), "A=1 B=2 SLURM_JOB_ID=7", true),
+            (Some("ALL,B=x=y,C=3"), "A=1 B=x=y SLURM_JOB_ID=7 C=3", true),
+            (Some("B,C=3"), "SLURM_JOB_ID=7 B=2 C=3", false),
+            (Some("A,A="), "SLURM_JOB_ID=7 A=", false),
+            (Some("NOPE"), "SLURM_JOB_ID=7", false),
+            (Some("NONE"), "SLURM_JOB_ID=7", false),
+            (Some("NIL"), "SLURM_JOB_ID=7", false),
+        ] {
+            assert_eq!(exported(words).expect("good words"), (env.to_owned(), is_all), "{words:?}");
+        }
+        for words in ["", "A,", "=1", "NONE,A", "ALL,NIL"] {
+            assert!(exported(Some(words)).is_err(), "{words}");
+        }
     }
 
     #[test]

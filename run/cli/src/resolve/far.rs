@@ -41,6 +41,7 @@ fn of_launchers_only(job: &JobArgs) -> Option<(&'static str, &'static str)> {
         ("--px-path", job.fleet.px_path.is_some(), STARTED),
         ("--network", !job.fleet.network.is_empty(), STARTED),
         ("--skip-bad-hosts", job.fleet.skip_bad_hosts, STARTED),
+        ("--start-timeout", job.fleet.start_timeout.is_some(), STARTED),
         ("--host-timeout", job.fleet.host_timeout.is_some(), STARTED),
         ("--remote-connections", job.serve.remote_connections.is_some(), REACHED_THERE),
         ("--report-uri", job.serve.report_uri.is_some(), REACHED_THERE),

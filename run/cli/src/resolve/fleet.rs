@@ -27,6 +27,8 @@ pub(crate) struct Hosts {
     pub(crate) networks: Vec<Network>,
     /// After how much silence a host is lost, if the user said.
     pub(crate) silence: Option<Duration>,
+    /// How long a host may take for each phase of its start, if the user said.
+    pub(crate) start: Option<Duration>,
     /// This host is one of those that run ranks.
     pub(crate) takes_ranks: bool,
     /// How many it is for.
@@ -41,6 +43,7 @@ impl Default for Hosts {
             fleet: Fleet::default(),
             networks: Vec::new(),
             silence: None,
+            start: None,
             takes_ranks: true,
             slots: Slots::Unstated,
             max_slots: None,
@@ -52,11 +55,14 @@ impl Hosts {
     /// The limits of a DVM over these hosts.
     pub(crate) fn limits(&self) -> Limits {
         let usual = Limits::default();
-        let Some(silence) = self.silence else { return usual };
+        let silence = self.silence.unwrap_or(usual.silence);
+        let agent = self.start.unwrap_or(usual.agent);
         Limits {
             silence,
             heartbeat: usual.heartbeat.min(silence / 5),
             reconnect: usual.reconnect.min(silence / 3),
+            agent,
+            boot: if self.start.is_some() { usual.boot.max(agent * 3) } else { usual.boot },
             ..usual
         }
     }
@@ -73,11 +79,7 @@ pub(super) fn of_run(
     let mut roster = Roster::new(here, allocation.as_ref());
     name_hosts(&mut roster, (apps, specs), policy)?;
     let named: Vec<&[HostEntry]> = specs.iter().map(|spec| &*spec.hosts).collect();
-    let names = roster.names();
-    for entry in named.iter().copied().flatten() {
-        check_place(&entry.host, names.len(), allocation.is_some())?;
-    }
-    assemble(names, &named, allocation.as_ref(), args, here)
+    assemble(roster, &named, allocation.as_ref(), args, here)
 }
 
 /// The same names for a job in a DVM that is there already, which knows its hosts itself.
@@ -94,11 +96,7 @@ pub(crate) fn of_dvm(args: &DvmStartArgs, here: &Here) -> Result<Hosts, Failure>
     let allocation = allocation::find(here)?;
     let mut roster = Roster::new(here, allocation.as_ref());
     let entries = roster.options(args.hostfile.as_deref(), &args.host)?;
-    let names = roster.names();
-    for entry in &entries {
-        check_place(&entry.host, names.len(), allocation.is_some())?;
-    }
-    assemble(names, &[&entries], allocation.as_ref(), &args.fleet, here)
+    assemble(roster, &[&entries], allocation.as_ref(), &args.fleet, here)
 }
 
 fn name_hosts(
@@ -109,7 +107,9 @@ fn name_hosts(
     for (app, spec) in apps.iter().zip(specs) {
         spec.hosts = roster.options(app.hostfile.as_deref(), &app.host)?;
     }
-    roster.map_file(policy)
+    let hostfile = apps.first().and_then(|app| app.hostfile.as_deref());
+    let is_alone = |app: &AppArgs| app.hostfile.as_deref() == hostfile && app.host.is_empty();
+    roster.map_file(policy, hostfile.filter(|_| apps.iter().all(is_alone)))
 }
 
 /// `+n3` counts the hosts that there are.
@@ -127,14 +127,18 @@ fn check_place(host: &Host, hosts: usize, is_allocation: bool) -> Result<(), Fai
 
 /// Makes a fleet of all the hosts that have a name here. `named` is what each program says of them.
 fn assemble(
-    names: Vec<String>,
+    roster: Roster<'_>,
     named: &[&[HostEntry]],
     allocation: Option<&Allocation>,
     args: &FleetArgs,
     here: &Here,
 ) -> Result<Hosts, Failure> {
-    let mut said: BTreeMap<&str, Said> = BTreeMap::new();
+    let (names, listed) = roster.names();
     for entry in named.iter().copied().flatten() {
+        check_place(&entry.host, names.len(), allocation.is_some())?;
+    }
+    let mut said: BTreeMap<&str, Said> = BTreeMap::new();
+    for entry in named.iter().copied().flatten().chain(&listed) {
         if let Host::Name(name) = &entry.host {
             said.entry(name).or_default().hear(entry);
         }
@@ -156,6 +160,7 @@ fn assemble(
         fleet: Fleet { skip_bad: args.skip_bad_hosts, ..Fleet::default() },
         networks: args.network.clone(),
         silence: args.host_timeout,
+        start: args.start_timeout,
         takes_ranks: names.is_empty(),
         ..Hosts::default()
     };

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use phalanx_dvm::hosts::{
-    Host, HostEntry, HostNames, HostsError, merge_hosts, parse_hostfile, parse_hosts, parse_rankfile,
+    Host, HostEntry, HostNames, HostsError, Slots, merge_hosts, parse_hostfile, parse_hosts, parse_rankfile,
     parse_sequence, text_of,
 };
 use phalanx_dvm::map::{MapBy, Policy};
@@ -23,11 +23,13 @@ pub(super) struct Roster<'a> {
     allocation: Option<&'a Allocation>,
     numbers: HostNames,
     names: Vec<String>,
+    listed: Vec<HostEntry>,
 }
 
 impl<'a> Roster<'a> {
     pub(super) fn new(here: &'a Here, allocation: Option<&'a Allocation>) -> Roster<'a> {
-        let mut roster = Roster { here, allocation, numbers: HostNames::default(), names: Vec::new() };
+        let (numbers, names, listed) = (HostNames::default(), Vec::new(), Vec::new());
+        let mut roster = Roster { here, allocation, numbers, names, listed };
         for entry in allocation.iter().flat_map(|allocation| &allocation.hosts) {
             if let Host::Name(name) = &entry.host {
                 roster.add(name.clone());
@@ -36,8 +38,9 @@ impl<'a> Roster<'a> {
         roster
     }
 
-    pub(super) fn names(self) -> Vec<String> {
-        self.names
+    /// And what hostfiles say of those that `--host` has chosen among theirs.
+    pub(super) fn names(self) -> (Vec<String>, Vec<HostEntry>) {
+        (self.names, self.listed)
     }
 
     /// The hosts that these two options name; none if they are not given.
@@ -63,7 +66,7 @@ impl<'a> Roster<'a> {
             place = "--host";
             entries = match hostfile {
                 None => named,
-                Some(file) => only(entries, &named, file)?,
+                Some(file) => self.chosen(&entries, named, file)?,
             };
         }
         for entry in &mut entries {
@@ -81,9 +84,52 @@ impl<'a> Roster<'a> {
         Ok(merge_hosts(entries))
     }
 
-    /// Reads the file that the map policy names.
-    pub(super) fn map_file(&mut self, policy: &mut Policy) -> Result<(), Failure> {
-        let Some(file) = policy.map.file.clone() else { return Ok(()) };
+    /// With both options, `--host` chooses among the hosts of the file, in its own order and with its own numbers of ranks.
+    fn chosen(
+        &mut self,
+        listed: &[HostEntry],
+        named: Vec<HostEntry>,
+        file: &Path,
+    ) -> Result<Vec<HostEntry>, Failure> {
+        let mut places = HostNames::default();
+        for (place, entry) in listed.iter().enumerate() {
+            if let Host::Name(name) = &entry.host {
+                places.insert(name, place);
+            }
+        }
+        let find = |host: &Host| match host {
+            Host::Name(name) => places.find(name).and_then(|place| listed.get(place)),
+            other => listed.iter().find(|entry| entry.host == *other),
+        };
+        let mut chosen = Vec::with_capacity(named.len());
+        for choice in named {
+            let known = find(&choice.host).ok_or_else(|| {
+                let file = file.display();
+                Failure::usage(format!("'--host {}' is not in the hostfile '{file}'", choice.host))
+            })?;
+            // `NAME:*` is as many as the host has CPUs, whatever the file says.
+            if choice.slots != Slots::Unstated {
+                let mut known = known.clone();
+                self.call(&mut known.host, "--hostfile")?;
+                self.listed.push(known);
+            }
+            chosen.push(HostEntry {
+                host: known.host.clone(),
+                max_slots: known.max_slots,
+                user: choice.user.or_else(|| known.user.clone()),
+                ..choice
+            });
+        }
+        Ok(chosen)
+    }
+
+    /// Reads the file that the map policy names; for a sequence it is otherwise the hostfile, if all programs have the same.
+    pub(super) fn map_file(&mut self, policy: &mut Policy, hostfile: Option<&Path>) -> Result<(), Failure> {
+        let of_sequence = || {
+            let hostfile = hostfile.filter(|_| policy.map.by == Some(MapBy::Sequence))?;
+            Some(hostfile.to_string_lossy().into_owned())
+        };
+        let Some(file) = policy.map.file.clone().or_else(of_sequence) else { return Ok(()) };
         match policy.map.by {
             Some(MapBy::Sequence) => {
                 let mut sequence =
@@ -136,30 +182,6 @@ impl<'a> Roster<'a> {
         self.numbers.insert(&name, self.names.len());
         self.names.push(name);
     }
-}
-
-/// With both options, `--host` chooses among the hosts of the hostfile.
-fn only(listed: Vec<HostEntry>, named: &[HostEntry], file: &Path) -> Result<Vec<HostEntry>, Failure> {
-    let names = |entries: &[HostEntry]| {
-        let mut names = HostNames::default();
-        for (number, entry) in entries.iter().enumerate() {
-            if let Host::Name(name) = &entry.host {
-                names.insert(name, number);
-            }
-        }
-        names
-    };
-    let has = |entries: &[HostEntry], names: &HostNames, host: &Host| match host {
-        Host::Name(name) => names.find(name).is_some(),
-        other => entries.iter().any(|entry| entry.host == *other),
-    };
-    let of_file = names(&listed);
-    if let Some(missing) = named.iter().find(|choice| !has(&listed, &of_file, &choice.host)) {
-        let file = file.display();
-        return Err(Failure::usage(format!("'--host {}' is not in the hostfile '{file}'", missing.host)));
-    }
-    let chosen = names(named);
-    Ok(listed.into_iter().filter(|entry| has(named, &chosen, &entry.host)).collect())
 }
 
 /// Whether an account is that under which px runs.

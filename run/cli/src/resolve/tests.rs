@@ -89,6 +89,15 @@ fn programs_have_their_own_options() {
 }
 
 #[test]
+fn exports_leave_of_the_environment_what_they_name() {
+    let all = resolved("--export ALL,A=1 -x B=2 prog").request;
+    assert!(all.env.contains(&Text::from("A=1")) && !all.whole_env);
+    let some = resolved("--export A=1 -x B=2 prog").request;
+    assert_eq!((some.env, some.whole_env), (vec![Text::from("A=1")], true));
+    assert_eq!(some.apps[0].env, ["B=2"]);
+}
+
+#[test]
 fn words_that_mean_nothing_are_refused() {
     for (line, says) in [
         ("--map-by cores prog", "cores"),
@@ -151,7 +160,7 @@ fn hostfiles_are_read() {
     write("localhost\nN7.a.org slots=2\nn8\n");
     let run = resolve("--hostfile hosts --host n7,n1 prog").expect("a choice");
     let names: Vec<String> = run.request.apps[0].hosts.iter().map(|entry| entry.host.to_string()).collect();
-    assert_eq!(names, ["n1", "N7.a.org"]);
+    assert_eq!(names, ["N7.a.org", "n1"]);
     assert_eq!(run.hosts.fleet.hosts.len(), 1, "only the chosen hosts matter");
     let text = resolve("--hostfile hosts --host n9 prog").expect_err("no such host").to_string();
     assert!(text.contains("'--host n9' is not in the hostfile 'hosts'"), "{text}");

@@ -225,6 +225,8 @@ fn standard_input() {
     assert_eq!(lines("-q -n 2 --stdin 1"), ["0:", "1: in"].map(String::from).into());
     assert_eq!(lines("-q -n 2 --stdin all"), ["0: in", "1: in"].map(String::from).into());
     assert_eq!(lines("-q -n 2 --stdin none"), ["0:", "1:"].map(String::from).into());
+    let refused = bench.run("-q --host localhost:2 --stdin 9", "true");
+    refused.expect(1, "").says(&["rank 9 is to read standard input: the ranks of this job are 0 to 1"]);
     fs::write(bench.path("file"), "from a file").expect("a file");
     assert_eq!(lines("-q -n 2 --stdin file"), ["0: from a file", "1:"].map(String::from).into());
 }

@@ -1,7 +1,8 @@
 //! Dividing the ranks of an app context over its nodes.
 //!
 //! First every node gets its turn: all at once one node after the other, or one each over and over. What is left goes
-//! one each to the nodes that may take more, over and over, until nobody is left or nobody may.
+//! one each to the nodes that may take more, over and over, until nobody is left or nobody may. Ranks that go one each and are
+//! more than all turns do not look at turns: so it is with mpirun and prterun.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +89,10 @@ fn divide(budgets: &[Budget], procs: u32, one_each: bool) -> Option<Vec<u32>> {
     let mut counts = vec![0u32; budgets.len()];
     let mut left = procs;
     if one_each {
-        cycle(&mut counts, &mut left, |node| budgets[node].turn);
+        let turns: u64 = budgets.iter().map(|budget| u64::from(budget.turn)).sum();
+        if turns >= u64::from(procs) {
+            cycle(&mut counts, &mut left, |node| budgets[node].turn);
+        }
     } else {
         for (count, budget) in counts.iter_mut().zip(budgets) {
             *count = budget.turn.min(left);
@@ -289,7 +293,8 @@ mod tests {
         assert_eq!(divide(&of, 10, false).unwrap(), [4, 4, 2]);
         assert_eq!(divide(&of, 3, true).unwrap(), [1, 1, 1]);
         assert_eq!(divide(&of, 5, true).unwrap(), [2, 2, 1]);
-        assert_eq!(divide(&of, 1_000_000, true).unwrap(), [499_999, 4, 499_997]);
+        assert_eq!(divide(&of, 8, true).unwrap(), [3, 3, 2]);
+        assert_eq!(divide(&of, 1_000_000, true).unwrap(), [499_998, 4, 499_998]);
     }
 
     #[test]

@@ -260,6 +260,20 @@ pub enum StdinTarget {
     None,
 }
 
+impl StdinTarget {
+    /// Nobody reads what goes to a rank that a job of so many does not have.
+    pub fn check(self, ranks: u64) -> Result<(), String> {
+        match self {
+            StdinTarget::Rank(rank) if u64::from(rank.0) >= ranks => Err(format!(
+                "rank {} is to read standard input: the ranks of this job are 0 to {}",
+                rank.0,
+                ranks.saturating_sub(1)
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Default for StdinTarget {
     /// The first rank.
     fn default() -> StdinTarget {

@@ -107,6 +107,7 @@ impl Root {
         }
         let number = self.next_job;
         let (placed, premises) = self.place(job)?;
+        job.stdin.check(placed.map.procs.len() as u64)?;
         let desc = self.plan(number, job, &placed, &premises.nodes)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));

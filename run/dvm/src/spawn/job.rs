@@ -10,7 +10,19 @@ use crate::job::JobRequest;
 use crate::msg::control::KILL_AFTER;
 use crate::msg::{FailurePolicy, StdinTarget};
 
-pub(super) const TABLE: [Attribute<JobRequest>; 12] = [
+pub(super) const TABLE: [Attribute<JobRequest>; 13] = [
+    Attribute {
+        key: WHOLE_ENV,
+        read: |job, value| {
+            job.whole_env = value.is_true();
+            if job.whole_env {
+                job.env.clear();
+            }
+            Ok(())
+        },
+        write: |job| job.whole_env.then(|| true.into()),
+        required: true,
+    },
     Attribute {
         key: keys::FWD_STDOUT,
         read: |job, value| forward(job, IofChannel::STDOUT, value.is_true()),
@@ -132,6 +144,8 @@ pub(super) const TABLE: [Attribute<JobRequest>; 12] = [
 pub const KILL_ON_SIGNAL: &str = "phalanx.kill_on_signal";
 /// The limit of `PMIX_JOB_TIMEOUT`, where it is not whole seconds, in microseconds.
 const JOB_TIMEOUT: &str = "phalanx.job_timeout";
+/// Whether its programs get nothing but the environment that it names.
+pub const WHOLE_ENV: &str = "phalanx.whole_env";
 
 /// What a spawn means that says nothing. A tool gets output unless it says that it does not want it. PRRTE's `prun` pushes input to rank
 /// 0 without a word; like every launcher it says whose manners its job has.

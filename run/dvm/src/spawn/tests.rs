@@ -197,6 +197,7 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
             JobRequest {
                 apps,
                 env: Vec::new(),
+                whole_env: !diag,
                 // Nobody reads what is not forwarded.
                 stdin: if input { stdin } else { StdinTarget::None },
                 forward: Some(IofChannel(forward.fold(0, |all, one| all | one))),
@@ -251,6 +252,15 @@ fn all_is_forwarded_unless_something_else_was_said() {
 }
 
 #[test]
+fn a_job_that_brings_its_whole_environment_gets_none_of_the_dvms() {
+    for (whole_env, expected) in [(false, vec![Text::from("A=dvm")]), (true, Vec::new())] {
+        let (job, apps) = JobRequest { apps: vec![program()], whole_env, ..JobRequest::default() }.to_spawn();
+        let read = JobRequest::of_spawn(&parent(), vec!["A=dvm".into()], &job, &apps).unwrap();
+        assert_eq!(read.env, expected);
+    }
+}
+
+#[test]
 fn programs_get_the_jobs_environment_below_their_own() {
     let env = |entries: &[&str]| entries.iter().map(|entry| Text::from(*entry)).collect::<Vec<_>>();
     let app = AppSpec { env: env(&["B=own"]), ..program() };
@@ -291,7 +301,7 @@ fn values_that_mean_nothing_are_refused_by_name() {
 #[test]
 fn every_attribute_of_the_table_is_told_once() {
     let all = [JOB, APP, PLACEMENT, KEPT].concat();
-    let ours = [KILL_ON_SIGNAL, SEQUENCE, RANKFILE, HOSTS, "phalanx.job_timeout", KILL_AFTER];
+    let ours = [KILL_ON_SIGNAL, SEQUENCE, RANKFILE, HOSTS, "phalanx.job_timeout", KILL_AFTER, WHOLE_ENV];
     for key in &all {
         assert!(attribute(key).is_some() || ours.contains(key), "{key}");
         assert_eq!(all.iter().filter(|other| *other == key).count(), 1, "{key}");

@@ -518,7 +518,7 @@ impl Starter {
             return;
         }
         for agent in 0..self.agents.len() {
-            let Running { state: State::Running, met: false, born, .. } = self.agents[agent] else {
+            let Running { state: AgentState::Running, met: false, born, .. } = self.agents[agent] else {
                 continue;
             };
             self.say(agent, if born { [0; 4].as_slice().into() } else { b"\n".as_slice().into() }, out);

@@ -71,8 +71,10 @@ fn make(request: &JobRequest, nodes: &[NodeResources]) -> Result<JobMap, Failure
         policy: app.policy.clone(),
     };
     let apps: Vec<AppRequest> = request.apps.iter().map(app).collect();
-    map_job(nodes, &apps, &request.policy)
-        .map_err(|e| e.hint().into_iter().fold(Failure::new(e.to_string()), Failure::hint))
+    let map = map_job(nodes, &apps, &request.policy)
+        .map_err(|e| e.hint().into_iter().fold(Failure::new(e.to_string()), Failure::hint))?;
+    request.stdin.check(map.procs.len() as u64).map_err(Failure::new)?;
+    Ok(map)
 }
 
 /// What `--display` asks for, in its order; sections of text stand apart by an empty line.

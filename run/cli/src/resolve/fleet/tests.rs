@@ -38,17 +38,18 @@ fn refused_at(here: &Here, line: &str) -> String {
 
 /// This host if it takes ranks, and the others, with their slots: `n1 a:2 b:4/8`.
 fn shown(hosts: &Hosts) -> String {
-    let show = |name: &str, slots: Slots, most: Option<u32>| {
-        let slots = match slots {
-            Slots::Unstated => String::new(),
-            Slots::Mentioned(times) => format!(":*{times}"),
-            Slots::Stated(slots) => format!(":{slots}"),
-        };
-        format!("{name}{slots}{}", most.map_or(String::new(), |most| format!("/{most}")))
-    };
     let own = hosts.takes_ranks.then(|| show("n1", hosts.slots, hosts.max_slots));
     let others = hosts.fleet.hosts.iter().map(|host| show(&host.name, host.slots, host.max_slots));
     own.into_iter().chain(others).collect::<Vec<_>>().join(" ")
+}
+
+fn show(name: &str, slots: Slots, most: Option<u32>) -> String {
+    let slots = match slots {
+        Slots::Unstated => String::new(),
+        Slots::Mentioned(times) => format!(":*{times}"),
+        Slots::Stated(slots) => format!(":{slots}"),
+    };
+    format!("{name}{slots}{}", most.map_or(String::new(), |most| format!("/{most}")))
 }
 
 fn argv(agent: &Agent) -> String {
@@ -99,6 +100,33 @@ fn files_of_placements_name_hosts() {
     assert_eq!(shown(&hosts_at(&here, "--hostfile hosts --map-by seq:file=seq prog")), "n1 d:2/4 c:1 b");
 }
 
+/// As with mpirun and prterun.
+#[test]
+fn hosts_of_a_file_are_chosen_with_numbers_of_their_own() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let here = Here { cwd: dir.path().to_path_buf(), ..here(&[]) };
+    std::fs::write(dir.path().join("hosts"), "b slots=3\nC.a.org slots=2 max_slots=4 user=me\nd\n")
+        .expect("a file");
+    for (host, fleet, of_job) in [
+        ("c,B", "C.a.org:2/4 b:3", "C.a.org:*1/4 b:*1"),
+        ("b:2", "b:3", "b:2"),
+        ("b:5,b", "b:6", "b:6"),
+        ("b:*", "b", "b"),
+        ("d,d", "d", "d:*2"),
+    ] {
+        let run = resolve_at(&here, &format!("--hostfile hosts --host {host} prog")).expect("hosts");
+        let entries = run.request.apps[0].hosts.iter();
+        let shown_of_job: Vec<String> =
+            entries.map(|entry| show(&entry.host.to_string(), entry.slots, entry.max_slots)).collect();
+        assert_eq!(
+            (shown(&run.hosts), shown_of_job.join(" ")),
+            (fleet.to_owned(), of_job.to_owned()),
+            "{host}"
+        );
+    }
+    assert!(argv(&hosts_at(&here, "--hostfile hosts --host c prog").fleet.agents[0]).contains("me@C.a.org"));
+}
+
 #[test]
 fn ssh_is_the_usual_agent() {
     let hosts = hosts_at(&here(&[("PMIX_RANK", "3"), ("HOME", "/root")]), "--host b,bob@c prog");
@@ -107,6 +135,16 @@ fn ssh_is_the_usual_agent() {
     assert_eq!(argv(&agents[1]), "ssh -x -T -o BatchMode=yes -- bob@c exec '/opt/bin/px' daemon");
     assert_eq!((&agents[0].hosts[..], &agents[1].hosts[..]), (&[0][..], &[1][..]));
     assert_eq!(hosts.fleet.env, ["HOME=/root"]);
+}
+
+#[test]
+fn a_start_may_take_as_long_as_the_user_says() {
+    let limits = |line: &str| hosts(line).limits();
+    assert_eq!(limits("--host b prog"), Limits::default());
+    let short = limits("--start-timeout 5 --host b prog");
+    assert_eq!((short.agent, short.boot), (Duration::from_secs(5), Limits::default().boot));
+    let long = limits("--start-timeout 5m --host b prog");
+    assert_eq!((long.agent, long.boot), (Duration::from_secs(300), Duration::from_secs(900)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What only servers of ours can be asked for. Others might pass it over in silence, so they are asked first.
 
-use phalanx_dvm::spawn::{HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, SEQUENCE};
+use phalanx_dvm::spawn::{HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, SEQUENCE, WHOLE_ENV};
 use pmix::{InfoList, Query, Tool, Value, keys};
 
 use super::map;
@@ -53,6 +53,7 @@ impl Wanted {
 const OURS: &[(&str, &str)] = &[
     (KILL_ON_SIGNAL, "'--kill-on-bad-exit signal'"),
     (KILL_AFTER, "'--kill-after'"),
+    (WHOLE_ENV, "'--export' without ALL"),
     (SEQUENCE, "'--map-by seq:file='"),
     (RANKFILE, "'--map-by rankfile:file='"),
     (HOSTS, "'max_slots' in a hostfile"),
