@@ -79,6 +79,7 @@ fn config(id: NodeId) -> NodeConfig {
         scratch: "/scratch".into(),
         lasts: true,
         rules: Rules::default(),
+        clock: std::time::Duration::ZERO,
         limits: Limits::default(),
     }
 }

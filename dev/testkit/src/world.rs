@@ -140,6 +140,7 @@ impl<S: RankServer> World<S> {
             scratch: "/scratch".into(),
             lasts: false,
             rules: Rules::default(),
+            clock: Duration::ZERO,
             limits: limits.clone(),
         };
         World {

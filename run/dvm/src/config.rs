@@ -46,6 +46,8 @@ pub struct NodeConfig {
     pub lasts: bool,
     /// What the site has decided (at node 0).
     pub rules: Rules,
+    /// Since the epoch, when this daemon's time began.
+    pub clock: Duration,
     pub limits: Limits,
 }
 
@@ -89,6 +91,7 @@ impl NodeConfig {
             scratch: "/scratch".into(),
             lasts: true,
             rules: Rules::default(),
+            clock: Duration::ZERO,
             limits: Limits::default(),
         }
     }

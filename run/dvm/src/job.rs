@@ -174,6 +174,7 @@ impl JobVerdict {
             JobVerdict::Killed { .. } => Status::ERR_JOB_KILLED_BY_CMD,
             JobVerdict::NodeLost { .. } => Status::ERR_JOB_ABORTED_BY_SYS_EVENT,
             JobVerdict::Failed { first } => match first.status {
+                Some(ExitStatus::Code(0)) => Status::ERR_JOB_TERM_WO_SYNC,
                 Some(ExitStatus::Signal { .. }) => Status::ERR_JOB_ABORTED_BY_SIG,
                 _ => Status::ERR_JOB_NON_ZERO_TERM,
             },

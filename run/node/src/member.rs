@@ -82,6 +82,7 @@ impl Running {
                 files: member.rendezvous_files,
             })
         };
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Running::among(neighbours, inherited, session, &door, notice, |site: &Site<'_>| {
             let hostname = machine.hostname.to_string();
             let address = format!("tcp4://{}", site.address);
@@ -92,7 +93,7 @@ impl Running {
                 remote: site.remote.clone(),
                 collections: phalanx_shell::collected::beginning(site.dir),
                 topology: Some(machine.topology.clone()),
-                clock: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+                clock,
                 ..ServerConfig::new(identity.clone(), hostname, address, owner, seed)
             });
             let config = NodeConfig {
@@ -115,6 +116,7 @@ impl Running {
                 scratch: scratch.into(),
                 lasts: member.lasts,
                 rules: member.rules,
+                clock,
                 limits: member.limits,
             };
             let node = Node::new(config, server);

@@ -18,6 +18,7 @@ mod killed_tools;
 mod launcher;
 mod leftovers;
 mod libpmix;
+mod lifecycle;
 mod links;
 mod loads;
 mod lost_hosts;

@@ -52,6 +52,7 @@ impl Dvm {
             scratch: "/scratch".into(),
             lasts: true,
             rules: Rules::default(),
+            clock: Duration::ZERO,
             limits: Limits::default(),
         };
         let node = |id| Some(Node::new(config(NodeId(id)), ScriptedServer::default()));

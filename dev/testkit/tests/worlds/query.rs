@@ -267,9 +267,12 @@ fn the_past_of_jobs_is_told_in_order() {
     let word =
         |about: &DataArray, key| find(about, key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let states: Vec<String> = told.iter().map(|about| word(about, names::STATE)).collect();
-    assert_eq!(states, ["submitted", "placed", "started", "failed", "exited", "ended"]);
     assert_eq!(
-        (word(&told[3], names::WHICH), word(&told[5], names::VERDICT)),
+        states,
+        ["submitted", "placed", "first process started", "started", "failed", "exited", "ended"]
+    );
+    assert_eq!(
+        (word(&told[4], names::WHICH), word(&told[6], names::VERDICT)),
         ("0,2".into(), "failed".into())
     );
     let numbers: Vec<u64> =

@@ -137,6 +137,7 @@ fn desc() -> JobDesc {
         forward: IofChannel::STDOUT,
         diag: true,
         on_failure: FailurePolicy::KillOnSignal,
+        told_ends: crate::msg::ToldEnds::Bad,
         kill_after: Some(Duration::from_millis(1500)),
         job: [Kval::new(keys::JOB_SIZE, 7u32)].into(),
         session: [].into(),

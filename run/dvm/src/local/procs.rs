@@ -20,7 +20,8 @@ use crate::local::launch::reads_stdin;
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local, inspect, stdin};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, Reached, SpawnFailure, Up,
+    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, Reached, SpawnFailure, ToldEnds,
+    Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
@@ -327,15 +328,17 @@ impl Local {
             killed_by_us: entry.killed.is_some(),
             lost_connection: entry.lost_connection(),
         };
-        let telling = match job.desc.on_failure {
+        let telling = match (job.desc.on_failure, job.desc.told_ends) {
             // The first decides; the others are in the job's end.
-            FailurePolicy::KillJob => !job.told_failed,
-            FailurePolicy::KillOnSignal | FailurePolicy::Continue => true,
+            (FailurePolicy::KillJob, ToldEnds::Deciding) => !job.told_failed,
+            _ => true,
         };
         let ends_job = job.desc.on_failure.ends_job(&end);
         if end.is_failure() && telling {
             job.told_failed = true;
             cx.post(Up::Failed(end));
+        } else if !end.is_failure() && job.desc.told_ends == ToldEnds::All {
+            cx.post(Up::Left(end));
         }
         if ends_job {
             // The others are about to be ended. That those who wait for this one are told so first helps nobody.

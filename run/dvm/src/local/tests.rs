@@ -13,7 +13,7 @@ use super::*;
 use crate::config::Limits;
 use crate::msg::{
     Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Places,
-    Policy, StdinTarget, TaskId,
+    Policy, StdinTarget, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 
@@ -64,6 +64,7 @@ fn desc() -> Arc<JobDesc> {
         forward: IofChannel::ALL,
         diag: false,
         on_failure: FailurePolicy::Continue,
+        told_ends: ToldEnds::default(),
         kill_after: None,
         job: [].into(),
         session: [].into(),

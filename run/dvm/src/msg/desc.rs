@@ -37,6 +37,7 @@ pub(crate) struct JobDesc {
     /// Its processes have a third output stream.
     pub diag: bool,
     pub on_failure: FailurePolicy,
+    pub told_ends: ToldEnds,
     /// From the polite signal to SIGKILL, where the job has its own.
     pub kill_after: Option<Duration>,
     pub job: Arc<[Kval]>,
@@ -293,6 +294,17 @@ pub enum FailurePolicy {
     Continue,
 }
 
+/// Which ends of its processes a job's daemons tell as they happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum ToldEnds {
+    /// What may end the job, and failures where the others go on.
+    #[default]
+    Deciding,
+    /// All failures.
+    Bad,
+    All,
+}
+
 impl FailurePolicy {
     /// Whether this end of one process ends the job.
     pub fn ends_job(self, end: &ProcEnd) -> bool {
@@ -307,7 +319,7 @@ impl FailurePolicy {
 }
 
 encoded!(struct JobDesc {
-    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, kill_after, job,
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, told_ends, kill_after, job,
     session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });
@@ -315,3 +327,4 @@ encoded!(struct Binding { cpuset, locality });
 encoded!(struct AppDesc { argv, env, changes, cwd, prefix, values, size });
 encoded!(enum StdinTarget { 0 Rank(rank), 1 All, 2 None });
 encoded!(enum FailurePolicy { 0 KillJob, 1 KillOnSignal, 2 Continue });
+encoded!(enum ToldEnds { 0 Deciding, 1 Bad, 2 All });

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use phalanx_spec::ProcState;
-use phalanx_wire::ProcId;
+use phalanx_spec::{ProcState, keys};
+use phalanx_wire::{Info, ProcId, Value};
 
 use crate::encoding::encoded;
 use crate::ranges::Ranges;
@@ -50,6 +50,11 @@ impl ProcEnd {
         let left_badly = self.status.is_none_or(|status| !status.is_success()) || self.lost_connection;
         left_badly && !self.killed_by_us
     }
+}
+
+/// An exit code as the standard has it: of the type int.
+pub(crate) fn exit_code(code: i32) -> Info {
+    Info::new(keys::EXIT_CODE, Value::Int(code))
 }
 
 /// The state of a process that is no more.

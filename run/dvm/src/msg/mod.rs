@@ -28,9 +28,9 @@ use crate::ranges::Ranges;
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
 pub(crate) use control::{Cancel, ControlCall, ControlRequest};
-pub(crate) use desc::{AppDesc, Binding, JobDesc, Places};
+pub(crate) use desc::{AppDesc, Binding, JobDesc, Places, ToldEnds};
 pub use desc::{FailurePolicy, StdinTarget};
-pub(crate) use end::{EndGroup, Ends, Reached, ended_state};
+pub(crate) use end::{EndGroup, Ends, Reached, ended_state, exit_code};
 pub use end::{ExitStatus, ProcEnd};
 pub(crate) use environment::Change;
 pub use environment::EnvChange;
@@ -133,6 +133,8 @@ pub(crate) enum Up {
     },
     /// The first of a daemon's processes whose end may end the job; under `Continue` each that failed.
     Failed(ProcEnd),
+    /// A process that has ended well, of a job of which all ends are told.
+    Left(ProcEnd),
     Abort {
         from: ProcId,
         status: Status,
@@ -244,6 +246,7 @@ encoded!(enum Up {
     12 StdinRefused { nspace, rank },
     13 OutputLeft { to, pieces, gone },
     14 Note { about, text },
+    15 Left(end),
 });
 
 encoded!(enum Side { 0 Modex { id, proc, key }, 1 ModexIs { id, result } });

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use phalanx_spec::{Rank, Status};
+use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Nspace, ProcId};
 
 use crate::id::NodeId;
@@ -34,6 +34,10 @@ impl Root {
     /// A process has ended badly.
     pub(super) fn on_proc_failed(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
         let nspace = &end.proc.nspace;
+        // What has ended has run before.
+        if end.status.is_some() {
+            self.job_began(cx, nspace);
+        }
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.journal.has_exited()) else { return };
         let ranks = Ranges::single(end.proc.rank.0);
         let ends_job = job.desc.on_failure.ends_job(end);
@@ -45,7 +49,8 @@ impl Root {
         let what = What::Failed { ranks: ranks.clone(), first: end.clone(), concerned: concerned.clone() };
         let number = self.append(cx, nspace, what).unwrap_or_default();
         self.withdraw_published_by(cx, &end.proc);
-        self.interests.tell_proc_end(cx, end, number, concerned);
+        self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
+        self.log_end_of_proc(cx, end);
         if ends_job {
             let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
@@ -283,7 +288,7 @@ impl Root {
         for rank in ranks.iter() {
             self.withdraw_published_by(cx, &ProcId::new(nspace, Rank(rank)));
         }
-        self.interests.tell_lost(cx, (nspace, ranks), number, &concerned);
+        self.interests.tell_lost(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
         self.tell_user_of(cx, &ProcId::all(nspace), &text);
     }
 
@@ -297,6 +302,9 @@ impl Root {
         let Reached { count, after } = ends.connected;
         self.journals.append(&mut job.journal, cx.now, What::Connected { count, after });
         self.journals.append(&mut job.journal, cx.now, What::Exited(ends));
+        let how = job.journal.end(cx.now, |node| self.nodes.name(node).to_string()).verdict.word();
+        let text = format!("all processes have ended: {how}");
+        self.log_for(cx, nspace, &[keys::LOG_COMPLETION, keys::LOG_JOB_EVENTS], &text);
         self.withdraw_published(cx, nspace);
         self.cleanups.forget(nspace);
         self.collectives.forget(nspace);
@@ -349,7 +357,7 @@ impl Root {
         self.keep_unread(journal, job.cache, job.style);
         self.end_children(cx, &end);
         if is_known {
-            self.interests.tell_job_end(cx, &end, number, concerned);
+            self.interests.tell_job_end(cx, &end, self.stamp(number, cx.now), concerned);
         }
         self.relations.forget(nspace);
         cx.report(Report::Ended(Box::new(end)));
@@ -358,7 +366,9 @@ impl Root {
 
     /// `by`: a tool or a process, if it was one.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
-        self.shutting_down = true;
+        if !std::mem::replace(&mut self.shutting_down, true) {
+            self.tell_session(cx, Status::EVENT_SESSION_END);
+        }
         self.refuse_waiting(cx, "the DVM ends");
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         let verdict = match (self.config.lasts, by.cloned()) {

@@ -14,11 +14,9 @@ use phalanx_spec::{IofChannel, Range, Rank, Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobVerdict};
-use crate::msg::{Down, ProcEnd, procs};
+use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
-use crate::root::journal::{Entry, Journal, What};
-use crate::root::query::{about_verdict, names};
+use crate::root::lifecycle;
 use crate::root::{Cx, Root};
 
 /// What a notification says that is acted upon here.
@@ -51,50 +49,10 @@ impl Interests {
     }
 
     /// An event of the runtime's own, for those who registered for its code.
-    fn raise(&self, cx: &mut Cx<'_>, event: Event, number: u64, concerned: Option<Arc<[Nspace]>>) {
+    pub(super) fn raise(&self, cx: &mut Cx<'_>, event: Event, number: u64, concerned: Option<Arc<[Nspace]>>) {
         if let Some(to) = self.0.get(&event.code).cloned() {
             cx.cast(to, Down::Announce { event: Arc::new(event), number, concerned, ago: None });
         }
-    }
-
-    /// A job runs.
-    pub(super) fn tell_job_start(
-        &self,
-        cx: &mut Cx<'_>,
-        nspace: &Nspace,
-        number: u64,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.raise(cx, job_start_event(nspace, number), number, Some(concerned));
-    }
-
-    /// A process has ended badly.
-    pub(super) fn tell_proc_end(
-        &self,
-        cx: &mut Cx<'_>,
-        end: &ProcEnd,
-        number: u64,
-        concerned: Arc<[Nspace]>,
-    ) {
-        self.raise(cx, proc_event(end, number), number, Some(concerned));
-    }
-
-    /// Processes were lost with their node.
-    pub(super) fn tell_lost(
-        &self,
-        cx: &mut Cx<'_>,
-        (nspace, ranks): (&Nspace, &Ranges),
-        number: u64,
-        concerned: &Arc<[Nspace]>,
-    ) {
-        for event in lost_events(nspace, ranks, number) {
-            self.raise(cx, event, number, Some(concerned.clone()));
-        }
-    }
-
-    /// A job is over.
-    pub(super) fn tell_job_end(&self, cx: &mut Cx<'_>, end: &JobEnd, number: u64, concerned: Arc<[Nspace]>) {
-        self.raise(cx, job_end_event(end, number), number, Some(concerned));
     }
 
     /// A stream of a process is over, or what was in it is lost. Processes of any job may read it.
@@ -124,7 +82,7 @@ impl Root {
     /// are new, to those that concern its processes, and to all if it has tools. Its server knows who of them was there at the
     /// time, and who has been told.
     fn replay(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status], new: &[Status], info: &[Info]) {
-        if !codes.iter().any(|code| REPLAYED.contains(code)) {
+        if !codes.iter().any(|code| lifecycle::CODES.contains(code)) {
             return;
         }
         let named = [keys::EVENT_AFFECTED_PROC, keys::EVENT_AFFECTED_PROCS];
@@ -140,13 +98,13 @@ impl Root {
                 let ago = cx.now.since(entry.at());
                 let wanted = if is_named { codes } else { new };
                 let is_due = |code: &Status| ago <= LATEST && wanted.contains(code);
-                let (Some(_), Some(concerned)) =
-                    (entry.what().event_code().filter(is_due), entry.what().concerned())
-                else {
+                let Some(concerned) = entry.what().concerned() else { continue };
+                if !entry.what().event_codes().iter().any(is_due) {
                     continue;
-                };
+                }
                 if is_named || has_tools || concerned.iter().any(is_here) {
-                    let (number, told) = (entry.number(), self.events_of(journal, entry).take(MOST_REPLAYED));
+                    let told = self.events_of(journal, entry).filter(|event| is_due(&event.code));
+                    let (number, told) = (entry.number(), told.take(MOST_REPLAYED));
                     past.extend(told.map(|event| (number, ago, event, concerned.clone())));
                 }
             }
@@ -157,36 +115,6 @@ impl Root {
             let (event, concerned, ago) = (Arc::new(event), Some(concerned), Some(ago));
             cx.cast(Ranges::single(node.0), Down::Announce { event, number, concerned, ago });
         }
-    }
-
-    /// The events that tell an entry of a journal.
-    fn events_of<'a>(&'a self, journal: &'a Journal, entry: &'a Entry) -> impl Iterator<Item = Event> + 'a {
-        let number = entry.number();
-        let nspace = &journal.desc().nspace;
-        let (mut failed, mut lost) = (None, None);
-        let of_job = match entry.what() {
-            What::Started { .. } => Some(job_start_event(nspace, number)),
-            What::Failed { ranks, first, .. } => {
-                failed = Some((ranks, first));
-                None
-            }
-            What::Lost { ranks, .. } => {
-                lost = Some(lost_events(nspace, ranks, number));
-                None
-            }
-            What::Ended { .. } => {
-                let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
-                Some(job_end_event(&end, number))
-            }
-            _ => None,
-        };
-        let failed = failed.into_iter().flat_map(move |(ranks, first)| {
-            ranks.iter().map(move |rank| {
-                let proc = ProcId::new(&first.proc.nspace, Rank(rank));
-                proc_event(&ProcEnd { proc, ..first.clone() }, number)
-            })
-        });
-        failed.chain(lost.into_iter().flatten()).chain(of_job)
     }
 
     pub(super) fn deregister_events(&mut self, cx: &mut Cx<'_>, node: NodeId, codes: &[Status]) {
@@ -237,67 +165,15 @@ impl Root {
     }
 }
 
-fn proc_event(end: &ProcEnd, number: u64) -> Event {
-    let affected = Info::new(keys::EVENT_AFFECTED_PROC, end.proc.clone());
-    let mut info = vec![affected, Info::new(names::NUMBER, number)];
-    if let Some(status) = end.status {
-        info.push(Info::new(keys::EXIT_CODE, status.shell_code()));
-    }
-    announcement(Status::EVENT_PROC_TERMINATED, end.proc.clone(), info)
-}
-
-/// How these have ended nobody knows.
-fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, number: u64) -> impl Iterator<Item = Event> + 'a {
-    ranks.iter().map(move |rank| {
-        let proc = ProcId::new(nspace, Rank(rank));
-        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()), Info::new(names::NUMBER, number)];
-        announcement(Status::EVENT_PROC_TERMINATED, proc, info)
-    })
-}
-
-fn job_start_event(nspace: &Nspace, number: u64) -> Event {
-    let whole = ProcId::all(nspace);
-    let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()), Info::new(names::NUMBER, number)];
-    announcement(Status::EVENT_JOB_START, whole, info)
-}
-
-fn job_end_event(end: &JobEnd, number: u64) -> Event {
-    let whole = ProcId::all(&end.nspace);
-    let status = match &end.verdict {
-        JobVerdict::Success => Status::SUCCESS,
-        JobVerdict::Aborted { status, .. } => *status,
-        _ => Status::ERR_JOB_TERMINATED,
-    };
-    let mut info = vec![
-        Info::new(keys::EVENT_AFFECTED_PROC, whole.clone()),
-        Info::new(keys::JOB_TERM_STATUS, status),
-        Info::new(keys::EXIT_CODE, end.exit_code),
-        Info::new(names::NUMBER, number),
-    ];
-    info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
-    info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
-    info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
-    let mut text = end.lines().join("\n");
-    if !text.is_empty() {
-        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
-        info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
-    }
-    announcement(Status::EVENT_JOB_END, whole, info)
-}
-
 /// Handlers of all events are spared it.
-fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) -> Event {
+pub(super) fn announcement(code: Status, source: ProcId, mut info: Vec<Info>) -> Event {
     info.push(Info::new(keys::EVENT_NON_DEFAULT, true));
     Event { code, source, range: Range::SESSION, info }
 }
 
-/// What the journals tell those who come late.
-const REPLAYED: [Status; 3] = [Status::EVENT_JOB_START, Status::EVENT_PROC_TERMINATED, Status::EVENT_JOB_END];
 /// Events that one registration is told, and how old they may be: as many as servers keep.
 const MOST_REPLAYED: usize = 512;
 const LATEST: Duration = Duration::from_secs(120);
-/// What an event says to people: programs that abort say as much as they like.
-const LONGEST_TEXT: usize = 4096;
 /// Names the channel in an event.
 const CHANNEL: &str = "phalanx.iof.channel";
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use phalanx_core::Time;
 use phalanx_core::output::STYLE_ATTRIBUTES;
-use phalanx_spec::Rank;
-use phalanx_wire::{Info, Nspace, ProcId};
+use phalanx_spec::{Rank, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId};
 
 use crate::id::NodeId;
 use crate::job::{JobRequest, JobVerdict};
@@ -17,6 +17,7 @@ use crate::report::Report;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::journal::{Journal, What};
+use crate::root::lifecycle;
 use crate::root::spawn::writes_files;
 use crate::root::stdin::StdinFlow;
 use crate::root::timer::Timer;
@@ -50,6 +51,8 @@ pub(super) struct RootJob {
     pub(super) exited: BTreeSet<NodeId>,
     /// The user knows that it ends.
     pub(super) told_ending: bool,
+    /// What of its life its user wants to read.
+    pub(super) logs: Vec<&'static str>,
     /// Kinds of log messages that were shown.
     pub(super) logged: BTreeSet<String>,
 }
@@ -131,6 +134,7 @@ impl Root {
             connected: BTreeMap::new(),
             exited: BTreeSet::new(),
             told_ending: false,
+            logs: lifecycle::ATTRIBUTES.iter().copied().filter(|key| job.info.is_set(key)).collect(),
             logged: BTreeSet::new(),
         };
         self.next_job = number.wrapping_add(1);
@@ -164,7 +168,22 @@ impl Root {
         let of = job.desc.size;
         let here = |rank: &u32| arrived.contains(job.desc.places.node.get(*rank));
         let done = (0..of).filter(here).count() as u32;
+        let failed = job.journal.start_failures();
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
+        if done > failed {
+            self.job_began(cx, nspace);
+        }
+    }
+
+    /// The first of its processes runs.
+    pub(super) fn job_began(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_begun()) else { return };
+        let first = job.descent.first.clone();
+        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        let what = What::Began { concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        self.interests.tell_job_start(cx, nspace, self.stamp(number, cx.now), concerned);
+        self.log_for(cx, nspace, &[keys::LOG_JOB_EVENTS], "the first process has started");
     }
 
     pub(super) fn job_started(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, part: Part) {
@@ -177,12 +196,17 @@ impl Root {
         };
         pids.sort_unstable();
         let (done, of) = (pids.len() as u32, job.desc.size);
-        let what = What::Started { pids, after, concerned: concerned.clone() };
-        let number = self.journals.append(&mut job.journal, cx.now, what);
+        let whole = done == of;
         // What failed may still be on its way.
         let told = !failed || job.journal.verdict().is_some();
         if done > 0 {
-            self.interests.tell_job_start(cx, nspace, number, concerned);
+            self.job_began(cx, nspace);
+        }
+        let what = What::Started { pids, after, whole, concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        if whole {
+            self.interests.tell_launch_complete(cx, nspace, self.stamp(number, cx.now), concerned);
+            self.log_for(cx, nspace, &[keys::LOG_JOB_EVENTS], "all processes have started");
         }
         cx.report(Report::Progress { nspace: nspace.clone(), phase: "starting", done, of });
         if told {

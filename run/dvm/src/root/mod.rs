@@ -15,6 +15,7 @@ mod group;
 mod iof;
 mod jobs;
 mod journal;
+mod lifecycle;
 mod log;
 mod nodes;
 mod operations;
@@ -96,6 +97,7 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
             crate::spawn::KEPT,
             msg::environment::ATTRIBUTES,
             debug::ATTRIBUTES,
+            lifecycle::ATTRIBUTES,
             FORM_ATTRIBUTES,
             FILE_ATTRIBUTES,
             BUFFER_ATTRIBUTES,
@@ -335,6 +337,7 @@ impl Root {
             Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
             Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
             Up::Failed(end) => self.on_proc_failed(cx, end),
+            Up::Left(end) => self.on_proc_left(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
             Up::LoadedMpi { proc, library } => self.on_loaded_mpi(cx, proc, library),
             Up::Connected { nspace, reached } => self.on_connected(cx, origin, nspace, *reached),

@@ -12,6 +12,8 @@ use phalanx_topo::Topology;
 
 use super::timer::Timer;
 use super::{Cx, Root};
+use phalanx_spec::Status;
+
 use crate::id::NodeId;
 use crate::job::JobRequest;
 use crate::msg::{Down, NodeReport, NodeTable};
@@ -212,6 +214,7 @@ impl Root {
         let names = (0..self.nodes.size).map(|node| self.nodes.name(NodeId(node)));
         cx.cast(self.nodes.all(), Down::Table(Arc::new(NodeTable::new(names))));
         cx.report(Report::Ready);
+        self.tell_session(cx, Status::EVENT_SESSION_START);
         for (submitted, request, job) in std::mem::take(&mut self.nodes.waiting) {
             self.launch_submitted(cx, submitted, request, job);
         }

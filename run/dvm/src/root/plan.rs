@@ -15,6 +15,7 @@ use crate::models;
 use crate::msg::{AppDesc, Binding, JobDesc, Places};
 use crate::ranges::Ranges;
 use crate::report::Placed;
+use crate::root::lifecycle::{SESSION, told_ends};
 use crate::root::query::names;
 use crate::root::{Root, debug};
 
@@ -50,6 +51,7 @@ impl Root {
             forward: job.forward.unwrap_or(IofChannel::ALL),
             diag: job.diag,
             on_failure: job.on_failure,
+            told_ends: told_ends(&job.info),
             kill_after: job.kill_after,
             job: self.job_values(&nspace, job, map),
             session: self.session_values(nodes, map),
@@ -88,8 +90,7 @@ impl Root {
         let slots: u32 = nodes.iter().map(slots_of).sum();
         let universe = slots.max(map.procs.len() as u32);
         [
-            // Session numbers are for hosts with several sessions; a DVM is one.
-            Kval::new(keys::SESSION_ID, 0u32),
+            Kval::new(keys::SESSION_ID, SESSION),
             Kval::new(keys::UNIV_SIZE, universe),
             Kval::new(keys::MAX_PROCS, universe),
             // Libpmix 4.2 takes it for a value of the session. Ranks that do not find it remove the directory with all that is in it.

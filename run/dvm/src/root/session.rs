@@ -7,6 +7,7 @@ use phalanx_wire::{Info, ProcId};
 
 use crate::msg::{Control, ControlRequest, Members};
 use crate::root::answer::Answer;
+use crate::root::lifecycle::SESSION;
 use crate::root::operations::Asker;
 use crate::root::{Cx, Root};
 use crate::signals::SIGTERM;
@@ -23,7 +24,7 @@ impl Root {
         from: &ProcId,
         request: &SessionControl,
     ) {
-        if ![THIS, ALL].contains(&request.session) {
+        if ![SESSION, ALL].contains(&request.session) {
             return answer.done(cx, Status::ERR_NOT_FOUND);
         }
         let actions = match actions(&request.directives) {
@@ -62,7 +63,5 @@ fn actions(directives: &[Info]) -> Result<Vec<Control>, Status> {
     if actions.is_empty() { Err(Status::ERR_NOT_SUPPORTED) } else { Ok(actions) }
 }
 
-/// As jobs are told (`PMIX_SESSION_ID`).
-const THIS: u32 = 0;
 /// Every session of the caller.
 const ALL: u32 = u32::MAX;

@@ -25,6 +25,7 @@ use crate::msg::{
 use crate::report::Placed;
 
 mod control;
+mod lifecycle;
 mod nodes;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];

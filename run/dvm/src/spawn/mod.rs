@@ -37,14 +37,8 @@ pub(crate) const APP: &[&str] = &keys_of(&app::TABLE);
 /// How ranks are placed: of the job, or of one program.
 pub(crate) const PLACEMENT: &[&str] = &keys_of(&placement::TABLE);
 /// The attributes of jobs that a request keeps as they were said; whoever carries them out reads them there.
-pub(crate) const KEPT: &[&str] = &[
-    keys::IOF_CACHE_SIZE,
-    keys::IOF_DROP_NEWEST,
-    keys::IOF_DROP_OLDEST,
-    keys::NOHUP,
-    keys::NOTIFY_COMPLETION,
-    keys::SPAWN_CHILD_SEP,
-];
+pub(crate) const KEPT: &[&str] =
+    &[keys::IOF_CACHE_SIZE, keys::IOF_DROP_NEWEST, keys::IOF_DROP_OLDEST, keys::NOHUP, keys::SPAWN_CHILD_SEP];
 
 /// Whether a directive can be carried out for one program alone.
 pub(crate) fn is_of_app(key: &str) -> bool {

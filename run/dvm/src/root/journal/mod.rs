@@ -54,10 +54,17 @@ pub(super) enum What {
     },
     /// The start has taken longer than the spawn allows.
     StartOverdue,
+    /// The first of its processes run.
+    Began {
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
+    },
     /// Every process runs, or could not be started. Rank and pid of those that run, by rank.
     Started {
         pids: Vec<(u32, u32)>,
         after: Duration,
+        /// All of them run.
+        whole: bool,
         /// The jobs whose ranks may hear of it.
         concerned: Arc<[Nspace]>,
     },
@@ -75,6 +82,13 @@ pub(super) enum What {
     Stopped,
     /// These have ended badly, and alike; the first of them like this.
     Failed {
+        ranks: Ranges,
+        first: ProcEnd,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
+    },
+    /// These have ended well, and alike; the first of them like this. Entered if somebody asked for it.
+    Left {
         ranks: Ranges,
         first: ProcEnd,
         /// The jobs whose ranks may hear of it.
@@ -219,10 +233,12 @@ impl Journal {
                     }
                 }
             }
-            What::Failed { ranks: more, first, concerned } => {
+            What::Failed { ranks: more, first, concerned } | What::Left { ranks: more, first, concerned } => {
                 let alike = |one: &ProcEnd| (one.status, one.killed_by_us, one.lost_connection);
                 for entry in &mut self.entries {
-                    if let What::Failed { ranks, first: same, concerned: told } = &mut entry.what
+                    if discriminant(&entry.what) == discriminant(&what)
+                        && let What::Failed { ranks, first: same, concerned: told }
+                        | What::Left { ranks, first: same, concerned: told } = &mut entry.what
                         && alike(same) == alike(first)
                         && told == concerned
                     {
@@ -272,6 +288,7 @@ impl Journal {
             What::Submitted
             | What::Placed(_)
             | What::StartOverdue
+            | What::Began { .. }
             | What::Started { .. }
             | What::Stopped
             | What::Lost { .. }
@@ -302,6 +319,7 @@ impl What {
             self,
             What::StartFailed { .. }
                 | What::Failed { .. }
+                | What::Left { .. }
                 | What::Lost { .. }
                 | What::Killed { .. }
                 | What::Signalled { .. }
@@ -317,6 +335,7 @@ impl What {
             What::Started { pids, .. } => pids.len() * size_of::<(u32, u32)>(),
             What::StartFailed { ranks, .. }
             | What::Failed { ranks, .. }
+            | What::Left { ranks, .. }
             | What::Lost { ranks, .. }
             | What::Killed { ranks, .. }
             | What::Signalled { ranks, .. }

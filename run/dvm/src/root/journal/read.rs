@@ -13,21 +13,13 @@ use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure};
 use crate::root::placing::Premises;
 
 impl What {
-    /// The event that tells it, if there is one.
-    pub(in crate::root) fn event_code(&self) -> Option<Status> {
-        match self {
-            What::Started { pids, .. } if !pids.is_empty() => Some(Status::EVENT_JOB_START),
-            What::Failed { .. } | What::Lost { .. } => Some(Status::EVENT_PROC_TERMINATED),
-            What::Ended { .. } => Some(Status::EVENT_JOB_END),
-            _ => None,
-        }
-    }
-
     /// The jobs whose ranks may hear of it, if there is an event that tells it.
     pub(in crate::root) fn concerned(&self) -> Option<&Arc<[Nspace]>> {
         match self {
-            What::Started { concerned, .. }
+            What::Began { concerned }
+            | What::Started { concerned, .. }
             | What::Failed { concerned, .. }
+            | What::Left { concerned, .. }
             | What::Lost { concerned, .. }
             | What::Ended { concerned, .. } => Some(concerned),
             _ => None,
@@ -79,6 +71,20 @@ impl Journal {
     /// When nothing was left of it.
     pub(in crate::root) fn ended(&self) -> Option<Time> {
         self.time_of(|what| matches!(what, What::Ended { .. }))
+    }
+
+    /// The first of its processes runs.
+    pub(in crate::root) fn has_begun(&self) -> bool {
+        self.time_of(|what| matches!(what, What::Began { .. })).is_some()
+    }
+
+    /// How many processes are known that could not be started.
+    pub(in crate::root) fn start_failures(&self) -> u32 {
+        let counts = self.entries.iter().filter_map(|entry| match &entry.what {
+            What::StartFailed { ranks, .. } => Some(ranks.count()),
+            _ => None,
+        });
+        counts.sum()
     }
 
     /// All its processes run, or could not be started.

@@ -5,7 +5,7 @@ use phalanx_spec::{IofChannel, Rank, Status};
 use super::*;
 use crate::id::NodeId;
 use crate::job::Phases;
-use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Places, Reached, SpawnStep, StdinTarget};
+use crate::msg::{EndGroup, ExitStatus, FailurePolicy, Places, Reached, SpawnStep, StdinTarget, ToldEnds};
 
 fn desc(name: &str, size: u32) -> Arc<JobDesc> {
     Arc::new(JobDesc {
@@ -22,6 +22,7 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         forward: IofChannel::NONE,
         diag: false,
         on_failure: FailurePolicy::Continue,
+        told_ends: ToldEnds::Bad,
         kill_after: None,
         job: Arc::default(),
         session: Arc::default(),
@@ -141,7 +142,11 @@ fn the_oldest_ended_jobs_go_first() {
     // A large job has the room of many small ones.
     let pids = (0..10_000).map(|rank| (rank, rank)).collect();
     let mut large = all.begin(at(0), at(0), placed(desc("large", 10_000)), None);
-    all.append(&mut large, at(1), What::Started { pids, after: seconds(1), concerned: Arc::default() });
+    all.append(
+        &mut large,
+        at(1),
+        What::Started { pids, after: seconds(1), whole: true, concerned: Arc::default() },
+    );
     assert!(large.weight() > 10_000 * 8, "{}", large.weight());
     all.keep(large);
     assert_eq!(kept(&all), ["d", "e", "large"]);
@@ -160,7 +165,7 @@ fn phases_are_counted_from_the_submission() {
     let mut journal = journals.begin(at(5), at(3), placed(desc("job", 2)), None);
     assert_eq!(journal.phases(), Phases { placed: Some(seconds(2)), ..Phases::default() });
     let (pids, concerned) = (vec![(0, 70), (1, 71)], Arc::default());
-    journals.append(&mut journal, at(9), What::Started { pids, after: seconds(1), concerned });
+    journals.append(&mut journal, at(9), What::Started { pids, after: seconds(1), whole: true, concerned });
     journals.append(&mut journal, at(9), What::Connected { count: 1, after: seconds(2) });
     assert_eq!((journal.phases().started, journal.phases().connected), (Some(seconds(3)), None));
     journals.append(&mut journal, at(9), What::Connected { count: 2, after: seconds(4) });

@@ -7,7 +7,7 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 use super::{Inquiry, names, nspace};
 use crate::hosts::Slots;
 use crate::job::JobVerdict;
-use crate::msg::{Found, JobDesc, Subject};
+use crate::msg::{Found, JobDesc, Subject, exit_code};
 use crate::ranges::Ranges;
 use crate::root::Root;
 use crate::root::jobs::RootJob;
@@ -169,7 +169,7 @@ impl Root {
         about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
         let journal = view.journal();
         about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
-        about.extend(journal.exit_code().map(|code| Info::new(keys::EXIT_CODE, code)));
+        about.extend(journal.exit_code().map(exit_code));
         if let Some(ended) = journal.ended() {
             about.push(Info::new(names::CONNECTED, journal.has_connected()));
             about.push(Info::new(names::ENDED, now.since(ended).as_millis() as u64));

@@ -5,6 +5,7 @@ use phalanx_spec::keys;
 use phalanx_wire::{DataArray, Info, InfoList, Value};
 
 use super::{names, nspace};
+use crate::msg::exit_code;
 use crate::root::Root;
 use crate::root::journal::{Entry, Journal, What};
 
@@ -32,7 +33,7 @@ impl Root {
 }
 
 fn about(journal: &Journal, entry: &Entry, now: Time) -> DataArray {
-    let (what, code) = (entry.what().words(), entry.what().event_code());
+    let (what, code) = (entry.what().words(), entry.what().event_codes().first().copied());
     let mut about = vec![
         Info::new(names::NUMBER, entry.number()),
         Info::new(names::AGE, now.since(entry.at()).as_millis() as u64),
@@ -52,11 +53,13 @@ impl What {
             What::Placed(_) => "placed",
             What::StartFailed { .. } => "start failed",
             What::StartOverdue => "start overdue",
+            What::Began { .. } => "first process started",
             What::Started { .. } => "started",
             What::Connected { .. } => "connected",
             What::LoadedMpi { .. } => "loaded MPI",
             What::Stopped => "waiting for a debugger",
             What::Failed { .. } => "failed",
+            What::Left { .. } => "left",
             What::Lost { .. } => "node lost",
             What::Killed { .. } => "killed",
             What::Signalled { .. } => "signalled",
@@ -82,9 +85,9 @@ impl What {
             What::LoadedMpi { by, library } => {
                 vec![Info::new(keys::PROCID, by.clone()), Info::new(names::MPI, library.file.as_str())]
             }
-            What::Failed { ranks, first, .. } => {
+            What::Failed { ranks, first, .. } | What::Left { ranks, first, .. } => {
                 let mut facts = vec![which(ranks), Info::new(keys::PROCID, first.proc.clone())];
-                facts.extend(first.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
+                facts.extend(first.status.map(|status| exit_code(status.shell_code())));
                 facts
             }
             What::Lost { ranks, node, why, .. } => {
@@ -104,10 +107,12 @@ impl What {
                 facts.extend(verdict.reason().map(text));
                 facts
             }
-            What::Ended { verdict, exit_code, .. } => {
-                vec![Info::new(names::VERDICT, verdict.word()), Info::new(keys::EXIT_CODE, *exit_code)]
+            What::Ended { verdict, exit_code: code, .. } => {
+                vec![Info::new(names::VERDICT, verdict.word()), exit_code(*code)]
             }
-            What::Submitted | What::StartOverdue | What::Stopped | What::Exited(_) => Vec::new(),
+            What::Submitted | What::Began { .. } | What::StartOverdue | What::Stopped | What::Exited(_) => {
+                Vec::new()
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::job::View;
 use super::{Inquiry, names};
 use crate::id::NodeId;
 use crate::job::JobVerdict;
-use crate::msg::{ExitStatus, Usage, ended_state};
+use crate::msg::{ExitStatus, Usage, ended_state, exit_code};
 use crate::root::Root;
 
 /// A process as far as it is known.
@@ -55,7 +55,7 @@ impl Root {
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
             about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
             about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
-            about.extend(proc.status.map(|status| Info::new(keys::EXIT_CODE, status.shell_code())));
+            about.extend(proc.status.map(|status| exit_code(status.shell_code())));
             about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));
             if let Some(ExitStatus::Signal { number, .. }) = proc.status {
                 about.push(Info::new(names::SIGNAL, number));

@@ -1,0 +1,281 @@
+//! What is told of the life of jobs: as events (the standard's *Tracking the job lifecycle*), and as lines for the user where
+//! the request asks for those.
+//!
+//! A job's start is told when the first of its processes runs, that its launch is complete when all do, its end when nothing is
+//! left of it. Each says when it happened.
+
+use std::sync::Arc;
+
+use phalanx_core::{Event, Time};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+
+use crate::job::JobEnd;
+use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
+use crate::ranges::Ranges;
+use crate::root::event::{Interests, announcement};
+use crate::root::journal::{Entry, Journal, What};
+use crate::root::query::{about_verdict, names};
+use crate::root::{Cx, Root};
+
+/// What a request can say of it.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::NOTIFY_COMPLETION,
+    keys::NOTIFY_JOB_EVENTS,
+    keys::NOTIFY_PROC_TERMINATION,
+    keys::NOTIFY_PROC_ABNORMAL_TERMINATION,
+    keys::LOG_COMPLETION,
+    keys::LOG_JOB_EVENTS,
+    keys::LOG_PROC_TERMINATION,
+    keys::LOG_PROC_ABNORMAL_TERMINATION,
+];
+
+/// All codes of such events: what the journals tell those who come late.
+pub(super) const CODES: [Status; 5] = [
+    Status::EVENT_JOB_START,
+    Status::LAUNCH_COMPLETE,
+    Status::EVENT_PROC_TERMINATED,
+    Status::ERR_PROC_TERM_WO_SYNC,
+    Status::EVENT_JOB_END,
+];
+
+/// Which entry of a journal an event tells, and when that happened.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp {
+    pub(super) number: u64,
+    /// Since the epoch.
+    seconds: u64,
+}
+
+/// Which ends of processes a request wants to be told as they happen.
+pub(super) fn told_ends(info: &[Info]) -> ToldEnds {
+    let wants = |keys: [&str; 2]| keys.iter().any(|key| info.is_set(key));
+    if wants([keys::NOTIFY_PROC_TERMINATION, keys::LOG_PROC_TERMINATION]) {
+        ToldEnds::All
+    } else if wants([keys::NOTIFY_PROC_ABNORMAL_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION]) {
+        ToldEnds::Bad
+    } else {
+        ToldEnds::Deciding
+    }
+}
+
+impl What {
+    /// The events that tell it; none if only the journal has it.
+    pub(super) fn event_codes(&self) -> &'static [Status] {
+        match self {
+            What::Began { .. } => &[Status::EVENT_JOB_START],
+            What::Started { whole: true, .. } => &[Status::LAUNCH_COMPLETE],
+            What::Failed { first, .. } if is_without_sync(first) => {
+                &[Status::EVENT_PROC_TERMINATED, Status::ERR_PROC_TERM_WO_SYNC]
+            }
+            What::Failed { .. } | What::Left { .. } | What::Lost { .. } => &[Status::EVENT_PROC_TERMINATED],
+            What::Ended { .. } => &[Status::EVENT_JOB_END],
+            _ => &[],
+        }
+    }
+}
+
+impl Interests {
+    /// The first process of a job runs.
+    pub(super) fn tell_job_start(
+        &self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        stamp: Stamp,
+        concerned: Arc<[Nspace]>,
+    ) {
+        self.raise(cx, job_event(Status::EVENT_JOB_START, nspace, stamp), stamp.number, Some(concerned));
+    }
+
+    /// All processes of a job run.
+    pub(super) fn tell_launch_complete(
+        &self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        stamp: Stamp,
+        concerned: Arc<[Nspace]>,
+    ) {
+        self.raise(cx, job_event(Status::LAUNCH_COMPLETE, nspace, stamp), stamp.number, Some(concerned));
+    }
+
+    /// A process has ended.
+    pub(super) fn tell_proc_end(
+        &self,
+        cx: &mut Cx<'_>,
+        end: &ProcEnd,
+        stamp: Stamp,
+        concerned: &Arc<[Nspace]>,
+    ) {
+        for event in end_events(end, stamp) {
+            self.raise(cx, event, stamp.number, Some(concerned.clone()));
+        }
+    }
+
+    /// Processes were lost with their node.
+    pub(super) fn tell_lost(
+        &self,
+        cx: &mut Cx<'_>,
+        (nspace, ranks): (&Nspace, &Ranges),
+        stamp: Stamp,
+        concerned: &Arc<[Nspace]>,
+    ) {
+        for event in lost_events(nspace, ranks, stamp) {
+            self.raise(cx, event, stamp.number, Some(concerned.clone()));
+        }
+    }
+
+    /// A job is over.
+    pub(super) fn tell_job_end(&self, cx: &mut Cx<'_>, end: &JobEnd, stamp: Stamp, concerned: Arc<[Nspace]>) {
+        self.raise(cx, job_end_event(end, stamp), stamp.number, Some(concerned));
+    }
+}
+
+impl Root {
+    pub(super) fn stamp(&self, number: u64, at: Time) -> Stamp {
+        let seconds = self.config.clock.saturating_add(at.since(Time::default())).as_secs();
+        Stamp { number, seconds }
+    }
+
+    /// The DVM, which is the session of its jobs, begins or ends.
+    pub(super) fn tell_session(&self, cx: &mut Cx<'_>, code: Status) {
+        let Ok(dvm) = Nspace::new(&self.config.dvm) else { return };
+        let stamp = self.stamp(self.journals.last(), cx.now);
+        let mut event = job_event(code, &dvm, stamp);
+        event.info.push(Info::new(keys::SESSION_ID, SESSION));
+        self.interests.raise(cx, event, stamp.number, None);
+    }
+
+    /// A process has ended well, of a job whose user wants to be told.
+    pub(super) fn on_proc_left(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        let nspace = &end.proc.nspace;
+        self.job_began(cx, nspace);
+        let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
+        let first = job.descent.first.clone();
+        let concerned: Arc<[Nspace]> = self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        let ranks = Ranges::single(end.proc.rank.0);
+        let what = What::Left { ranks, first: end.clone(), concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        self.interests.tell_proc_end(cx, end, self.stamp(number, cx.now), &concerned);
+        self.log_end_of_proc(cx, end);
+    }
+
+    /// A line for the user, if the request wants one.
+    pub(super) fn log_end_of_proc(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        let how = match end.status {
+            Some(ExitStatus::Code(0)) if end.lost_connection => "without finalizing".to_owned(),
+            Some(status) => format!("with status {}", status.shell_code()),
+            None => "without having run".to_owned(),
+        };
+        let text = format!("rank {} (on {}) has ended {how}", end.proc.rank, end.node);
+        let wanted: &[&str] = match end.is_failure() {
+            true => &[keys::LOG_PROC_TERMINATION, keys::LOG_PROC_ABNORMAL_TERMINATION],
+            false => &[keys::LOG_PROC_TERMINATION],
+        };
+        self.log_for(cx, &end.proc.nspace, wanted, &text);
+    }
+
+    /// A line for the user of a job whose request asks for one of these.
+    pub(super) fn log_for(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, wanted: &[&str], text: &str) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        if wanted.iter().any(|key| job.logs.contains(key)) {
+            self.tell_user_of(cx, &ProcId::all(nspace), &format!("job {nspace}: {text}"));
+        }
+    }
+
+    /// The events that tell an entry of a journal.
+    pub(super) fn events_of<'a>(
+        &'a self,
+        journal: &'a Journal,
+        entry: &'a Entry,
+    ) -> impl Iterator<Item = Event> + 'a {
+        let stamp = self.stamp(entry.number(), entry.at());
+        let nspace = &journal.desc().nspace;
+        let (mut ends, mut lost) = (None, None);
+        let of_job = match entry.what() {
+            What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
+            What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
+            What::Failed { ranks, first, .. } | What::Left { ranks, first, .. } => {
+                ends = Some((ranks, first));
+                None
+            }
+            What::Lost { ranks, .. } => {
+                lost = Some(lost_events(nspace, ranks, stamp));
+                None
+            }
+            What::Ended { .. } => {
+                let end = journal.end(entry.at(), |node| self.nodes.name(node).to_string());
+                Some(job_end_event(&end, stamp))
+            }
+            _ => None,
+        };
+        let ends = ends.into_iter().flat_map(move |(ranks, first)| {
+            ranks.iter().flat_map(move |rank| {
+                let proc = ProcId::new(&first.proc.nspace, Rank(rank));
+                end_events(&ProcEnd { proc, ..first.clone() }, stamp)
+            })
+        });
+        ends.chain(lost.into_iter().flatten()).chain(of_job)
+    }
+}
+
+/// It has said hello to its server and not goodbye, and nothing else was wrong.
+fn is_without_sync(end: &ProcEnd) -> bool {
+    end.lost_connection && end.status.is_some_and(ExitStatus::is_success)
+}
+
+fn end_events(end: &ProcEnd, stamp: Stamp) -> impl Iterator<Item = Event> + use<> {
+    let without_sync = is_without_sync(end).then_some(Status::ERR_PROC_TERM_WO_SYNC);
+    let proc = end.proc.clone();
+    let mut info = about(&proc, stamp);
+    if let Some(status) = end.status {
+        info.push(exit_code(status.shell_code()));
+    }
+    let codes = [Status::EVENT_PROC_TERMINATED].into_iter().chain(without_sync);
+    codes.map(move |code| announcement(code, proc.clone(), info.clone()))
+}
+
+/// How these have ended nobody knows.
+fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, stamp: Stamp) -> impl Iterator<Item = Event> + 'a {
+    ranks.iter().map(move |rank| {
+        let proc = ProcId::new(nspace, Rank(rank));
+        let info = about(&proc, stamp);
+        announcement(Status::EVENT_PROC_TERMINATED, proc, info)
+    })
+}
+
+fn job_event(code: Status, nspace: &Nspace, stamp: Stamp) -> Event {
+    let whole = ProcId::all(nspace);
+    let info = about(&whole, stamp);
+    announcement(code, whole, info)
+}
+
+fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
+    let whole = ProcId::all(&end.nspace);
+    let mut info = about(&whole, stamp);
+    info.push(Info::new(keys::JOB_TERM_STATUS, end.verdict.status()));
+    info.push(exit_code(end.exit_code));
+    info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
+    info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
+    info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
+    let mut text = end.lines().join("\n");
+    if !text.is_empty() {
+        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
+    }
+    announcement(Status::EVENT_JOB_END, whole, info)
+}
+
+/// What each of them says.
+fn about(proc: &ProcId, stamp: Stamp) -> Vec<Info> {
+    vec![
+        Info::new(keys::EVENT_AFFECTED_PROC, proc.clone()),
+        Info::new(keys::NSPACE, proc.nspace.as_str()),
+        Info::new(keys::EVENT_TIMESTAMP, Value::Time(stamp.seconds)),
+        Info::new(names::NUMBER, stamp.number),
+    ]
+}
+
+/// Session numbers are for hosts with several sessions; a DVM is one.
+pub(super) const SESSION: u32 = 0;
+/// What an event says to people: programs that abort say as much as they like.
+const LONGEST_TEXT: usize = 4096;

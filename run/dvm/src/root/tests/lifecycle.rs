@@ -1,0 +1,167 @@
+//! What is told of the life of a job: which events, to whom, and what stands in them.
+
+use super::*;
+use phalanx_core::Event;
+use phalanx_wire::InfoList;
+
+/// A root with wall time, of which daemon 1 listens for all events of jobs.
+fn listened_to() -> Told {
+    let mut told = Told::up(2);
+    told.root.config.clock = Duration::from_secs(1_000_000);
+    let codes = crate::root::lifecycle::CODES.to_vec();
+    told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    told.wishes.clear();
+    told
+}
+
+impl Told {
+    /// The events that were announced since the last look.
+    fn heard(&mut self) -> Vec<Event> {
+        let announced = self.casts().into_iter().filter_map(|(to, body)| match body {
+            Down::Announce { event, .. } => Some((to.clone(), Event::clone(event))),
+            _ => None,
+        });
+        let heard = announced.map(|(to, event)| {
+            assert_eq!(to, Ranges::single(1));
+            event
+        });
+        let heard = heard.collect();
+        self.wishes.clear();
+        heard
+    }
+
+    fn heard_codes(&mut self) -> Vec<Status> {
+        self.heard().iter().map(|event| event.code).collect()
+    }
+
+    fn started(&mut self, nspace: &Nspace, running: u32, failed: bool) {
+        let pids = (0..running).map(|rank| (rank, 100 + rank)).collect();
+        self.gathered(OpId::Started(nspace.clone()), Part::Started { pids, failed, after: Duration::ZERO });
+    }
+
+    /// Lines for the user.
+    fn notes(&self) -> Vec<String> {
+        let notes = self.reports().into_iter().filter_map(|report| match report {
+            Report::Note { text, .. } => Some(text.clone()),
+            _ => None,
+        });
+        notes.collect()
+    }
+}
+
+fn asking(keys: &[&'static str]) -> JobRequest {
+    let info = keys.iter().map(|key| Info::new(key, true)).collect();
+    JobRequest { info, ..JobRequest::default() }
+}
+
+fn ended(nspace: &Nspace, rank: u32, code: i32, lost_connection: bool) -> ProcEnd {
+    let Up::Failed(end) = failed(nspace, rank) else { unreachable!("it makes failures") };
+    ProcEnd { status: Some(ExitStatus::Code(code)), lost_connection, ..end }
+}
+
+#[test]
+fn the_stages_of_a_job_are_told_with_their_times() {
+    let mut told = listened_to();
+    let nspace = told.launch(JobRequest::default(), 2);
+    told.wait(3);
+    told.started(&nspace, 2, false);
+    let begun = told.heard();
+    assert_eq!(
+        begun.iter().map(|event| event.code).collect::<Vec<_>>(),
+        [Status::EVENT_JOB_START, Status::LAUNCH_COMPLETE]
+    );
+    told.wait(4);
+    told.end(&nspace, 2, ExitStatus::Code(0));
+    let over = told.heard();
+    assert_eq!(over[0].code, Status::EVENT_JOB_END);
+    assert_eq!(over[0].info.find(keys::JOB_TERM_STATUS), Some(&Value::Status(Status::SUCCESS)));
+    assert_eq!(over[0].info.find(keys::PROCID), None);
+    for (event, at) in begun.iter().zip([3, 3]).chain(over.iter().zip([7])) {
+        assert_eq!(event.info.find(keys::NSPACE).and_then(Value::as_str), Some(nspace.as_str()));
+        assert_eq!(event.info.find(keys::EVENT_TIMESTAMP), Some(&Value::Time(1_000_000 + at)));
+        assert!(event.info.is_set(keys::EVENT_NON_DEFAULT), "default handlers are spared it");
+    }
+}
+
+#[test]
+fn launches_that_miss_a_process_are_never_complete() {
+    let mut told = listened_to();
+    let nspace = told.launch(JobRequest::default(), 2);
+    told.started(&nspace, 1, true);
+    assert_eq!(told.heard_codes(), [Status::EVENT_JOB_START]);
+    let nspace = told.launch(JobRequest::default(), 2);
+    told.started(&nspace, 0, true);
+    assert_eq!(told.heard_codes(), []);
+}
+
+#[test]
+fn the_end_of_a_job_says_who_failed_first_and_how() {
+    for (code, lost, status) in
+        [(3, false, Status::ERR_JOB_NON_ZERO_TERM), (0, true, Status::ERR_JOB_TERM_WO_SYNC)]
+    {
+        let mut told = listened_to();
+        let nspace = told.launch(JobRequest::default(), 2);
+        told.started(&nspace, 2, false);
+        told.wishes.clear();
+        told.post(0, Up::Failed(ended(&nspace, 1, code, lost)));
+        let first = told.heard_codes();
+        let without_sync = lost.then_some(Status::ERR_PROC_TERM_WO_SYNC);
+        let expected: Vec<_> = [Status::EVENT_PROC_TERMINATED].into_iter().chain(without_sync).collect();
+        assert_eq!(first, expected);
+        told.end(&nspace, 2, ExitStatus::Code(0));
+        let over = told.heard();
+        let of = |key| over[0].info.find(key);
+        assert_eq!(of(keys::JOB_TERM_STATUS), Some(&Value::Status(status)));
+        assert_eq!(of(keys::PROCID), Some(&Value::from(proc(&nspace, 1))));
+    }
+}
+
+#[test]
+fn ends_of_processes_are_told_one_by_one_if_wanted() {
+    let mut told = listened_to();
+    let nspace = told.launch(asking(&[keys::NOTIFY_PROC_TERMINATION]), 2);
+    let desc = told.root.desc(&nspace).map(|desc| desc.told_ends);
+    assert_eq!(desc, Some(crate::msg::ToldEnds::All), "daemons tell of all");
+    told.started(&nspace, 2, false);
+    told.wishes.clear();
+    for rank in [1, 0] {
+        told.post(0, Up::Left(ended(&nspace, rank, 0, false)));
+        let heard = told.heard();
+        assert_eq!(heard.len(), 1);
+        assert_eq!((heard[0].code, &heard[0].source), (Status::EVENT_PROC_TERMINATED, &proc(&nspace, rank)));
+        assert_eq!(heard[0].info.find(keys::EXIT_CODE), Some(&Value::Int(0)));
+    }
+    let of_failures = told.launch(asking(&[keys::NOTIFY_PROC_ABNORMAL_TERMINATION]), 1);
+    let desc = told.root.desc(&of_failures).map(|desc| desc.told_ends);
+    assert_eq!(desc, Some(crate::msg::ToldEnds::Bad));
+}
+
+#[test]
+fn the_life_of_a_job_is_logged_if_wanted() {
+    let mut told = Told::up(2);
+    let nspace = told.launch(asking(&[keys::LOG_JOB_EVENTS, keys::LOG_PROC_TERMINATION]), 1);
+    told.started(&nspace, 1, false);
+    told.post(0, Up::Left(ended(&nspace, 0, 0, false)));
+    told.end(&nspace, 1, ExitStatus::Code(0));
+    let expected = [
+        "the first process has started",
+        "all processes have started",
+        "rank 0 (on n0) has ended with status 0",
+        "all processes have ended: success",
+    ];
+    assert_eq!(told.notes(), expected.map(|text| format!("job {nspace}: {text}")));
+}
+
+#[test]
+fn the_begin_and_the_end_of_the_session_are_told() {
+    let mut told = Told::new(2);
+    let codes = vec![Status::EVENT_SESSION_START, Status::EVENT_SESSION_END];
+    told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    told.wishes.clear();
+    told.tell(ToRoot::Reports((0..2).map(|node| report(node, &topology())).collect()));
+    assert_eq!(told.heard_codes(), [Status::EVENT_SESSION_START]);
+    told.tell(ToRoot::Shutdown);
+    let heard = told.heard();
+    assert_eq!(heard.iter().map(|event| event.code).collect::<Vec<_>>(), [Status::EVENT_SESSION_END]);
+    assert_eq!(heard[0].info.find(keys::SESSION_ID), Some(&Value::from(0u32)));
+}
