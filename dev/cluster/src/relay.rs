@@ -88,6 +88,11 @@ impl Relay {
     pub fn passed(&self) -> u64 {
         self.shared.lock().passed
     }
+
+    /// How many pieces have come from where it passes things on to, whether they have arrived or wait.
+    pub fn answers(&self) -> u64 {
+        self.shared.lock().answers
+    }
 }
 
 impl Drop for Relay {
@@ -112,6 +117,7 @@ struct RelayState {
     streams: Vec<TcpStream>,
     cuts: u64,
     passed: u64,
+    answers: u64,
     over: bool,
 }
 
@@ -140,13 +146,24 @@ impl Shared {
             state.streams.extend([near.try_clone()?, far.try_clone()?]);
             state.cuts
         };
-        for (from, to) in [(near.try_clone()?, far.try_clone()?), (far, near)] {
+        for (from, to, is_answer) in [(near.try_clone()?, far.try_clone()?, false), (far, near, true)] {
             let (give, take) = sync_channel(ON_THE_WAY);
-            thread::spawn(move || read(from, &give));
+            let shared = self.clone();
+            thread::spawn(move || shared.read(from, &give, is_answer));
             let shared = self.clone();
             thread::spawn(move || shared.write(to, &take, cuts));
         }
         Ok(())
+    }
+
+    fn read(&self, mut from: TcpStream, give: &SyncSender<(Instant, Vec<u8>)>, is_answer: bool) {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            self.lock().answers += u64::from(is_answer);
+            if give.send((Instant::now(), buffer[..count].to_vec())).is_err() {
+                return;
+            }
+        }
     }
 
     fn write(&self, mut to: TcpStream, pieces: &Receiver<(Instant, Vec<u8>)>, cuts: u64) {
@@ -182,15 +199,6 @@ impl Shared {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
-        }
-    }
-}
-
-fn read(mut from: TcpStream, give: &SyncSender<(Instant, Vec<u8>)>) {
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if give.send((Instant::now(), buffer[..count].to_vec())).is_err() {
-            return;
         }
     }
 }

@@ -125,7 +125,8 @@ fn output_is_whole_after_stalls_and_cuts_of_a_link() {
     let until = |passed: u64| eventually("more has come", || passage.near.passed() >= passed);
     until(2_000_000);
     passage.near.set(Weather { stalled: true, ..Weather::default() });
-    thread::sleep(Duration::from_secs(4));
+    let before = passage.near.answers();
+    eventually("heartbeats of the root wait at the relay", || passage.near.answers() > before + 2);
     passage.near.set(Weather { delay: Duration::from_millis(1), ..Weather::default() });
     until(5_000_000);
     passage.near.cut();
