@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use phalanx_cluster::{Cluster, Slurm, Trust};
 use phalanx_interop::mpi_programs::expect_allreduce;
@@ -76,6 +77,59 @@ fn hosts_outside_an_allocation_are_refused() {
     let outcome = site.salloc("-N 2", "run --host n1,n4 -n 1 true").run().expect_code(2);
     outcome
         .expect_stderr(&["host 'n4' (--host) is not in the allocation", "SLURM_JOB_NODELIST names n1, n2"]);
+}
+
+/// Whether the step is just created, or its daemons begin.
+#[test]
+fn a_start_that_is_killed_leaves_no_step() {
+    let site = Site::new();
+    let dir = new_shared_directory();
+    let (px, begun) = (dir.path().join("px"), dir.path().join("begun"));
+    let wrapped = format!("#!/bin/sh\n: >{}\nexec {} \"$@\"\n", begun.display(), px_binary().display());
+    fs::write(&px, wrapped).expect("a script");
+    fs::set_permissions(&px, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let text = "for moment in 'pgrep -x srun' 'squeue --noheader --steps | grep -q px' '[ -e $2 ]'; do\n\
+                \t$0 run -q --px-path $1 sleep 1000 & px=$!\n\
+                \tuntil eval \"$moment\" >/dev/null 2>&1; do :; done\n\
+                \tkill -KILL $px; wait $px; left=300\n\
+                \twhile squeue --noheader --steps | grep -q px; do\n\
+                \t\tleft=$((left-1)); [ $left -gt 0 ] || { squeue --steps; exit 9; }; sleep 0.1\n\
+                \tdone\n\
+                done\n";
+    let salloc = Job::on(site.cluster.host(1), debian_file("/usr/bin/salloc", "slurm-client"));
+    let salloc = salloc.args(["--quiet", "-N", "4", "sh", "-c"]).arg(text).args([px_binary(), &px, &begun]);
+    salloc.run().expect_code(0);
+    site.expect_nothing_left();
+}
+
+#[test]
+fn what_slurm_does_to_daemons_is_said() {
+    let site = Site::new();
+    let running = || {
+        let job = site.salloc("-N 4 --ntasks-per-node=2", "run -q --map-by node sleep 1000").start();
+        eventually("all ranks run", || site.count("sleep") == 8);
+        job
+    };
+    let job = running();
+    site.cluster.host(3).run(&["pkill", "-KILL", "-x", "px"]).expect("pkill");
+    let why = "node n3 was lost, and with it ranks 2, 6: its daemon has ended: Killed";
+    let outcome = job.wait().expect_code(1).expect_stderr(&[why]);
+    assert!(!outcome.stderr.contains("srun:"), "{outcome}");
+    site.expect_nothing_left();
+
+    let job = running();
+    let cancel = "scancel $(squeue --noheader --steps --format='%i %j' | awk '$2 == \"px\" { print $1 }')";
+    site.cluster.host(1).run(&["sh", "-c", cancel]).expect("scancel");
+    job.wait().expect_failure().expect_stderr(&["its daemon has ended: STEP ", " CANCELLED AT "]);
+    site.expect_nothing_left();
+
+    let outcome = site.salloc("-N 3", "run --px-path /nowhere/px -n 1 true").run().expect_code(1);
+    outcome.expect_stderr(&[
+        "n2: starting the daemon: ",
+        "/nowhere/px: No such file",
+        "'--px-path' names it",
+    ]);
+    site.expect_nothing_left();
 }
 
 #[test]

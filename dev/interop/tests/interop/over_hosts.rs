@@ -4,6 +4,7 @@
 #![allow(clippy::expect_used)]
 
 use std::fmt::Write as _;
+use std::fs;
 
 use phalanx_interop::mpi_programs::{expect_allreduce, expect_hello_on, expect_ring};
 use phalanx_interop::{
@@ -106,6 +107,52 @@ fn input_reaches_a_rank_of_another_host() {
     let job = site.px(1, "run -q --host n1,n2,n3 -n 3 --stdin 2").input(text.as_bytes());
     let outcome = job.args(["sh", "-c", "[ $PMIX_RANK = 2 ] && exec cat; exit 0"]).run().expect_code(0);
     assert!(outcome.stdout == text, "{} of {} bytes", outcome.stdout.len(), text.len());
+    site.expect_nothing_left();
+}
+
+#[test]
+fn hosts_of_a_file_are_taken_as_the_command_line_says() {
+    let site = Site::new();
+    fs::write(site.host(1).path("/tmp/hosts"), "n1 slots=1\nn2 slots=2\nn3 slots=4\n").expect("a file");
+    let job = |words: &str| {
+        let outcome =
+            site.px(1, &format!("run -q --output rank --hostfile /tmp/hosts {words} hostname")).run();
+        let mut lines: Vec<String> = outcome.expect_code(0).stdout.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.iter().filter_map(|line| line.split_whitespace().last()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(job("--host n3:2,n2"), "n3 n3 n2");
+    assert_eq!(job("--host n2,n3 --map-by node -n 5"), "n2 n3 n2 n3 n3");
+    assert_eq!(job("-n 8 --map-by node:oversubscribe --bind-to none"), "n1 n2 n3 n1 n2 n3 n1 n2");
+    site.expect_nothing_left();
+}
+
+#[test]
+fn the_environment_that_is_exported_reaches_other_hosts() {
+    let site = Site::new();
+    let (dvm, name) = site.dvm("n1,n2");
+    for way in ["--host n2".to_owned(), format!("--nspace {name} --host n2")] {
+        let env = |export: &str| {
+            let job =
+                site.px(1, &format!("run -q {way} {export} -x OWN=1 -n 1 /usr/bin/env")).env("OF_PX", "2");
+            job.run().expect_code(0)
+        };
+        let has = |outcome: &Outcome, entry: &str| outcome.stdout.lines().any(|line| line.starts_with(entry));
+        let all = env("--export ALL,NEW=3");
+        assert!(["OWN=1", "OF_PX=2", "NEW=3", "PATH="].iter().all(|entry| has(&all, entry)), "{all}");
+        let some = env("--export OF_PX,NEW=3");
+        assert!(
+            ["OWN=1", "OF_PX=2", "NEW=3"].iter().all(|entry| has(&some, entry)) && !has(&some, "PATH="),
+            "{some}"
+        );
+        let none = env("--export NONE");
+        assert!(
+            has(&none, "OWN=1") && !["OF_PX", "NEW", "PATH"].iter().any(|name| has(&none, name)),
+            "{none}"
+        );
+    }
+    site.px(1, "dvm stop").run().expect_code(0);
+    dvm.wait().expect_code(0);
     site.expect_nothing_left();
 }
 

@@ -59,6 +59,43 @@ fn a_job_that_waits_for_a_start_is_refused_when_that_fails() {
     site.expect_nothing_left();
 }
 
+const STUCK: &str = "[ $host = n3 ] && exec sleep 1000; there \"$@\"";
+
+#[test]
+fn a_start_that_is_given_up_says_who_was_stuck_in_what() {
+    let site = Site::new();
+    agent(&site, STUCK);
+    let job = site.run(6).args(["--launch-agent", "sh /tmp/agent", "true"]).start();
+    eventually("n3 alone is waited for", || {
+        let why = site.px(1, &format!("why --pid {}", job_pid(&site))).run().stdout;
+        why.contains("the daemon of n3 (starting the daemon)") && !why.contains("of n2")
+    });
+    job.signal(Signal::INT);
+    job.wait().expect_code(130).expect_stderr(&["the job was not started: n3: starting the daemon for "]);
+    site.expect_nothing_left();
+}
+
+/// The launcher's pid on the first host.
+fn job_pid(site: &Site) -> String {
+    let pid = site.host(1).run(&["sh", "-c", "pgrep -o -x px || true"]).expect("pgrep");
+    pid.trim().to_owned()
+}
+
+#[test]
+fn a_host_that_takes_too_long_is_given_up_and_named_once() {
+    let site = Site::new();
+    agent(&site, STUCK);
+    let words = ["--launch-agent", "sh /tmp/agent", "--start-timeout", "3"];
+    let why = "n3: starting the daemon: nothing has come of it for 3 s";
+    site.run(6).args(words).arg("true").run().expect_code(1).expect_stderr(&[why]);
+    let left =
+        site.px(1, "run --skip-bad-hosts --host n1,n2,n3").args(words).arg("hostname").run().expect_code(0);
+    let said = left.stderr.lines().filter(|line| line.contains("n3")).collect::<Vec<_>>();
+    assert!(said == ["px: n3 is left out: starting the daemon: nothing has come of it for 3 s"], "{left}");
+    left.expect_lines(["n1", "n2"].map(str::to_owned));
+    site.expect_nothing_left();
+}
+
 #[test]
 fn commands_that_outlive_their_daemons_are_ended() {
     let site = Site::new();

@@ -253,7 +253,7 @@ impl Root {
         let jobs: Vec<Arc<JobDesc>> =
             self.jobs.values().filter(concerned).map(|job| job.desc.clone()).collect();
         // Of hosts that never were one's, whoever starts them tells; of their own, jobs tell.
-        if self.nodes.are_up() && (self.config.lasts || jobs.is_empty()) {
+        if self.nodes.has_come(node) && (self.config.lasts || jobs.is_empty()) {
             let text = format!("node {name} (daemon {}) is lost: {why}", node.0);
             cx.report(Report::Note { nspace: None, text });
         }

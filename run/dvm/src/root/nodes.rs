@@ -113,6 +113,11 @@ impl Nodes {
         Some((report, self.topologies.get(&report.signature)?))
     }
 
+    /// Whether it is or was one of those that are up.
+    pub(super) fn has_come(&self, node: NodeId) -> bool {
+        self.are_up && self.reports.contains_key(&node)
+    }
+
     /// Why they will not all be there.
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.clone()

@@ -40,11 +40,14 @@ impl Running {
         self.out.take(data)
     }
 
-    /// What it writes to its standard error: the lines that have become whole, of which the last are kept.
+    /// What it writes to its standard error: the lines that have become whole.
     pub(super) fn errors(&mut self, data: &[u8]) -> Vec<String> {
-        let lines = self.err.take(data);
-        lines.iter().for_each(|line| remember(&mut self.said, line));
-        lines
+        self.err.take(data)
+    }
+
+    /// Keeps one of them, as long as few come after it.
+    pub(super) fn keep_error(&mut self, line: &str) {
+        remember(&mut self.said, line);
     }
 
     /// A line that no daemon would write. `false`: there are too many.
@@ -132,7 +135,9 @@ mod tests {
     #[test]
     fn the_last_words_are_the_reason() {
         let mut agent = Running::default();
-        agent.errors(b"bash: /opt/px: No such file or directory\n");
+        for line in agent.errors(b"bash: /opt/px: No such file or directory\n") {
+            agent.keep_error(&line);
+        }
         let reason = agent.reason(ExitStatus::Code(127));
         assert!(reason.starts_with("bash: /opt/px: No such") && reason.contains("--px-path"), "{reason}");
         let silent = Running::default().reason(ExitStatus::Signal { number: 9, core_dumped: false });

@@ -8,9 +8,10 @@
 mod agent;
 mod birth;
 mod phase;
+mod srun;
 mod twins;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use agent::{AgentState, Running};
 use birth::Line;
 pub use birth::{Birth, Cradle, LONGEST, Meeting, failed, greeting, reached_at};
 use phase::{HostState, Phase};
+use srun::Remark;
 use twins::Twins;
 
 /// All that a root needs to start the daemons of its fleet.
@@ -59,6 +61,12 @@ pub(crate) struct Starter {
     inner: Vec<Option<Arc<str>>>,
     /// Until all are up.
     twins: Twins,
+    /// How daemons have ended of which their `srun` says so.
+    ends: BTreeMap<usize, String>,
+    /// What was said on their standard error, the last of it.
+    words: BTreeMap<usize, String>,
+    /// Why the batch system has ended all of them.
+    cancelled: Option<String>,
     /// While the DVM ends: those whose daemons have gone.
     gone: BTreeSet<usize>,
     timers: Timers<Timer>,
@@ -101,6 +109,8 @@ enum Timer {
     Phase(usize),
     /// What an agent wrote before its end has come by now.
     Exited(usize),
+    /// The same of a daemon.
+    Ended(usize),
     /// The daemons of an agent have gone, and it has had time to see that.
     Alone(usize),
     /// Other hosts have had time to fail as well.
@@ -125,6 +135,9 @@ impl Starter {
             hosts: plan.fleet.hosts.iter().map(state).collect(),
             inner: known,
             twins: Twins::default(),
+            ends: BTreeMap::new(),
+            words: BTreeMap::new(),
+            cancelled: None,
             gone: BTreeSet::new(),
             timers: Timers::default(),
             booted: false,
@@ -223,9 +236,10 @@ impl Starter {
         let credit = Effect::Credit { proc: proc.clone(), channel, bytes: charge(data.len()) };
         out.push_back(FromStarter::Effect(credit));
         if channel == IofChannel::STDERR {
-            self.agents[agent].errors(data).into_iter().for_each(|line| {
+            for line in self.agents[agent].errors(data) {
                 tracing::debug!(agent, line, "an agent says");
-            });
+                self.on_remark(now, agent, &line);
+            }
             return;
         }
         for line in self.agents[agent].lines(data) {
@@ -354,6 +368,7 @@ impl Starter {
             match timer {
                 Timer::Phase(host) => self.on_phase_due(now, host, out),
                 Timer::Exited(agent) => self.on_over(now, agent, out),
+                Timer::Ended(host) => self.on_ended(now, host, out),
                 Timer::Alone(agent) => self.signal(agent, SIGTERM, out),
                 Timer::Failing => out.push_back(FromStarter::Failed { error: self.failure() }),
                 Timer::Stopping if self.killed => self.give_agents_up(out),
@@ -459,6 +474,34 @@ impl Starter {
         }
     }
 
+    /// A line of an agent's standard error.
+    fn on_remark(&mut self, now: Time, agent: usize, line: &str) {
+        let Agent { hosts, labels, .. } = &self.plan.fleet.agents[agent];
+        let host_of = |task: usize| hosts.get(task).copied();
+        let text = match if *labels { Remark::of(line) } else { Remark::Other(None, line) } {
+            Remark::Ended(tasks, how) => {
+                for host in tasks.into_iter().filter_map(host_of) {
+                    self.ends.insert(host, how.to_owned());
+                    self.timers.set(now.after(LAST_WORDS), Timer::Ended(host));
+                }
+                return;
+            }
+            Remark::Cancelled(what) => {
+                self.cancelled.get_or_insert_with(|| what.to_owned());
+                return;
+            }
+            Remark::Echo => return,
+            Remark::Other(Some(task), text) => {
+                if let Some(host) = host_of(task) {
+                    self.words.insert(host, text.to_owned());
+                }
+                text
+            }
+            Remark::Other(None, text) => text,
+        };
+        self.agents[agent].keep_error(text);
+    }
+
     /// Everybody behind the agent is there to hear the secret: before, it could reach something else.
     fn try_give_birth(&mut self, agent: usize, out: &mut Out) {
         let hosts = &self.plan.fleet.agents[agent].hosts;
@@ -548,17 +591,41 @@ impl Starter {
         if !self.stopping {
             let reason = self.agents[agent].reason(status);
             for host in self.plan.fleet.agents[agent].hosts.clone() {
-                if !self.is_lost(host) {
-                    let why = match self.hosts[host].phase {
-                        Phase::Up => format!("its daemon has ended: {reason}"),
-                        _ => reason.clone(),
-                    };
-                    self.lose(now, host, why, out);
-                }
+                let reason = self.end_of(host).unwrap_or_else(|| reason.clone());
+                self.lose_ended(now, host, reason, out);
             }
         }
         self.go_on(now, out);
         self.try_over(out);
+    }
+
+    /// A daemon has ended, and its agent has not.
+    fn on_ended(&mut self, now: Time, host: usize, out: &mut Out) {
+        if let Some(reason) = self.end_of(host).filter(|_| !self.stopping) {
+            self.lose_ended(now, host, reason, out);
+        }
+    }
+
+    fn lose_ended(&mut self, now: Time, host: usize, reason: String, out: &mut Out) {
+        let why = match self.hosts[host].phase {
+            Phase::Lost(_) => return,
+            Phase::Up => format!("its daemon has ended: {reason}"),
+            _ => reason,
+        };
+        self.lose(now, host, why, out);
+    }
+
+    /// What its `srun` has said of the end of a daemon.
+    fn end_of(&self, host: usize) -> Option<String> {
+        let how = self.ends.get(&host);
+        let text =
+            self.cancelled.as_ref().or_else(|| self.words.get(&host).filter(|_| how.is_some())).or(how)?;
+        let hint = if text.contains("execve") {
+            "; if px is at another place there, '--px-path' names it"
+        } else {
+            ""
+        };
+        Some(format!("{text}{hint}"))
     }
 
     fn lose(&mut self, now: Time, host: usize, why: String, out: &mut Out) {

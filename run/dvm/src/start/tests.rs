@@ -67,7 +67,7 @@ impl Told {
     }
 
     fn complains(&mut self, agent: u32, line: &str) {
-        let proc = self.agent(agent);
+        let (proc, line) = (self.agent(agent), format!("{line}\n"));
         self.starter.on_output(self.now, &proc, IofChannel::STDERR, line.as_bytes(), &mut self.out);
     }
 
@@ -177,6 +177,46 @@ fn a_start_that_is_given_up_says_who_had_come_how_far() {
     assert_eq!(note, Some(format!("the start was given up; {far}").as_str()));
 }
 
+/// Which goes on as long as one of its tasks does.
+#[test]
+fn daemons_are_lost_that_have_ended_while_their_srun_goes_on() {
+    let mut told = Told::new(&[3], false);
+    (1..4).for_each(|node| told.up(node));
+    told.starter.on_booted();
+    told.complains(0, "srun: error: n2: task 1: Killed");
+    told.wait(LAST_WORDS);
+    assert_eq!(told.lost(), [(2, "its daemon has ended: Killed")]);
+}
+
+#[test]
+fn a_task_that_does_not_come_up_is_a_bad_host_with_its_own_reason() {
+    let mut told = Told::new(&[2], true);
+    told.complains(0, "srun: error: n2: task 1: Exited with exit code 2");
+    told.complains(0, "1: slurmstepd-n2: error: execve(): /px: No such file or directory");
+    told.says(0, &format!("0: {}", greeting()));
+    told.wait(LAST_WORDS);
+    let [(2, why)] = told.lost()[..] else { panic!("{:?}", told.lost()) };
+    assert!(
+        why.starts_with("starting the daemon: slurmstepd-n2: error: execve(): /px: No")
+            && why.contains("--px-path")
+    );
+    birth_of(&told.heard(0));
+}
+
+#[test]
+fn a_step_that_was_cancelled_is_said_to_be() {
+    let mut told = Told::new(&[2], false);
+    (1..3).for_each(|node| told.up(node));
+    told.starter.on_booted();
+    let cancelled = "STEP 1.1 ON n2 CANCELLED AT 2026-11-24T00:08:52 DUE TO TIME LIMIT";
+    told.complains(0, &format!("0: slurmstepd-n2: error: *** {cancelled} ***"));
+    told.complains(0, "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.");
+    told.complains(0, "srun: error: n[1-2]: tasks 0-1: Killed");
+    told.ends(0, 137);
+    let why = format!("its daemon has ended: {cancelled}");
+    assert_eq!(told.lost(), [(1, why.as_str()), (2, why.as_str())]);
+}
+
 #[test]
 fn labels_count_for_a_single_host_too() {
     let mut told = Told::new(&[1], false);
@@ -202,7 +242,7 @@ fn daemons_wait_for_those_above_them() {
 #[test]
 fn all_hosts_that_fail_are_named_with_reasons() {
     let mut told = Told::new(&[1, 1, 1], false);
-    told.complains(0, "ssh: connect to host n1 port 22: Connection refused\n");
+    told.complains(0, "ssh: connect to host n1 port 22: Connection refused");
     told.ends(0, 255);
     told.says(1, "px-daemon 1 0.0.0");
     assert_eq!(told.failure(), None);
