@@ -46,4 +46,5 @@ mod tool_rules;
 mod tools;
 mod topology_xml;
 mod unconnected;
+mod walk_over_hosts;
 mod watched;
