@@ -39,6 +39,7 @@ fn pmix_programs_are_right_over_three_hosts() {
         ("groups", "groups and connections are right"),
         ("requests", "requests are right"),
         ("inquiry", "query, log and resolve are right"),
+        ("ranges", "all ranges are right"),
     ];
     for library in [Pmix4, Pmix5] {
         for (program, verdict) in programs {
