@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_wire::ProcId;
 
-use crate::job::{JobEnd, JobVerdict};
+use crate::job::{JobEnd, JobVerdict, Waited};
 use crate::msg::{ExitStatus, ProcEnd};
 use crate::ranges::Ranges;
 use crate::words;
@@ -12,6 +12,37 @@ use crate::words;
 impl JobEnd {
     /// What a person is told; nothing after a success.
     pub fn lines(&self) -> Vec<String> {
+        let mut lines = self.reasons();
+        let is_told = !lines.is_empty() && !matches!(self.verdict, JobVerdict::WithoutPmix { .. });
+        let long = self.waited.iter().filter(|waited| is_told && waited.longest >= LONG);
+        lines.extend(long.take(MOST_WAITED).map(|waited| self.waiting(waited)));
+        lines
+    }
+
+    /// `ranks 0-1, 3 had been waiting in fence for 12 s; rank 2 had not come`
+    fn waiting(&self, waited: &Waited) -> String {
+        let time = words::duration(waited.longest);
+        let (who, operation) = (waited.ranks.replace(',', ", "), &waited.operation);
+        let who = if who.contains([',', '-']) { format!("ranks {who}") } else { format!("rank {who}") };
+        if !COLLECTIVES.contains(&operation.as_str()) {
+            return format!("{who} had been waiting in {operation} ({}) for {time}", waited.subject);
+        }
+        let is_in = |rank: u32| {
+            let spans = waited.ranks.split(',').map(|span| span.split_once('-').unwrap_or((span, span)));
+            let bounds = spans.filter_map(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+            bounds.into_iter().any(|(first, last): (u32, u32)| (first..=last).contains(&rank))
+        };
+        let absent: Vec<u32> =
+            self.procs.iter().map(|end| end.proc.rank.0).filter(|rank| !is_in(*rank)).collect();
+        let absent = match absent.is_empty() {
+            true => String::new(),
+            false => format!("; {} had not come", words::ranks(&absent)),
+        };
+        format!("{who} had been waiting in {operation} for {time}{absent}")
+    }
+
+    /// Why it has ended, and what came of it.
+    fn reasons(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let first = match &self.verdict {
             JobVerdict::Success => return lines,
@@ -137,6 +168,11 @@ impl JobEnd {
     }
 }
 
+/// Whoever had waited for less was only just on the way.
+const LONG: Duration = Duration::from_secs(1);
+/// More is in the exit report.
+const MOST_WAITED: usize = 5;
+const COLLECTIVES: [&str; 5] = ["fence", "connect", "disconnect", "group construct", "group destruct"];
 /// A process may have begun so much later than the time of its job's limit.
 const SLACK: Duration = Duration::from_millis(500);
 

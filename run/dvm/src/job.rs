@@ -7,7 +7,7 @@ use phalanx_wire::{Info, Nspace, ProcId, Text};
 
 use crate::hosts::HostEntry;
 use crate::map::Policy;
-use crate::msg::{EnvChange, ExitStatus, FailurePolicy, ProcEnd, StdinTarget};
+use crate::msg::{EnvChange, ExitStatus, FailurePolicy, ProcEnd, StdinTarget, Stuck};
 use crate::signals::SIGTERM;
 
 /// One job: one or more app contexts, started together.
@@ -156,7 +156,33 @@ pub struct JobEnd {
     pub connected: bool,
     /// The file of an MPI library that a rank was seen to have loaded before it connected.
     pub mpi: Option<String>,
+    /// What its processes were waiting for when its end was decided.
+    pub waited: Vec<Waited>,
     pub phases: Phases,
+}
+
+/// Processes that were waiting for the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Waited {
+    /// As ranges: `0-1,3`.
+    pub ranks: String,
+    /// In the standard's words: `fence`, `get` ...
+    pub operation: String,
+    /// What it was about.
+    pub subject: String,
+    /// How long the first of them had been waiting.
+    pub longest: Duration,
+}
+
+impl Waited {
+    pub(crate) fn of(stuck: &Stuck) -> Waited {
+        Waited {
+            ranks: stuck.ranks.to_string(),
+            operation: stuck.operation.clone(),
+            subject: stuck.subject.clone(),
+            longest: stuck.longest,
+        }
+    }
 }
 
 impl JobVerdict {

@@ -37,7 +37,7 @@ pub use effect::{Effect, Input, ProcStart, StdinPlan};
 pub use ending::{WITHOUT_PMIX_HINT, without_pmix};
 pub use fleet::{Agent, FarHost, Fleet};
 pub use id::NodeId;
-pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases};
+pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases, Waited};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
     Measured, MpiLibrary, NodeUsage, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage, charge,

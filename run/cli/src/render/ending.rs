@@ -1,6 +1,6 @@
 //! How the job ended, as JSON. What a person is told is [`JobEnd::lines`].
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd};
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, Waited};
 use serde_json::{Map, Value, json};
 
 use crate::render::words;
@@ -41,6 +41,7 @@ pub(crate) fn json(end: &JobEnd) -> Value {
         report.extend(details);
     }
     report.insert("phases".into(), phases(&end.phases));
+    report.insert("waited".into(), end.waited.iter().map(waited).collect());
     report.insert("procs".into(), end.procs.iter().map(proc).collect());
     Value::Object(report)
 }
@@ -48,6 +49,16 @@ pub(crate) fn json(end: &JobEnd) -> Value {
 /// Seconds since the job was submitted.
 pub(crate) fn phases(phases: &Phases) -> Value {
     phases.iter().map(|(phase, at)| (phase.to_owned(), at.as_secs_f64().into())).collect::<Map<_, _>>().into()
+}
+
+/// What was waited for when the job was ended.
+fn waited(waited: &Waited) -> Value {
+    json!({
+        "ranks": waited.ranks,
+        "operation": waited.operation,
+        "subject": waited.subject,
+        "seconds": waited.longest.as_secs_f64(),
+    })
 }
 
 fn proc(end: &ProcEnd) -> Value {

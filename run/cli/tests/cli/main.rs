@@ -4,3 +4,4 @@ mod command_line;
 mod run;
 mod steer;
 mod terminal;
+mod waited;

@@ -262,6 +262,12 @@ fn parts() -> Vec<Part> {
         daemons: vec![(NodeId(1), 2)],
         nodes: vec![(NodeId(1), NodeUsage { load: [0.1, 1e9, f32::MIN], ..NodeUsage::default() })],
         waits: vec![Wait { node: NodeId(1), age: some_time(), waiting }],
+        stuck: vec![Stuck {
+            operation: "get".into(),
+            subject: "key".into(),
+            ranks: ranks(),
+            longest: some_time(),
+        }],
     };
     let ends = Ends { groups: vec![group], ..Ends::default() };
     let mut results = Results::default();

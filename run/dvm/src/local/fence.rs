@@ -143,7 +143,10 @@ impl Local {
         match op {
             OpId::Started(nspace) | OpId::Ended(nspace) => Some(self.jobs.get(nspace)?.desc.nodes.clone()),
             OpId::Task(task) => Some(task.daemons.clone()),
-            OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, .. }) => Some(daemons.clone()),
+            // A part that comes when its jobs are forgotten was sent again, and nobody else sends one.
+            OpId::Collective(Collective { policy: Policy::Shrinks { daemons }, members, .. }) => {
+                members.iter().any(|of| self.jobs.contains_key(&of.nspace)).then(|| daemons.clone())
+            }
             OpId::Collective(collective) => {
                 let mut nodes = Ranges::new();
                 for members in collective.members.iter() {

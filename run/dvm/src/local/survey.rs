@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use phalanx_core::Waiting;
 use phalanx_core::server::ServerCall;
+use phalanx_core::{Time, Waiting};
 use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
 
@@ -12,7 +12,8 @@ use crate::id::NodeId;
 use crate::local::Cx;
 use crate::local::calls::{Call, Calls};
 use crate::local::procs::{LocalJob, Phase, Pmix, Proc};
-use crate::msg::{Found, FoundProc, Measured, OpId, Part, Subject, Survey, Usage, Wait, ended_state};
+use crate::msg::{Found, FoundProc, Measured, OpId, Part, Stuck, Subject, Survey, Usage, Wait, ended_state};
+use crate::ranges::Ranges;
 
 /// The root wants to know.
 pub(super) fn carry_out(
@@ -22,7 +23,7 @@ pub(super) fn carry_out(
     survey: Survey,
 ) {
     match &survey.of {
-        Subject::Waits => calls.make(cx, ServerCall::Explain, Call::Explain(survey)),
+        Subject::Waits | Subject::Stuck { .. } => calls.make(cx, ServerCall::Explain, Call::Explain(survey)),
         Subject::Nodes => cx.effect(Effect::Measure { survey, pids: Vec::new() }),
         Subject::Procs { nspace, usage: true } => {
             let procs = jobs.get(nspace).into_iter().flat_map(|job| &job.procs);
@@ -49,20 +50,43 @@ pub(super) fn tell_measured(
     let found = Found {
         procs: match &survey.of {
             Subject::Procs { nspace, .. } => found_procs(jobs.get(nspace), procs.into_iter().collect()),
-            Subject::Nodes | Subject::Waits => Vec::new(),
+            Subject::Nodes | Subject::Waits | Subject::Stuck { .. } => Vec::new(),
         },
         daemons: daemon.map(|bytes| (me, bytes)).into_iter().collect(),
         nodes: node.map(|usage| (me, usage)).into_iter().collect(),
-        waits: Vec::new(),
+        ..Found::default()
     };
     tell(cx, survey, found);
 }
 
 /// What is waited for at this node, by anybody.
 pub(super) fn tell_waits(cx: &mut Cx<'_>, node: NodeId, survey: Survey, waiting: Vec<Waiting>) {
+    if let Subject::Stuck { nspace } = &survey.of {
+        let stuck = stuck(nspace, &waiting, cx.now);
+        return tell(cx, survey, Found { stuck, ..Found::default() });
+    }
     let waits = waiting.into_iter().take(MOST_WAITS);
     let waits = waits.map(|waiting| Wait { node, age: cx.now.since(waiting.since), waiting }).collect();
     tell(cx, survey, Found { waits, ..Found::default() });
+}
+
+/// What the processes of a job wait for, of all that is waited for here.
+fn stuck(nspace: &Nspace, waiting: &[Waiting], now: Time) -> Vec<Stuck> {
+    let mut all = Vec::new();
+    for one in waiting {
+        let of_job = one.asked_by.iter().filter(|by| by.nspace == *nspace);
+        let ranks: Ranges = of_job.map(|by| by.rank.0).collect();
+        // What a server has asked the host for is told by both.
+        let is_known = |known: &Stuck| {
+            known.operation == one.operation && ranks.iter().all(|rank| known.ranks.contains(rank))
+        };
+        if !ranks.is_empty() && !all.iter().any(is_known) {
+            let (operation, subject) = (one.operation.to_string(), one.subject.clone());
+            let longest = now.since(one.since);
+            Stuck::merge(&mut all, vec![Stuck { operation, subject, ranks, longest }]);
+        }
+    }
+    all
 }
 
 fn tell(cx: &mut Cx<'_>, survey: Survey, found: Found) {

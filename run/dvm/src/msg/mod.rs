@@ -41,7 +41,7 @@ pub use mpi::MpiLibrary;
 pub(crate) use node::{NodeReport, NodeTable};
 pub(crate) use op::{Agreed, Collective, GroupPart, Kind, Members, OpId, Outcome, Part, Policy, each, procs};
 pub use survey::Survey;
-pub(crate) use survey::{Found, FoundProc, Subject, Wait};
+pub(crate) use survey::{Found, FoundProc, Stuck, Subject, Wait};
 pub(crate) use task::{Results, Task, TaskId};
 pub use usage::{Measured, NodeUsage, Usage};
 

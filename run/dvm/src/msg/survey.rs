@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{ExitStatus, NodeUsage, TaskId, Usage};
 use crate::encoding::encoded;
 use crate::id::NodeId;
+use crate::ranges::Ranges;
 use phalanx_core::Waiting;
 use phalanx_spec::ProcState;
 use phalanx_wire::Nspace;
@@ -24,11 +25,13 @@ pub enum Subject {
     Nodes,
     /// What each daemon and its server wait for.
     Waits,
+    /// What the processes of a job wait for, in short.
+    Stuck { nspace: Nspace },
 }
 
 impl Subject {
     pub(crate) fn concerns(&self, nspace: &Nspace) -> bool {
-        matches!(self, Subject::Procs { nspace: of, .. } if of == nspace)
+        matches!(self, Subject::Procs { nspace: of, .. } | Subject::Stuck { nspace: of } if of == nspace)
     }
 }
 
@@ -40,6 +43,7 @@ pub(crate) struct Found {
     pub daemons: Vec<(NodeId, u64)>,
     pub nodes: Vec<(NodeId, NodeUsage)>,
     pub waits: Vec<Wait>,
+    pub stuck: Vec<Stuck>,
 }
 
 impl Found {
@@ -48,8 +52,38 @@ impl Found {
         self.daemons.extend(more.daemons);
         self.nodes.extend(more.nodes);
         self.waits.extend(more.waits);
+        Stuck::merge(&mut self.stuck, more.stuck);
     }
 }
+
+/// Processes of one job that wait for the same.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Stuck {
+    pub operation: String,
+    pub subject: String,
+    pub ranks: Ranges,
+    /// How long the first of them has been waiting.
+    pub longest: Duration,
+}
+
+impl Stuck {
+    /// Those who wait for the same become one; of what is different, no more than anybody reads.
+    pub(crate) fn merge(all: &mut Vec<Stuck>, more: Vec<Stuck>) {
+        for one in more {
+            let is_same =
+                |other: &&mut Stuck| (&other.operation, &other.subject) == (&one.operation, &one.subject);
+            if let Some(same) = all.iter_mut().find(is_same) {
+                same.ranks.add(&one.ranks);
+                same.longest = same.longest.max(one.longest);
+            } else if all.len() < MOST_STUCK {
+                all.push(one);
+            }
+        }
+    }
+}
+
+/// Different things that a job's processes wait for and that are told.
+const MOST_STUCK: usize = 32;
 
 /// A process as its daemon knows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +105,8 @@ pub(crate) struct Wait {
     pub waiting: Waiting,
 }
 
-encoded!(enum Subject { 0 Procs { nspace, usage }, 1 Nodes, 2 Waits });
-encoded!(struct Found { procs, daemons, nodes, waits });
+encoded!(enum Subject { 0 Procs { nspace, usage }, 1 Nodes, 2 Waits, 3 Stuck { nspace } });
+encoded!(struct Found { procs, daemons, nodes, waits, stuck });
+encoded!(struct Stuck { operation, subject, ranks, longest });
 encoded!(struct FoundProc { rank, state, stopped, pid, status, usage });
 encoded!(struct Wait { node, age, waiting });

@@ -224,6 +224,7 @@ impl Root {
             return;
         }
         let to = self.desc(nspace).map(|desc| desc.nodes.clone()).unwrap_or_default();
+        self.look_a_last_time(cx, nspace);
         self.tell_ending(cx, nspace);
         self.watch_readers(cx, nspace);
         cx.cast(to, Down::Control { nspace: nspace.clone(), ranks: None, action: TERMINATE });

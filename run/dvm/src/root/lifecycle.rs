@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use phalanx_core::{Event, Time};
 use phalanx_spec::{Rank, Status, keys};
-use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
-use crate::job::JobEnd;
+use crate::job::{JobEnd, Waited};
 use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
 use crate::root::event::{Interests, announcement};
@@ -256,6 +256,7 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
     info.push(exit_code(end.exit_code));
     info.extend(end.verdict.culprit().map(|proc| Info::new(keys::PROCID, proc.clone())));
     info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
+    info.extend(end.waited.iter().map(about_waited));
     info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
     let mut text = end.lines().join("\n");
     if !text.is_empty() {
@@ -263,6 +264,16 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
         info.push(Info::new(keys::EVENT_TEXT_MESSAGE, text));
     }
     announcement(Status::EVENT_JOB_END, whole, info)
+}
+
+pub(super) fn about_waited(waited: &Waited) -> Info {
+    let about = [
+        Info::new(names::WHICH, waited.ranks.as_str()),
+        Info::new(names::OPERATION, waited.operation.as_str()),
+        Info::new(names::SUBJECT, waited.subject.as_str()),
+        Info::new(names::AGE, u64::try_from(waited.longest.as_millis()).unwrap_or(u64::MAX)),
+    ];
+    Info::new(names::WAITED, DataArray::of_infos(about))
 }
 
 /// What each of them says.

@@ -15,6 +15,7 @@ mod group;
 mod iof;
 mod jobs;
 mod journal;
+mod last_look;
 mod lifecycle;
 mod log;
 mod nodes;

@@ -19,6 +19,7 @@ use crate::root::answer::Answer;
 use crate::root::control::Controlling;
 use crate::root::debug::Stop;
 use crate::root::group::Assembly;
+use crate::root::last_look::LastLook;
 use crate::root::publish::Lookup;
 use crate::root::spawn::Spawning;
 use crate::root::survey::Question;
@@ -84,6 +85,8 @@ pub(super) enum Asked {
     Stop(Stop),
     /// A group that grows while it forms.
     Group(Assembly),
+    /// A job is about to be ended.
+    LastLook(LastLook),
 }
 
 impl Asked {
@@ -95,12 +98,13 @@ impl Asked {
             Asked::Lookup(_) => "lookup",
             Asked::Stop(_) => "stop for a debugger",
             Asked::Group(_) => "group construct",
+            Asked::LastLook(_) => "last look",
         }
     }
 
-    /// Whether each asker waits for himself. A group is one for all who take part, and nobody waits for a stop.
+    /// Whether each asker waits for himself. A group is one for all who take part, and nobody waits for a stop or a last look.
     pub(super) fn is_of_askers(&self) -> bool {
-        !matches!(self, Asked::Stop(_) | Asked::Group(_))
+        !matches!(self, Asked::Stop(_) | Asked::Group(_) | Asked::LastLook(_))
     }
 
     /// The reply to an asker for whom it is over before it is done.
@@ -110,7 +114,7 @@ impl Asked {
             Asked::Spawn(_) | Asked::Postponed(_) => HostReply::Spawned(Err(status)),
             Asked::Lookup(_) => HostReply::Lookup(Err(status)),
             Asked::Group(_) => HostReply::Group(Err(status)),
-            Asked::Query(_) | Asked::Stop(_) => HostReply::Done(status),
+            Asked::Query(_) | Asked::Stop(_) | Asked::LastLook(_) => HostReply::Done(status),
         }
     }
 
@@ -129,7 +133,7 @@ impl Asked {
             Asked::Control(_) | Asked::Query(_) | Asked::Postponed(_) => 1 << 10,
             Asked::Group(_) => 1 << 12,
             // Each is of a job that was placed.
-            Asked::Spawn(_) | Asked::Stop(_) => usize::MAX,
+            Asked::Spawn(_) | Asked::Stop(_) | Asked::LastLook(_) => usize::MAX,
         }
     }
 
@@ -141,6 +145,7 @@ impl Asked {
             Asked::Lookup(_) | Asked::Postponed(_) => false,
             Asked::Stop(stop) => stop.nspace == *nspace,
             Asked::Group(assembly) => assembly.concerns(nspace),
+            Asked::LastLook(look) => look.nspace == *nspace,
         }
     }
 }
@@ -245,6 +250,7 @@ impl Root {
                 control.done(id.number, missing, part, desc);
             }
             Asked::Query(question) => question.told(id.number, part),
+            Asked::LastLook(look) => look.told(part),
             Asked::Spawn(_) | Asked::Postponed(_) | Asked::Lookup(_) | Asked::Stop(_) | Asked::Group(_) => {}
         }
         self.try_operation(cx, id.operation);
@@ -290,7 +296,11 @@ impl Root {
             Asked::Lookup(lookup) => self.store.forget_waiting(number, lookup),
             Asked::Group(assembly) => self.assemblies.forget(assembly),
             Asked::Stop(stop) => self.forget_stop(number, &stop.nspace),
-            Asked::Control(_) | Asked::Query(_) | Asked::Spawn(_) | Asked::Postponed(_) => {}
+            Asked::Control(_)
+            | Asked::Query(_)
+            | Asked::Spawn(_)
+            | Asked::Postponed(_)
+            | Asked::LastLook(_) => {}
         }
         Some(operation)
     }
@@ -348,6 +358,7 @@ impl Root {
         self.end_stops_of(cx, nspace);
         self.control_without(cx, nspace, &Ranges::first(u32::MAX));
         self.end_surveys_of(cx, nspace);
+        self.end_last_look_of(nspace);
     }
 
     /// Success: daemons have done all that they were given.
@@ -362,6 +373,7 @@ impl Root {
                     answer.give(cx, reply);
                 }
             }
+            Asked::LastLook(look) => self.note_last_look(cx, look),
             asked => {
                 askers.into_iter().for_each(|asker| asker.answer.give(cx, asked.failure(status)));
             }
@@ -401,6 +413,7 @@ impl Root {
                 missing = assembly.missing().take(ENOUGH).cloned().collect();
                 (assembly.name.clone(), assembly.unblocked_by())
             }
+            Asked::LastLook(look) => (look.nspace.to_string(), "the daemons telling what they have seen"),
         };
         let (since, deadline) = (operation.since, operation.until);
         Waiting {

@@ -61,7 +61,9 @@ impl Root {
                     // Daemons that are being started are not waited for.
                     Subject::Waits | Subject::Nodes if !self.nodes.are_up() => self.nodes.present(),
                     Subject::Waits | Subject::Nodes => Ranges::first(self.nodes.size()),
-                    Subject::Procs { nspace, .. } => self.jobs.get(nspace)?.desc.nodes.clone(),
+                    Subject::Procs { nspace, .. } | Subject::Stuck { nspace } => {
+                        self.jobs.get(nspace)?.desc.nodes.clone()
+                    }
                 };
                 Some((of, daemons))
             })

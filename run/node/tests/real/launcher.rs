@@ -223,6 +223,7 @@ impl Script {
             scratch: Text::from(self.scratch.clone().unwrap_or_default()),
         });
         effects.push_back(Effect::Report(Report::Ended(Box::new(JobEnd {
+            waited: Vec::new(),
             nspace,
             verdict: JobVerdict::Success,
             exit_code: 0,

@@ -24,6 +24,7 @@ fn ended(rank: u32, status: ExitStatus, killed_by_us: bool) -> ProcEnd {
 fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
     let duration = Duration::from_secs(2);
     JobEnd {
+        waited: Vec::new(),
         nspace: job(),
         verdict,
         exit_code,

@@ -6,7 +6,7 @@ use phalanx_wire::ProcId;
 
 use super::Journal;
 use crate::id::NodeId;
-use crate::job::{JobEnd, JobVerdict, Phases};
+use crate::job::{JobEnd, JobVerdict, Phases, Waited};
 use crate::msg::{EndGroup, ExitStatus, ProcEnd};
 
 impl Journal {
@@ -35,6 +35,7 @@ impl Journal {
             duration,
             connected: self.has_connected(),
             mpi: self.mpi().map(str::to_owned),
+            waited: self.stuck().iter().map(Waited::of).collect(),
             phases: Phases { ended: Some(at.since(self.submitted())), ..self.phases() },
         }
     }

@@ -19,7 +19,7 @@ use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::config::Limits;
 use crate::job::JobVerdict;
-use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure};
+use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
 use crate::root::placing::Premises;
 
@@ -124,6 +124,8 @@ pub(super) enum What {
         ranks: Ranges,
         by: Option<ProcId>,
     },
+    /// When its end was decided, its processes were waiting for this.
+    Stuck(Vec<Stuck>),
     /// It is to end, for this reason.
     Ending(JobVerdict),
     /// All processes have ended, and their output is out.
@@ -292,6 +294,7 @@ impl Journal {
             | What::Started { .. }
             | What::Stopped
             | What::Lost { .. }
+            | What::Stuck(_)
             | What::Ending(_)
             | What::Exited(_)
             | What::Ended { .. } => {}
@@ -341,6 +344,9 @@ impl What {
             | What::Signalled { ranks, .. }
             | What::Paused { ranks, .. }
             | What::Resumed { ranks, .. } => ranges(ranks),
+            What::Stuck(all) => {
+                all.iter().map(|one| size_of_val(one) + one.subject.len() + ranges(&one.ranks)).sum()
+            }
             What::Exited(ends) => {
                 ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
             }

@@ -9,7 +9,7 @@ use phalanx_wire::{Nspace, ProcId};
 
 use super::{Entry, Journal, What};
 use crate::job::{JobVerdict, Phases};
-use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure};
+use crate::msg::{EndGroup, Ends, JobDesc, Reached, SpawnFailure, Stuck};
 use crate::root::placing::Premises;
 
 impl What {
@@ -71,6 +71,15 @@ impl Journal {
     /// When nothing was left of it.
     pub(in crate::root) fn ended(&self) -> Option<Time> {
         self.time_of(|what| matches!(what, What::Ended { .. }))
+    }
+
+    /// What its processes were waiting for when its end was decided.
+    pub(in crate::root) fn stuck(&self) -> &[Stuck] {
+        self.first(|what| match what {
+            What::Stuck(stuck) => Some(&stuck[..]),
+            _ => None,
+        })
+        .unwrap_or_default()
     }
 
     /// The first of its processes runs.

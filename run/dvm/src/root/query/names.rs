@@ -26,6 +26,8 @@ pub const MAP: &str = "phalanx.map";
 /// Qualifiers: what `PMIx_Spawn` would be handed, an array of infos and one of programs.
 pub const SPAWN_JOB: &str = "phalanx.spawn.job";
 pub const SPAWN_APPS: &str = "phalanx.spawn.apps";
+/// Of a job that was ended: what its processes were waiting for when that was decided; [`WHICH`], [`OPERATION`], [`SUBJECT`] and [`AGE`].
+pub const WAITED: &str = "phalanx.waited";
 /// What is waited for anywhere in the DVM: an array of [`WAIT`].
 pub const WAITS: &str = "phalanx.waits";
 /// Whether the server is a DVM that goes on without a job, until somebody stops it.

@@ -5,9 +5,11 @@ use phalanx_spec::keys;
 use phalanx_wire::{DataArray, Info, InfoList, Value};
 
 use super::{names, nspace};
+use crate::job::Waited;
 use crate::msg::exit_code;
 use crate::root::Root;
 use crate::root::journal::{Entry, Journal, What};
+use crate::root::lifecycle::about_waited;
 
 impl Root {
     /// The entries of the journals, of one job or all, of the last so many milliseconds or since ever: the oldest first. If there are
@@ -65,6 +67,7 @@ impl What {
             What::Signalled { .. } => "signalled",
             What::Paused { .. } => "paused",
             What::Resumed { .. } => "resumed",
+            What::Stuck(_) => "waiting",
             What::Ending(_) => "ending",
             What::Exited(_) => "exited",
             What::Ended { .. } => "ended",
@@ -101,6 +104,7 @@ impl What {
                 facts.extend(by.clone().map(|by| Info::new(keys::PROCID, by)));
                 facts
             }
+            What::Stuck(all) => all.iter().map(|stuck| about_waited(&Waited::of(stuck))).collect(),
             What::Ending(verdict) => {
                 let mut facts = vec![Info::new(names::VERDICT, verdict.word())];
                 facts.extend(verdict.node().map(|node| Info::new(keys::HOSTNAME, node)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, names};
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, Waited, names};
 use phalanx_spec::{ProcState, Rank};
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
@@ -77,6 +77,7 @@ pub(super) fn of(
     let connected = known(names::CONNECTED).is_none_or(Value::is_true);
     let mpi = known(names::MPI).and_then(Value::as_str).map(str::to_owned);
     let phases = known(names::PHASES).map(ps::phases).unwrap_or_default();
+    let waited = all_waited(told);
     let killed = procs.is_empty() || procs.iter().any(|end| end.killed_by_us);
     let by_us = match &verdict {
         // Servers of others may not say that they ended it.
@@ -94,12 +95,30 @@ pub(super) fn of(
             duration,
             connected,
             mpi,
+            waited,
             phases,
         },
         None => {
-            JobEnd { nspace: nspace.clone(), verdict, exit_code, procs, duration, connected, mpi, phases }
+            let nspace = nspace.clone();
+            JobEnd { nspace, verdict, exit_code, procs, duration, connected, mpi, waited, phases }
         }
     }
+}
+
+fn all_waited(told: &[Info]) -> Vec<Waited> {
+    let each = told.iter().filter(|info| info.key == *names::WAITED);
+    let all = each.filter_map(|info| {
+        let about = info.value.as_array()?;
+        let text = |key| value::find(about, key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let longest = value::find(about, names::AGE).and_then(Value::as_u64).unwrap_or_default();
+        Some(Waited {
+            ranks: text(names::WHICH),
+            operation: text(names::OPERATION),
+            subject: text(names::SUBJECT),
+            longest: Duration::from_millis(longest),
+        })
+    });
+    all.collect()
 }
 
 /// Tells why the spawn has failed: of a server of ours we can ask what became of the job.

@@ -1,0 +1,50 @@
+//! What the processes of a job were waiting for when its end was decided. The daemons look before they end anything, and tell it
+//! in sets of ranks; the journal keeps it for the exit report.
+
+use phalanx_wire::Nspace;
+
+use crate::msg::{Part, Stuck, Subject, Task};
+use crate::root::journal::What;
+use crate::root::operations::Asked;
+use crate::root::{Cx, Root};
+
+/// A look that daemons have been told to take. Nobody waits for it.
+#[derive(Debug)]
+pub(super) struct LastLook {
+    pub(super) nspace: Nspace,
+    stuck: Vec<Stuck>,
+}
+
+impl LastLook {
+    /// What the daemons have seen, but for those that were lost.
+    pub(super) fn told(&mut self, part: Part) {
+        if let Part::Found(found) = part {
+            self.stuck = found.stuck;
+        }
+    }
+}
+
+impl Root {
+    /// To be called before the daemons are told to end the job: messages keep their order.
+    pub(super) fn look_a_last_time(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get(nspace).filter(|job| job.journal.has_started()) else { return };
+        let daemons = job.desc.nodes.clone();
+        let look = LastLook { nspace: nspace.clone(), stuck: Vec::new() };
+        let Some(number) = self.begin_operation(cx, None, None, Asked::LastLook(look)) else { return };
+        self.give_task(cx, number, daemons, Task::Survey(Subject::Stuck { nspace: nspace.clone() }));
+    }
+
+    /// The job is over, whatever its daemons may still tell.
+    pub(super) fn end_last_look_of(&mut self, nspace: &Nspace) {
+        let is_of_job = |asked: &Asked| matches!(asked, Asked::LastLook(look) if look.nspace == *nspace);
+        for number in self.operations.numbers(|one| is_of_job(&one.asked)) {
+            drop(self.end_operation(number));
+        }
+    }
+
+    pub(super) fn note_last_look(&mut self, cx: &Cx<'_>, look: LastLook) {
+        if !look.stuck.is_empty() {
+            self.append(cx, &look.nspace, What::Stuck(look.stuck));
+        }
+    }
+}
