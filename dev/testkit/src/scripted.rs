@@ -204,6 +204,9 @@ impl ScriptedServer {
                 self.jobs.insert(info.nspace.clone(), (BTreeSet::new(), info.procs.len() as u32));
             }
             ServerCall::RegisterClient { proc, .. } => {
+                // One of this name may have ended before.
+                self.over.remove(&proc);
+                self.gone.remove(&proc);
                 self.jobs.entry(proc.nspace).or_default().0.insert(proc.rank);
             }
             ServerCall::SetupFork(_) => return Some(ServerReturn::Environment(Vec::new())),

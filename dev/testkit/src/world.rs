@@ -432,7 +432,7 @@ impl<S: RankServer> World<S> {
                 self.at(at, Event::Start(id, start));
             }
             Effect::MakeScratch { path } => self.made.push(path),
-            Effect::Signal { proc, signal } => {
+            Effect::Signal { proc, signal } | Effect::SignalTree { proc, signal } => {
                 let at = self.soon(50_000);
                 self.at(at, Event::Signal(proc, signal));
             }

@@ -21,6 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctl::{CtlArgs, KillArgs, WaitArgs};
 use dvm::DvmArgs;
 use fleet::FleetArgs;
+use phalanx_dvm::spawn::MOST_RESTARTS;
 use serve::ServeArgs;
 use tools::{
     AttachArgs, EventsArgs, LookupArgs, PsArgs, PublishArgs, QueryArgs, ServerArgs, UnpublishArgs, WhyArgs,
@@ -233,6 +234,23 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = BadExit::Any, help_heading = ENDING)]
     pub(crate) kill_on_bad_exit: BadExit,
 
+    /// How often each rank is started again with '--kill-on-bad-exit restart'
+    #[arg(long, value_name = "N", default_value_t = MOST_RESTARTS, value_parser = clap::value_parser!(u32).range(1..), help_heading = ENDING)]
+    pub(crate) max_restarts: u32,
+
+    /// What takes a checkpoint of a rank whose program does not do it itself: a command for sh, or 'criu'
+    ///
+    /// 'px ctl checkpoint' runs it on the rank's host, in its directory and environment, with the rank's process in PHALANX_PID and the name of
+    /// the checkpoint in PHALANX_CHECKPOINT. 'criu' is criu, also for the restart; it needs a kernel and rights that allow it.
+    #[arg(long, value_name = "COMMAND", help_heading = ENDING)]
+    pub(crate) checkpoint_command: Option<String>,
+
+    /// What runs instead of the program of a rank that goes on from a checkpoint: a command for sh
+    ///
+    /// It finds the name of the checkpoint in PHALANX_RESTART_FROM.
+    #[arg(long, value_name = "COMMAND", help_heading = ENDING)]
+    pub(crate) restart_command: Option<String>,
+
     /// Write the exit report as JSON to FILE, or to standard output with '-'
     #[arg(long, value_name = "FILE", help_heading = ENDING)]
     pub(crate) report: Option<PathBuf>,
@@ -318,6 +336,8 @@ pub(crate) enum BadExit {
     Signal,
     /// The others go on; only an abort ends the job
     None,
+    /// The rank is started again, as often as '--max-restarts' says; then it ends the job
+    Restart,
 }
 
 const ENVIRONMENT: &str = "Environment";

@@ -6,6 +6,7 @@
 
 mod agent;
 mod allocation;
+mod criu;
 mod env;
 mod far;
 mod file;
@@ -110,9 +111,19 @@ pub(crate) fn run(line: RunLine, here: &Here) -> Result<Run, Failure> {
             BadExit::Any => FailurePolicy::KillJob,
             BadExit::Signal => FailurePolicy::KillOnSignal,
             BadExit::None => FailurePolicy::Continue,
+            BadExit::Restart => FailurePolicy::Restart { most: job.max_restarts },
         },
         timeout: job.timeout,
         kill_after: job.kill_after,
+        checkpoint_command: job.checkpoint_command.as_deref().map(|command| match command {
+            "criu" => criu::CHECKPOINT.into(),
+            command => command.into(),
+        }),
+        restart_command: match (job.restart_command, job.checkpoint_command.as_deref()) {
+            (Some(command), _) => Some(command.into()),
+            (None, Some("criu")) => Some(criu::RESTART.into()),
+            (None, _) => None,
+        },
         policy,
         ..JobRequest::default()
     };

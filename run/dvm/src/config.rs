@@ -55,6 +55,8 @@ pub struct NodeConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub steer: Steer,
+    /// What provisions nodes, for a shell.
+    pub provision: Option<Text>,
 }
 
 /// Which jobs a rank may steer.

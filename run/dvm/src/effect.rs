@@ -178,6 +178,11 @@ pub enum Effect {
         proc: ProcId,
         signal: i32,
     },
+    /// To the process, and to all that descend from it, in whatever group or session; also when it has ended itself.
+    SignalTree {
+        proc: ProcId,
+        signal: i32,
+    },
     /// The process may have this many more bytes read from its channel.
     Credit {
         proc: ProcId,

@@ -135,6 +135,13 @@ impl JobEnd {
     }
 }
 
+impl ProcEnd {
+    /// `exited with code 3`
+    pub(crate) fn how(&self) -> String {
+        how(self)
+    }
+}
+
 impl JobEnd {
     /// What is said when job control ends some of a job's ranks.
     pub(crate) fn of_some(ranks: &Ranges, by: &ProcId, signal: i32) -> String {

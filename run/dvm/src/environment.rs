@@ -6,7 +6,7 @@ use phalanx_spec::Rank;
 use phalanx_wire::Text;
 
 use crate::models;
-use crate::msg::{AppDesc, Change, EnvChange, JobDesc};
+use crate::msg::{AppDesc, Change, EnvChange, JobDesc, Life};
 
 /// Whole entries, `NAME=VALUE`, by name.
 #[derive(Debug, Default)]
@@ -59,6 +59,7 @@ pub(crate) fn environment(
     app: &AppDesc,
     rank: Rank,
     (host, local_size): (&str, usize),
+    life: Option<&Life>,
     server: Vec<(String, String)>,
 ) -> Vec<Text> {
     let mut env = Variables::default();
@@ -92,6 +93,10 @@ pub(crate) fn environment(
         ("PHALANX_APP", places.app.get(rank.0).to_string()),
     ] {
         env.set(name.as_bytes(), value.as_bytes());
+    }
+    if let Some(Life { number, from }) = life {
+        env.set(b"PHALANX_RESTARTS", number.to_string().as_bytes());
+        from.iter().for_each(|name| env.set(b"PHALANX_RESTART_FROM", name.as_bytes()));
     }
     env.0.into_values().collect()
 }

@@ -28,6 +28,10 @@ pub struct JobRequest {
     pub timeout: Option<Duration>,
     /// From the polite signal to SIGKILL; `None`: as the DVM does.
     pub kill_after: Option<Duration>,
+    /// Takes a checkpoint of one process, for programs that do not do it themselves.
+    pub checkpoint_command: Option<Text>,
+    /// Runs instead of the program of a process that goes on from a checkpoint.
+    pub restart_command: Option<Text>,
     /// Give the job up when not all of its processes run after this long.
     pub start_timeout: Option<Duration>,
     /// How the ranks are placed, as far as the user said.

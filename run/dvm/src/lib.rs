@@ -40,7 +40,8 @@ pub use id::NodeId;
 pub use job::{AppSpec, JobEnd, JobRequest, JobVerdict, Phases, Waited};
 pub use msg::{
     Cleanup, CleanupRequest, Control, DirectoryRules, EnvChange, ExitStatus, FailurePolicy, LEAST_CHARGE,
-    Measured, MpiLibrary, NodeUsage, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage, charge,
+    Measured, MpiLibrary, NodeUsage, PREEMPT, ProcEnd, SpawnFailure, SpawnStep, StdinTarget, Survey, Usage,
+    charge,
 };
 pub use node::Node;
 pub use overlay::{Hop, Tree};

@@ -240,6 +240,8 @@ impl<D: Decide> Owner<D> {
                     Happening::Input(input) => self.input(input),
                     Happening::Stream(event) => self.told_by_stream(event),
                 }
+            } else if self.procs.signal_trees() {
+                // They were kept until all of them were known.
             } else if let Some(conn) = self.written.pop_first() {
                 if let Some(queued) = self.conns.get(&conn).map(Conn::queued) {
                     self.input(Input::Writable { conn, queued });
@@ -296,6 +298,7 @@ impl<D: Decide> Owner<D> {
             Effect::MakeScratch { path } => self.session.make(Path::new(OsStr::from_bytes(path.as_bytes()))),
             Effect::Spawn(start) => self.procs.spawn(*start),
             effect @ (Effect::Signal { .. }
+            | Effect::SignalTree { .. }
             | Effect::Credit { .. }
             | Effect::Stdin { .. }
             | Effect::StdinEnd { .. }) => self.procs.carry_out(effect, &mut self.news),

@@ -38,6 +38,7 @@ mod stdin;
 mod stdio;
 mod strays;
 mod tmpdir;
+mod trees;
 mod usage;
 mod warden;
 mod watched;

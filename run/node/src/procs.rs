@@ -25,6 +25,7 @@ use crate::session::Session;
 use crate::spawn::{BATCH, Batch, Spawner, Started};
 use crate::stdio::{Pipes, Reader, StreamEvent, Writer, WriterState, Written};
 use crate::strays;
+use crate::trees;
 use crate::warden::GroupSlot;
 
 /// What is to be told to the node, in order.
@@ -59,6 +60,8 @@ pub(crate) struct Procs {
     by_pid: HashMap<Pid, Option<ProcId>>,
     batches: BTreeMap<u64, InFlight>,
     next_batch: u64,
+    /// Signals for processes and all that descends from them.
+    trees: Vec<trees::Wish>,
     streams: mpsc::Sender<StreamEvent>,
     pipes: Pipes,
     wakes: mpsc::Sender<Wake>,
@@ -110,6 +113,7 @@ impl Procs {
             by_pid: HashMap::new(),
             batches: BTreeMap::new(),
             next_batch: 0,
+            trees: Vec::new(),
             streams,
             pipes: Pipes::default(),
             wakes,
@@ -168,7 +172,10 @@ impl Procs {
             members.push(proc.clone());
             self.by_pid.insert(started.pid, Some(proc.clone()));
             let entry = self.equip(&proc, started, phase, session, news);
-            self.table.insert(proc, entry);
+            // One that is started again had a group of its own.
+            if let Some(slot) = self.table.insert(proc, entry).and_then(|before| before.group) {
+                session.groups().remove(slot);
+            }
             for effect in held {
                 self.carry_out(effect, news);
             }
@@ -208,6 +215,7 @@ impl Procs {
     pub(crate) fn carry_out(&mut self, effect: Effect, news: &mut Happenings) {
         let proc = match &effect {
             Effect::Signal { proc, .. }
+            | Effect::SignalTree { proc, .. }
             | Effect::Credit { proc, .. }
             | Effect::Stdin { proc, .. }
             | Effect::StdinEnd { proc } => proc.clone(),
@@ -219,6 +227,12 @@ impl Procs {
         let Some(entry) = self.table.get_mut(&proc) else { return };
         match effect {
             Effect::Signal { signal, .. } => entry.signal(signal),
+            Effect::SignalTree { signal, .. } => {
+                entry.signal(signal);
+                let pid = Some(entry.pid).filter(|_| entry.phase != Phase::Exited);
+                let signal = Signal::from_named_raw(signal);
+                self.trees.extend(signal.map(|signal| trees::Wish { proc, pid, signal }));
+            }
             Effect::Credit { channel, bytes, .. } => entry.credit(channel, bytes),
             Effect::Stdin { data, .. } => match &mut entry.stdin {
                 Some(writer) => {
@@ -235,6 +249,15 @@ impl Procs {
             }
             _ => {}
         }
+    }
+
+    /// What is left of trees gets its signals. Whether there were any.
+    pub(crate) fn signal_trees(&mut self) -> bool {
+        let wishes = std::mem::take(&mut self.trees);
+        if !wishes.is_empty() {
+            trees::signal(&wishes);
+        }
+        !wishes.is_empty()
     }
 
     /// Tells what a stream said, as soon as its process is known to run. Of failed starts and forgotten jobs nothing is

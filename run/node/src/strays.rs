@@ -84,7 +84,7 @@ fn carries(pid: u32, marker: &[u8]) -> bool {
 }
 
 /// A launcher among the ranks has a warden of its own, which has work to do now.
-fn is_warden(pid: u32) -> bool {
+pub(crate) fn is_warden(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/comm"))
         .is_ok_and(|name| name.strip_suffix(b"\n") == Some(WARDEN.as_bytes()))
 }

@@ -1,5 +1,10 @@
 //! The client and tool functions, called from C on our headers and our library.
 
+// A test that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::fs;
+
 use phalanx_interop::{
     CLIENT_PROGRAMS, Job, SIZES, new_directory, pmix_on_ours, px, px_binary, tool_on_ours,
 };
@@ -28,6 +33,31 @@ fn thousands_of_pending_gets_are_answered() {
 fn job_control_names_the_targets_that_were_not_reached() {
     let outcome = px(["-n", "2"]).arg(pmix_on_ours("control")).run().expect_code(0);
     outcome.expect_stdout(&["rank 0: was told that rank 1 has ended"]);
+}
+
+#[test]
+fn ranks_go_on_from_their_checkpoint_when_they_are_started_again() {
+    let place = new_directory();
+    let running = px(["-n", "2"]).arg(pmix_on_ours("checkpoint")).arg(place.path()).start();
+    let job = running.job_name();
+    running.until_said("rank 0: counts");
+    running.until_said("rank 1: counts");
+    let ctl = |words: &[&str]| {
+        let px = Job::new(px_binary()).arg("ctl").args(words).arg("--pid").arg(running.pid().to_string());
+        px.env("TMPDIR", running.tmpdir()).run().expect_code(0)
+    };
+    let taken = ctl(&["checkpoint", "--name", "night", &job]);
+    taken.expect_stdout(&[&format!("{job}: ranks 0-1: checkpointed as night")]);
+    let again = ctl(&["restart", "--from", "night", &format!("{job}:1")]);
+    again.expect_stdout(&[&format!("{job}: rank 1: started again")]);
+    running.until_said("rank 1: goes on from its checkpoint");
+    running.until_said("rank 0: hears of the restart");
+    fs::write(place.path().join("end"), "").expect("a file");
+    let outcome = running.wait().expect_code(0);
+    for rank in 0..2 {
+        outcome.assert_line(&format!("rank {rank}: saved"));
+        outcome.assert_line(&format!("rank {rank} of 2: counted"));
+    }
 }
 
 #[test]

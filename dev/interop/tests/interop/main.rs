@@ -41,6 +41,7 @@ mod spawn;
 mod spawned_output;
 mod spawned_streams;
 mod starts_over_hosts;
+mod steered;
 mod strangers;
 mod tool_rules;
 mod tools;

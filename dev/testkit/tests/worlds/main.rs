@@ -8,6 +8,7 @@ mod iof;
 mod one_job;
 mod query;
 mod relations;
+mod restarts;
 mod seeds;
 mod starts;
 mod support;

@@ -609,7 +609,7 @@ fn processes_are_controlled_and_asked_about() {
             ask(control(1, keys::JOB_CTRL_PAUSE)),
             ask(control(1, keys::JOB_CTRL_TERMINATE)),
             ask(control(2, keys::JOB_CTRL_KILL)),
-            ask(control(2, keys::JOB_CTRL_CHECKPOINT)),
+            ask(control(2, keys::JOB_CTRL_DEFINE_PSET)),
         ])
     });
     world.submit(job(3));

@@ -23,6 +23,12 @@ pub(crate) enum CtlAction {
     Kill(TargetArgs),
     /// Ask ranks to end, with SIGTERM, and kill those that do not
     Terminate(TerminateArgs),
+    /// Have ranks take a checkpoint, in the way that they have registered
+    Checkpoint(CheckpointArgs),
+    /// End ranks that still run, and start them again under the same names
+    Restart(RestartArgs),
+    /// Have preemptible ranks take a checkpoint, and end them
+    Preempt(PreemptArgs),
     /// Show what has become of a request that was given a name
     Status(RequestArgs),
     /// Give a request up; what was done of it by then stays done
@@ -34,6 +40,9 @@ impl CtlAction {
         match self {
             CtlAction::Signal(args) => args.target.json,
             CtlAction::Terminate(args) => args.target.json,
+            CtlAction::Checkpoint(args) => args.target.json,
+            CtlAction::Restart(args) => args.target.json,
+            CtlAction::Preempt(args) => args.target.json,
             CtlAction::Pause(target) | CtlAction::Resume(target) | CtlAction::Kill(target) => target.json,
             CtlAction::Status(args) | CtlAction::Cancel(args) => args.json,
         }
@@ -52,6 +61,52 @@ pub(crate) struct RequestArgs {
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CheckpointArgs {
+    /// What the ranks are to call the checkpoint
+    #[arg(short, long, value_name = "NAME", default_value = "checkpoint")]
+    pub(crate) name: String,
+
+    /// Send this signal instead of what the ranks have registered: USR1, SIGUSR1 or 10
+    #[arg(short, long, value_name = "SIGNAL", value_parser = words::signal)]
+    pub(crate) signal: Option<i32>,
+
+    /// Name those that have not completed it after this long: 30, 1.5m [default: 5m]
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) timeout: Option<std::time::Duration>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// The checkpoint that the ranks are told to go on from; without it, they begin anew
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) from: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PreemptArgs {
+    /// What the ranks are to call the checkpoint
+    #[arg(short, long, value_name = "NAME", default_value = "preempted")]
+    pub(crate) name: String,
+
+    /// Pause the ranks instead of ending them
+    #[arg(long)]
+    pub(crate) pause: bool,
+
+    /// Leave the ranks alone if they have not completed their checkpoint after this long: 30, 1.5m [default: 5m]
+    #[arg(long, value_name = "DURATION", value_parser = words::duration)]
+    pub(crate) timeout: Option<std::time::Duration>,
+
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -41,6 +41,12 @@ pub(crate) struct DvmStartArgs {
     #[arg(long, value_name = "JOBS", value_enum, default_value_t)]
     pub(crate) steer: SteerWord,
 
+    /// What provisions nodes for PMIX_JOB_CTRL_PROVISION: a command for sh
+    ///
+    /// It finds the nodes in PHALANX_PROVISION_NODES and the image in PHALANX_PROVISION_IMAGE.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) provision_command: Option<String>,
+
     /// Print messages as JSON
     #[arg(long)]
     pub(crate) json: bool,

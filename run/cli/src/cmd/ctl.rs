@@ -5,11 +5,14 @@ mod requests;
 use std::time::Duration;
 
 use phalanx_dvm::spawn::KILL_AFTER;
-use phalanx_dvm::{Ranges, names};
+use phalanx_dvm::{PREEMPT, Ranges, names};
 use pmix::{DataArray, Info, Status, Value, keys};
 use serde_json::json;
 
-use crate::args::ctl::{CtlAction, CtlArgs, KillArgs, SignalArgs, TargetArgs, TerminateArgs};
+use crate::args::ctl::{
+    CheckpointArgs, CtlAction, CtlArgs, KillArgs, PreemptArgs, RestartArgs, SignalArgs, TargetArgs,
+    TerminateArgs,
+};
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{hint, value, words};
 use crate::tool::{self, job};
@@ -40,6 +43,12 @@ pub(crate) fn run(args: &CtlArgs) -> Result<u8, Failure> {
         CtlAction::Signal(SignalArgs { signal, target }) => each(target, sent(*signal)),
         CtlAction::Kill(target) => each(target, flag(keys::JOB_CTRL_KILL, "killed")),
         CtlAction::Terminate(TerminateArgs { grace, target }) => each(target, terminate(*grace)),
+        CtlAction::Checkpoint(args) => each(&args.target, checkpoint(args)),
+        CtlAction::Restart(RestartArgs { from, target }) => {
+            let from = from.as_deref().unwrap_or_default();
+            each(target, Deed::new(Info::new(keys::JOB_CTRL_RESTART, from), "started again"))
+        }
+        CtlAction::Preempt(args) => each(&args.target, preempt(args)),
         CtlAction::Status(args) => requests::status(args),
         CtlAction::Cancel(args) => requests::cancel(args),
     }
@@ -58,6 +67,27 @@ fn terminate(grace: Option<Duration>) -> Deed {
     let micros = |grace: Duration| u64::try_from(grace.as_micros()).unwrap_or(u64::MAX);
     let grace = grace.map(|grace| Info::new(KILL_AFTER, micros(grace)).required());
     Deed::new(Info::new(keys::JOB_CTRL_TERMINATE, true), "asked to end").with(grace)
+}
+
+fn checkpoint(args: &CheckpointArgs) -> Deed {
+    let signal = args.signal.map(|signal| Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, signal));
+    let name = Info::new(keys::JOB_CTRL_CHECKPOINT, args.name.as_str());
+    Deed::new(name, format!("checkpointed as {}", args.name)).with(signal).with(limit(args.timeout))
+}
+
+fn preempt(args: &PreemptArgs) -> Deed {
+    let (done, then) = match args.pause {
+        true => ("alerted and paused", keys::JOB_CTRL_PAUSE),
+        false => ("alerted and asked to end", keys::JOB_CTRL_TERMINATE),
+    };
+    let name = Info::new(PREEMPT, args.name.as_str()).required();
+    Deed::new(name, done).with(Some(Info::new(then, true))).with(limit(args.timeout))
+}
+
+/// In whole seconds.
+fn limit(timeout: Option<Duration>) -> Option<Info> {
+    let seconds = timeout?.as_millis().div_ceil(1000);
+    Some(Info::new(keys::JOB_CTRL_CHECKPOINT_TIMEOUT, i32::try_from(seconds).unwrap_or(i32::MAX)))
 }
 
 fn sent(signal: i32) -> Deed {
@@ -91,7 +121,7 @@ fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
 struct Outcome {
     job: String,
     done: Ranges,
-    failed: Vec<(Status, Ranges)>,
+    failed: Vec<Told>,
 }
 
 fn carry_out(
@@ -111,21 +141,38 @@ fn carry_out(
     };
     let told = results_of(&results);
     // A server that does not say of whom it speaks speaks of all.
-    let told = if told.is_empty() { vec![(status, wanted)] } else { told };
-    let (done, failed): (Vec<_>, Vec<_>) = told.into_iter().partition(|(status, _)| status.is_success());
+    let told = match told.is_empty() {
+        true => vec![Told { status, ranks: wanted, why: None }],
+        false => told,
+    };
+    let (done, failed): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.status.is_success());
     let mut outcome = Outcome { job: nspace.to_string(), done: Ranges::new(), failed };
-    done.iter().for_each(|(_, ranks)| outcome.done.add(ranks));
+    done.iter().for_each(|told| outcome.done.add(&told.ranks));
     Ok(outcome)
 }
 
+/// What has become of some ranks, and perhaps more of why.
+struct Told {
+    status: Status,
+    ranks: Ranges,
+    why: Option<String>,
+}
+
+impl Told {
+    fn why(&self) -> String {
+        self.why.clone().unwrap_or_else(|| why(self.status))
+    }
+}
+
 /// What has become of the ranks of one job, as ranges of equal results.
-fn results_of(results: &[Info]) -> Vec<(Status, Ranges)> {
+fn results_of(results: &[Info]) -> Vec<Told> {
     let about =
         results.iter().filter(|info| info.key == *names::RESULT).filter_map(|info| info.value.as_array());
     let result = |about: &DataArray| {
         let ranks = job::ranges(value::find(about, names::WHICH)?.as_str()?).ok()?;
+        let why = value::find(about, keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str).map(str::to_owned);
         match value::find(about, names::STATUS) {
-            Some(Value::Status(status)) => Some((*status, ranks)),
+            Some(Value::Status(status)) => Some(Told { status: *status, ranks, why }),
             _ => None,
         }
     };
@@ -141,15 +188,20 @@ impl Outcome {
         if !self.done.is_empty() {
             text += &line(&self.done, &deed.done);
         }
-        for (status, ranks) in &self.failed {
-            text += &line(ranks, &format!("not {}: {}", deed.done, why(*status)));
+        for told in &self.failed {
+            text += &line(&told.ranks, &format!("not {}: {}", deed.done, told.why()));
         }
         text
     }
 
     fn json(&self, deed: &Deed) -> String {
-        let failed = self.failed.iter().map(|(status, ranks)| {
-            json!({ "ranks": ranks.to_string(), "status": status.to_string(), "number": status.0 })
+        let failed = self.failed.iter().map(|Told { status, ranks, why }| {
+            let mut told =
+                json!({ "ranks": ranks.to_string(), "status": status.to_string(), "number": status.0 });
+            if let (Some(why), Some(told)) = (why, told.as_object_mut()) {
+                told.insert("why".to_owned(), why.as_str().into());
+            }
+            told
         });
         let done = self.done.to_string();
         format!(
@@ -164,6 +216,9 @@ fn why(status: Status) -> String {
         Status::ERR_NOT_FOUND => "ended before".to_owned(),
         Status::ERR_LOST_CONNECTION => "their node was lost".to_owned(),
         Status::ERR_NO_PERMISSIONS => "this job is not yours".to_owned(),
+        Status::ERR_TIMEOUT => "not in time".to_owned(),
+        Status::ERR_PROC_ABORTED => "ended meanwhile".to_owned(),
+        Status::ERR_EXISTS => "they are being started again already".to_owned(),
         status => status.to_string(),
     }
 }

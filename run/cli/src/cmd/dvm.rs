@@ -73,7 +73,10 @@ async fn serve(
         system_dir: args.system_server.then(system_directory),
         env: resolve::inherited(&here.env),
         lasts: true,
-        rules: Rules { steer: args.steer.into() },
+        rules: Rules {
+            steer: args.steer.into(),
+            provision: args.provision_command.as_deref().map(Into::into),
+        },
         limits,
     })
     .map_err(|error| match args.system_server {

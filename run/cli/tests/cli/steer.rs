@@ -164,6 +164,130 @@ fn who_ends_ranks_says_how_long_they_may_take() {
     assert!(since.elapsed() < Duration::from_secs(3), "that is the time without the option");
 }
 
+/// Writes a line when it begins, which says how often and from where it was started again, and waits to be ended.
+const BEGINS: &str = "echo \"$PHALANX_RESTARTS:$PHALANX_RESTART_FROM\" >>began.$PMIX_RANK; exec sleep 1000";
+
+#[test]
+fn ranks_are_started_again_as_asked() {
+    let place = Place::new();
+    let job = place.job("3", BEGINS);
+    let began = |rank: u32| std::fs::read_to_string(place.path(&format!("began.{rank}"))).unwrap_or_default();
+    (0..3).for_each(|rank| place.wait_for("the ranks", || began(rank) == ":\n"));
+    let again = place.px(&["ctl", "restart", "--from", "night", &format!("{job}:0,2")]);
+    assert_eq!(said(&again.stdout), format!("{job}: ranks 0, 2: started again\n"), "{again:?}");
+    for rank in [0, 2] {
+        place.wait_for("the restarted rank", || began(rank) == ":\n1:night\n");
+    }
+    assert!(place.px(&["ctl", "restart", &job]).status.success());
+    place.wait_for("the whole job", || began(1) == ":\n1:\n" && began(2) == ":\n1:night\n2:\n");
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+#[test]
+fn failed_ranks_are_started_again_as_often_as_wanted() {
+    let place = Place::new();
+    let run = |script: &str| {
+        let words =
+            ["run", "-n", "2", "--kill-on-bad-exit", "restart", "--max-restarts", "2", "sh", "-c", script];
+        place.px(&words)
+    };
+    let better = run("echo begin $PMIX_RANK; [ $PMIX_RANK = 0 ] || [ \"$PHALANX_RESTARTS\" = 2 ] || exit 3");
+    let text = said(&better.stderr);
+    assert_eq!(better.status.code(), Some(0), "{text}");
+    let mut lines: Vec<String> = said(&better.stdout).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["begin 0", "begin 1", "begin 1", "begin 1"]);
+    assert!(text.contains("rank 1 exited with code 3; it is started again (2 of 2)"), "{text}");
+    let hopeless = run("[ $PMIX_RANK = 0 ] && exec sleep 1000; exit 3");
+    let text = said(&hopeless.stderr);
+    assert_eq!(hopeless.status.code(), Some(3), "{text}");
+    assert!(text.contains("rank 1 has been started again 2 times, and is given up"), "{text}");
+}
+
+#[test]
+fn programs_without_a_way_to_take_a_checkpoint_are_named() {
+    let place = Place::new();
+    let job = place.job("2", "exec sleep 1000");
+    let refused = place.px(&["ctl", "checkpoint", &job]);
+    let why = "not checkpointed as checkpoint: they have registered no way to take a checkpoint";
+    assert_eq!(said(&refused.stdout), format!("{job}: ranks 0-1: {why}\n"), "{refused:?}");
+    assert_eq!(refused.status.code(), Some(1));
+    let preempted = said(&place.px(&["ctl", "preempt", &job]).stdout);
+    assert!(
+        preempted.ends_with("not alerted and asked to end: their job is not preemptible\n"),
+        "{preempted}"
+    );
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+#[test]
+fn programs_that_know_nothing_are_checkpointed_by_a_command() {
+    let place = Place::new();
+    // It counts, writes the count when it is asked to, and begins where it is told to.
+    let program = "n=${1:-0}; trap 'echo $n >saved.$PMIX_RANK' USR1; echo $n >from.$PMIX_RANK; \
+                   while :; do n=$((n + 1)); sleep 0.01; done";
+    std::fs::write(place.path("count"), program).expect("a program");
+    let save = "[ \"$PHALANX_CHECKPOINT\" = bad ] && { echo \"this kernel lacks it\" >&2; exit 7; }; \
+                kill -USR1 $PHALANX_PID; until [ -s saved.$PHALANX_RANK ]; do sleep 0.01; done";
+    let go_on = "[ $PHALANX_RESTART_FROM = night ] && exec sh count $(cat saved.$PMIX_RANK)";
+    let options = ["--checkpoint-command", save, "--restart-command", go_on];
+    let words = [&["run", "-q", "--detach", "-n", "2"], &options[..], &["sh", "count"]].concat();
+    let job = said(&place.px(&words).stdout).trim().to_owned();
+    let from = |rank: u32| {
+        let text = std::fs::read_to_string(place.path(&format!("from.{rank}"))).unwrap_or_default();
+        text.trim().parse::<u32>().ok()
+    };
+    (0..2).for_each(|rank| place.wait_for("the ranks", || from(rank) == Some(0)));
+    let bad = said(&place.px(&["ctl", "checkpoint", "--name", "bad", &job]).stdout);
+    assert!(bad.ends_with(": its command exited with code 7: this kernel lacks it\n"), "{bad}");
+    let taken = place.px(&["ctl", "checkpoint", "--name", "night", &job]);
+    assert_eq!(said(&taken.stdout), format!("{job}: ranks 0-1: checkpointed as night\n"), "{taken:?}");
+    assert!(place.px(&["ctl", "restart", "--from", "night", &job]).status.success());
+    (0..2).for_each(|rank| place.wait_for("the counts to go on", || from(rank).is_some_and(|n| n > 0)));
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+#[test]
+fn what_criu_lacks_is_said_in_one_line() {
+    let place = Place::new();
+    let start = ["run", "-q", "--detach", "--checkpoint-command", "criu", "sleep", "1000"];
+    let job = said(&place.px(&start).stdout).trim().to_owned();
+    let taken = place.px(&["ctl", "checkpoint", &job]);
+    let line = said(&taken.stdout);
+    // Where criu works, it has.
+    assert_eq!(line.lines().count(), 1, "{taken:?}");
+    let is_said =
+        line.contains("criu is not installed") || line.contains("criu cannot take checkpoints here:");
+    assert!(is_said || taken.status.success(), "{taken:?}");
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+#[test]
+fn what_ranks_have_started_pauses_with_them() {
+    let place = Place::new();
+    let script = "setsid sh -c 'echo $$ >far; exec sleep 1000' & env -i sh -c 'echo $$ >bare; exec sleep 1000' & \
+                  echo $$ >near; exec sleep 1000";
+    let job = place.job("1", script);
+    let files = ["near", "far", "bare"].map(|name| place.path(name));
+    let pid = |file: &Path| std::fs::read_to_string(file).ok()?.trim().parse::<u32>().ok();
+    place.wait_for("all processes", || files.iter().all(|file| pid(file).is_some()));
+    let state = |file: &Path| {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid(file)?)).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().next().map(str::to_owned)
+    };
+    let are = |wanted: &str| files.iter().all(|file| state(file).as_deref() == Some(wanted));
+    for (what, wanted) in [("pause", "T"), ("resume", "S"), ("pause", "T")] {
+        assert!(place.px(&["ctl", what, &job]).status.success());
+        place.wait_for(what, || are(wanted));
+    }
+    assert!(place.px(&["kill", &job]).status.success());
+    assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
 #[test]
 fn who_waits_too_long_gives_up() {
     let place = Place::new();

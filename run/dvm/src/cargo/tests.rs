@@ -139,6 +139,8 @@ fn desc() -> JobDesc {
         on_failure: FailurePolicy::KillOnSignal,
         told_ends: crate::msg::ToldEnds::Bad,
         kill_after: Some(Duration::from_millis(1500)),
+        checkpoint_command: Some("save".into()),
+        restart_command: None,
         job: [Kval::new(keys::JOB_SIZE, 7u32)].into(),
         session: [].into(),
         allocated: [0, 1, 4].into_iter().collect(),

@@ -15,6 +15,7 @@ use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
 use crate::msg::{
     Control, ControlCall, ControlRequest, ExitStatus, Members, OpId, Part, Results, SpawnFailure, TaskId, Up,
+    Wanted,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
@@ -49,6 +50,9 @@ impl Local {
                 self.timers.set_once(cx.now.after(limits.reap_grace), Timer::Reap(nspace.clone()));
             }
             _ => {}
+        }
+        if ranks.is_none() && action.deadly().is_some() {
+            self.give_places_up(cx, nspace);
         }
     }
 
@@ -94,7 +98,8 @@ impl Local {
             Err(status) => cx.reply(call, HostReply::Done(status)),
             Ok(ControlCall {
                 cancel: None,
-                request: Some(ControlRequest { actions, cleanup: Some(cleanup), .. }),
+                registration: None,
+                wanted: Some(Wanted::Act(ControlRequest { actions, cleanup: Some(cleanup), .. })),
                 ..
             }) if actions.is_empty()
                 && let Ok(members) = Members::targets(&asked.from, &asked.targets, |nspace| {
@@ -167,7 +172,14 @@ fn chosen<'a>(
 
 impl Proc {
     fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control) {
-        let mut signal = |number| cx.effect(Effect::Signal { proc: proc.clone(), signal: number });
+        let tree = matches!(action, Control::Suspend | Control::Resume);
+        let mut signal = |number| {
+            let (proc, signal) = (proc.clone(), number);
+            cx.effect(match tree {
+                true => Effect::SignalTree { proc, signal },
+                false => Effect::Signal { proc, signal },
+            });
+        };
         let running = self.phase == Phase::Running;
         match action {
             // One that is not running yet gets what is due when it runs (`Daemon::on_spawned`).

@@ -71,7 +71,9 @@ impl Local {
         let policy = self.policy(kind, info, &members);
         let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
         let op = Collective { kind, members, id: name, round: 0, policy };
-        let op = match self.rounds.next(op) {
+        // Some may have counted what others had not come to when a member was started again: the count begins anew.
+        let generation = op.members.iter().filter_map(|m| Some(self.jobs.get(&m.nspace)?.generation)).sum();
+        let op = match self.rounds.next(op, generation) {
             Ok(op) => op,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
@@ -198,12 +200,12 @@ impl Local {
 
 impl Rounds {
     /// The same with its number in its series.
-    fn next(&mut self, op: Collective) -> Result<Collective, Status> {
+    fn next(&mut self, op: Collective, generation: u64) -> Result<Collective, Status> {
         if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&op) {
             return Err(Status::ERR_OUT_OF_RESOURCE);
         }
         let count = self.counts.entry(op.clone()).or_default();
-        count.begun += 1;
+        count.begun = count.begun.max(generation << 32) + 1;
         match count.begun > count.ended {
             true => Ok(Collective { round: count.begun, ..op }),
             // Its members had been taken for gone.

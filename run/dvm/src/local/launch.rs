@@ -8,7 +8,7 @@ use std::sync::Arc;
 use phalanx_core::server::ServerCall;
 use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_topo::CpuSet;
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::{Effect, ProcStart, StdinPlan};
 use crate::environment::environment;
@@ -39,7 +39,7 @@ impl Local {
     pub(super) fn introduce(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace).filter(|job| !job.registered) else { return };
         job.registered = true;
-        let info = job.desc.job_info(self.me, &self.config.scratch, &self.table);
+        let info = job.desc.job_info(self.me, &self.config.scratch, &self.table, &job.lives);
         self.calls.make(cx, ServerCall::RegisterNspace(Box::new(info)), Call::Register(nspace.clone()));
     }
 
@@ -74,14 +74,30 @@ impl Local {
         };
         entry.phase = Phase::Starting;
         entry.open = [true, true, desc.diag];
+        let life = job.lives.get(&proc.rank.0).cloned();
         let cpuset = desc.binding(proc.rank).and_then(|binding| binding.cpuset.as_deref());
         let start = ProcStart {
             proc: proc.clone(),
-            argv: app.argv.clone(),
-            env: environment(&desc, app, proc.rank, (&self.config.hostname, procs), server_env),
+            argv: match (&desc.restart_command, life.as_ref().and_then(|life| life.from.as_ref())) {
+                (Some(shell), Some(_)) => [Text::from("/bin/sh"), "-c".into(), shell.clone()].into(),
+                _ => app.argv.clone(),
+            },
+            env: environment(
+                &desc,
+                app,
+                proc.rank,
+                (&self.config.hostname, procs),
+                life.as_ref(),
+                server_env,
+            ),
             cwd: app.cwd.clone(),
             cpus: cpuset.and_then(|list| CpuSet::from_list(list).ok()),
-            stdin: if reads_stdin(&desc, proc.rank) { StdinPlan::Pipe } else { StdinPlan::Null },
+            // What the one before has not read is gone.
+            stdin: if reads_stdin(&desc, proc.rank) && life.is_none() {
+                StdinPlan::Pipe
+            } else {
+                StdinPlan::Null
+            },
             diag: desc.diag,
             asked_first: false,
         };

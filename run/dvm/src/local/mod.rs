@@ -6,6 +6,7 @@
 
 mod calls;
 mod cleanup;
+mod commands;
 mod control;
 mod dmodex;
 mod event;
@@ -15,6 +16,7 @@ mod inspect;
 mod iof;
 mod launch;
 mod procs;
+mod restart;
 mod stdin;
 mod survey;
 mod timer;
@@ -39,6 +41,7 @@ use crate::signals::SIGKILL;
 use crate::timers::Timers;
 
 use calls::{Call, Calls, Requests};
+use commands::Commands;
 use dmodex::Modexes;
 use fence::Rounds;
 use iof::Delivering;
@@ -61,6 +64,7 @@ pub(crate) struct Local {
     ended: VecDeque<ProcId>,
     calls: Calls,
     requests: Requests,
+    commands: Commands,
 }
 
 /// What has happened, or is wanted.
@@ -209,6 +213,7 @@ impl Local {
             ended: VecDeque::new(),
             calls: Calls::default(),
             requests: Requests::default(),
+            commands: Commands::default(),
         }
     }
 
@@ -228,6 +233,7 @@ impl Local {
 
     pub(crate) fn handle(&mut self, now: Time, input: ToLocal, out: &mut VecDeque<FromLocal>) {
         let cx = &mut Cx { now, out };
+        let Some(input) = self.not_of_commands(cx, input) else { return };
         match input {
             ToLocal::Down(body) => self.on_down(cx, &body),
             ToLocal::Side { from, side } => self.on_side(cx, from, side),
@@ -286,12 +292,21 @@ impl Local {
             }
             Down::Task { id, task } => match &**task {
                 Task::Control { targets, request } => self.on_control_task(cx, id, targets, request),
+                Task::Checkpoint { targets, name, limit } => {
+                    self.on_checkpoint_task(cx, id, targets, (name, *limit));
+                }
+                Task::Provision { nodes, image, limit } => {
+                    self.on_provision_task(cx, id, nodes, image.as_ref(), *limit);
+                }
+                Task::Clear { targets } => self.on_clear_task(cx, id, targets),
+                Task::Renew { targets } => self.on_renew_task(cx, id, targets),
                 Task::Survey(of) => {
                     let survey = Survey { task: id.clone(), of: of.clone() };
                     survey::carry_out(cx, &mut self.calls, &self.jobs, survey);
                 }
             },
             Down::Dead { nspace, ranks } => self.on_dead(nspace, ranks),
+            Down::Renewed { nspace, ranks, from } => self.on_renewed(cx, nspace, ranks, from.as_ref()),
             Down::Watch { nspace, ranks } => self.watch(cx, nspace, ranks),
             Down::Expect(op) => self.on_expect(cx, op),
             Down::Forget { nspace } => self.on_forget(cx, nspace),
@@ -328,6 +343,7 @@ impl Local {
             Timer::Reap(nspace) => self.on_reap_due(cx, &nspace),
             Timer::Exited(nspace) => self.tell_exited(cx, &nspace),
             Timer::Drain(nspace) => self.on_drain_over(cx, &nspace),
+            Timer::Command(proc) => self.on_command_due(cx, &proc),
             Timer::Retry => self.modexes.ask_again(cx, &mut self.timers, self.config.limits.retry),
             Timer::Waits => self.on_patience_over(cx),
         }
@@ -394,6 +410,7 @@ impl Local {
             ("requests to the root", self.requests.know(nspace)),
             ("output given to the server", self.delivering.know(nspace)),
             ("timers", self.timers.holds(|timer| timer.concerns(nspace))),
+            ("commands", self.commands.know(nspace)),
             ("rounds of collectives", self.rounds.know(nspace)),
             ("values asked for", self.modexes.know(nspace)),
         ];

@@ -17,11 +17,12 @@ use crate::effect::Effect;
 use crate::local::calls::Call;
 use crate::local::cleanup::Cleanups;
 use crate::local::launch::reads_stdin;
+use crate::local::restart::Renewal;
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local, inspect, stdin};
 use crate::msg::{
-    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, OpId, Part, ProcEnd, Reached, SpawnFailure, ToldEnds,
-    Up,
+    EndGroup, Ends, ExitStatus, FailurePolicy, JobDesc, Lives, OpId, Part, ProcEnd, Reached, SpawnFailure,
+    ToldEnds, Up,
 };
 use crate::ranges::Ranges;
 use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
@@ -33,6 +34,14 @@ pub(super) struct LocalJob {
     pub(super) procs: BTreeMap<Rank, Proc>,
     /// Ranks anywhere that have failed while the job goes on.
     pub(super) dead: Ranges,
+    /// Those that were started again, anywhere.
+    pub(super) lives: Arc<Lives>,
+    /// How often ranks were; equal on all daemons.
+    pub(super) generation: u64,
+    /// What is still done here to start ranks again.
+    pub(super) renewals: Vec<Renewal>,
+    /// All of it is to end.
+    pub(super) is_ending: bool,
     /// Ranks of whose end the root wants to hear.
     watched: Ranges,
     pub(super) since: Time,
@@ -57,7 +66,7 @@ pub(super) struct LocalJob {
     told_cut_off: bool,
     told_started: bool,
     told_failed: bool,
-    told_ended: bool,
+    pub(super) told_ended: bool,
 }
 
 #[derive(Debug)]
@@ -74,11 +83,15 @@ pub(super) struct Proc {
     pub(super) early: BTreeSet<i32>,
     /// Whether the streams still carry something: standard output, standard error.
     pub(super) open: [bool; 3],
+    /// Those of which nobody was told that they have ended.
+    pub(super) unsaid: [bool; 3],
+    /// It is to be started again, or the root has still to decide whether it is.
+    pub(super) place_kept: bool,
     /// What our server wants to know before it gives the process up.
     losses: Vec<HostCall>,
     pub(super) status: Option<ExitStatus>,
     after: Duration,
-    settled: bool,
+    pub(super) settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,24 +123,14 @@ pub(super) enum Killed {
 
 impl LocalJob {
     pub(super) fn new(desc: Arc<JobDesc>, now: Time, ranks: &Ranges) -> LocalJob {
-        let proc = || Proc {
-            phase: Phase::Preparing,
-            pid: None,
-            pmix: Pmix::Never,
-            killed: None,
-            kill_at: None,
-            suspended: false,
-            early: BTreeSet::new(),
-            open: [false; 3],
-            losses: Vec::new(),
-            status: None,
-            after: Duration::ZERO,
-            settled: false,
-        };
         LocalJob {
-            procs: ranks.iter().map(|rank| (Rank(rank), proc())).collect(),
+            procs: ranks.iter().map(|rank| (Rank(rank), Proc::new())).collect(),
             desc,
             dead: Ranges::new(),
+            lives: Arc::default(),
+            generation: 0,
+            renewals: Vec::new(),
+            is_ending: false,
             watched: Ranges::new(),
             since: now,
             wrote: now,
@@ -154,6 +157,25 @@ impl LocalJob {
 }
 
 impl Proc {
+    pub(super) fn new() -> Proc {
+        Proc {
+            phase: Phase::Preparing,
+            pid: None,
+            pmix: Pmix::Never,
+            killed: None,
+            kill_at: None,
+            suspended: false,
+            early: BTreeSet::new(),
+            open: [false; 3],
+            unsaid: [false; 3],
+            place_kept: false,
+            losses: Vec::new(),
+            status: None,
+            after: Duration::ZERO,
+            settled: false,
+        }
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)
     }
@@ -205,6 +227,7 @@ impl Local {
             Some(Killed::Forced) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGKILL }),
         }
         self.try_started(cx, &proc.nspace);
+        self.try_renewals(cx, &proc.nspace);
     }
 
     pub(super) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, proc: ProcId, failure: SpawnFailure) {
@@ -216,6 +239,7 @@ impl Local {
         }
         cx.post(Up::StartFailed { proc, failure });
         self.try_started(cx, &nspace);
+        self.try_renewals(cx, &nspace);
         self.try_ended(cx, &nspace);
     }
 
@@ -266,13 +290,18 @@ impl Local {
         if pmix == Pmix::Lost && entry.pmix == Pmix::Finalized {
             return;
         }
+        // That was the one before.
+        if entry.phase == Phase::Preparing && pmix != Pmix::Connected {
+            return;
+        }
         if pmix == Pmix::Finalized {
             job.finalized_after = cx.now.since(job.since);
         }
         let first = entry.pmix == Pmix::Never;
         entry.pmix = pmix;
         if first && pmix == Pmix::Connected {
-            job.connected.merge(Reached { count: 1, after: cx.now.since(job.since) });
+            let count = u32::from(!job.lives.contains_key(&proc.rank.0));
+            job.connected.merge(Reached { count, after: cx.now.since(job.since) });
             let scratch = job.desc.directory(&self.config.scratch);
             cx.effect(Effect::MakeScratch { path: Text::from(format!("{scratch}/{}", proc.rank.0)) });
             self.timers.set_once(cx.now.after(COLLECT), Timer::Connected(proc.nspace.clone()));
@@ -314,6 +343,7 @@ impl Local {
     /// Everything that decides how a process ended is known.
     fn settle(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let is_recoverable = job.is_recoverable();
         let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
         if entry.phase != Phase::Gone || entry.settled {
             return;
@@ -334,6 +364,8 @@ impl Local {
             _ => true,
         };
         let ends_job = job.desc.on_failure.ends_job(&end);
+        let is_kept = entry.place_kept || (end.is_failure() && is_recoverable);
+        entry.place_kept = is_kept;
         if end.is_failure() && telling {
             job.told_failed = true;
             cx.post(Up::Failed(end));
@@ -347,13 +379,21 @@ impl Local {
             self.ended.push_back(proc.clone());
         }
         self.clean_up_after(cx, proc);
-        let grace = self.config.limits.output_grace;
-        let Some(job) = self.jobs.get(&proc.nspace) else { return };
-        if job.procs.values().all(|proc| proc.phase == Phase::Gone) {
-            self.timers.set_once(cx.now.after(grace), Timer::Drain(proc.nspace.clone()));
-            self.timers.set_once(cx.now.after(EXITED_AFTER), Timer::Exited(proc.nspace.clone()));
+        if is_kept {
+            return self.try_renewals(cx, &proc.nspace);
         }
-        self.try_ended(cx, &proc.nspace);
+        self.give_place_up(cx, proc);
+    }
+
+    /// Contributes to the job's end soon if no process is left here.
+    pub(super) fn try_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let grace = self.config.limits.output_grace;
+        let Some(job) = self.jobs.get(nspace) else { return };
+        if job.is_empty() {
+            self.timers.set_once(cx.now.after(grace), Timer::Drain(nspace.clone()));
+            self.timers.set_once(cx.now.after(EXITED_AFTER), Timer::Exited(nspace.clone()));
+        }
+        self.try_ended(cx, nspace);
     }
 
     /// Our server has lost a client. A process that dies closes its connection before it can be reaped: it is given up
@@ -401,8 +441,7 @@ impl Local {
 
     /// The root does not see that the processes here have ended before their output has been taken.
     pub(super) fn tell_exited(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let gone = |job: &LocalJob| job.procs.values().all(|proc| proc.phase == Phase::Gone);
-        if self.jobs.get(nspace).is_some_and(gone) {
+        if self.jobs.get(nspace).is_some_and(LocalJob::is_empty) {
             cx.post(Up::Exited { nspace: nspace.clone() });
         }
     }
@@ -412,7 +451,7 @@ impl Local {
     pub(super) fn on_drain_over(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let grace = self.config.limits.output_grace;
         let Some(job) = self.jobs.get(nspace) else { return };
-        if job.procs.values().any(|proc| proc.phase != Phase::Gone) {
+        if !job.is_empty() {
             return;
         }
         if job.chunks > 0 || cx.now.since(job.wrote) < grace {
@@ -432,7 +471,9 @@ impl Local {
     /// Contributes to the job's end when nothing of it is left here.
     pub(super) fn try_ended(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(job) = self.jobs.get_mut(nspace) else { return };
-        let over = |proc: &Proc| proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3];
+        let over = |proc: &Proc| {
+            proc.phase == Phase::Gone && proc.settled && proc.open == [false; 3] && !proc.place_kept
+        };
         if job.told_ended || job.procs.is_empty() || job.chunks > 0 || !job.procs.values().all(over) {
             return;
         }
@@ -464,6 +505,7 @@ impl Local {
     /// The job is over everywhere.
     pub(super) fn on_forget(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
         let Some(mut job) = self.jobs.remove(nspace) else { return };
+        self.end_commands_of(cx, nspace);
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.rounds.forget(nspace);
         self.try_expected(cx);

@@ -13,7 +13,7 @@ use super::*;
 use crate::config::Limits;
 use crate::msg::{
     Agreed, AppDesc, Collective, Control, ControlRequest, FailurePolicy, JobDesc, Kind, Members, Places,
-    Policy, StdinTarget, TaskId, ToldEnds,
+    Policy, Results, StdinTarget, Task, TaskId, ToldEnds,
 };
 use crate::ranges::Ranges;
 
@@ -66,6 +66,8 @@ fn desc() -> Arc<JobDesc> {
         on_failure: FailurePolicy::Continue,
         told_ends: ToldEnds::default(),
         kill_after: None,
+        checkpoint_command: None,
+        restart_command: None,
         job: [].into(),
         session: [].into(),
         allocated: Default::default(),
@@ -138,6 +140,13 @@ impl Told {
         let ends = ends.collect();
         self.wishes.retain(|wish| !matches!(wish, FromLocal::Stream(_)));
         self.tell(ToLocal::Taken(ends));
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now = self.now.after(Duration::from_secs(seconds));
+        while self.local.deadline().is_some_and(|due| due <= self.now) {
+            self.tell(ToLocal::Tick);
+        }
     }
 
     fn posts(&self) -> Vec<&Up> {
@@ -259,6 +268,200 @@ fn a_request_may_say_how_long_ranks_have_to_end() {
     assert_eq!(after(&mut told, 1), [1]);
     assert_eq!(after(&mut told, 59), [1]);
     assert_eq!(after(&mut told, 60), [1, 0]);
+}
+
+fn renew(told: &mut Told, task: Task) -> OpId {
+    let id = TaskId { operation: 9, number: 1, daemons: Ranges::single(1) };
+    let id = match task {
+        Task::Renew { .. } => TaskId { number: 2, ..id },
+        _ => id,
+    };
+    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    OpId::Task(id)
+}
+
+fn rank_one() -> Members {
+    Members { nspace: nspace(), ranks: Ranges::single(1) }
+}
+
+/// The environment entries of the last process that was started.
+fn started_with(told: &Told) -> Vec<String> {
+    let mut starts = told.wishes.iter().rev().filter_map(|wish| match wish {
+        FromLocal::Effect(Effect::Spawn(start)) => Some(start.env.iter().map(Text::to_string_lossy)),
+        _ => None,
+    });
+    starts.next().into_iter().flatten().filter(|entry| entry.starts_with("PHALANX_RESTART")).collect()
+}
+
+fn ends_of_streams(told: &Told) -> usize {
+    told.wishes
+        .iter()
+        .filter(|wish| matches!(wish, FromLocal::Stream(piece) if piece.data.is_empty()))
+        .count()
+}
+
+#[test]
+fn a_rank_is_started_again_when_nothing_of_it_is_left() {
+    let mut told = Told::running();
+    told.wishes.clear();
+    let cleared = renew(&mut told, Task::Clear { targets: rank_one() });
+    let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { signal: 9, .. }));
+    assert!(told.wishes.iter().any(kills) && told.part(&cleared).is_none());
+    told.tell(ToLocal::Exited {
+        proc: proc(1),
+        status: ExitStatus::Signal { number: 9, core_dumped: false },
+    });
+    assert!(told.part(&cleared).is_none(), "its output may hold more");
+    for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+        told.tell(ToLocal::OutputClosed { proc: proc(1), channel });
+    }
+    let mut well = Results::default();
+    well.set(&Ranges::single(1), Status::SUCCESS);
+    assert!(matches!(told.part(&cleared), Some(Part::Results(results)) if *results == well));
+    assert_eq!((told.posts().len(), ends_of_streams(&told)), (0, 0), "nobody hears of an end");
+    let from = Some(Text::from("night"));
+    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from });
+    let renewed = renew(&mut told, Task::Renew { targets: rank_one() });
+    told.serve();
+    assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1", "PHALANX_RESTART_FROM=night"]);
+    assert!(told.part(&renewed).is_none());
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+    assert!(matches!(told.part(&renewed), Some(Part::Renewed { pids, .. }) if *pids == [(1, 777)]));
+    told.exit(0, ExitStatus::Code(0));
+    told.exit(1, ExitStatus::Code(0));
+    assert!(told.part(&OpId::Ended(nspace())).is_some());
+}
+
+#[test]
+fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
+    let recoverable = || {
+        let mut desc = desc();
+        let policy = FailurePolicy::Restart { most: 1 };
+        Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.on_failure = policy);
+        Told::running_job(desc)
+    };
+    // It ends the job.
+    let mut told = recoverable();
+    told.exit(0, ExitStatus::Code(0));
+    told.exit(1, ExitStatus::Code(3));
+    assert!(matches!(told.posts()[..], [Up::Failed(end)] if end.proc == proc(1)));
+    assert!(told.part(&OpId::Ended(nspace())).is_none());
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Terminate { signal: 15 } });
+    assert_eq!(ends_of_streams(&told), 2);
+    let piece =
+        |wish: &FromLocal| if let FromLocal::Stream(piece) = wish { Some(piece.clone()) } else { None };
+    let ends = told.wishes.iter().filter_map(piece).collect();
+    told.tell(ToLocal::Taken(ends));
+    assert!(told.part(&OpId::Ended(nspace())).is_some());
+    // It is started again.
+    let mut told = recoverable();
+    told.exit(1, ExitStatus::Code(3));
+    let cleared = renew(&mut told, Task::Clear { targets: rank_one() });
+    assert!(told.part(&cleared).is_some());
+    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+    renew(&mut told, Task::Renew { targets: rank_one() });
+    told.serve();
+    assert_eq!(started_with(&told), ["PHALANX_RESTARTS=1"]);
+    // The job ends before it runs.
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill });
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    told.exit(0, ExitStatus::Signal { number: 9, core_dumped: false });
+    assert!(told.part(&OpId::Ended(nspace())).is_some(), "{:?}", told.wishes);
+    told.down(Down::Forget { nspace: nspace() });
+}
+
+/// The processes that were started for commands: their names, and what sh is to run.
+fn commands(told: &Told) -> Vec<(ProcId, String)> {
+    let starts = told.wishes.iter().filter_map(|wish| match wish {
+        FromLocal::Effect(Effect::Spawn(start)) if start.proc.nspace != nspace() => {
+            Some((start.proc.clone(), start.argv[2].to_string_lossy()))
+        }
+        _ => None,
+    });
+    starts.collect()
+}
+
+#[test]
+fn a_command_takes_the_checkpoint_of_each_rank() {
+    let mut desc = desc();
+    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
+    let mut told = Told::running_job(desc);
+    told.wishes.clear();
+    let targets = Members { nspace: nspace(), ranks: Ranges::first(3) };
+    let id = TaskId { operation: 4, number: 1, daemons: Ranges::single(1) };
+    let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
+    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    let [(first, save), (second, _)] = &commands(&told)[..] else { panic!("{:?}", told.wishes) };
+    assert_eq!(save, "save");
+    let end = |told: &mut Told, proc: &ProcId, status| {
+        told.tell(ToLocal::Spawned { proc: proc.clone(), pid: 900 });
+        told.tell(ToLocal::Exited { proc: proc.clone(), status });
+        let data = b"first\nno space\n"[..].into();
+        told.tell(ToLocal::Output { proc: proc.clone(), channel: IofChannel::STDERR, data });
+        for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
+            told.tell(ToLocal::OutputClosed { proc: proc.clone(), channel });
+        }
+    };
+    end(&mut told, first, ExitStatus::Code(0));
+    assert!(told.part(&OpId::Task(id.clone())).is_none());
+    end(&mut told, second, ExitStatus::Code(1));
+    let Some(Part::Results(results)) = told.part(&OpId::Task(id)) else { panic!("{:?}", told.wishes) };
+    let by_status: Vec<_> = results.iter().map(|(status, ranks)| (status, ranks.to_string())).collect();
+    assert_eq!(by_status, [(Status::ERROR, "1".into()), (Status::SUCCESS, "0".into())]);
+    assert_eq!(results.why(Status::ERROR), Some("its command exited with code 1: no space"));
+}
+
+#[test]
+fn commands_end_in_time_and_with_their_job() {
+    let mut desc = desc();
+    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.checkpoint_command = Some("save".into()));
+    let mut told = Told::running_job(desc);
+    let take = |told: &mut Told, number: u32| {
+        told.wishes.clear();
+        let id = TaskId { operation: 4, number, daemons: Ranges::single(1) };
+        let targets = Members { nspace: nspace(), ranks: Ranges::single(0) };
+        let task = Task::Checkpoint { targets, name: "night".into(), limit: Duration::from_secs(5) };
+        told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+        OpId::Task(id)
+    };
+    let late = take(&mut told, 1);
+    let (slow, _) = commands(&told).remove(0);
+    told.wait(5);
+    let kills = |wish: &FromLocal| matches!(wish, FromLocal::Effect(Effect::SignalTree { proc, .. }) if *proc == slow);
+    assert!(told.wishes.iter().any(kills));
+    told.tell(ToLocal::Exited {
+        proc: slow.clone(),
+        status: ExitStatus::Signal { number: 9, core_dumped: false },
+    });
+    told.wait(1);
+    let is_late =
+        |part: &Part| matches!(part, Part::Results(results) if results.why(Status::ERR_TIMEOUT).is_some());
+    assert!(told.part(&late).is_some_and(is_late), "{:?}", told.wishes);
+    let open = take(&mut told, 2);
+    told.exit(0, ExitStatus::Code(0));
+    told.exit(1, ExitStatus::Code(0));
+    told.down(Down::Forget { nspace: nspace() });
+    assert!(told.part(&open).is_some());
+}
+
+#[test]
+fn fences_are_counted_anew_when_a_rank_is_started_again() {
+    let mut told = Told::running();
+    let fence = |told: &mut Told, id: u64| {
+        told.wishes.clear();
+        let (procs, data) = (vec![ProcId::all(&nspace())], Blob::default());
+        told.upcall(id, HostOp::Fence(FenceRequest { procs, data, info: Vec::new() }));
+        told.wishes.iter().find_map(|wish| match wish {
+            FromLocal::Join(OpId::Collective(op), _) => Some(op.round),
+            _ => None,
+        })
+    };
+    assert_eq!(fence(&mut told, 1), Some(1));
+    told.down(Down::Dead { nspace: nspace(), ranks: Ranges::single(2) });
+    assert_eq!(fence(&mut told, 2), None, "nobody comes for that rank");
+    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    assert_eq!(fence(&mut told, 3), Some((1 << 32) + 1), "others may not have counted the second");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(super) enum Timer {
     Exited(Nspace),
     /// Output of a job without living processes is waited for no longer.
     Drain(Nspace),
+    /// A command has had its time.
+    Command(ProcId),
     /// Ask again for remote data.
     Retry,
     /// Collectives that may lack members have waited for a while.

@@ -6,6 +6,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Text, Value};
 
 use super::CleanupRequest;
+use super::checkpoint::{self, CheckpointCall, Registration};
 use crate::encoding::encoded;
 use crate::signals::{SIGKILL, SIGTERM};
 
@@ -15,6 +16,8 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
     keys::JOB_CTRL_ID,
     keys::JOB_CTRL_KILL,
     keys::JOB_CTRL_PAUSE,
+    keys::JOB_CTRL_PROVISION,
+    keys::JOB_CTRL_PROVISION_IMAGE,
     keys::JOB_CTRL_RESUME,
     keys::JOB_CTRL_SIGNAL,
     keys::JOB_CTRL_TERMINATE,
@@ -71,8 +74,44 @@ pub(crate) struct ControlCall {
     /// What whoever calls will name the request by.
     pub(crate) id: Option<Text>,
     pub(crate) cancel: Option<Cancel>,
-    /// `None`: only something is to be cancelled.
-    pub(crate) request: Option<ControlRequest>,
+    /// What the caller says of itself.
+    pub(crate) registration: Option<Registration>,
+    /// `None`: nothing else.
+    pub(crate) wanted: Option<Wanted>,
+}
+
+/// What is to become of the targets.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Act(ControlRequest),
+    Checkpoint(CheckpointCall),
+    /// With this checkpoint.
+    Restart(Option<Text>),
+    /// It is about nodes.
+    Provision(Provision),
+}
+
+/// Nodes that are to get an image.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Provision {
+    /// As the site's program wants them named.
+    pub(crate) nodes: Text,
+    pub(crate) image: Option<Text>,
+}
+
+impl Provision {
+    fn read(directives: &[Info]) -> Result<Option<Provision>, Status> {
+        let said = |key| match directives.find(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(Status::ERR_BAD_PARAM),
+        };
+        match (said(keys::JOB_CTRL_PROVISION)?, said(keys::JOB_CTRL_PROVISION_IMAGE)?) {
+            (Some(nodes), image) => Ok(Some(Provision { nodes, image })),
+            (None, Some(_)) => Err(Status::ERR_BAD_PARAM),
+            (None, None) => Ok(None),
+        }
+    }
 }
 
 /// Which of the caller's earlier requests are to be given up.
@@ -95,11 +134,31 @@ impl ControlCall {
             Some(_) => return Err(Status::ERR_BAD_PARAM),
             None => None,
         };
-        let request = match ControlRequest::read(directives) {
-            Err(Status::ERR_NOT_SUPPORTED) if cancel.is_some() => None,
+        let act = match ControlRequest::read(directives) {
+            Err(Status::ERR_NOT_SUPPORTED) => None,
             request => Some(request?),
         };
-        Ok(ControlCall { id, cancel, request })
+        let then = act.as_ref().map_or(&[][..], |act| &act.actions);
+        let checkpoint = CheckpointCall::read(directives, then)?;
+        let registration = match checkpoint {
+            Some(_) => None,
+            None => Registration::read(directives)?,
+        };
+        let wanted = match (checkpoint, checkpoint::restart(directives)?, act) {
+            (Some(checkpoint), None, _) => Some(Wanted::Checkpoint(checkpoint)),
+            (None, Some(from), None) => Some(Wanted::Restart(from)),
+            (None, None, act) => act.map(Wanted::Act),
+            (_, Some(_), _) => return Err(Status::ERR_BAD_PARAM),
+        };
+        let wanted = match (wanted, Provision::read(directives)?) {
+            (wanted, None) => wanted,
+            (None, Some(provision)) => Some(Wanted::Provision(provision)),
+            (Some(_), Some(_)) => return Err(Status::ERR_BAD_PARAM),
+        };
+        if cancel.is_none() && registration.is_none() && wanted.is_none() {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        Ok(ControlCall { id, cancel, registration, wanted })
     }
 }
 

@@ -40,6 +40,9 @@ pub(crate) struct JobDesc {
     pub told_ends: ToldEnds,
     /// From the polite signal to SIGKILL, where the job has its own.
     pub kill_after: Option<Duration>,
+    /// What takes a checkpoint of one process, and what stands for the program of one that goes on from such.
+    pub checkpoint_command: Option<Text>,
+    pub restart_command: Option<Text>,
     pub job: Arc<[Kval]>,
     pub session: Arc<[Kval]>,
     /// The nodes that there were when it was placed.
@@ -66,6 +69,16 @@ pub(crate) struct Places {
 pub(crate) struct Binding {
     pub cpuset: Option<Arc<str>>,
     pub locality: Option<Arc<str>>,
+}
+
+/// The ranks that were started again.
+pub(crate) type Lives = BTreeMap<u32, Life>;
+
+/// Of a rank that was started again: how often, and the last time with which checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub number: u32,
+    pub from: Option<Text>,
 }
 
 #[derive(Clone, Debug)]
@@ -151,6 +164,7 @@ impl JobDesc {
         here: NodeId,
         scratch: &str,
         table: &Arc<NodeTable>,
+        lives: &Arc<Lives>,
     ) -> JobInfo {
         let [tmpdir, nsdir] = self.directories(scratch);
         let own = Own { node: here, values: vec![nsdir.clone()] };
@@ -161,7 +175,7 @@ impl JobDesc {
             allocated: Table::new(Allocated { of: self.clone(), table: table.clone() }),
             nodes: Table::new(Nodes { of: self.clone(), own, table: table.clone() }),
             apps: self.apps.iter().map(|app| JobApp { values: app.values.clone() }).collect(),
-            procs: Table::new(Procs(self.clone())),
+            procs: Table::new(Procs { of: self.clone(), lives: lives.clone() }),
             here: self.nodes.contains(here.0).then(|| self.nodes.index_of(here.0)),
         }
     }
@@ -230,25 +244,32 @@ impl Rows<JobNode> for Nodes {
 }
 
 /// Its processes, likewise.
-struct Procs(Arc<JobDesc>);
+struct Procs {
+    of: Arc<JobDesc>,
+    lives: Arc<Lives>,
+}
 
 impl Rows<JobProc> for Procs {
     fn count(&self) -> usize {
-        self.0.size as usize
+        self.of.size as usize
     }
 
     fn row(&self, index: usize) -> Option<JobProc> {
-        let rank = u32::try_from(index).ok().filter(|rank| *rank < self.0.size)?;
-        let places = &self.0.places;
-        let binding = self.0.binding(Rank(rank)).cloned().unwrap_or_default();
+        let rank = u32::try_from(index).ok().filter(|rank| *rank < self.of.size)?;
+        let places = &self.of.places;
+        let binding = self.of.binding(Rank(rank)).cloned().unwrap_or_default();
         let (app_rank, local_rank) = (Rank(places.app_rank.get(rank)), places.local_rank.get(rank) as u16);
+        let life = self.lives.get(&rank);
+        let from = life.and_then(|life| life.from.clone());
         Some(JobProc {
             app: places.app.get(rank),
             node_rank: places.node_rank.get(rank) as u16,
             package_rank: places.package_rank.get(rank).checked_sub(1).map(|n| n as u16),
             cpuset: binding.cpuset,
             locality: binding.locality,
-            ..JobProc::new(app_rank, self.0.nodes.index_of(places.node.get(rank)), local_rank)
+            reincarnation: life.map_or(0, |life| life.number),
+            values: from.map(|name| [Kval::new(keys::JOB_CTRL_RESTART, name)].into()),
+            ..JobProc::new(app_rank, self.of.nodes.index_of(places.node.get(rank)), local_rank)
         })
     }
 }
@@ -292,6 +313,8 @@ pub enum FailurePolicy {
     KillOnSignal,
     /// The others go on.
     Continue,
+    /// It is started again, each rank so often; then it ends the job.
+    Restart { most: u32 },
 }
 
 /// Which ends of its processes a job's daemons tell as they happen.
@@ -313,18 +336,18 @@ impl FailurePolicy {
             FailurePolicy::KillOnSignal => {
                 end.is_failure() && matches!(end.status, Some(ExitStatus::Signal { .. }) | None)
             }
-            FailurePolicy::Continue => false,
+            FailurePolicy::Continue | FailurePolicy::Restart { .. } => false,
         }
     }
 }
 
 encoded!(struct JobDesc {
-    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, told_ends, kill_after, job,
-    session, allocated,
+    nspace, number, parent, size, nodes, crowded, places, env, apps, stdin, forward, diag, on_failure, told_ends,
+    kill_after, checkpoint_command, restart_command, job, session, allocated,
 });
 encoded!(struct Places { node, app, app_rank, local_rank, node_rank, package_rank, binding, bindings });
 encoded!(struct Binding { cpuset, locality });
 encoded!(struct AppDesc { argv, env, changes, cwd, prefix, values, size });
 encoded!(enum StdinTarget { 0 Rank(rank), 1 All, 2 None });
-encoded!(enum FailurePolicy { 0 KillJob, 1 KillOnSignal, 2 Continue });
+encoded!(enum FailurePolicy { 0 KillJob, 1 KillOnSignal, 2 Continue, 3 Restart { most } });
 encoded!(enum ToldEnds { 0 Deciding, 1 Bad, 2 All });

@@ -1,5 +1,6 @@
 //! What travels between the daemons of a DVM, as plain data. How it travels is the overlay's matter.
 
+pub(crate) mod checkpoint;
 pub(crate) mod cleanup;
 pub(crate) mod control;
 mod desc;
@@ -19,16 +20,18 @@ use std::time::Duration;
 
 use phalanx_core::{Event, HostOp, HostReply};
 use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Blob, Key, Nspace, ProcId};
+use phalanx_wire::{Blob, Key, Nspace, ProcId, Text};
 
 use crate::encoding::encoded;
 use crate::id::NodeId;
 use crate::ranges::Ranges;
 
+pub use checkpoint::PREEMPT;
+pub(crate) use checkpoint::{CheckpointCall, Method, Registration};
 pub use cleanup::{Cleanup, CleanupRequest, DirectoryRules};
 pub use control::Control;
-pub(crate) use control::{Cancel, ControlCall, ControlRequest};
-pub(crate) use desc::{AppDesc, Binding, JobDesc, Places, ToldEnds};
+pub(crate) use control::{Cancel, ControlCall, ControlRequest, Provision, Wanted};
+pub(crate) use desc::{AppDesc, Binding, JobDesc, Life, Lives, Places, ToldEnds};
 pub use desc::{FailurePolicy, StdinTarget};
 pub(crate) use end::{EndGroup, Ends, Reached, ended_state, exit_code};
 pub use end::{ExitStatus, ProcEnd};
@@ -72,6 +75,12 @@ pub(crate) enum Down {
     Dead {
         nspace: Nspace,
         ranks: Ranges,
+    },
+    /// These ranks are about to be started again with this checkpoint, and are waited for like others.
+    Renewed {
+        nspace: Nspace,
+        ranks: Ranges,
+        from: Option<Text>,
     },
     /// Somebody waits for these processes of the addressed daemons to do something: say when they have ended.
     Watch {
@@ -228,6 +237,7 @@ encoded!(enum Down {
     15 Event { event, except },
     16 Announce { event, number, concerned, ago },
     17 Stop,
+    18 Renewed { nspace, ranks, from },
 });
 
 encoded!(enum Up {

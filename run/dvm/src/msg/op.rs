@@ -82,6 +82,11 @@ pub(crate) enum Part {
     Found(Box<Found>),
     /// What became of the targets of job control.
     Results(Results),
+    /// The same of ranks that were started again, with their ranks and pids.
+    Renewed {
+        results: Results,
+        pids: Vec<(u32, u32)>,
+    },
     /// Somebody could not take part.
     Failed(Status),
 }
@@ -156,6 +161,10 @@ impl Part {
             (Part::Ends(ends), Part::Ends(more)) => ends.merge(*more),
             (Part::Found(found), Part::Found(more)) => found.merge(*more),
             (Part::Results(results), Part::Results(more)) => results.merge(more),
+            (Part::Renewed { results, pids }, Part::Renewed { results: more, pids: also }) => {
+                results.merge(more);
+                pids.extend(also);
+            }
             // One binary on all daemons: an operation has parts of one kind.
             (_, _) => {}
         }
@@ -259,6 +268,7 @@ encoded!(enum Part {
     5 Found(found),
     6 Results(results),
     7 Failed(status),
+    8 Renewed { results, pids },
 });
 encoded!(enum Agreed { 0 Nothing, 1 Modex(blob), 2 Group(formed) });
 encoded!(struct GroupPart { info, lost, silent });

@@ -13,7 +13,7 @@ use phalanx_core::HostReply;
 use phalanx_spec::Status;
 use phalanx_wire::{Info, Nspace, ProcId};
 
-use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Task};
+use crate::msg::{self, Cancel, ControlCall, ControlRequest, JobDesc, Members, Part, Task, Wanted};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::operations::{Asked, Asker};
@@ -39,9 +39,7 @@ impl Controlling {
     ) {
         let Some(target) = self.targets.iter_mut().find(|target| target.task == task) else { return };
         if let Part::Results(results) = part {
-            for (status, ranks) in results.iter() {
-                target.set(ranks, status);
-            }
+            target.take(&results);
         }
         if let Some(desc) = desc_of(&target.nspace).filter(|_| !missing.is_empty()) {
             let lost = target.open.iter().filter(|rank| missing.contains(desc.places.node.get(*rank)));
@@ -118,13 +116,15 @@ impl Root {
         targets: &[ProcId],
         directives: &[Info],
     ) {
-        let ControlCall { id, cancel, request } = match ControlCall::read(directives) {
+        let ControlCall { id, cancel, registration, wanted } = match ControlCall::read(directives) {
             Ok(call) => call,
             Err(status) => return answer.done(cx, status),
         };
         let cancelled = cancel.map(|cancel| self.cancel(cx, from, &cancel));
-        let Some(request) = request else {
-            return answer.give(cx, HostReply::Infos(cancelled.unwrap_or(Status::SUCCESS), Vec::new()));
+        let registered = registration.map(|registration| self.register_ability(from, &registration));
+        let Some(wanted) = wanted else {
+            let status = cancelled.or(registered).unwrap_or(Status::SUCCESS);
+            return answer.give(cx, HostReply::Infos(status, Vec::new()));
         };
         let is_dvm = match targets {
             // As OpenPMIx's tools ask for it: nobody in particular is the whole DVM.
@@ -133,7 +133,7 @@ impl Root {
             named => named.iter().all(|proc| *proc.nspace.as_str() == *self.config.dvm),
         };
         let ends = |action: &msg::Control| matches!(action, msg::Control::Terminate { .. });
-        if is_dvm && request.actions.iter().any(ends) {
+        if is_dvm && matches!(&wanted, Wanted::Act(request) if request.actions.iter().any(ends)) {
             if !self.may_steer_all(from) {
                 return answer.done(cx, Status::ERR_NO_PERMISSIONS);
             }
@@ -141,8 +141,18 @@ impl Root {
             return self.on_shutdown(cx, Some(from));
         }
         let asker = Asker { by: from.clone(), id, answer };
-        match self.targets_of(from, targets) {
-            Ok(members) => self.control(cx, asker, &members, request),
+        // Nodes are no processes.
+        let members = match &wanted {
+            Wanted::Provision(_) => Ok(Vec::new()),
+            _ => self.targets_of(from, targets),
+        };
+        match members {
+            Ok(members) => match wanted {
+                Wanted::Act(request) => self.control(cx, asker, &members, request),
+                Wanted::Checkpoint(call) => self.checkpoint(cx, asker, &members, call),
+                Wanted::Restart(from) => self.restart(cx, Some(asker), &members, from),
+                Wanted::Provision(nodes) => self.provision(cx, asker, nodes),
+            },
             Err(refused) => {
                 let status = refused.results().next().unwrap_or(Status::ERR_NOT_FOUND);
                 self.tell_asker(cx, asker, (status, refused.told(status)));
@@ -250,6 +260,7 @@ impl Root {
 
     /// Processes are gone before all daemons have done their part.
     pub(super) fn control_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        self.checkpoint_without(cx, nspace, ranks);
         let mut emptied = Vec::new();
         for (number, operation) in self.operations.iter_mut() {
             if let Asked::Control(control) = &mut operation.asked {

@@ -22,7 +22,7 @@ use crate::signals::{SIGKILL, SIGTERM};
 
 impl RootJob {
     /// Tells the daemons of the job, and ours, whom nobody is to wait for any more.
-    fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
+    pub(super) fn tell_dead(&mut self, cx: &mut Cx<'_>, ranks: &Ranges) {
         self.dead.add(ranks);
         let mut to = self.desc.nodes.clone();
         to.insert(NodeId::ROOT.0);
@@ -56,6 +56,12 @@ impl Root {
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
         }
         self.go_on_without(cx, nspace, &ranks);
+        if matches!(self.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. }))
+            && !self.recover(cx, end)
+        {
+            let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
+            verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
+        }
     }
 
     pub(super) fn on_abort(
@@ -327,6 +333,7 @@ impl Root {
         self.timers.cancel(|timer| timer.concerns(nspace));
         self.try_assemblies(cx);
         self.tell_end(cx, job);
+        self.restart_without(cx, nspace);
         self.end_operations_of(cx, nspace);
         self.end_pushes_of(cx, &ProcId::all(nspace));
         // What came after the last process had ended, or has just been given up.

@@ -129,6 +129,7 @@ impl Root {
         match event.code {
             Status::READY_FOR_DEBUG => self.ready_for_debug(cx, event),
             Status::DEBUGGER_RELEASE => self.released(cx, event),
+            Status::JCTRL_CHECKPOINT_COMPLETE => self.checkpoint_complete(cx, event),
             Status::GROUP_LEFT | Status::GROUP_CONSTRUCT_COMPLETE => {
                 self.relations.hear_of_group(&self.jobs, event)
             }

@@ -14,6 +14,7 @@ use crate::job::{JobRequest, JobVerdict};
 use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
+use crate::root::checkpoint::Abilities;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::journal::{Journal, What};
@@ -31,6 +32,12 @@ pub(super) struct RootJob {
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
+    /// What its ranks have said of themselves.
+    pub(super) abilities: Abilities,
+    /// How often each of its ranks was started again.
+    pub(super) restarts: BTreeMap<u32, u32>,
+    /// Those that are being started again.
+    pub(super) restarting: Ranges,
     /// Ranks that were told to pause, and not to go on.
     paused: Ranges,
     /// What has happened to it.
@@ -127,6 +134,9 @@ impl Root {
             spawn: None,
             descent,
             dead: Ranges::new(),
+            abilities: Abilities::default(),
+            restarts: BTreeMap::new(),
+            restarting: Ranges::new(),
             paused: Ranges::new(),
             journal: self.journals.begin(cx.now, submitted, (desc.clone(), premises), run_by),
             limit: job.timeout,

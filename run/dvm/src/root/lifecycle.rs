@@ -31,11 +31,12 @@ pub(crate) const ATTRIBUTES: &[&str] = &[
 ];
 
 /// All codes of such events: what the journals tell those who come late.
-pub(super) const CODES: [Status; 5] = [
+pub(super) const CODES: [Status; 6] = [
     Status::EVENT_JOB_START,
     Status::LAUNCH_COMPLETE,
     Status::EVENT_PROC_TERMINATED,
     Status::ERR_PROC_TERM_WO_SYNC,
+    Status::ERR_PROC_RESTART,
     Status::EVENT_JOB_END,
 ];
 
@@ -69,6 +70,7 @@ impl What {
                 &[Status::EVENT_PROC_TERMINATED, Status::ERR_PROC_TERM_WO_SYNC]
             }
             What::Failed { .. } | What::Left { .. } | What::Lost { .. } => &[Status::EVENT_PROC_TERMINATED],
+            What::Restarted { .. } => &[Status::ERR_PROC_RESTART],
             What::Ended { .. } => &[Status::EVENT_JOB_END],
             _ => &[],
         }
@@ -120,6 +122,19 @@ impl Interests {
         concerned: &Arc<[Nspace]>,
     ) {
         for event in lost_events(nspace, ranks, stamp) {
+            self.raise(cx, event, stamp.number, Some(concerned.clone()));
+        }
+    }
+
+    /// Ranks run again.
+    pub(super) fn tell_restart(
+        &self,
+        cx: &mut Cx<'_>,
+        (nspace, ranks): (&Nspace, &Ranges),
+        stamp: Stamp,
+        concerned: &Arc<[Nspace]>,
+    ) {
+        for event in restart_events(nspace, ranks, stamp) {
             self.raise(cx, event, stamp.number, Some(concerned.clone()));
         }
     }
@@ -190,7 +205,7 @@ impl Root {
     ) -> impl Iterator<Item = Event> + 'a {
         let stamp = self.stamp(entry.number(), entry.at());
         let nspace = &journal.desc().nspace;
-        let (mut ends, mut lost) = (None, None);
+        let (mut ends, mut lost, mut again) = (None, None, None);
         let of_job = match entry.what() {
             What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
             What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
@@ -200,6 +215,10 @@ impl Root {
             }
             What::Lost { ranks, .. } => {
                 lost = Some(lost_events(nspace, ranks, stamp));
+                None
+            }
+            What::Restarted { ranks, .. } => {
+                again = Some(restart_events(nspace, ranks, stamp));
                 None
             }
             What::Ended { .. } => {
@@ -214,7 +233,7 @@ impl Root {
                 end_events(&ProcEnd { proc, ..first.clone() }, stamp)
             })
         });
-        ends.chain(lost.into_iter().flatten()).chain(of_job)
+        ends.chain(lost.into_iter().flatten()).chain(again.into_iter().flatten()).chain(of_job)
     }
 }
 
@@ -240,6 +259,18 @@ fn lost_events<'a>(nspace: &'a Nspace, ranks: &'a Ranges, stamp: Stamp) -> impl 
         let proc = ProcId::new(nspace, Rank(rank));
         let info = about(&proc, stamp);
         announcement(Status::EVENT_PROC_TERMINATED, proc, info)
+    })
+}
+
+/// In the name of the whole job: a source is not told, and the rank may want to know.
+fn restart_events<'a>(
+    nspace: &'a Nspace,
+    ranks: &'a Ranges,
+    stamp: Stamp,
+) -> impl Iterator<Item = Event> + 'a {
+    ranks.iter().map(move |rank| {
+        let info = about(&ProcId::new(nspace, Rank(rank)), stamp);
+        announcement(Status::ERR_PROC_RESTART, ProcId::all(nspace), info)
     })
 }
 

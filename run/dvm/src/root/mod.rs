@@ -5,6 +5,7 @@
 //! descriptors it does not know. All that happens comes in as [`ToRoot`], all that is to be done goes out as [`FromRoot`].
 
 mod answer;
+mod checkpoint;
 mod collective;
 mod control;
 mod debug;
@@ -22,10 +23,12 @@ mod nodes;
 mod operations;
 mod placing;
 mod plan;
+mod provision;
 mod publish;
 pub(crate) mod query;
 mod relations;
 mod requests;
+mod restart;
 mod session;
 pub(crate) mod spawn;
 mod stdin;
@@ -81,7 +84,10 @@ pub(crate) const FUNCTIONS: &[Honoured] = &[
     (functions::IOF_DEREGISTER, &[]),
     (functions::IOF_PULL, &[iof::PULL_ATTRIBUTES]),
     (functions::IOF_PUSH, &[stdin::PUSH_ATTRIBUTES]),
-    (functions::JOB_CONTROL, &[msg::control::ATTRIBUTES, msg::cleanup::ATTRIBUTES]),
+    (
+        functions::JOB_CONTROL,
+        &[msg::control::ATTRIBUTES, msg::checkpoint::ATTRIBUTES, msg::cleanup::ATTRIBUTES],
+    ),
     (functions::LOG, &[log::ATTRIBUTES]),
     (functions::LOOKUP, &[publish::LOOKUP_ATTRIBUTES]),
     (functions::NOTIFY_EVENT, &[event::ATTRIBUTES]),

@@ -16,11 +16,14 @@ use crate::job::JobRequest;
 use crate::msg::{Down, OpId, Part, Task, TaskId};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
+use crate::root::checkpoint::Checkpointing;
 use crate::root::control::Controlling;
 use crate::root::debug::Stop;
 use crate::root::group::Assembly;
 use crate::root::last_look::LastLook;
+use crate::root::provision::Provisioning;
 use crate::root::publish::Lookup;
+use crate::root::restart::Restarting;
 use crate::root::spawn::Spawning;
 use crate::root::survey::Question;
 use crate::root::targets::Targets;
@@ -76,6 +79,9 @@ impl Asker {
 #[derive(Debug)]
 pub(super) enum Asked {
     Control(Controlling),
+    Checkpoint(Box<Checkpointing>),
+    Restart(Box<Restarting>),
+    Provision(Provisioning),
     Query(Question),
     Spawn(Spawning),
     /// A spawn, when the daemons are up.
@@ -93,6 +99,9 @@ impl Asked {
     fn name(&self) -> &'static str {
         match self {
             Asked::Control(_) => "job control",
+            Asked::Checkpoint(_) => "checkpoint",
+            Asked::Restart(_) => "restart",
+            Asked::Provision(_) => "provision",
             Asked::Query(_) => "query",
             Asked::Spawn(_) | Asked::Postponed(_) => "spawn",
             Asked::Lookup(_) => "lookup",
@@ -110,11 +119,15 @@ impl Asked {
     /// The reply to an asker for whom it is over before it is done.
     fn failure(&self, status: Status) -> HostReply {
         match self {
-            Asked::Control(control) => HostReply::Infos(status, control.targets.told(status)),
+            Asked::Control(_) | Asked::Checkpoint(_) | Asked::Restart(_) => {
+                HostReply::Infos(status, self.targets().map_or_else(Vec::new, |t| t.told(status)))
+            }
             Asked::Spawn(_) | Asked::Postponed(_) => HostReply::Spawned(Err(status)),
             Asked::Lookup(_) => HostReply::Lookup(Err(status)),
             Asked::Group(_) => HostReply::Group(Err(status)),
-            Asked::Query(_) | Asked::Stop(_) | Asked::LastLook(_) => HostReply::Done(status),
+            Asked::Provision(_) | Asked::Query(_) | Asked::Stop(_) | Asked::LastLook(_) => {
+                HostReply::Done(status)
+            }
         }
     }
 
@@ -122,6 +135,8 @@ impl Asked {
     pub(super) fn targets(&self) -> Option<&Targets> {
         match self {
             Asked::Control(control) => Some(&control.targets),
+            Asked::Checkpoint(one) => Some(&one.targets),
+            Asked::Restart(one) => Some(&one.targets),
             _ => None,
         }
     }
@@ -130,7 +145,12 @@ impl Asked {
     fn most(&self) -> usize {
         match self {
             Asked::Lookup(_) => 1 << 16,
-            Asked::Control(_) | Asked::Query(_) | Asked::Postponed(_) => 1 << 10,
+            Asked::Control(_)
+            | Asked::Checkpoint(_)
+            | Asked::Restart(_)
+            | Asked::Provision(_)
+            | Asked::Query(_)
+            | Asked::Postponed(_) => 1 << 10,
             Asked::Group(_) => 1 << 12,
             // Each is of a job that was placed.
             Asked::Spawn(_) | Asked::Stop(_) | Asked::LastLook(_) => usize::MAX,
@@ -139,10 +159,12 @@ impl Asked {
 
     fn concerns(&self, nspace: &Nspace) -> bool {
         match self {
-            Asked::Control(control) => control.targets.concern(nspace),
+            Asked::Control(_) | Asked::Checkpoint(_) | Asked::Restart(_) => {
+                self.targets().is_some_and(|targets| targets.concern(nspace))
+            }
             Asked::Query(question) => question.concerns(nspace),
             Asked::Spawn(spawning) => spawning.nspace == *nspace,
-            Asked::Lookup(_) | Asked::Postponed(_) => false,
+            Asked::Lookup(_) | Asked::Postponed(_) | Asked::Provision(_) => false,
             Asked::Stop(stop) => stop.nspace == *nspace,
             Asked::Group(assembly) => assembly.concerns(nspace),
             Asked::LastLook(look) => look.nspace == *nspace,
@@ -249,6 +271,15 @@ impl Root {
                 let desc = |nspace: &Nspace| self.jobs.get(nspace).map(|job| &*job.desc);
                 control.done(id.number, missing, part, desc);
             }
+            Asked::Checkpoint(one) => {
+                let desc = |nspace: &Nspace| self.jobs.get(nspace).map(|job| &*job.desc);
+                one.done(id.number, missing, &part, desc);
+            }
+            Asked::Restart(one) => {
+                let desc = |nspace: &Nspace| self.jobs.get(nspace).map(|job| &*job.desc);
+                one.done(id.number, missing, part, desc);
+            }
+            Asked::Provision(one) => one.done(part),
             Asked::Query(question) => question.told(id.number, part),
             Asked::LastLook(look) => look.told(part),
             Asked::Spawn(_) | Asked::Postponed(_) | Asked::Lookup(_) | Asked::Stop(_) | Asked::Group(_) => {}
@@ -276,9 +307,14 @@ impl Root {
         jobs.collect()
     }
 
-    /// Answers it if daemons have done all that they were given.
-    fn try_operation(&mut self, cx: &mut Cx<'_>, number: u64) {
-        if self.operations.get(number).is_some_and(|open| open.tasks.is_empty())
+    /// Answers it if daemons have done all that they were given, and no rank has still to do something itself.
+    pub(super) fn try_operation(&mut self, cx: &mut Cx<'_>, number: u64) {
+        let is_done = |open: &Operation| match &open.asked {
+            Asked::Checkpoint(one) => one.targets.are_closed(),
+            _ => open.tasks.is_empty(),
+        };
+        if self.operations.get(number).is_some_and(is_done)
+            && self.go_on_restarting(cx, number)
             && let Some(operation) = self.end_operation(number)
         {
             self.answer_operation(cx, operation, Status::SUCCESS);
@@ -297,6 +333,9 @@ impl Root {
             Asked::Group(assembly) => self.assemblies.forget(assembly),
             Asked::Stop(stop) => self.forget_stop(number, &stop.nspace),
             Asked::Control(_)
+            | Asked::Checkpoint(_)
+            | Asked::Restart(_)
+            | Asked::Provision(_)
             | Asked::Query(_)
             | Asked::Spawn(_)
             | Asked::Postponed(_)
@@ -318,7 +357,8 @@ impl Root {
         for number in &numbers {
             let Some(open) = self.operations.get_mut(*number) else { continue };
             let gone: Vec<Asker> = open.askers.extract_if(.., |asker| is_gone(asker)).collect();
-            if !open.askers.is_empty() {
+            // What was begun with ranks has to come to its end.
+            if !open.askers.is_empty() || matches!(open.asked, Asked::Restart(_)) {
                 let told = open.asked.targets().map(|targets| targets.told(status));
                 let failure = open.asked.failure(status);
                 for asker in gone {
@@ -366,6 +406,9 @@ impl Root {
         let Operation { asked, askers, .. } = operation;
         match asked {
             Asked::Control(control) => self.answer_control(cx, askers, control, status),
+            Asked::Checkpoint(one) => self.answer_checkpoint(cx, askers, *one, status),
+            Asked::Restart(one) => self.answer_restart(cx, askers, *one, status),
+            Asked::Provision(one) => self.answer_provision(cx, askers, &one, status),
             Asked::Group(assembly) => self.answer_group(cx, askers, assembly, &Err(status)),
             Asked::Query(question) if status.is_success() => {
                 for Asker { by, answer, .. } in askers {
@@ -395,6 +438,17 @@ impl Root {
                 let ids = ids.first().map(|id| format!("{}: ", id.to_string_lossy())).unwrap_or_default();
                 let until = "the daemons of the named processes doing what was asked for";
                 (ids + &control.subject(), until)
+            }
+            Asked::Checkpoint(one) => {
+                missing = one.targets.missing();
+                (one.subject(), "the named processes saying that their checkpoint is complete")
+            }
+            Asked::Restart(one) => {
+                missing = one.targets.missing();
+                (one.subject(), one.unblocked_by())
+            }
+            Asked::Provision(one) => {
+                (one.nodes.to_string_lossy(), "the site's program that provisions nodes")
             }
             Asked::Query(question) => (question.subject(), "the daemons telling what they know"),
             Asked::Spawn(spawning) => {

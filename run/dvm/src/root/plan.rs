@@ -53,6 +53,8 @@ impl Root {
             on_failure: job.on_failure,
             told_ends: told_ends(&job.info),
             kill_after: job.kill_after,
+            checkpoint_command: job.checkpoint_command.clone(),
+            restart_command: job.restart_command.clone(),
             job: self.job_values(&nspace, job, map),
             session: self.session_values(nodes, map),
             allocated: allocated.clone(),

@@ -34,12 +34,34 @@ impl Targets {
         Targets(members.iter().map(target).collect())
     }
 
+    /// Adds some that have their result, and why.
+    pub(super) fn refuse(&mut self, members: Members, status: Status, why: Option<&str>) {
+        let Members { nspace, ranks } = members;
+        let mut results = Results::default();
+        results.set(&ranks, status);
+        why.into_iter().for_each(|why| results.explain(status, why.to_owned()));
+        self.0.push(Target { nspace, task: 0, open: Ranges::new(), results });
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Target> {
         self.0.iter()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Target> {
         self.0.iter_mut()
+    }
+
+    /// Of each the first result counts.
+    pub(super) fn set(&mut self, nspace: &Nspace, ranks: &Ranges, status: Status) {
+        let of_job = self.0.iter_mut().filter(|target| target.nspace == *nspace);
+        of_job.for_each(|target| target.set(ranks, status));
+    }
+
+    /// Takes in what daemons have told of one job.
+    pub(super) fn take(&mut self, nspace: &Nspace, results: &Results) {
+        for target in self.0.iter_mut().filter(|target| target.nspace == *nspace) {
+            target.take(results);
+        }
     }
 
     /// Those who have no result have this one.
@@ -53,6 +75,25 @@ impl Targets {
 
     pub(super) fn concern(&self, nspace: &Nspace) -> bool {
         self.0.iter().any(|target| target.nspace == *nspace && !target.open.is_empty())
+    }
+
+    /// Those that have this result.
+    pub(super) fn with(&self, status: Status) -> Vec<Members> {
+        let with = self.0.iter().filter_map(|target| {
+            let (_, ranks) = target.results.iter().find(|(one, _)| *one == status)?;
+            Some(Members { nspace: target.nspace.clone(), ranks: ranks.clone() })
+        });
+        with.collect()
+    }
+
+    /// The first result that is none to be glad of.
+    pub(super) fn failure(&self) -> Option<Status> {
+        self.results().find(|status| !status.is_success())
+    }
+
+    pub(super) fn failure_in(&self, nspace: &Nspace) -> bool {
+        let of_job = self.0.iter().filter(|target| target.nspace == *nspace);
+        of_job.flat_map(|target| target.results.iter()).any(|(status, _)| !status.is_success())
     }
 
     pub(super) fn open(&self) -> Vec<Members> {
@@ -85,7 +126,8 @@ impl Targets {
                         Info::new(names::WHICH, shown.to_string()),
                         Info::new(names::STATUS, status),
                     ];
-                    told.push(Info::new(names::RESULT, DataArray::of_infos(result)));
+                    let why = target.results.why(status).map(|why| Info::new(keys::EVENT_TEXT_MESSAGE, why));
+                    told.push(Info::new(names::RESULT, DataArray::of_infos(result.into_iter().chain(why))));
                 }
             }
         }
@@ -97,6 +139,15 @@ impl Targets {
 }
 
 impl Target {
+    pub(super) fn take(&mut self, results: &Results) {
+        for (status, ranks) in results.iter() {
+            self.set(ranks, status);
+            if let Some(why) = results.why(status) {
+                self.results.explain(status, why.to_owned());
+            }
+        }
+    }
+
     /// Of each the first result counts.
     pub(super) fn set(&mut self, ranks: &Ranges, status: Status) {
         let new = ranks.and(&self.open);
@@ -128,9 +179,7 @@ impl Root {
             if status.is_success() {
                 add(&mut known, nspace, &ranks);
             } else {
-                let mut target = Targets::of(&[Members { nspace: nspace.clone(), ranks: ranks.clone() }]);
-                target.close(status);
-                refused.0.append(&mut target.0);
+                refused.refuse(Members { nspace: nspace.clone(), ranks }, status, None);
             }
         }
         if refused.0.is_empty() { Ok(known) } else { Err(refused) }

@@ -28,6 +28,7 @@ mod control;
 mod last_look;
 mod lifecycle;
 mod nodes;
+mod restarts;
 
 const FUNCTIONS: &[Honoured] = &[(functions::SPAWN, &[crate::spawn::JOB, crate::spawn::KEPT])];
 
@@ -158,6 +159,15 @@ impl Told {
     fn task(&self) -> (Ranges, OpId, Arc<Task>) {
         let [(to, Down::Task { id, task })] = self.casts()[..] else { panic!("{:?}", self.wishes) };
         (to.clone(), OpId::Task(id.clone()), task.clone())
+    }
+
+    /// The last one.
+    fn task_among(&self) -> (Ranges, OpId, Arc<Task>) {
+        let mut tasks = self.casts().into_iter().rev().filter_map(|(to, body)| match body {
+            Down::Task { id, task } => Some((to.clone(), OpId::Task(id.clone()), task.clone())),
+            _ => None,
+        });
+        tasks.next().unwrap_or_else(|| panic!("{:?}", self.wishes))
     }
 
     /// All of them.

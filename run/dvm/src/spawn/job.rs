@@ -5,12 +5,12 @@ use std::time::Duration;
 use phalanx_spec::{IofChannel, Rank, keys};
 use phalanx_wire::{Info, InfoList, Value};
 
-use super::{Attribute, set, words};
+use super::{Attribute, set, text, words};
 use crate::job::JobRequest;
 use crate::msg::control::KILL_AFTER;
 use crate::msg::{FailurePolicy, StdinTarget};
 
-pub(super) const TABLE: [Attribute<JobRequest>; 13] = [
+pub(super) const TABLE: [Attribute<JobRequest>; 17] = [
     Attribute {
         key: WHOLE_ENV,
         read: |job, value| {
@@ -95,6 +95,33 @@ pub(super) const TABLE: [Attribute<JobRequest>; 13] = [
         write: |job| (job.on_failure == FailurePolicy::KillOnSignal).then(|| true.into()),
         required: true,
     },
+    // How often, the next one says.
+    Attribute {
+        key: keys::JOB_RECOVERABLE,
+        read: |job, value| {
+            if value.is_true() {
+                job.on_failure = FailurePolicy::Restart { most: MOST_RESTARTS };
+            }
+            Ok(())
+        },
+        write: |_| None,
+        required: false,
+    },
+    Attribute {
+        key: keys::MAX_RESTARTS,
+        read: |job, value| {
+            let most = value.as_u32().ok_or("expected a number")?;
+            if most > 0 || matches!(job.on_failure, FailurePolicy::Restart { .. }) {
+                job.on_failure = FailurePolicy::Restart { most };
+            }
+            Ok(())
+        },
+        write: |job| match job.on_failure {
+            FailurePolicy::Restart { most } => Some(most.into()),
+            _ => None,
+        },
+        required: true,
+    },
     Attribute {
         key: keys::JOB_TIMEOUT,
         read: |job, value| set(&mut job.timeout, seconds(value)?),
@@ -123,6 +150,18 @@ pub(super) const TABLE: [Attribute<JobRequest>; 13] = [
         required: true,
     },
     Attribute {
+        key: CHECKPOINT_COMMAND,
+        read: |job, value| set(&mut job.checkpoint_command, Some(text(value)?.clone())),
+        write: |job| Some(job.checkpoint_command.clone()?.into()),
+        required: true,
+    },
+    Attribute {
+        key: RESTART_COMMAND,
+        read: |job, value| set(&mut job.restart_command, Some(text(value)?.clone())),
+        write: |job| Some(job.restart_command.clone()?.into()),
+        required: true,
+    },
+    Attribute {
         key: keys::TIMEOUT,
         read: |job, value| set(&mut job.start_timeout, seconds(value)?),
         // The next one says it.
@@ -140,6 +179,11 @@ pub(super) const TABLE: [Attribute<JobRequest>; 13] = [
     },
 ];
 
+/// What takes a checkpoint of one process, and what runs instead of the program of one that goes on from such: for a shell.
+pub const CHECKPOINT_COMMAND: &str = "phalanx.checkpoint_command";
+pub const RESTART_COMMAND: &str = "phalanx.restart_command";
+/// How often a rank of a job that can recover is started again, unless its spawn says.
+pub const MOST_RESTARTS: u32 = 3;
 /// A rank that exits with a code is let go; a signal or an abort ends the job.
 pub const KILL_ON_SIGNAL: &str = "phalanx.kill_on_signal";
 /// The limit of `PMIX_JOB_TIMEOUT`, where it is not whole seconds, in microseconds.

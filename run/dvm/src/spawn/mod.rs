@@ -17,7 +17,7 @@ use crate::msg::environment;
 
 pub use crate::msg::control::KILL_AFTER;
 pub use app::HOSTS;
-pub use job::{KILL_ON_SIGNAL, WHOLE_ENV};
+pub use job::{CHECKPOINT_COMMAND, KILL_ON_SIGNAL, MOST_RESTARTS, RESTART_COMMAND, WHOLE_ENV};
 pub use placement::{RANKFILE, SEQUENCE};
 
 /// One attribute: how it gets into a request, and how it is said of one.

@@ -173,6 +173,7 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
         FailurePolicy::KillJob,
         FailurePolicy::KillOnSignal,
         FailurePolicy::Continue,
+        FailurePolicy::Restart { most: 7 },
     ]);
     let limit = (1u64..1 << 40).prop_map(Duration::from_micros);
     let grace = limit.clone();
@@ -205,6 +206,8 @@ fn any_job() -> impl Strategy<Value = JobRequest> {
                 on_failure,
                 timeout,
                 kill_after,
+                checkpoint_command: diag.then(|| "save".into()),
+                restart_command: diag.then(|| "load".into()),
                 start_timeout,
                 policy,
                 info: kept.into_iter().map(|key| Info::new(key, true)).collect(),
@@ -301,7 +304,17 @@ fn values_that_mean_nothing_are_refused_by_name() {
 #[test]
 fn every_attribute_of_the_table_is_told_once() {
     let all = [JOB, APP, PLACEMENT, KEPT].concat();
-    let ours = [KILL_ON_SIGNAL, SEQUENCE, RANKFILE, HOSTS, "phalanx.job_timeout", KILL_AFTER, WHOLE_ENV];
+    let ours = [
+        KILL_ON_SIGNAL,
+        SEQUENCE,
+        RANKFILE,
+        HOSTS,
+        "phalanx.job_timeout",
+        KILL_AFTER,
+        WHOLE_ENV,
+        CHECKPOINT_COMMAND,
+        RESTART_COMMAND,
+    ];
     for key in &all {
         assert!(attribute(key).is_some() || ours.contains(key), "{key}");
         assert_eq!(all.iter().filter(|other| *other == key).count(), 1, "{key}");

@@ -6,7 +6,7 @@ use phalanx_dvm::names;
 use pmix::{DataArray, Info, Query, Tool, Value, keys};
 use serde_json::json;
 
-use super::{results_of, why};
+use super::{Told, results_of};
 use crate::args::ctl::RequestArgs;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{value, words};
@@ -48,13 +48,12 @@ fn server_of(args: &RequestArgs) -> Result<(Tool, Query), Failure> {
     Ok((tool::attach_to_who_answers(&args.server, question.clone())?, question))
 }
 
-/// The jobs, what became of which ranks, and in words or as it was said.
-fn results(request: &DataArray) -> Vec<(String, pmix::Status, phalanx_dvm::Ranges)> {
+/// What became of the ranks of each job.
+fn results(request: &DataArray) -> Vec<(String, Told)> {
     let results = request.infos().filter(|info| info.key == *names::RESULT);
     let told = results.filter_map(|info| {
         let job = value::find(info.value.as_array()?, keys::NSPACE)?.as_str()?.to_owned();
-        let (status, ranks) = results_of(std::slice::from_ref(info)).pop()?;
-        Some((job, status, ranks))
+        Some((job, results_of(std::slice::from_ref(info)).pop()?))
     });
     told.collect()
 }
@@ -68,12 +67,12 @@ fn in_words(id: &str, request: &DataArray) -> String {
         Some(status) => format!("{id}: {state} {age} ago: {status}\n"),
         None => format!("{id}: {state} for {age}\n"),
     };
-    for (job, status, ranks) in results(request) {
-        let ranks = words::ranks(&ranks.iter().collect::<Vec<_>>());
-        let what = match status {
+    for (job, told) in results(request) {
+        let ranks = words::ranks(&told.ranks.iter().collect::<Vec<_>>());
+        let what = match told.status {
             status if status.is_success() => "done".to_owned(),
             pmix::Status::OPERATION_IN_PROGRESS => "waited for".to_owned(),
-            status => why(status),
+            _ => told.why(),
         };
         text += &format!("{job}: {ranks}: {what}\n");
     }
@@ -81,7 +80,7 @@ fn in_words(id: &str, request: &DataArray) -> String {
 }
 
 fn in_json(id: &str, request: &DataArray) -> String {
-    let results = results(request).into_iter().map(|(job, status, ranks)| {
+    let results = results(request).into_iter().map(|(job, Told { status, ranks, .. })| {
         json!({ "job": job, "ranks": ranks.to_string(), "status": status.to_string(), "number": status.0 })
     });
     let mut shown = json!({ "request": id, "results": results.collect::<Vec<_>>() });

@@ -202,6 +202,39 @@ pub(super) const PAGES: &[(&str, Sections)] = &[
         },
     ),
     (
+        "px-ctl-checkpoint",
+        Sections {
+            examples: &[
+                ("px ctl checkpoint --name night px-node1-4711@4711", "Have all ranks take a checkpoint."),
+                (
+                    "px ctl checkpoint -s USR2 px-node1-4711@4711",
+                    "The same with a signal, whatever they have registered.",
+                ),
+            ],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-restart",
+        Sections {
+            examples: &[(
+                "px ctl restart --from night px-node1-4711@4711:2",
+                "Start a rank again, which is told to go on from that checkpoint.",
+            )],
+            ..STEER
+        },
+    ),
+    (
+        "px-ctl-preempt",
+        Sections {
+            examples: &[(
+                "px ctl preempt --name night px-node1-4711@4711",
+                "Alert the ranks, have them take a checkpoint, and end them.",
+            )],
+            ..STEER
+        },
+    ),
+    (
         "px-ctl-status",
         Sections {
             examples: &[("px ctl status night", "Show what has become of 'px ctl ... --id night'.")],

@@ -39,12 +39,21 @@ impl Local {
     }
 
     pub(in crate::local) fn on_output_closed(&mut self, cx: &mut Cx<'_>, proc: &ProcId, channel: IofChannel) {
-        let Some(open) = self.proc_mut(proc).and_then(|entry| entry.stream(channel)).filter(|open| **open)
-        else {
-            return;
-        };
+        let Some(job) = self.jobs.get_mut(&proc.nspace) else { return };
+        let is_kept = job.procs.get(&proc.rank).is_some_and(|entry| job.keeps_end(entry));
+        let Some(entry) = job.procs.get_mut(&proc.rank) else { return };
+        let Some(open) = entry.stream(channel).filter(|open| **open) else { return };
         *open = false;
-        self.emit_chunk(cx, proc.clone(), channel, Arc::default());
+        if is_kept {
+            let at = [IofChannel::STDOUT, IofChannel::STDERR].iter().position(|one| *one == channel);
+            entry.unsaid[at.unwrap_or(2)] = true;
+            return self.try_renewals(cx, &proc.nspace);
+        }
+        self.tell_stream_ended(cx, proc.clone(), channel);
+    }
+
+    pub(in crate::local) fn tell_stream_ended(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel) {
+        self.emit_chunk(cx, proc, channel, Arc::default());
     }
 
     fn emit_chunk(&mut self, cx: &mut Cx<'_>, proc: ProcId, channel: IofChannel, data: Arc<[u8]>) {

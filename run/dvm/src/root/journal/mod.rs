@@ -126,6 +126,29 @@ pub(super) enum What {
     },
     /// When its end was decided, its processes were waiting for this.
     Stuck(Vec<Stuck>),
+    /// These have taken a checkpoint of this name.
+    Checkpointed {
+        ranks: Ranges,
+        name: Text,
+    },
+    /// These were told that they lose their place.
+    Preempted {
+        ranks: Ranges,
+        by: ProcId,
+    },
+    /// These are to be started again: because somebody wants it, or because they have failed.
+    Restarting {
+        ranks: Ranges,
+        by: Option<ProcId>,
+        from: Option<Text>,
+    },
+    /// They run again, with these pids.
+    Restarted {
+        ranks: Ranges,
+        pids: Vec<(u32, u32)>,
+        /// The jobs whose ranks may hear of it.
+        concerned: Arc<[Nspace]>,
+    },
     /// It is to end, for this reason.
     Ending(JobVerdict),
     /// All processes have ended, and their output is out.
@@ -295,6 +318,10 @@ impl Journal {
             | What::Stopped
             | What::Lost { .. }
             | What::Stuck(_)
+            | What::Checkpointed { .. }
+            | What::Preempted { .. }
+            | What::Restarting { .. }
+            | What::Restarted { .. }
             | What::Ending(_)
             | What::Exited(_)
             | What::Ended { .. } => {}
@@ -328,6 +355,10 @@ impl What {
                 | What::Signalled { .. }
                 | What::Paused { .. }
                 | What::Resumed { .. }
+                | What::Checkpointed { .. }
+                | What::Preempted { .. }
+                | What::Restarting { .. }
+                | What::Restarted { .. }
         )
     }
 
@@ -343,10 +374,16 @@ impl What {
             | What::Killed { ranks, .. }
             | What::Signalled { ranks, .. }
             | What::Paused { ranks, .. }
-            | What::Resumed { ranks, .. } => ranges(ranks),
+            | What::Resumed { ranks, .. }
+            | What::Preempted { ranks, .. } => ranges(ranks),
             What::Stuck(all) => {
                 all.iter().map(|one| size_of_val(one) + one.subject.len() + ranges(&one.ranks)).sum()
             }
+            What::Checkpointed { ranks, name } => ranges(ranks) + name.as_bytes().len(),
+            What::Restarting { ranks, from, .. } => {
+                ranges(ranks) + from.as_ref().map_or(0, |name| name.as_bytes().len())
+            }
+            What::Restarted { ranks, pids, .. } => ranges(ranks) + pids.len() * size_of::<(u32, u32)>(),
             What::Exited(ends) => {
                 ends.groups.iter().map(|group| size_of_val(group) + ranges(&group.ranks)).sum()
             }

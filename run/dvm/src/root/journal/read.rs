@@ -21,6 +21,7 @@ impl What {
             | What::Failed { concerned, .. }
             | What::Left { concerned, .. }
             | What::Lost { concerned, .. }
+            | What::Restarted { concerned, .. }
             | What::Ended { concerned, .. } => Some(concerned),
             _ => None,
         }
@@ -175,7 +176,15 @@ impl Journal {
         }
     }
 
+    /// Of one that was started again, the last.
     pub(in crate::root) fn pid(&self, rank: Rank) -> Option<u32> {
+        let again = self.entries.iter().rev().find_map(|entry| match &entry.what {
+            What::Restarted { pids, .. } => pids.iter().find(|(of, _)| *of == rank.0),
+            _ => None,
+        });
+        if let Some((_, pid)) = again {
+            return Some(*pid);
+        }
         let at = self.pids().binary_search_by_key(&rank.0, |(rank, _)| *rank).ok()?;
         self.pids().get(at).map(|(_, pid)| *pid)
     }

@@ -24,6 +24,8 @@ fn desc(name: &str, size: u32) -> Arc<JobDesc> {
         on_failure: FailurePolicy::Continue,
         told_ends: ToldEnds::Bad,
         kill_after: None,
+        checkpoint_command: None,
+        restart_command: None,
         job: Arc::default(),
         session: Arc::default(),
         allocated: Default::default(),

@@ -68,6 +68,10 @@ impl What {
             What::Paused { .. } => "paused",
             What::Resumed { .. } => "resumed",
             What::Stuck(_) => "waiting",
+            What::Checkpointed { .. } => "checkpointed",
+            What::Preempted { .. } => "preempted",
+            What::Restarting { .. } => "restarting",
+            What::Restarted { .. } => "restarted",
             What::Ending(_) => "ending",
             What::Exited(_) => "exited",
             What::Ended { .. } => "ended",
@@ -105,6 +109,15 @@ impl What {
                 facts
             }
             What::Stuck(all) => all.iter().map(|stuck| about_waited(&Waited::of(stuck))).collect(),
+            What::Checkpointed { ranks, name } => vec![which(ranks), text(&name.to_string_lossy())],
+            What::Preempted { ranks, by } => vec![which(ranks), Info::new(keys::PROCID, by.clone())],
+            What::Restarting { ranks, by, from } => {
+                let mut facts = vec![which(ranks)];
+                facts.extend(by.clone().map(|by| Info::new(keys::PROCID, by)));
+                facts.extend(from.as_ref().map(|name| text(&name.to_string_lossy())));
+                facts
+            }
+            What::Restarted { ranks, .. } => vec![which(ranks)],
             What::Ending(verdict) => {
                 let mut facts = vec![Info::new(names::VERDICT, verdict.word())];
                 facts.extend(verdict.node().map(|node| Info::new(keys::HOSTNAME, node)));

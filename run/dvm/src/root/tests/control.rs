@@ -6,9 +6,9 @@ use super::*;
 use crate::config::Steer;
 
 /// Job, ranks, and what has become of them.
-type Became = (String, String, Status);
+pub(super) type Became = (String, String, Status);
 
-fn results(reply: Option<&HostReply>) -> Vec<Became> {
+pub(super) fn results(reply: Option<&HostReply>) -> Vec<Became> {
     let Some(HostReply::Infos(_, infos)) = reply else { panic!("{reply:?}") };
     let told = infos.iter().filter(|info| info.key == *query::names::RESULT).map(|info| {
         let about: Vec<Info> = info.value.as_array().unwrap().infos().cloned().collect();
@@ -19,7 +19,7 @@ fn results(reply: Option<&HostReply>) -> Vec<Became> {
     told.collect()
 }
 
-fn named(nspace: &Nspace, ranks: &str, status: Status) -> Became {
+pub(super) fn named(nspace: &Nspace, ranks: &str, status: Status) -> Became {
     (nspace.to_string(), ranks.to_owned(), status)
 }
 

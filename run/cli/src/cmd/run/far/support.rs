@@ -1,6 +1,8 @@
 //! What only servers of ours can be asked for. Others might pass it over in silence, so they are asked first.
 
-use phalanx_dvm::spawn::{HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, SEQUENCE, WHOLE_ENV};
+use phalanx_dvm::spawn::{
+    CHECKPOINT_COMMAND, HOSTS, KILL_AFTER, KILL_ON_SIGNAL, RANKFILE, RESTART_COMMAND, SEQUENCE, WHOLE_ENV,
+};
 use pmix::{InfoList, Query, Tool, Value, keys};
 
 use super::map;
@@ -52,8 +54,11 @@ impl Wanted {
 /// Our own attributes that must not be passed over, and what the user has said to want them.
 const OURS: &[(&str, &str)] = &[
     (KILL_ON_SIGNAL, "'--kill-on-bad-exit signal'"),
+    (keys::MAX_RESTARTS, "'--kill-on-bad-exit restart'"),
     (KILL_AFTER, "'--kill-after'"),
     (WHOLE_ENV, "'--export' without ALL"),
+    (CHECKPOINT_COMMAND, "'--checkpoint-command'"),
+    (RESTART_COMMAND, "'--restart-command'"),
     (SEQUENCE, "'--map-by seq:file='"),
     (RANKFILE, "'--map-by rankfile:file='"),
     (HOSTS, "'max_slots' in a hostfile"),

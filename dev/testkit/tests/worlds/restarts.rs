@@ -1,0 +1,178 @@
+//! Ranks that are started again, on nodes with real servers: who hears what, and that all go on together.
+
+#![allow(clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_core::HostReply;
+use phalanx_dvm::{AppSpec, FailurePolicy, JobRequest, JobVerdict, Limits, NodeId};
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_testkit::wired::WiredServer;
+use phalanx_testkit::{Answer, Op, Script, Setup, Step, World};
+use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
+
+/// Two ranks on each of so many nodes.
+fn world(seed: u64, nodes: u32) -> World<WiredServer> {
+    let server = Box::new(move |node| WiredServer::new(node, seed));
+    let (limits, latency) = (Limits::default(), Duration::from_millis(1));
+    World::new(Setup { seed, nodes, radix: 2, cores: 2, limits, latency, server })
+}
+
+fn run(world: &mut World<WiredServer>, on_failure: FailurePolicy, procs: u32) -> JobVerdict {
+    let app = AppSpec { argv: vec!["again".into()], procs: Some(procs), ..AppSpec::default() };
+    world.submit(JobRequest { apps: vec![app], on_failure, ..JobRequest::default() });
+    world.run_until(Duration::from_secs(300), |world| world.user.ends.len() == 1);
+    world.user.ends.values().next().unwrap().verdict.clone()
+}
+
+/// What each rank does in its first, second ... life; the last is repeated.
+fn script(world: &mut World<WiredServer>, steps: impl Fn(u32, usize) -> Vec<Step> + 'static) {
+    let lives: RefCell<BTreeMap<u32, usize>> = RefCell::default();
+    world.script(move |proc| {
+        let mut lives = lives.borrow_mut();
+        let life = lives.entry(proc.rank.0).or_default();
+        *life += 1;
+        Script::new(steps(proc.rank.0, *life))
+    });
+}
+
+fn ask(op: Op) -> Step {
+    Step::Ask(op)
+}
+
+fn fence() -> Step {
+    ask(Op::Fence { procs: Vec::new(), collect: true })
+}
+
+fn late(seconds: u64) -> Step {
+    Step::Sleep(Duration::from_secs(seconds))
+}
+
+fn rank(rank: u32) -> ProcId {
+    ProcId::new(&Nspace::new("world@1").unwrap(), Rank(rank))
+}
+
+fn statuses(world: &World<WiredServer>, number: u32) -> Vec<Status> {
+    let given = world.procs[&rank(number)].answers.iter();
+    let status = |answer: &Answer| match answer {
+        Answer::Done(status) => *status,
+        Answer::Host(reply) => match &**reply {
+            HostReply::Infos(status, _) => *status,
+            other => panic!("{other:?}"),
+        },
+        Answer::Value(value) => panic!("{value:?}"),
+    };
+    given.map(|(_, answer)| status(answer)).collect()
+}
+
+/// Of whose restarts a rank has heard.
+fn heard(world: &World<WiredServer>, nodes: u32, number: u32) -> Vec<u32> {
+    let servers = (0..nodes).filter_map(|node| world.node(NodeId(node)));
+    let events = servers.flat_map(|node| &node.server().events);
+    let affected = |info: &Vec<Info>| match info.find(keys::EVENT_AFFECTED_PROC) {
+        Some(Value::Proc(proc)) => proc.rank.0,
+        other => panic!("{other:?}"),
+    };
+    let of_restarts = events.filter(|(_, event)| event.code == Status::ERR_PROC_RESTART);
+    let mut heard: Vec<u32> =
+        of_restarts.filter(|(to, _)| *to == rank(number)).map(|(_, event)| affected(&event.info)).collect();
+    heard.sort_unstable();
+    heard
+}
+
+#[test]
+fn those_who_wait_for_a_failed_rank_meet_the_next_one() {
+    for seed in 1..=20 {
+        let mut world = world(seed, 3);
+        script(&mut world, |rank, life| match (rank, life) {
+            (3, 1) => vec![ask(Op::Init), fence(), late(2), Step::Exit(3)],
+            (3, _) => vec![ask(Op::Init), fence(), ask(Op::Finalize)],
+            _ => vec![
+                ask(Op::Init),
+                ask(Op::Listen { codes: vec![Status::ERR_PROC_RESTART] }),
+                fence(),
+                // It waits for the one that fails.
+                fence(),
+                late(30),
+                fence(),
+                ask(Op::Finalize),
+            ],
+        });
+        let verdict = run(&mut world, FailurePolicy::Restart { most: 1 }, 6);
+        assert_eq!(verdict, JobVerdict::Success, "seed {seed}: {:?}", world.user.notes);
+        let (done, gone) = (Status::SUCCESS, Status::ERR_PROC_ABORTED);
+        for other in [0, 1, 2, 4, 5] {
+            let told = statuses(&world, other);
+            // Which of several reasons a server gives depends on who tells it first.
+            assert_eq!((told[..3].to_vec(), &told[4..]), (vec![done; 3], &[done, done][..]), "seed {seed}");
+            assert!([gone, Status::ERR_LOST_CONNECTION].contains(&told[3]), "seed {seed}: {}", told[3]);
+            assert_eq!(heard(&world, 3, other), [3], "seed {seed}");
+        }
+        assert_eq!(statuses(&world, 3), [done; 3]);
+        assert!(world.user.notes.iter().any(|note| note.contains("(1 of 1)")), "{:?}", world.user.notes);
+    }
+}
+
+#[test]
+fn ranks_of_several_nodes_are_started_again_at_once() {
+    for seed in 1..=20 {
+        let mut world = world(seed, 4);
+        script(&mut world, |rank, life| match (rank, life) {
+            (0, _) => {
+                let targets = [3, 4, 7].map(Rank).to_vec();
+                let directives = vec![Info::new(keys::JOB_CTRL_RESTART, "night")];
+                let restart = ask(Op::Control { targets, directives });
+                vec![ask(Op::Init), fence(), late(5), restart, fence(), ask(Op::Finalize)]
+            }
+            (3 | 4 | 7, 1) => vec![ask(Op::Init), fence(), Step::Hang],
+            (3 | 4 | 7, _) => vec![ask(Op::Init), fence(), ask(Op::Finalize)],
+            _ => vec![ask(Op::Init), fence(), late(30), fence(), ask(Op::Finalize)],
+        });
+        let verdict = run(&mut world, FailurePolicy::KillJob, 8);
+        assert_eq!(verdict, JobVerdict::Success, "seed {seed}: {:?}", world.user.notes);
+        for rank in 0..8 {
+            assert!(statuses(&world, rank).iter().all(|status| status.is_success()), "seed {seed}");
+        }
+        let told = |rank: &ProcId, name: &[u8]| world.procs[rank].env.get(name).cloned();
+        assert_eq!(told(&rank(7), b"PHALANX_RESTART_FROM"), Some(b"night".to_vec()));
+        assert_eq!(told(&rank(7), b"PHALANX_RESTARTS"), Some(b"1".to_vec()));
+        assert_eq!(told(&rank(6), b"PHALANX_RESTARTS"), None);
+    }
+}
+
+#[test]
+fn a_rank_that_keeps_failing_ends_its_job() {
+    let mut world = world(7, 2);
+    script(&mut world, |rank, _| match rank {
+        2 => vec![ask(Op::Init), late(1), Step::Exit(9)],
+        _ => vec![ask(Op::Init), Step::Hang],
+    });
+    let verdict = run(&mut world, FailurePolicy::Restart { most: 3 }, 4);
+    assert!(matches!(verdict, JobVerdict::Failed { first } if first.proc == rank(2)));
+    let again = world.user.notes.iter().filter(|note| note.contains("it is started again"));
+    assert_eq!(again.count(), 3, "{:?}", world.user.notes);
+    assert!(world.user.notes.iter().any(|note| note.contains("3 times, and is given up")));
+}
+
+#[test]
+fn a_lost_node_ends_a_restart_and_its_job() {
+    for seed in 1..=20 {
+        let mut world = world(seed, 3);
+        script(&mut world, |rank, _| match rank {
+            0 => {
+                let directives = vec![Info::new(keys::JOB_CTRL_RESTART, "night")];
+                vec![ask(Op::Init), late(5), ask(Op::Control { targets: Vec::new(), directives }), Step::Hang]
+            }
+            _ => vec![ask(Op::Init), Step::Hang],
+        });
+        let app = AppSpec { argv: vec!["again".into()], procs: Some(6), ..AppSpec::default() };
+        world.submit(JobRequest { apps: vec![app], ..JobRequest::default() });
+        world.run_until(Duration::from_secs(60), |world| world.explain().contains("started again"));
+        world.cut_off([NodeId(2)]);
+        world.run_until(Duration::from_secs(600), |world| world.user.ends.len() == 1);
+        assert!(world.user.ends.values().all(|end| end.verdict != JobVerdict::Success), "seed {seed}");
+        assert!(!world.explain().contains("restart"), "seed {seed}: {}", world.explain());
+    }
+}

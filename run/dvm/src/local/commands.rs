@@ -1,0 +1,289 @@
+//! Commands that are run beside processes: for the checkpoints of programs that know nothing of PMIx, and to provision nodes.
+//!
+//! To the shell a command is a process in a namespace of its own. Why one has failed is what it said last.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::effect::{Effect, ProcStart, StdinPlan};
+use crate::environment::environment;
+use crate::local::procs::Phase;
+use crate::local::timer::Timer;
+use crate::local::{Cx, Local, ToLocal};
+use crate::msg::{ExitStatus, Members, OpId, Part, Results, TaskId};
+use crate::ranges::Ranges;
+use crate::signals::SIGKILL;
+
+/// Those that run.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    last: u64,
+    running: BTreeMap<ProcId, Command>,
+    batches: Vec<Batch>,
+}
+
+#[derive(Debug)]
+struct Command {
+    task: TaskId,
+    /// The rank that it is for; none if it is for no process.
+    of: Option<ProcId>,
+    said: Vec<u8>,
+    /// `None`: it runs.
+    ended: Option<Result<ExitStatus, String>>,
+    open: [bool; 2],
+    is_late: bool,
+}
+
+/// What one task is to be answered with.
+#[derive(Debug)]
+struct Batch {
+    task: TaskId,
+    open: usize,
+    results: Results,
+}
+
+/// What is to be run.
+struct Line {
+    shell: Text,
+    env: Vec<Text>,
+    cwd: Option<Text>,
+    limit: Duration,
+}
+
+impl Commands {
+    pub(super) fn know(&self, nspace: &Nspace) -> bool {
+        self.running.values().any(|one| one.of.as_ref().is_some_and(|of| of.nspace == *nspace))
+    }
+
+    fn has(&self, proc: &ProcId) -> bool {
+        self.running.contains_key(proc)
+    }
+}
+
+impl Local {
+    /// Takes a checkpoint of each target with the command of its job.
+    pub(super) fn on_checkpoint_task(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: &TaskId,
+        targets: &Members,
+        (name, limit): (&Text, Duration),
+    ) {
+        let Members { nspace, ranks } = targets;
+        let mut batch = Batch { task: task.clone(), open: 0, results: Results::default() };
+        let mut lines = Vec::new();
+        if let Some(job) = self.jobs.get(nspace) {
+            let (desc, count) = (&job.desc, job.procs.len());
+            for (rank, proc) in job.procs.iter().filter(|(rank, _)| ranks.contains(rank.0)) {
+                let of = ProcId::new(nspace, *rank);
+                let pid = proc.pid.filter(|_| proc.phase == Phase::Running);
+                let (Some(pid), Some(app), Some(shell)) = (pid, desc.app(*rank), &desc.checkpoint_command)
+                else {
+                    batch.results.set(&Ranges::single(rank.0), Status::ERR_NOT_FOUND);
+                    continue;
+                };
+                let life = job.lives.get(&rank.0);
+                let mut env = environment(desc, app, *rank, (&self.config.hostname, count), life, Vec::new());
+                env.push(format!("PHALANX_PID={pid}").into());
+                env.push(Text::from_bytes(&[b"PHALANX_CHECKPOINT=", name.as_bytes()].concat()));
+                lines.push((of, Line { shell: shell.clone(), env, cwd: app.cwd.clone(), limit }));
+            }
+        }
+        batch.open = lines.len();
+        self.commands.batches.push(batch);
+        for (of, line) in lines {
+            self.run(cx, task, Some(of), line);
+        }
+        self.try_batch(cx, task);
+    }
+
+    /// Has the site's program provision nodes.
+    pub(super) fn on_provision_task(
+        &mut self,
+        cx: &mut Cx<'_>,
+        task: &TaskId,
+        nodes: &Text,
+        image: Option<&Text>,
+        limit: Duration,
+    ) {
+        let results = Results::default();
+        let mut batch = Batch { task: task.clone(), open: 0, results };
+        let Some(shell) = self.config.rules.provision.clone() else {
+            batch.results.set(&Ranges::single(0), Status::ERR_NOT_SUPPORTED);
+            self.commands.batches.push(batch);
+            return self.try_batch(cx, task);
+        };
+        batch.open = 1;
+        self.commands.batches.push(batch);
+        let mut env = self.config.env.clone();
+        env.push(Text::from_bytes(&[b"PHALANX_PROVISION_NODES=", nodes.as_bytes()].concat()));
+        if let Some(image) = image {
+            env.push(Text::from_bytes(&[b"PHALANX_PROVISION_IMAGE=", image.as_bytes()].concat()));
+        }
+        self.run(cx, task, None, Line { shell, env, cwd: None, limit });
+    }
+
+    fn run(&mut self, cx: &mut Cx<'_>, task: &TaskId, of: Option<ProcId>, line: Line) {
+        self.commands.last += 1;
+        let name = format!("{}-command-{}-{}", self.config.dvm, self.me.0, self.commands.last);
+        let Ok(nspace) = Nspace::new(&name) else { return };
+        let proc = ProcId::new(&nspace, Rank(0));
+        let command = Command {
+            task: task.clone(),
+            of,
+            said: Vec::new(),
+            ended: None,
+            open: [true; 2],
+            is_late: false,
+        };
+        self.commands.running.insert(proc.clone(), command);
+        self.timers.set(cx.now.after(line.limit), Timer::Command(proc.clone()));
+        cx.effect(Effect::Spawn(Box::new(ProcStart {
+            proc: proc.clone(),
+            argv: [Text::from("/bin/sh"), "-c".into(), line.shell].into(),
+            env: line.env,
+            cwd: line.cwd,
+            cpus: None,
+            stdin: StdinPlan::Null,
+            diag: false,
+            asked_first: false,
+        })));
+        for channel in CHANNELS {
+            cx.effect(Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD });
+        }
+    }
+
+    /// Takes what has happened to a command; hands back what is about a process.
+    pub(super) fn not_of_commands(&mut self, cx: &mut Cx<'_>, input: ToLocal) -> Option<ToLocal> {
+        match &input {
+            ToLocal::Spawned { proc, .. } if self.commands.has(proc) => {}
+            ToLocal::SpawnFailed { proc, failure } if self.commands.has(proc) => {
+                self.on_command_ended(cx, proc, Err(failure.to_string()), [false; 2]);
+            }
+            ToLocal::Exited { proc, status } if self.commands.has(proc) => {
+                let open = self.commands.running.get(proc).map_or([false; 2], |one| one.open);
+                self.on_command_ended(cx, proc, Ok(*status), open);
+            }
+            ToLocal::Output { proc, channel, data } if self.commands.has(proc) => {
+                if let Some(one) = self.commands.running.get_mut(proc) {
+                    one.said.extend_from_slice(data);
+                    let surplus = one.said.len().saturating_sub(MOST_SAID);
+                    one.said.drain(..surplus);
+                }
+                let (proc, channel) = (proc.clone(), *channel);
+                cx.effect(Effect::Credit { proc, channel, bytes: crate::msg::charge(data.len()) });
+            }
+            ToLocal::OutputClosed { proc, channel } if self.commands.has(proc) => {
+                if let Some(one) = self.commands.running.get_mut(proc) {
+                    for (open, _) in one.open.iter_mut().zip(CHANNELS).filter(|(_, of)| of == channel) {
+                        *open = false;
+                    }
+                }
+                self.try_command(cx, proc);
+            }
+            _ => return Some(input),
+        }
+        None
+    }
+
+    fn on_command_ended(
+        &mut self,
+        cx: &mut Cx<'_>,
+        proc: &ProcId,
+        how: Result<ExitStatus, String>,
+        open: [bool; 2],
+    ) {
+        let Some(one) = self.commands.running.get_mut(proc) else { return };
+        one.ended = Some(how);
+        one.open = open;
+        // What it has left in the background may hold its output.
+        self.timers.set(cx.now.after(LAST_WORDS), Timer::Command(proc.clone()));
+        self.try_command(cx, proc);
+    }
+
+    /// It has had its time, or its last words.
+    pub(super) fn on_command_due(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(one) = self.commands.running.get_mut(proc) else { return };
+        match one.ended {
+            Some(_) => one.open = [false; 2],
+            None => {
+                one.is_late = true;
+                cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
+            }
+        }
+        self.try_command(cx, proc);
+    }
+
+    fn try_command(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let is_over = |one: &&mut Command| one.ended.is_some() && one.open == [false; 2];
+        if self.commands.running.get_mut(proc).filter(is_over).is_none() {
+            return;
+        }
+        let Some(one) = self.commands.running.remove(proc) else { return };
+        self.timers.cancel(|timer| *timer == Timer::Command(proc.clone()));
+        cx.effect(Effect::Forget { nspace: proc.nspace.clone(), scratch: Text::from("") });
+        let (status, why) = one.outcome();
+        if let Some(batch) = self.commands.batches.iter_mut().find(|batch| batch.task == one.task) {
+            batch.open -= 1;
+            let rank = one.of.as_ref().map_or(0, |of| of.rank.0);
+            batch.results.set(&Ranges::single(rank), status);
+            why.into_iter().for_each(|why| batch.results.explain(status, why));
+        }
+        self.try_batch(cx, &one.task);
+    }
+
+    fn try_batch(&mut self, cx: &mut Cx<'_>, task: &TaskId) {
+        let done: Vec<Batch> =
+            self.commands.batches.extract_if(.., |batch| batch.task == *task && batch.open == 0).collect();
+        for batch in done {
+            cx.join(OpId::Task(batch.task), Part::Results(batch.results));
+        }
+    }
+
+    /// Their job is over.
+    pub(super) fn end_commands_of(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let of_job = |one: &Command| one.of.as_ref().is_some_and(|of| of.nspace == *nspace);
+        let ended: Vec<ProcId> = self
+            .commands
+            .running
+            .iter()
+            .filter(|(_, one)| of_job(one))
+            .map(|(proc, _)| proc.clone())
+            .collect();
+        for proc in ended {
+            cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGKILL });
+            let gone = Err("its job has ended".to_owned());
+            self.on_command_ended(cx, &proc, gone, [false; 2]);
+        }
+    }
+}
+
+impl Command {
+    fn outcome(&self) -> (Status, Option<String>) {
+        let said = String::from_utf8_lossy(&self.said);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).map(str::trim);
+        let how = match &self.ended {
+            _ if self.is_late => {
+                return (Status::ERR_TIMEOUT, Some("its command was not done in time".into()));
+            }
+            Some(Ok(status)) if status.is_success() => return (Status::SUCCESS, None),
+            Some(Ok(ExitStatus::Code(code))) => format!("its command exited with code {code}"),
+            Some(Ok(ExitStatus::Signal { number, .. })) => {
+                format!("its command died of signal {number}")
+            }
+            Some(Err(why)) => why.clone(),
+            None => "its command runs".to_owned(),
+        };
+        (Status::ERROR, Some(last.map_or(how.clone(), |last| format!("{how}: {last}"))))
+    }
+}
+
+const CHANNELS: [IofChannel; 2] = [IofChannel::STDOUT, IofChannel::STDERR];
+/// What a command may write before it is read.
+const AHEAD: usize = 64 << 10;
+/// What is kept of it.
+const MOST_SAID: usize = 4 << 10;
+const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -1,0 +1,232 @@
+//! Processes that are started again in their place. The root has them ended first, and when that is done everywhere, started.
+//!
+//! Of a process that is about to be started again, nobody hears that it or its output has ended. In jobs whose ranks are started
+//! again when they fail, that is so until the root has decided.
+
+use std::sync::Arc;
+
+use phalanx_core::server::ServerCall;
+use phalanx_spec::{IofChannel, Rank, Status};
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::effect::Effect;
+use crate::local::calls::Call;
+use crate::local::procs::{Killed, LocalJob, Phase, Proc};
+use crate::local::timer::Timer;
+use crate::local::{Cx, Local};
+use crate::msg::{FailurePolicy, Members, OpId, Part, Results, TaskId};
+use crate::ranges::Ranges;
+use crate::signals::SIGKILL;
+
+/// What this daemon still does for one task.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    task: TaskId,
+    step: Step,
+    open: Ranges,
+    results: Results,
+    pids: Vec<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing is to be left of the old ones.
+    Clear,
+    /// The new ones are to run.
+    Start,
+}
+
+impl Renewal {
+    fn part(self) -> (OpId, Part) {
+        let part = match self.step {
+            Step::Clear => Part::Results(self.results),
+            Step::Start => Part::Renewed { results: self.results, pids: self.pids },
+        };
+        (OpId::Task(self.task), part)
+    }
+
+    /// The result of a process that has come as far as it was to come.
+    fn result(&self, proc: &Proc) -> Option<Status> {
+        let is_gone = proc.phase == Phase::Gone;
+        match self.step {
+            Step::Clear => (is_gone && proc.settled && proc.open == [false; 3]).then_some(Status::SUCCESS),
+            Step::Start if proc.pid.is_some() && (proc.phase == Phase::Running || is_gone) => {
+                Some(Status::SUCCESS)
+            }
+            Step::Start => is_gone.then_some(Status::ERR_JOB_FAILED_TO_LAUNCH),
+        }
+    }
+}
+
+impl LocalJob {
+    /// Whether ranks that fail may be started again.
+    pub(super) fn is_recoverable(&self) -> bool {
+        matches!(self.desc.on_failure, FailurePolicy::Restart { .. }) && !self.is_ending
+    }
+
+    /// Whether nobody hears yet that this stream has ended.
+    pub(super) fn keeps_end(&self, proc: &Proc) -> bool {
+        proc.place_kept || (self.is_recoverable() && !proc.settled)
+    }
+
+    /// No process runs here, or will.
+    pub(super) fn is_empty(&self) -> bool {
+        self.procs.values().all(|proc| proc.phase == Phase::Gone && !proc.place_kept)
+    }
+}
+
+impl Local {
+    /// Ends processes, and keeps their places.
+    pub(super) fn on_clear_task(&mut self, cx: &mut Cx<'_>, task: &TaskId, targets: &Members) {
+        let nspace = &targets.nspace;
+        let reap_at = cx.now.after(self.config.limits.reap_grace);
+        let Some((job, mut renewal)) = self.renewal(task, targets, Step::Clear) else {
+            return cx.join(OpId::Task(task.clone()), Part::Nothing);
+        };
+        if job.told_ended || job.is_ending {
+            let open = std::mem::take(&mut renewal.open);
+            renewal.results.set(&open, Status::ERR_NOT_FOUND);
+        }
+        for rank in renewal.open.iter() {
+            let Some(proc) = job.procs.get_mut(&Rank(rank)) else { continue };
+            proc.place_kept = true;
+            if proc.phase != Phase::Gone {
+                proc.killed = Some(Killed::Forced);
+            }
+            if matches!(proc.phase, Phase::Running | Phase::Gone) {
+                let proc = ProcId::new(nspace, Rank(rank));
+                cx.effect(Effect::SignalTree { proc, signal: SIGKILL });
+            }
+        }
+        job.renewals.push(renewal);
+        self.timers.set_once(reap_at, Timer::Reap(nspace.clone()));
+        self.try_renewals(cx, nspace);
+    }
+
+    /// These ranks are about to run again somewhere.
+    pub(super) fn on_renewed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        from: Option<&Text>,
+    ) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        job.generation += 1;
+        let lives = Arc::make_mut(&mut job.lives);
+        for rank in ranks.iter() {
+            job.dead.remove(rank);
+            let life = lives.entry(rank).or_default();
+            life.number += 1;
+            life.from = from.cloned();
+        }
+        if job.registered {
+            let info = job.desc.job_info(self.me, &self.config.scratch, &self.table, &job.lives);
+            let call = ServerCall::RegisterNspace(Box::new(info));
+            self.calls.make(cx, call, Call::Told("telling of restarted ranks"));
+        }
+    }
+
+    pub(super) fn on_renew_task(&mut self, cx: &mut Cx<'_>, task: &TaskId, targets: &Members) {
+        let nspace = &targets.nspace;
+        let (uid, gid) = (self.config.uid, self.config.gid);
+        let Some((job, mut renewal)) = self.renewal(task, targets, Step::Start) else {
+            return cx.join(OpId::Task(task.clone()), Part::Nothing);
+        };
+        let is_kept = |rank: &u32| {
+            job.procs.get(&Rank(*rank)).is_some_and(|proc| proc.place_kept && proc.phase == Phase::Gone)
+        };
+        let kept: Ranges = renewal.open.iter().filter(is_kept).collect();
+        renewal
+            .results
+            .set(&renewal.open.iter().filter(|rank| !kept.contains(*rank)).collect(), Status::ERR_NOT_FOUND);
+        renewal.open = kept.clone();
+        for rank in kept.iter() {
+            job.procs.insert(Rank(rank), Proc::new());
+        }
+        job.renewals.push(renewal);
+        for rank in kept.iter() {
+            let proc = ProcId::new(nspace, Rank(rank));
+            let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
+            self.calls.make(cx, register, Call::Told("registering a client again"));
+            self.calls.make(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
+        }
+        self.try_renewals(cx, nspace);
+    }
+
+    fn renewal(&mut self, task: &TaskId, targets: &Members, step: Step) -> Option<(&mut LocalJob, Renewal)> {
+        let job = self.jobs.get_mut(&targets.nspace)?;
+        let here = job.procs.keys().map(|rank| rank.0).filter(|rank| targets.ranks.contains(*rank));
+        let (open, results) = (here.collect(), Results::default());
+        Some((job, Renewal { task: task.clone(), step, open, results, pids: Vec::new() }))
+    }
+
+    /// Some process has come further: the root is told of tasks that are done by it.
+    pub(super) fn try_renewals(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        let (mut cleared, mut started) = (Vec::new(), Vec::new());
+        for renewal in &mut job.renewals {
+            for rank in renewal.open.clone().iter() {
+                let Some(proc) = job.procs.get(&Rank(rank)) else { continue };
+                let Some(status) = renewal.result(proc) else { continue };
+                renewal.open.remove(rank);
+                renewal.results.set(&Ranges::single(rank), status);
+                match (renewal.step, proc.pid) {
+                    (Step::Clear, _) => cleared.push(ProcId::new(nspace, Rank(rank))),
+                    (Step::Start, Some(pid)) => {
+                        renewal.pids.push((rank, pid));
+                        started.push((Rank(rank), pid));
+                    }
+                    (Step::Start, None) => {}
+                }
+            }
+        }
+        let done: Vec<Renewal> = job.renewals.extract_if(.., |renewal| renewal.open.is_empty()).collect();
+        for proc in &cleared {
+            // Its server forgets it now, and not when the next one of this name is there.
+            self.ended.retain(|ended| ended != proc);
+            self.timers.cancel(|timer| *timer == Timer::Over(proc.clone()));
+            self.give_up(cx, proc);
+        }
+        if !started.is_empty() {
+            let call = ServerCall::Started { nspace: nspace.clone(), pids: started };
+            self.calls.make(cx, call, Call::Told("telling pids"));
+        }
+        for renewal in done {
+            let (op, part) = renewal.part();
+            cx.join(op, part);
+        }
+    }
+
+    /// The job ends: nobody is started again.
+    pub(super) fn give_places_up(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        job.is_ending = true;
+        for mut renewal in std::mem::take(&mut job.renewals) {
+            let open = std::mem::take(&mut renewal.open);
+            renewal.results.set(&open, Status::ERR_PROC_ABORTED);
+            let (op, part) = renewal.part();
+            cx.join(op, part);
+        }
+        let kept: Vec<Rank> =
+            job.procs.iter().filter(|(_, proc)| proc.place_kept).map(|(rank, _)| *rank).collect();
+        kept.into_iter().for_each(|rank| self.give_place_up(cx, &ProcId::new(nspace, rank)));
+        // Those that have ended and were not yet looked at are told of as they settle.
+        self.try_ended(cx, nspace);
+    }
+
+    /// This one is not started again: what has ended of it is said.
+    pub(super) fn give_place_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
+        let Some(entry) = self.proc_mut(proc) else { return };
+        entry.place_kept = false;
+        if !entry.settled {
+            return;
+        }
+        let unsaid = std::mem::take(&mut entry.unsaid);
+        let channels = [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG];
+        for (channel, _) in channels.into_iter().zip(unsaid).filter(|(_, unsaid)| *unsaid) {
+            self.tell_stream_ended(cx, proc.clone(), channel);
+        }
+        self.try_exited(cx, &proc.nspace);
+    }
+}

@@ -1,0 +1,201 @@
+//! How programs take checkpoints, as job control says it: to register what a program can do, and to ask for one.
+//!
+//! The RFC, the standard and most releases give the time limit the key of the signal. The first number under that key is a signal
+//! then, the second a limit in seconds.
+
+use std::time::Duration;
+
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, InfoList, Text, Value};
+
+use super::Control;
+
+/// The directives that are read here.
+pub(crate) const ATTRIBUTES: &[&str] = &[
+    keys::JOB_CTRL_CHECKPOINT,
+    keys::JOB_CTRL_CHECKPOINT_EVENT,
+    keys::JOB_CTRL_CHECKPOINT_METHOD,
+    keys::JOB_CTRL_CHECKPOINT_SIGNAL,
+    keys::JOB_CTRL_CHECKPOINT_TIMEOUT,
+    keys::JOB_CTRL_PREEMPTIBLE,
+    keys::JOB_CTRL_RESTART,
+    PREEMPT,
+];
+
+/// Take the place of ranks that allow it: they are alerted, take a checkpoint with this name if they can, and are ended.
+pub const PREEMPT: &str = "phalanx.preempt";
+
+/// How a program is made to take a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Method {
+    /// An event with this code.
+    Event(Status),
+    Signal(i32),
+    /// The command that the job was given for it.
+    Command,
+}
+
+/// What a process says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registration {
+    /// Those that are known here, the preferred one first; none: nothing was said of them.
+    pub(crate) methods: Option<Vec<Method>>,
+    pub(crate) preemptible: Option<bool>,
+}
+
+/// A checkpoint that is to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CheckpointCall {
+    pub(crate) name: Text,
+    /// Those that will do; none: as each process has registered.
+    pub(crate) methods: Vec<Method>,
+    pub(crate) limit: Duration,
+    /// Its processes are to be told that they lose their place. That they have to allow.
+    pub(crate) preempts: bool,
+    /// What is done when all have taken it.
+    pub(crate) then: Vec<Control>,
+}
+
+impl Registration {
+    /// What a call says that asks for no checkpoint.
+    pub(crate) fn read(directives: &[Info]) -> Result<Option<Registration>, Status> {
+        let methods = directives.find(keys::JOB_CTRL_CHECKPOINT_METHOD).map(|_| said(directives));
+        let methods = methods.transpose()?.map(|said| said.methods);
+        if methods.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Status::ERR_NOT_SUPPORTED);
+        }
+        let preemptible = directives.find(keys::JOB_CTRL_PREEMPTIBLE).map(Value::is_true);
+        let says_any = methods.is_some() || preemptible.is_some();
+        Ok(says_any.then_some(Registration { methods, preemptible }))
+    }
+}
+
+impl CheckpointCall {
+    pub(crate) fn read(directives: &[Info], then: &[Control]) -> Result<Option<CheckpointCall>, Status> {
+        let preempt = directives.find(PREEMPT);
+        let Some(name) = preempt.or(directives.find(keys::JOB_CTRL_CHECKPOINT)) else { return Ok(None) };
+        let name = name.as_text().filter(|name| !name.as_bytes().is_empty()).ok_or(Status::ERR_BAD_PARAM)?;
+        let Said { methods, limit } = said(directives)?;
+        Ok(Some(CheckpointCall {
+            name: name.clone(),
+            methods,
+            limit: limit.unwrap_or(PATIENCE),
+            preempts: preempt.is_some(),
+            then: then.to_vec(),
+        }))
+    }
+}
+
+/// The checkpoint with which ranks are to start again; none: from the beginning.
+pub(crate) fn restart(directives: &[Info]) -> Result<Option<Option<Text>>, Status> {
+    match directives.find(keys::JOB_CTRL_RESTART) {
+        None => Ok(None),
+        Some(Value::String(name)) if !name.as_bytes().is_empty() => Ok(Some(Some(name.clone()))),
+        Some(Value::String(_) | Value::NullString | Value::Undef) => Ok(Some(None)),
+        Some(_) => Err(Status::ERR_BAD_PARAM),
+    }
+}
+
+#[derive(Default)]
+struct Said {
+    methods: Vec<Method>,
+    limit: Option<Duration>,
+}
+
+/// In the order in which it was said.
+fn said(directives: &[Info]) -> Result<Said, Status> {
+    let mut said = Said::default();
+    let mut signals = 0;
+    for Info { key, value, .. } in directives {
+        match (key.as_str(), value) {
+            (keys::JOB_CTRL_CHECKPOINT_EVENT, Value::Status(code)) if !code.is_success() => {
+                said.methods.push(Method::Event(*code));
+            }
+            (keys::JOB_CTRL_CHECKPOINT_EVENT, value) if value.is_true() => {
+                said.methods.push(Method::Event(Status::JCTRL_CHECKPOINT));
+            }
+            (keys::JOB_CTRL_CHECKPOINT_SIGNAL, value) if signals == 0 => {
+                signals += 1;
+                match Control::signal(value)? {
+                    Control::Signal(number) => said.methods.push(Method::Signal(number)),
+                    _ => return Err(Status::ERR_BAD_PARAM),
+                }
+            }
+            (keys::JOB_CTRL_CHECKPOINT_TIMEOUT | keys::JOB_CTRL_CHECKPOINT_SIGNAL, value) => {
+                let seconds = value.as_i64().and_then(|seconds| u64::try_from(seconds).ok());
+                let seconds = seconds.filter(|seconds| *seconds > 0).ok_or(Status::ERR_BAD_PARAM)?;
+                said.limit = Some(Duration::from_secs(seconds).min(LONGEST));
+            }
+            (keys::JOB_CTRL_CHECKPOINT_METHOD, value) => {
+                let array = value.as_array().ok_or(Status::ERR_BAD_PARAM)?;
+                let inside: Vec<Info> = array.infos().take(MOST_METHODS).cloned().collect();
+                // One deep: a list of methods holds none.
+                if inside.iter().any(|info| info.key == keys::JOB_CTRL_CHECKPOINT_METHOD) {
+                    return Err(Status::ERR_BAD_PARAM);
+                }
+                let inside = self::said(&inside)?;
+                said.methods.extend(inside.methods);
+                said.limit = said.limit.or(inside.limit);
+            }
+            _ => {}
+        }
+    }
+    said.methods.truncate(MOST_METHODS);
+    Ok(said)
+}
+
+/// Methods that one process may register.
+const MOST_METHODS: usize = 8;
+/// How long a checkpoint may take if nobody has said.
+const PATIENCE: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+#[cfg(test)]
+mod tests {
+    use phalanx_wire::DataArray;
+
+    use super::*;
+
+    #[test]
+    fn methods_come_in_the_order_in_which_they_were_said() {
+        let code = Status(-3107);
+        let methods = DataArray::of_infos([
+            Info::new("unknown", true),
+            Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, 12),
+            Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, code),
+            Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true),
+        ]);
+        let directives = [
+            Info::new(keys::JOB_CTRL_PREEMPTIBLE, true),
+            Info::new(keys::JOB_CTRL_CHECKPOINT_METHOD, methods),
+        ];
+        let registered = Registration::read(&directives).unwrap().unwrap();
+        let event = |code| Method::Event(code);
+        let expected = vec![Method::Signal(12), event(code), event(Status::JCTRL_CHECKPOINT)];
+        assert_eq!((registered.methods, registered.preemptible), (Some(expected), Some(true)));
+    }
+
+    #[test]
+    fn a_second_number_under_the_key_of_the_signal_is_the_limit() {
+        let signal = |number| Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, number);
+        let name = Info::new(keys::JOB_CTRL_CHECKPOINT, "one");
+        let read = |directives: &[Info]| CheckpointCall::read(directives, &[]).map(Option::unwrap);
+        let call = read(&[name.clone(), signal(10), signal(5)]).unwrap();
+        assert_eq!((call.methods, call.limit), (vec![Method::Signal(10)], Duration::from_secs(5)));
+        let limit = Info::new(keys::JOB_CTRL_CHECKPOINT_TIMEOUT, 7);
+        let call = read(&[name.clone(), limit]).unwrap();
+        assert_eq!((call.methods, call.limit), (vec![], Duration::from_secs(7)));
+        assert_eq!(read(&[name, signal(99)]), Err(Status::ERR_BAD_PARAM));
+    }
+
+    #[test]
+    fn what_no_method_can_be_read_from_is_refused() {
+        let only = |value: Value| [Info::new(keys::JOB_CTRL_CHECKPOINT_METHOD, value)];
+        let unknown = DataArray::of_infos([Info::new("unknown", true)]);
+        let nested = DataArray::of_infos(only(unknown.clone().into()));
+        assert_eq!(Registration::read(&only(unknown.into())), Err(Status::ERR_NOT_SUPPORTED));
+        assert_eq!(Registration::read(&only(nested.into())), Err(Status::ERR_BAD_PARAM));
+        assert_eq!(Registration::read(&only(7.into())), Err(Status::ERR_BAD_PARAM));
+        assert_eq!(Registration::read(&[]), Ok(None));
+    }
+}

@@ -1,0 +1,336 @@
+//! Checkpoints: programs say which way they can be made to take one, tools and processes ask for one, and it is complete when every
+//! rank has said so (`PMIX_JCTRL_CHECKPOINT_COMPLETE`), or its time is over.
+//!
+//! What a program has to do, and where it keeps what, is its own affair; here a checkpoint is a name. Whoever loses his place to
+//! others is told so first (`PMIX_JCTRL_PREEMPT_ALERT`), takes a checkpoint if he can, and is ended then.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use phalanx_core::Event;
+use phalanx_spec::{Range, Rank, Status, keys};
+use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Text, Value};
+
+use crate::msg::{
+    CheckpointCall, Control, ControlRequest, Down, JobDesc, Members, Method, Part, Registration, Task,
+};
+use crate::ranges::Ranges;
+use crate::root::journal::What;
+use crate::root::operations::{Asked, Asker};
+use crate::root::query::names;
+use crate::root::targets::Targets;
+use crate::root::{Cx, Root};
+
+/// What the ranks of a job have said of themselves, and the checkpoints that they have taken.
+#[derive(Debug, Default)]
+pub(super) struct Abilities {
+    methods: BTreeMap<Vec<Method>, Ranges>,
+    preemptible: Ranges,
+    /// Those that all who were asked have taken, the oldest first.
+    taken: VecDeque<(Text, Ranges)>,
+}
+
+/// A checkpoint that is being taken.
+#[derive(Debug)]
+pub(super) struct Checkpointing {
+    call: CheckpointCall,
+    pub(super) targets: Targets,
+    /// What daemons do for it: of which job, and whether the checkpoint is complete with it.
+    tasks: BTreeMap<u32, (Nspace, bool)>,
+}
+
+/// How some ranks come to their checkpoint; none: they take none.
+type Way = (Option<Method>, Members);
+
+impl Abilities {
+    /// What it says anew counts from now on.
+    fn register(&mut self, rank: Rank, registration: &Registration) {
+        if let Some(methods) = &registration.methods {
+            self.forget_methods(rank.0);
+            self.methods.entry(methods.clone()).or_default().insert(rank.0);
+        }
+        match registration.preemptible {
+            Some(true) => self.preemptible.insert(rank.0),
+            Some(false) => self.preemptible.remove(rank.0),
+            None => {}
+        }
+    }
+
+    /// These are no more what they were.
+    pub(super) fn forget(&mut self, ranks: &Ranges) {
+        for rank in ranks.iter() {
+            self.forget_methods(rank);
+            self.preemptible.remove(rank);
+        }
+    }
+
+    fn forget_methods(&mut self, rank: u32) {
+        self.methods.values_mut().for_each(|ranks| ranks.remove(rank));
+        self.methods.retain(|_, ranks| !ranks.is_empty());
+    }
+
+    /// The last checkpoint that all of these have taken.
+    pub(super) fn last_of(&self, ranks: &Ranges) -> Option<&Text> {
+        let taken = self.taken.iter().rev().find(|(_, by)| by.and(ranks) == *ranks);
+        taken.map(|(name, _)| name)
+    }
+
+    fn keep(&mut self, name: &Text, ranks: &Ranges) {
+        self.taken.retain(|(known, _)| known != name);
+        if self.taken.len() >= MOST_TAKEN {
+            self.taken.pop_front();
+        }
+        self.taken.push_back((name.clone(), ranks.clone()));
+    }
+}
+
+impl Checkpointing {
+    /// Daemons have sent their signals, or run commands. Those who have got a signal have still to do what it is for.
+    pub(super) fn done<'a>(
+        &mut self,
+        task: u32,
+        missing: &Ranges,
+        part: &Part,
+        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
+    ) {
+        let Some((nspace, is_complete)) = self.tasks.remove(&task) else { return };
+        if let Part::Results(results) = part {
+            if is_complete {
+                self.targets.take(&nspace, results);
+            }
+            let failed = results.iter().filter(|(status, _)| !status.is_success());
+            failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
+        }
+        if let Some(desc) = desc_of(&nspace) {
+            let lost: Ranges =
+                desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
+            self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
+        }
+    }
+
+    pub(super) fn subject(&self) -> String {
+        self.call.name.to_string_lossy()
+    }
+
+    fn is_named_by(&self, event: &Event) -> bool {
+        let named = event.info.find(keys::JOB_CTRL_CHECKPOINT).and_then(Value::as_text);
+        named.is_none_or(|name| *name == self.call.name)
+    }
+}
+
+impl Root {
+    /// What a rank says of itself.
+    pub(super) fn register_ability(&mut self, from: &ProcId, registration: &Registration) -> Status {
+        let Some(job) = self.jobs.get_mut(&from.nspace).filter(|job| from.rank.0 < job.desc.size) else {
+            return Status::ERR_NOT_FOUND;
+        };
+        job.abilities.register(from.rank, registration);
+        Status::SUCCESS
+    }
+
+    /// Makes the targets take a checkpoint. If one of them cannot, none is asked.
+    pub(super) fn checkpoint(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Asker,
+        members: &[Members],
+        call: CheckpointCall,
+    ) {
+        let targets = self.with_the_dead(members);
+        if targets.are_closed() {
+            return self.tell_asker(cx, asker, (Status::ERR_NOT_FOUND, targets.told(Status::ERR_NOT_FOUND)));
+        }
+        let living = targets.open();
+        let plan = match self.ways(&living, &call) {
+            Ok(plan) => plan,
+            Err(unable) => {
+                let told = unable.told(Status::ERR_NOT_SUPPORTED);
+                return self.tell_asker(cx, asker, (Status::ERR_NOT_SUPPORTED, told));
+            }
+        };
+        let by = asker.by.clone();
+        if call.preempts {
+            self.alert(cx, &by, &living, &call);
+        }
+        let until = Some(cx.now.after(call.limit));
+        let checkpointing = Checkpointing { call: call.clone(), targets, tasks: BTreeMap::new() };
+        let asked = Asked::Checkpoint(Box::new(checkpointing));
+        let Some(number) = self.begin_operation(cx, Some(asker), until, asked) else { return };
+        for (method, targets) in plan {
+            match method {
+                Some(Method::Event(code)) => self.raise_for(cx, &by, code, &targets, &call.name),
+                Some(Method::Signal(signal)) => {
+                    let actions = vec![Control::Signal(signal)];
+                    let request = Arc::new(ControlRequest { actions, grace: None, cleanup: None });
+                    self.checkpoint_task(cx, number, false, targets, |targets| Task::Control {
+                        targets,
+                        request,
+                    });
+                }
+                Some(Method::Command) => {
+                    let (name, limit) = (call.name.clone(), call.limit);
+                    let task = |targets| Task::Checkpoint { targets, name, limit };
+                    self.checkpoint_task(cx, number, true, targets, task);
+                }
+                // It loses its place without one.
+                None => {
+                    if let Some(Asked::Checkpoint(one)) =
+                        self.operations.get_mut(number).map(|one| &mut one.asked)
+                    {
+                        one.targets.set(&targets.nspace, &targets.ranks, Status::SUCCESS);
+                    }
+                }
+            }
+        }
+        self.try_operation(cx, number);
+    }
+
+    /// The way of each rank; or those for whom there is none.
+    fn ways(&self, living: &[Members], call: &CheckpointCall) -> Result<Vec<Way>, Targets> {
+        let (mut plan, mut unable) = (Vec::new(), Targets::default());
+        for Members { nspace, ranks } in living {
+            let Some(job) = self.jobs.get(nspace) else { continue };
+            let of = |ranks: &Ranges| Members { nspace: nspace.clone(), ranks: ranks.clone() };
+            if call.preempts && job.abilities.preemptible.is_empty() {
+                unable.refuse(of(ranks), Status::ERR_NOT_SUPPORTED, Some("their job is not preemptible"));
+                continue;
+            }
+            if let Some(method) = call.methods.first() {
+                plan.push((Some(*method), of(ranks)));
+                continue;
+            }
+            let mut rest = ranks.clone();
+            for (methods, able) in &job.abilities.methods {
+                let here = able.and(ranks);
+                if !here.is_empty() {
+                    here.iter().for_each(|rank| rest.remove(rank));
+                    plan.push((methods.first().copied(), of(&here)));
+                }
+            }
+            match (rest.is_empty(), call.preempts) {
+                (true, _) => {}
+                _ if job.desc.checkpoint_command.is_some() => plan.push((Some(Method::Command), of(&rest))),
+                (false, true) => plan.push((None, of(&rest))),
+                (false, false) => {
+                    unable.refuse(of(&rest), Status::ERR_NOT_SUPPORTED, Some(NO_WAY));
+                }
+            }
+        }
+        if unable.results().next().is_none() { Ok(plan) } else { Err(unable) }
+    }
+
+    /// They are about to lose their place.
+    fn alert(&mut self, cx: &mut Cx<'_>, by: &ProcId, living: &[Members], call: &CheckpointCall) {
+        for targets in living {
+            let what = What::Preempted { ranks: targets.ranks.clone(), by: by.clone() };
+            self.append(cx, &targets.nspace, what);
+            self.raise_for(cx, by, Status::JCTRL_PREEMPT_ALERT, targets, &call.name);
+        }
+    }
+
+    /// An event for these ranks alone, and for handlers that have asked for its code.
+    fn raise_for(&self, cx: &mut Cx<'_>, by: &ProcId, code: Status, targets: &Members, name: &Text) {
+        let Members { nspace, ranks } = targets;
+        let Some(desc) = self.desc(nspace) else { return };
+        let procs: Vec<Value> = match ranks.count() == desc.size {
+            true => vec![ProcId::all(nspace).into()],
+            false => ranks.iter().map(|rank| ProcId::new(nspace, Rank(rank)).into()).collect(),
+        };
+        let range = DataArray { of: phalanx_spec::DataType::PROC, items: procs };
+        let info = vec![
+            Info::new(keys::EVENT_CUSTOM_RANGE, range),
+            Info::new(keys::EVENT_NON_DEFAULT, true),
+            Info::new(keys::JOB_CTRL_CHECKPOINT, name.clone()),
+        ];
+        let event = Event { code, source: by.clone(), range: Range::CUSTOM, info };
+        cx.cast(desc.nodes_of(ranks), Down::Event { event: Arc::new(event), except: None });
+    }
+
+    fn checkpoint_task(
+        &mut self,
+        cx: &mut Cx<'_>,
+        number: u64,
+        is_complete: bool,
+        targets: Members,
+        task: impl FnOnce(Members) -> Task,
+    ) {
+        let nspace = targets.nspace.clone();
+        let daemons = self.desc(&nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default();
+        let task = self.give_task(cx, number, daemons, task(targets));
+        if let Some(Asked::Checkpoint(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
+            one.tasks.insert(task, (nspace, is_complete));
+        }
+    }
+
+    /// A rank says that its checkpoint is complete, or, with a status, why not.
+    pub(super) fn checkpoint_complete(&mut self, cx: &mut Cx<'_>, event: &Event) {
+        let ProcId { nspace, rank } = &event.source;
+        let status = match event.info.find(names::STATUS) {
+            Some(Value::Status(status)) => *status,
+            _ => Status::SUCCESS,
+        };
+        let mut touched = Vec::new();
+        for (number, operation) in self.operations.iter_mut() {
+            if let Asked::Checkpoint(one) = &mut operation.asked
+                && one.is_named_by(event)
+            {
+                one.targets.set(nspace, &Ranges::single(rank.0), status);
+                touched.push(number);
+            }
+        }
+        touched.into_iter().for_each(|number| self.try_operation(cx, number));
+    }
+
+    /// These are gone, and take no checkpoint any more.
+    pub(super) fn checkpoint_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let mut touched = Vec::new();
+        for (number, operation) in self.operations.iter_mut() {
+            if let Asked::Checkpoint(one) = &mut operation.asked
+                && one.targets.concern(nspace)
+            {
+                one.targets.set(nspace, ranks, Status::ERR_PROC_ABORTED);
+                touched.push(number);
+            }
+        }
+        touched.into_iter().for_each(|number| self.try_operation(cx, number));
+    }
+
+    /// Everybody has said how it went, or the time is over. `status`: success, or why nobody is waited for any more.
+    pub(super) fn answer_checkpoint(
+        &mut self,
+        cx: &mut Cx<'_>,
+        askers: Vec<Asker>,
+        mut one: Checkpointing,
+        status: Status,
+    ) {
+        one.targets.close(status);
+        let status = one.targets.failure().unwrap_or(Status::SUCCESS);
+        let taken = one.targets.with(Status::SUCCESS);
+        let name = &one.call.name;
+        if status.is_success() {
+            for Members { nspace, ranks } in &taken {
+                if let Some(job) = self.jobs.get_mut(nspace) {
+                    job.abilities.keep(name, ranks);
+                }
+                let what = What::Checkpointed { ranks: ranks.clone(), name: name.clone() };
+                self.append(cx, nspace, what);
+            }
+        }
+        let then = match (one.call.preempts, &one.call.then[..]) {
+            (true, []) => vec![Control::Terminate { signal: crate::signals::SIGTERM }],
+            (_, then) => then.to_vec(),
+        };
+        for asker in askers {
+            if status.is_success() && !then.is_empty() {
+                let request = ControlRequest { actions: then.clone(), grace: None, cleanup: None };
+                self.control(cx, asker, &taken, request);
+            } else {
+                self.tell_asker(cx, asker, (status, one.targets.told(status)));
+            }
+        }
+    }
+}
+
+const NO_WAY: &str = "they have registered no way to take a checkpoint";
+/// Checkpoints of one job that are remembered.
+const MOST_TAKEN: usize = 16;

@@ -1,0 +1,69 @@
+//! Nodes that are to be provisioned: a program of the site's does it, on the root's host, for those who may steer every job.
+
+use std::time::Duration;
+
+use phalanx_core::HostReply;
+use phalanx_spec::{Status, keys};
+use phalanx_wire::{Info, Text};
+
+use crate::id::NodeId;
+use crate::msg::{Part, Provision, Results, Task};
+use crate::ranges::Ranges;
+use crate::root::operations::{Asked, Asker};
+use crate::root::{Cx, Root};
+
+/// The site's program runs.
+#[derive(Debug)]
+pub(super) struct Provisioning {
+    pub(super) nodes: Text,
+    results: Results,
+}
+
+impl Provisioning {
+    pub(super) fn done(&mut self, part: Part) {
+        if let Part::Results(results) = part {
+            self.results = results;
+        }
+    }
+}
+
+impl Root {
+    pub(super) fn provision(&mut self, cx: &mut Cx<'_>, asker: Asker, wanted: Provision) {
+        let refused = match &self.config.rules.provision {
+            _ if !self.may_steer_all(&asker.by) => {
+                Some((Status::ERR_NO_PERMISSIONS, "ranks may not provision nodes"))
+            }
+            None => Some((Status::ERR_NOT_SUPPORTED, "this DVM was given no program that provisions nodes")),
+            Some(_) => None,
+        };
+        if let Some((status, why)) = refused {
+            let why = vec![Info::new(keys::EVENT_TEXT_MESSAGE, why)];
+            return asker.answer.give(cx, HostReply::Infos(status, why));
+        }
+        let Provision { nodes, image } = wanted;
+        let asked = Asked::Provision(Provisioning { nodes: nodes.clone(), results: Results::default() });
+        let Some(number) = self.begin_operation(cx, Some(asker), None, asked) else { return };
+        let task = Task::Provision { nodes, image, limit: LIMIT };
+        self.give_task(cx, number, Ranges::single(NodeId::ROOT.0), task);
+    }
+
+    pub(super) fn answer_provision(
+        &self,
+        cx: &mut Cx<'_>,
+        askers: Vec<Asker>,
+        one: &Provisioning,
+        status: Status,
+    ) {
+        let status = match (status.is_success(), one.results.iter().next()) {
+            (true, Some((status, _))) => status,
+            (true, None) => Status::ERROR,
+            (false, _) => status,
+        };
+        let why = one.results.why(status).map(|why| Info::new(keys::EVENT_TEXT_MESSAGE, why));
+        let told: Vec<Info> = why.into_iter().collect();
+        askers.into_iter().for_each(|asker| asker.answer.give(cx, HostReply::Infos(status, told.clone())));
+    }
+}
+
+/// How long the site's program may take.
+const LIMIT: Duration = Duration::from_secs(3600);

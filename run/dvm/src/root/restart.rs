@@ -1,0 +1,274 @@
+//! Ranks that are started again, under the same name and in the same place: because somebody wants it, or because they have failed
+//! and their job allows it.
+//!
+//! First those that still run are ended, everywhere, and nobody hears of it as of an end. When all daemons have done so, nobody waits
+//! for what the old ones would have done, and the new ones are started. A restart that does not come to its end ends the job.
+
+use std::time::Duration;
+
+use phalanx_spec::{Rank, Status};
+use phalanx_wire::{Nspace, ProcId, Text};
+
+use crate::job::JobVerdict;
+use crate::msg::{Down, FailurePolicy, JobDesc, Members, Part, ProcEnd, Results, Task};
+use crate::ranges::Ranges;
+use crate::root::journal::What;
+use crate::root::operations::{Asked, Asker};
+use crate::root::targets::Targets;
+use crate::root::{Cx, Root};
+
+/// Ranks that are being started again.
+#[derive(Debug)]
+pub(super) struct Restarting {
+    pub(super) targets: Targets,
+    /// Those of them that daemons still have to end, or to start.
+    pub(super) members: Vec<Members>,
+    from: Option<Text>,
+    by: Option<ProcId>,
+    /// The old ones are gone.
+    are_cleared: bool,
+    tasks: Vec<(u32, Nspace)>,
+    pids: Vec<(Nspace, Vec<(u32, u32)>)>,
+}
+
+impl Restarting {
+    /// The daemons of one job have done their part.
+    pub(super) fn done<'a>(
+        &mut self,
+        task: u32,
+        missing: &Ranges,
+        part: Part,
+        desc_of: impl Fn(&Nspace) -> Option<&'a JobDesc>,
+    ) {
+        let Some(at) = self.tasks.iter().position(|(number, _)| *number == task) else { return };
+        let (_, nspace) = self.tasks.swap_remove(at);
+        let (results, pids) = match part {
+            Part::Results(results) => (results, Vec::new()),
+            Part::Renewed { results, pids } => (results, pids),
+            _ => (Results::default(), Vec::new()),
+        };
+        self.pids.push((nspace.clone(), pids));
+        if self.are_cleared {
+            self.targets.take(&nspace, &results);
+        }
+        let failed = results.iter().filter(|(status, _)| !status.is_success());
+        failed.for_each(|(status, ranks)| self.targets.set(&nspace, ranks, status));
+        if let Some(desc) = desc_of(&nspace) {
+            let lost: Ranges =
+                desc.ranks().iter().filter(|rank| missing.contains(desc.places.node.get(*rank))).collect();
+            self.targets.set(&nspace, &lost, Status::ERR_LOST_CONNECTION);
+        }
+    }
+
+    pub(super) fn subject(&self) -> String {
+        let members = self.members.iter().map(|m| format!("{}:{}", m.nspace, m.ranks));
+        members.collect::<Vec<_>>().join(" ")
+    }
+
+    pub(super) fn unblocked_by(&self) -> &'static str {
+        match self.are_cleared {
+            true => "the start of the named processes",
+            false => "the end of the named processes, which are to be started again",
+        }
+    }
+}
+
+impl Root {
+    /// Starts ranks again. `from`: the checkpoint that they are told. `asker`: none if they have failed.
+    pub(super) fn restart(
+        &mut self,
+        cx: &mut Cx<'_>,
+        asker: Option<Asker>,
+        members: &[Members],
+        from: Option<Text>,
+    ) {
+        let mut targets = Targets::of(members);
+        for target in targets.iter_mut() {
+            let open = target.open.clone();
+            match self.jobs.get_mut(&target.nspace) {
+                Some(job) if !job.journal.has_exited() && job.journal.verdict().is_none() => {
+                    let busy = job.restarting.and(&open);
+                    target.set(&busy, Status::ERR_EXISTS);
+                    job.restarting.add(&target.open);
+                }
+                _ => target.set(&open, Status::ERR_NOT_FOUND),
+            }
+        }
+        let members = targets.open();
+        if members.is_empty() {
+            let status = targets.failure().unwrap_or(Status::ERR_NOT_FOUND);
+            let told = (status, targets.told(status));
+            return asker.into_iter().for_each(|asker| self.tell_asker(cx, asker, told.clone()));
+        }
+        let restarting = Restarting {
+            targets,
+            members: members.clone(),
+            from,
+            by: asker.as_ref().map(|asker| asker.by.clone()),
+            are_cleared: false,
+            tasks: Vec::new(),
+            pids: Vec::new(),
+        };
+        if asker.is_some() {
+            self.tell_restart_begins(cx, &members);
+        }
+        let asked = Asked::Restart(Box::new(restarting));
+        let Some(number) = self.begin_operation(cx, asker, Some(cx.now.after(LIMIT)), asked) else {
+            return members.iter().for_each(|m| self.restarts_no_more(m));
+        };
+        self.restart_step(cx, number, &members, |targets| Task::Clear { targets });
+    }
+
+    /// Nobody waits for what these would have done.
+    fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members]) {
+        for Members { nspace, ranks } in members {
+            if let Some(job) = self.jobs.get_mut(nspace) {
+                job.tell_dead(cx, ranks);
+            }
+        }
+    }
+
+    fn restart_step(
+        &mut self,
+        cx: &mut Cx<'_>,
+        number: u64,
+        members: &[Members],
+        task: impl Fn(Members) -> Task,
+    ) {
+        for targets in members {
+            let nspace = targets.nspace.clone();
+            let daemons = self.desc(&nspace).map(|desc| desc.nodes_of(&targets.ranks)).unwrap_or_default();
+            let task = self.give_task(cx, number, daemons, task(targets.clone()));
+            if let Some(Asked::Restart(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) {
+                one.tasks.push((task, nspace));
+            }
+        }
+    }
+
+    /// Daemons have done all that they were given. Whether that was all.
+    pub(super) fn go_on_restarting(&mut self, cx: &mut Cx<'_>, number: u64) -> bool {
+        let Some(Asked::Restart(one)) = self.operations.get_mut(number).map(|one| &mut one.asked) else {
+            return true;
+        };
+        let members = one.targets.open();
+        if std::mem::replace(&mut one.are_cleared, true) || members.is_empty() {
+            return true;
+        }
+        one.members = members.clone();
+        let (from, by) = (one.from.clone(), one.by.clone());
+        for Members { nspace, ranks } in &members {
+            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            job.abilities.forget(ranks);
+            ranks.iter().for_each(|rank| job.dead.remove(rank));
+            for rank in ranks.iter() {
+                *job.restarts.entry(rank).or_default() += 1;
+            }
+            cx.cast(
+                self.nodes.all(),
+                Down::Renewed { nspace: nspace.clone(), ranks: ranks.clone(), from: from.clone() },
+            );
+            self.append(
+                cx,
+                nspace,
+                What::Restarting { ranks: ranks.clone(), by: by.clone(), from: from.clone() },
+            );
+        }
+        self.restart_step(cx, number, &members, |targets| Task::Renew { targets });
+        false
+    }
+
+    /// They run again, or it has failed for some: then their job ends.
+    pub(super) fn answer_restart(
+        &mut self,
+        cx: &mut Cx<'_>,
+        askers: Vec<Asker>,
+        mut one: Restarting,
+        status: Status,
+    ) {
+        one.targets.close(if status.is_success() { Status::ERR_PROC_ABORTED } else { status });
+        for m in &one.members {
+            self.restarts_no_more(m);
+        }
+        let status = one.targets.failure().unwrap_or(Status::SUCCESS);
+        for Members { nspace, ranks } in one.targets.with(Status::SUCCESS) {
+            let pids = one.pids.iter().filter(|(of, _)| *of == nspace).flat_map(|(_, pids)| pids.clone());
+            self.tell_restarted(cx, &nspace, &ranks, pids.collect());
+        }
+        for Members { nspace, .. } in &one.members {
+            if one.targets.failure_in(nspace) {
+                let error = format!("ranks of {nspace} could not be started again: {status}");
+                self.end_job(cx, nspace, JobVerdict::NotStarted { error });
+            }
+        }
+        askers.into_iter().for_each(|asker| self.tell_asker(cx, asker, (status, one.targets.told(status))));
+    }
+
+    fn restarts_no_more(&mut self, members: &Members) {
+        if let Some(job) = self.jobs.get_mut(&members.nspace) {
+            members.ranks.iter().for_each(|rank| job.restarting.remove(rank));
+        }
+    }
+
+    fn tell_restarted(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nspace: &Nspace,
+        ranks: &Ranges,
+        mut pids: Vec<(u32, u32)>,
+    ) {
+        let Some(job) = self.jobs.get(nspace) else { return };
+        let first = job.descent.first.clone();
+        let concerned: std::sync::Arc<[Nspace]> =
+            self.relations.concerned_by(&self.jobs, nspace, &first).into();
+        pids.sort_unstable();
+        let what = What::Restarted { ranks: ranks.clone(), pids, concerned: concerned.clone() };
+        let number = self.append(cx, nspace, what).unwrap_or_default();
+        self.interests.tell_restart(cx, (nspace, ranks), self.stamp(number, cx.now), &concerned);
+    }
+
+    /// These are gone for good: their job ends.
+    pub(super) fn restart_without(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let mut touched = Vec::new();
+        for (number, operation) in self.operations.iter_mut() {
+            if let Asked::Restart(one) = &mut operation.asked
+                && one.targets.concern(nspace)
+            {
+                one.targets.set(nspace, &Ranges::first(u32::MAX), Status::ERR_PROC_ABORTED);
+                let of_job = one.tasks.extract_if(.., |(_, of)| of == nspace);
+                touched.push((number, of_job.map(|(task, _)| task).collect::<Vec<_>>()));
+            }
+        }
+        touched.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
+    }
+
+    /// Whether a rank that has failed is started again. What its user is told otherwise, its end says.
+    pub(super) fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
+        let ProcId { nspace, rank: Rank(rank) } = &end.proc;
+        let Some(job) = self.jobs.get(nspace) else { return false };
+        let FailurePolicy::Restart { most } = job.desc.on_failure else { return false };
+        let before = job.restarts.get(rank).copied().unwrap_or(0);
+        if job.journal.verdict().is_some() {
+            return false;
+        }
+        if before >= most {
+            let times = if before == 1 { "once".to_owned() } else { format!("{before} times") };
+            if before > 0 {
+                let text = format!("rank {rank} has been started again {times}, and is given up");
+                self.tell_user_of(cx, &ProcId::all(nspace), &text);
+            }
+            return false;
+        }
+        let ranks = Ranges::single(*rank);
+        let from = job.abilities.last_of(&ranks).cloned();
+        let how = end.how();
+        let with = from.as_ref().map(|name| format!(" with checkpoint {}", name.to_string_lossy()));
+        let with = with.unwrap_or_default();
+        let text = format!("rank {rank} {how}; it is started again{with} ({} of {most})", before + 1);
+        self.tell_user_of(cx, &ProcId::all(nspace), &text);
+        self.restart(cx, None, &[Members { nspace: nspace.clone(), ranks }], from);
+        true
+    }
+}
+
+/// How long all of it may take.
+const LIMIT: Duration = Duration::from_secs(120);

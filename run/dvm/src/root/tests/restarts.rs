@@ -1,0 +1,310 @@
+//! Checkpoints that ranks take, and ranks that are started again.
+
+use phalanx_core::Event;
+use phalanx_spec::Range;
+use phalanx_wire::{DataArray, InfoList};
+
+use super::control::{control, done, named, results};
+use super::*;
+use crate::msg::Members;
+
+fn register(told: &mut Told, rank: ProcId, methods: &[Info]) -> Option<Status> {
+    let methods = DataArray::of_infos(methods.iter().cloned());
+    let asked = told.ask(0, control(rank, &[], Info::new(keys::JOB_CTRL_CHECKPOINT_METHOD, methods)));
+    told.answer(asked).map(HostReply::status)
+}
+
+fn checkpoint(told: &mut Told, targets: &[ProcId], more: Option<Info>) -> u64 {
+    let mut directives = vec![Info::new(keys::JOB_CTRL_CHECKPOINT, "one")];
+    directives.extend(more);
+    let request = JobControl { targets: targets.to_vec(), directives };
+    told.ask(0, HostOp::from(Asked { from: tool(), request }))
+}
+
+fn complete(told: &mut Told, source: ProcId) {
+    let (code, range) = (Status::JCTRL_CHECKPOINT_COMPLETE, Range::RM);
+    told.ask(0, HostOp::Notify(Event { code, source, range, info: Vec::new() }));
+}
+
+/// The events for ranks alone: code, and whom they are for.
+fn events(told: &Told) -> Vec<(Status, Vec<u32>)> {
+    let events = told.casts().into_iter().filter_map(|(_, body)| match body {
+        Down::Event { event, .. } if event.range == Range::CUSTOM => {
+            assert!(event.info.is_set(keys::EVENT_NON_DEFAULT), "MPI libraries abort when they hear of it");
+            let procs = msg::procs(event.info.find(keys::EVENT_CUSTOM_RANGE));
+            Some((event.code, procs.map(|proc| proc.rank.0).collect()))
+        }
+        _ => None,
+    });
+    events.collect()
+}
+
+fn launched(told: &mut Told, on_failure: FailurePolicy, ranks: u32) -> Nspace {
+    told.connect_tool();
+    let nspace = told.launch(JobRequest { on_failure, ..JobRequest::default() }, ranks);
+    let pids = (0..ranks).map(|rank| (rank, 100 + rank)).collect();
+    told.gathered(
+        OpId::Started(nspace.clone()),
+        Part::Started { pids, failed: false, after: Duration::ZERO },
+    );
+    told.wishes.clear();
+    nspace
+}
+
+#[test]
+fn ranks_are_asked_for_checkpoints_in_the_way_they_prefer() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 3);
+    let signal = Info::new(keys::JOB_CTRL_CHECKPOINT_SIGNAL, 12);
+    let event = Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true);
+    for (rank, methods) in [(0, vec![event.clone(), signal.clone()]), (1, vec![event]), (2, vec![signal])] {
+        assert_eq!(register(&mut told, proc(&nspace, rank), &methods), Some(Status::SUCCESS));
+    }
+    told.wishes.clear();
+    let asked = checkpoint(&mut told, &[ProcId::all(&nspace)], None);
+    let mut raised = events(&told);
+    raised.sort();
+    let code = Status::JCTRL_CHECKPOINT;
+    assert_eq!(raised, [(code, vec![0]), (code, vec![1])]);
+    let (_, op, task) = told.task_among();
+    let Task::Control { targets, request } = &*task else { panic!("{task:?}") };
+    assert_eq!((targets.ranks.to_string(), &request.actions[..]), ("2".into(), &[Control::Signal(12)][..]));
+    told.gathered(op, done(&[2]));
+    for rank in 0..3 {
+        assert_eq!(told.answer(asked), None, "{rank} has not said that it is complete");
+        complete(&mut told, proc(&nspace, rank));
+    }
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "0-2", Status::SUCCESS)]);
+    assert!(told.root.explain().is_empty());
+}
+
+#[test]
+fn a_checkpoint_that_some_cannot_take_is_refused() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 3);
+    register(&mut told, proc(&nspace, 1), &[Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true)]);
+    told.wishes.clear();
+    let asked = checkpoint(&mut told, &[ProcId::all(&nspace)], None);
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "0,2", Status::ERR_NOT_SUPPORTED)]);
+    assert!(events(&told).is_empty());
+    let chosen = Some(Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, Status(-3100)));
+    checkpoint(&mut told, &[proc(&nspace, 2)], chosen);
+    assert_eq!(events(&told), [(Status(-3100), vec![2])], "who asks may say how");
+}
+
+#[test]
+fn those_who_take_too_long_for_a_checkpoint_are_named() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Continue, 3);
+    for rank in 0..3 {
+        register(&mut told, proc(&nspace, rank), &[Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true)]);
+    }
+    let limit = Info::new(keys::JOB_CTRL_CHECKPOINT_TIMEOUT, 5);
+    let asked = checkpoint(&mut told, &[ProcId::all(&nspace)], Some(limit));
+    complete(&mut told, proc(&nspace, 1));
+    told.post(0, failed(&nspace, 0));
+    told.wait(5);
+    let expected = [
+        named(&nspace, "2", Status::ERR_TIMEOUT),
+        named(&nspace, "0", Status::ERR_PROC_ABORTED),
+        named(&nspace, "1", Status::SUCCESS),
+    ];
+    let mut became = results(told.answer(asked));
+    became.sort_by_key(|(_, ranks, _)| expected.iter().position(|(_, other, _)| other == ranks));
+    assert_eq!(became, expected);
+}
+
+#[test]
+fn preemptible_ranks_are_alerted_and_ended_behind_their_checkpoint() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
+    let preempt = |told: &mut Told| {
+        told.wishes.clear();
+        told.ask(0, control(tool(), &[ProcId::all(&nspace)], Info::new(msg::PREEMPT, "night")))
+    };
+    let asked = preempt(&mut told);
+    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::ERR_NOT_SUPPORTED));
+    told.ask(0, control(proc(&nspace, 0), &[], Info::new(keys::JOB_CTRL_PREEMPTIBLE, true)));
+    register(&mut told, proc(&nspace, 0), &[Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true)]);
+    let asked = preempt(&mut told);
+    let expected =
+        [(Status::JCTRL_PREEMPT_ALERT, vec![Rank::WILDCARD.0]), (Status::JCTRL_CHECKPOINT, vec![0])];
+    assert_eq!(events(&told), expected);
+    assert!(told.tasks().is_empty(), "nobody is ended before");
+    complete(&mut told, proc(&nspace, 0));
+    let (_, op, task) = told.task_among();
+    let Task::Control { request, .. } = &*task else { panic!("{task:?}") };
+    assert_eq!(request.actions, [Control::Terminate { signal: 15 }]);
+    told.gathered(op, done(&[0, 1]));
+    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::SUCCESS));
+}
+
+/// The one restart that is under way has come through its two steps.
+fn renew(told: &mut Told, nspace: &Nspace, ranks: &[u32]) {
+    let is_of = |task: &Task, of: &str| match task {
+        Task::Clear { targets: Members { ranks: these, .. } } => {
+            of == "clear" && these.iter().eq(ranks.iter().copied())
+        }
+        Task::Renew { targets: Members { ranks: these, .. } } => {
+            of == "renew" && these.iter().eq(ranks.iter().copied())
+        }
+        _ => false,
+    };
+    let (_, op, task) = told.task_among();
+    assert!(is_of(&task, "clear"), "{task:?}");
+    told.wishes.clear();
+    told.gathered(op, done(ranks));
+    let renewed = told
+        .casts()
+        .into_iter()
+        .any(|(_, body)| matches!(body, Down::Renewed { nspace: of, .. } if of == nspace));
+    assert!(renewed, "{:?}", told.wishes);
+    let (_, op, task) = told.task_among();
+    assert!(is_of(&task, "renew"), "{task:?}");
+    told.wishes.clear();
+    let Part::Results(results) = done(ranks) else { unreachable!() };
+    let pids = ranks.iter().map(|rank| (*rank, 500 + rank)).collect();
+    told.gathered(op, Part::Renewed { results, pids });
+}
+
+#[test]
+fn ranks_are_started_again_when_the_old_ones_are_gone_everywhere() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 8);
+    let codes = vec![Status::ERR_PROC_RESTART];
+    told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    told.wishes.clear();
+    let restart = Info::new(keys::JOB_CTRL_RESTART, "night");
+    let asked = told.ask(0, control(tool(), &[proc(&nspace, 3), proc(&nspace, 7)], restart.clone()));
+    let second = told.ask(0, control(tool(), &[proc(&nspace, 7)], restart));
+    assert_eq!(results(told.answer(second)), [named(&nspace, "7", Status::ERR_EXISTS)]);
+    assert_eq!(told.root.explain()[0].missing, [proc(&nspace, 3), proc(&nspace, 7)]);
+    renew(&mut told, &nspace, &[3, 7]);
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "3,7", Status::SUCCESS)]);
+    let announced = told.casts().into_iter().filter(|(to, body)| {
+        matches!(body, Down::Announce { event, .. } if event.code == Status::ERR_PROC_RESTART)
+            && **to == Ranges::single(1)
+    });
+    assert_eq!(announced.count(), 2);
+    assert_eq!(told.root.jobs[&nspace].journal.pid(Rank(7)), Some(507));
+    told.end(&nspace, 8, ExitStatus::Code(0));
+    assert_eq!(told.verdict(), Some(&JobVerdict::Success));
+}
+
+#[test]
+fn a_rank_that_fails_is_started_again_until_it_is_given_up() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Restart { most: 2 }, 2);
+    for time in 1..=2 {
+        told.wishes.clear();
+        told.post(0, failed(&nspace, 1));
+        let noted = told.reports().iter().any(|report| {
+            matches!(report, Report::Note { text, .. }
+                if text.contains(&format!("rank 1 exited with code 3; it is started again ({time} of 2)")))
+        });
+        assert!(noted, "{:?}", told.wishes);
+        renew(&mut told, &nspace, &[1]);
+        assert!(told.root.explain().is_empty());
+    }
+    told.wishes.clear();
+    told.post(0, failed(&nspace, 1));
+    let ends = |(_, body): &(&Ranges, &Down)| {
+        matches!(body, Down::Control { action: Control::Terminate { .. }, .. })
+    };
+    assert!(told.casts().iter().any(ends));
+    let looks = |(_, task): &(OpId, Arc<Task>)| matches!(**task, Task::Survey(_));
+    assert!(told.tasks().iter().all(looks), "nothing is started again");
+    told.end(&nspace, 2, ExitStatus::Code(3));
+    assert!(matches!(told.verdict(), Some(JobVerdict::Failed { first }) if first.proc.rank == Rank(1)));
+}
+
+#[test]
+fn a_failed_rank_is_told_the_checkpoint_that_it_has_taken() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Restart { most: 1 }, 2);
+    for rank in 0..2 {
+        register(&mut told, proc(&nspace, rank), &[Info::new(keys::JOB_CTRL_CHECKPOINT_EVENT, true)]);
+    }
+    checkpoint(&mut told, &[ProcId::all(&nspace)], None);
+    (0..2).for_each(|rank| complete(&mut told, proc(&nspace, rank)));
+    told.wishes.clear();
+    told.post(0, failed(&nspace, 1));
+    let (_, op, _) = told.task_among();
+    told.gathered(op, done(&[1]));
+    let from = told.casts().into_iter().find_map(|(_, body)| match body {
+        Down::Renewed { from, .. } => from.clone(),
+        _ => None,
+    });
+    assert_eq!(from, Some(Text::from("one")));
+}
+
+#[test]
+fn a_restart_that_hangs_ends_the_job() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
+    let asked = told.ask(0, control(tool(), &[proc(&nspace, 1)], Info::new(keys::JOB_CTRL_RESTART, "")));
+    told.wait(121);
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "1", Status::ERR_TIMEOUT)]);
+    told.end(&nspace, 2, ExitStatus::Code(0));
+    assert!(matches!(told.verdict(), Some(JobVerdict::NotStarted { .. })), "{:?}", told.verdict());
+}
+
+#[test]
+fn a_restart_goes_on_without_those_who_asked_for_it() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
+    let parent = told.launch(JobRequest::default(), 1);
+    told.root.config.rules.steer = crate::config::Steer::Any;
+    let restart = Info::new(keys::JOB_CTRL_RESTART, "");
+    told.ask(0, control(proc(&parent, 0), &[proc(&nspace, 1)], restart));
+    let (_, clear, _) = told.task_among();
+    told.end(&parent, 1, ExitStatus::Code(0));
+    told.wishes.clear();
+    told.gathered(clear, done(&[1]));
+    assert!(matches!(&*told.task_among().2, Task::Renew { .. }));
+}
+
+#[test]
+fn nodes_are_provisioned_by_a_program_of_the_site() {
+    let mut told = Told::up(2);
+    told.connect_tool();
+    let nspace = told.launch(JobRequest::default(), 1);
+    let ask = |told: &mut Told, by: ProcId| {
+        told.wishes.clear();
+        told.ask(0, control(by, &[], Info::new(keys::JOB_CTRL_PROVISION, "n[1-4]")))
+    };
+    let why = |told: &Told, asked| match told.answer(asked) {
+        Some(HostReply::Infos(status, infos)) => {
+            let why = infos.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
+            (*status, why.unwrap_or_default().to_owned())
+        }
+        other => panic!("{other:?}"),
+    };
+    let asked = ask(&mut told, tool());
+    let (status, said) = why(&told, asked);
+    assert_eq!(status, Status::ERR_NOT_SUPPORTED);
+    assert!(said.contains("no program that provisions nodes"), "{said}");
+    told.root.config.rules.provision = Some("provision".into());
+    let other = told.launch(JobRequest::default(), 1);
+    let asked = ask(&mut told, proc(&nspace, 0));
+    assert_eq!(why(&told, asked).0, Status::ERR_NO_PERMISSIONS, "{other} is not its own");
+    let asked = ask(&mut told, tool());
+    let (to, op, task) = told.task();
+    assert!(matches!(&*task, Task::Provision { nodes, image: None, .. } if *nodes == "n[1-4]"));
+    assert_eq!(to, Ranges::single(0));
+    let mut results = Results::default();
+    results.set(&Ranges::single(0), Status::ERROR);
+    results.explain(Status::ERROR, "no such image".to_owned());
+    told.gathered(op, Part::Results(results));
+    assert_eq!(why(&told, asked), (Status::ERROR, "no such image".to_owned()));
+}
+
+#[test]
+fn nothing_is_left_of_a_restart_when_its_job_ends() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
+    let asked = told.ask(0, control(tool(), &[proc(&nspace, 1)], Info::new(keys::JOB_CTRL_RESTART, "")));
+    told.end(&nspace, 2, ExitStatus::Code(0));
+    assert_eq!(results(told.answer(asked)), [named(&nspace, "1", Status::ERR_PROC_ABORTED)]);
+    assert!(told.root.explain().is_empty());
+}
