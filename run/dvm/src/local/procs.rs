@@ -369,7 +369,7 @@ impl Local {
         if end.is_failure() && telling {
             job.told_failed = true;
             cx.post(Up::Failed(end));
-        } else if !end.is_failure() && job.desc.told_ends == ToldEnds::All {
+        } else if !end.is_failure() && !is_kept && job.desc.told_ends == ToldEnds::All {
             cx.post(Up::Left(end));
         }
         if ends_job {

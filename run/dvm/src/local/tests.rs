@@ -333,6 +333,18 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
 }
 
 #[test]
+fn the_end_of_a_rank_that_is_started_again_is_told_to_nobody() {
+    let mut desc = desc();
+    Arc::get_mut(&mut desc).into_iter().for_each(|desc| desc.told_ends = ToldEnds::All);
+    let mut told = Told::running_job(desc);
+    renew(&mut told, Task::Clear { targets: rank_one() });
+    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    assert!(told.posts().is_empty(), "{:?}", told.wishes);
+    told.exit(0, ExitStatus::Code(0));
+    assert!(matches!(told.posts()[..], [Up::Left(end)] if end.proc == proc(0)));
+}
+
+#[test]
 fn the_end_of_a_failed_rank_waits_for_what_is_decided() {
     let recoverable = || {
         let mut desc = desc();
