@@ -1,13 +1,13 @@
 //! A cluster as its maker sees it: it is started, asked for its hosts, and gone when dropped.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::Host;
+use crate::built::{built, workspace};
 use crate::debian::debian_file;
 use crate::roles::WORLD;
 
@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Options {
     pub fn new(hosts: usize) -> Options {
-        let workspace = workspace();
+        let workspace = workspace().to_owned();
         let target = std::env::var_os("CARGO_TARGET_DIR").map(|target| workspace.join(target));
         let current = std::env::current_dir().ok();
         let shared = [Some(workspace), target, current].into_iter().flatten().filter(|dir| dir.is_dir());
@@ -57,7 +57,7 @@ impl Cluster {
         debian_file("/usr/sbin/ip", "iproute2")?;
         let program = match &options.program {
             Some(program) => program.clone(),
-            None => built()?,
+            None => built()?.join("cluster"),
         };
         let mut process = in_new_namespaces()?
             .arg(&program)
@@ -119,31 +119,6 @@ pub(crate) fn in_new_namespaces() -> Result<Command> {
     let mut command = Command::new(debian_file("/usr/bin/unshare", "util-linux")?);
     command.args(["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child=KILL", "--"]);
     Ok(command)
-}
-
-/// The program `cluster` of this workspace, built on first use.
-fn built() -> Result<PathBuf> {
-    static BUILT: Mutex<Option<PathBuf>> = Mutex::new(None);
-    let mut built = BUILT.lock().map_err(|_| anyhow!("building the program `cluster` has failed before"))?;
-    if let Some(program) = &*built {
-        return Ok(program.clone());
-    }
-    let program = build()?;
-    *built = Some(program.clone());
-    Ok(program)
-}
-
-fn build() -> Result<PathBuf> {
-    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    build.args(["build", "--quiet", "--locked", "--package", "phalanx-cluster", "--bin", "cluster"]);
-    let status = build.current_dir(workspace()).status().context("cannot run cargo")?;
-    ensure!(status.success(), "cannot build the program `cluster`");
-    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    Ok(workspace().join(target).join("debug/cluster"))
-}
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// Addresses end in the number of the host.

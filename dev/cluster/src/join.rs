@@ -43,10 +43,10 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
 pub fn stand_for(command: &mut Command) -> io::Result<ExitStatus> {
     let (signals, before) = Signals::block()?;
     let in_terminal = rustix::termios::isatty(rustix::stdio::stdin());
-    // SAFETY: between fork and exec the child makes three system calls and touches no memory of others.
+    die_with_us(command);
+    // SAFETY: between fork and exec the child makes two system calls and touches no memory of others.
     unsafe {
         command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             // In a terminal it belongs to the group in the foreground, with us. Elsewhere our group may have no number where it is.
             if !in_terminal {
                 rustix::process::setsid()?;
@@ -68,6 +68,14 @@ pub fn stand_for(command: &mut Command) -> io::Result<ExitStatus> {
     });
     set_mask(&before)?;
     status
+}
+
+/// The kernel kills the process that this command starts when the thread that starts it ends, however that ends.
+pub(crate) fn die_with_us(command: &mut Command) {
+    // SAFETY: between fork and exec the child makes one system call and touches no memory of others.
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
 }
 
 /// Dies of the signal that a program has died of; otherwise, the exit code.

@@ -8,10 +8,17 @@
 //! [`Ssh`] and [`Slurm`] start what people use to reach other hosts. A [`Host`] can be cut off and frozen; a [`Relay`] makes
 //! connections slow, splits what they carry, or ends them. By hand: `cargo xtask cluster -n 4 -- CMD`.
 //!
+//! Smaller worlds, for what needs no hosts: [`alone`] gives a command processes and temporary files that are all its own, [`emptied`] hides
+//! what lies in some directories, [`bare`] hides the software that tests without peers must do without.
+//!
 //! It needs root and a few Debian packages; what is missing is named in the error.
 
+mod alone;
+mod bare;
+mod built;
 mod cluster;
 mod debian;
+mod emptied;
 mod host;
 mod inside;
 mod join;
@@ -22,8 +29,12 @@ mod ssh;
 mod wait;
 mod world;
 
+pub use alone::{PRIVATE, alone};
+pub use bare::bare;
+pub use built::{BUILD, built, workspace};
 pub use cluster::{Cluster, Options};
 pub use debian::{debian_dir, debian_file};
+pub use emptied::emptied;
 pub use host::Host;
 pub use join::{end_as, stand_for};
 pub use relay::{Relay, Weather};

@@ -1,20 +1,27 @@
-//! The processes that a cluster is made of. They are the program `cluster` under another first argument.
+//! The processes that clusters and worlds are made of. They are the program `cluster`, or another that calls [`run_role`] first, under
+//! another first argument.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-use crate::{inside, join, world};
+use crate::{alone, bare, emptied, inside, join, world};
 
+pub(crate) const ALONE: &str = "role-alone";
+pub(crate) const BARE: &str = "role-bare";
+pub(crate) const EMPTIED: &str = "role-emptied";
 pub(crate) const WORLD: &str = "role-world";
 pub(crate) const HOST: &str = "role-host";
 pub(crate) const JOIN: &str = "role-join";
 
-/// Plays a part of a cluster, if the arguments say so.
+/// Plays a part of a cluster or a world, if the arguments say so.
 pub fn run_role(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let (role, rest) = arguments.split_first()?;
     match role.to_str()? {
+        ALONE => Some(alone::run(rest)),
+        BARE => Some(bare::run(rest)),
+        EMPTIED => Some(emptied::run(rest)),
         WORLD => Some(world::run(rest).map(|()| ExitCode::SUCCESS)),
         HOST => Some(inside::run(rest).map(|()| ExitCode::SUCCESS)),
         JOIN => Some(join::run(rest)),

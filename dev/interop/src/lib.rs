@@ -21,10 +21,9 @@ mod tools;
 mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, mpich_wheel, wheel};
-pub use job::{
-    Job, Running, libpmix, new_directory, new_shared_directory, px, px_binary, rust_tool, workspace,
-};
+pub use job::{Job, Running, libpmix, new_directory, new_shared_directory, px, px_binary, rust_tool};
 pub use outcome::{Ended, Outcome};
+pub use phalanx_cluster::workspace;
 pub use program::{
     CLIENT_PROGRAMS, Library, bench, copy_program, headers, mpi, own, own_source, pmix, pmix_on_ours,
     pmix_tool, script, tool_on_ours, write_program,

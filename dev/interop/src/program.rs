@@ -10,7 +10,9 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use crate::install::{debian_dir, debian_file, intel_wheel, mpich_wheel, wheel};
-use crate::job::{libpmix, target, workspace};
+use phalanx_cluster::workspace;
+
+use crate::job::{libpmix, target};
 
 /// The programs that try the client API, each with what every rank says when all is well.
 pub const CLIENT_PROGRAMS: [(&str, &str); 9] = [

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
+use tempfile::TempDir;
 
 use crate::{
     Job, Library, Outcome, Running, debian_file, eventually, host, libpmix, new_directory, pmix_tool, px,
@@ -39,32 +40,16 @@ pub fn c_tool(tmpdir: &Path, words: &[&str]) -> Job {
     Job::new(pmix_tool("attach")).args(words).env("TMPDIR", tmpdir).env("LD_LIBRARY_PATH", libpmix())
 }
 
-/// Fails the test unless a launcher of Open MPI 5, which is PRRTE's, does what is asked of it, once tools can find it. Its rank runs the
-/// shell's `script` again and again, and ends with 3 as soon as the file `over` is there.
+/// Fails the test unless a launcher of Open MPI 5, which is PRRTE's, does what is asked of it. Its rank runs the shell's `script` again and
+/// again, and ends with 3 as soon as the file `over` is there.
 ///
 /// Such launchers leave some calls without an answer, close connections that come right behind others, and now and then answer nobody any
 /// more. So `does` asks again what was not answered, see [`soon`], and a launcher that goes on failing is given up for another one.
 #[track_caller]
 pub fn some_prterun(script: &str, does: impl Fn(&Prterun) -> bool) {
     let did = (0..ATTEMPTS).any(|_| {
-        let place = new_directory();
-        let over = place.path().join("over");
-        // Ranks go on when their launcher is killed, but not without the place.
-        let (dir, file) = (place.path().display(), over.display());
-        let script = format!("while [ -d {dir} ] && ! [ -e {file} ]; do {script}; sleep 0.05; done; exit 3");
-        let running = Job::new(wheel().root.join("bin/mpirun"))
-            .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
-            .with(Library::OpenMpi5)
-            .start();
-        eventually("the launcher can be found", || running.rendezvous_file().is_some());
-        let job = format!("prterun-{}-{}@1", host(), running.pid());
-        let launcher = Prterun { running, job, over };
-        let did = soon(|| launcher.shows(&["ps"], &[&launcher.job])) && does(&launcher);
-        // It does not always end by itself when it has served tools.
-        launcher.running.signal(Signal::KILL);
-        drop(place);
-        let _ = launcher.running.wait();
-        did
+        let launcher = Prterun::start(script);
+        soon(|| launcher.shows(&["ps"], &[&launcher.job])) && does(&launcher)
     });
     assert!(did, "none of {ATTEMPTS} launchers did what it should");
 }
@@ -76,9 +61,28 @@ pub struct Prterun {
     pub job: String,
     /// The file that ends it.
     pub over: PathBuf,
+    /// Ranks do not go on without it.
+    _place: TempDir,
 }
 
 impl Prterun {
+    /// Once tools can find it.
+    #[track_caller]
+    pub fn start(script: &str) -> Prterun {
+        let place = new_directory();
+        let over = place.path().join("over");
+        // Ranks go on when their launcher is killed, but not without the place.
+        let (dir, file) = (place.path().display(), over.display());
+        let script = format!("while [ -d {dir} ] && ! [ -e {file} ]; do {script}; sleep 0.05; done; exit 3");
+        let running = Job::new(wheel().root.join("bin/mpirun"))
+            .args(["--allow-run-as-root", "-n", "1", "--map-by", ":OVERSUBSCRIBE", "sh", "-c", &script])
+            .with(Library::OpenMpi5)
+            .start();
+        eventually("the launcher can be found", || running.rendezvous_file().is_some());
+        let job = format!("prterun-{}-{}@1", host(), running.pid());
+        Prterun { running, job, over, _place: place }
+    }
+
     /// A command of px there. One that is not answered does not take long.
     pub fn command(&self, words: &[&str]) -> Job {
         let (command, rest) = words.split_first().expect("a command");
@@ -90,6 +94,13 @@ impl Prterun {
     /// Whether a command of px says all of this.
     pub fn shows(&self, words: &[&str], parts: &[&str]) -> bool {
         self.command(words).run().shows(parts)
+    }
+}
+
+impl Drop for Prterun {
+    /// It does not always end by itself when it has served tools.
+    fn drop(&mut self) {
+        self.running.signal(Signal::KILL);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Running cargo and other programs, at the root of the workspace and without standard input.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 
 /// Runs cargo; its output goes where ours goes.
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
@@ -17,22 +18,6 @@ pub(crate) fn capture(args: &[&str]) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("running {shown}"))?;
     ensure!(output.status.success(), "{shown} failed ({})", output.status);
     String::from_utf8(output.stdout).with_context(|| format!("reading the output of {shown}"))
-}
-
-/// Runs cargo and hands on its standard output while it comes. Returned are what was made of it, and how cargo ended.
-pub(crate) fn watched<T>(
-    args: &[&str],
-    watch: impl FnOnce(ChildStdout) -> Result<T>,
-) -> Result<(T, Result<()>)> {
-    let mut command = command(args);
-    let shown = shown(&command);
-    eprintln!("$ {shown}");
-    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("running {shown}"))?;
-    let stdout = child.stdout.take().context("the standard output of cargo is no pipe")?;
-    let watched = watch(stdout);
-    let status = child.wait().with_context(|| format!("waiting for {shown}"))?;
-    let outcome = if status.success() { Ok(()) } else { Err(anyhow!("{shown} failed ({status})")) };
-    Ok((watched?, outcome))
 }
 
 /// Runs a program after printing its command line; an unsuccessful end is an error.
@@ -60,15 +45,18 @@ pub(crate) fn target() -> PathBuf {
 }
 
 fn command(args: &[&str]) -> Command {
-    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
-    let mut command = if ignores_signals() {
-        let mut reset = Command::new("env");
-        reset.arg("--default-signal").arg(cargo);
-        reset
-    } else {
-        Command::new(cargo)
-    };
+    let mut command = default_signals(&std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(args).current_dir(crate::root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs a program that ignores no signals.
+pub(crate) fn default_signals(program: &OsStr) -> Command {
+    if !ignores_signals() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(program);
     command
 }
 

@@ -1,28 +1,47 @@
-//! `cargo xtask ci`: everything that must hold before a change is taken, cheap checks first.
+//! `cargo xtask ci`: everything that must hold before a change is taken, cheap checks first. All of it runs, whatever has failed before.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::cargo::{capture, cargo};
-use crate::step::step;
-use crate::{deps, r#gen, sources, test};
+use crate::report::Report;
+use crate::test::{self, Wanted};
+use crate::{deps, r#gen, sources, world};
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    ensure!(args.is_empty(), "ci takes no arguments");
-    step("tools", || {
-        for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-            capture(&[tool, "--version"]).with_context(|| {
-                format!("cargo {tool} is needed\nhint: install it with `rustup component add {component}`")
-            })?;
-        }
-        Ok(())
-    })?;
-    step("formatting", || cargo(&["fmt", "--all", "--check"]))?;
-    step("generated sources", || r#gen::run(&["--check".to_owned()]))?;
-    step("rules of the sources", || sources::run(&[]))?;
-    step("dependencies", || deps::run(&[]))?;
-    step("lints", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"])
-    })?;
-    step("documentation", || cargo(&["doc", "--workspace", "--no-deps", "--locked"]))?;
-    step("tests", || test::run(&[]))
+    let strict = args == ["--strict"];
+    if !strict && !args.is_empty() {
+        bail!("ci takes no arguments but --strict");
+    }
+    for (tool, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        capture(&[tool, "--version"]).with_context(|| {
+            format!("cargo {tool} is needed\nhint: install it with `rustup component add {component}`")
+        })?;
+    }
+    world::enter("ci", args)?;
+    let mut report = Report::default();
+    for (name, arguments) in CARGO {
+        report.step(name, &format!("cargo {}", arguments.join(" ")), |_| cargo(arguments));
+    }
+    for (name, command, check) in CHECKS {
+        let arguments = command.split(' ').skip(3).map(str::to_owned).collect::<Vec<_>>();
+        report.step(name, command, |_| check(&arguments));
+    }
+    test::all(&Wanted { strict, ..Wanted::default() }, &mut report);
+    report.close()
 }
+
+/// What cargo checks.
+const CARGO: [(&str, &[&str]); 3] = [
+    ("formatting", &["fmt", "--all", "--check"]),
+    ("lints", &["clippy", "--workspace", "--all-targets", "--locked", "--", "--deny", "warnings"]),
+    ("documentation", &["doc", "--workspace", "--no-deps", "--locked"]),
+];
+
+type Check = fn(&[String]) -> Result<()>;
+
+/// What other chores check.
+const CHECKS: [(&str, &str, Check); 3] = [
+    ("generated sources", "cargo xtask gen --check", r#gen::run),
+    ("rules of the sources", "cargo xtask sources", sources::run),
+    ("dependencies", "cargo xtask deps", deps::run),
+];

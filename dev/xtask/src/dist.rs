@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use phalanx_cluster::BUILD;
 
 use crate::cargo::{self, cargo, run as execute, target};
 use crate::{abi, debian};
@@ -18,15 +19,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     // Tests of what is where need no optimization.
     let dev = args == ["--dev"];
     ensure!(dev || args.is_empty(), "dist takes no arguments but --dev");
-    let (profile, built, into) =
-        if dev { ("dev", "debug", "dist-dev") } else { ("release", "release", "dist") };
-    let profile = format!("--profile={profile}");
-    cargo(&["build", &profile, "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
+    let (built, into) = if dev { ("debug", "dist-dev") } else { ("release", "dist") };
     let (built, into) = (target().join(built), target().join(into));
     let shared = if dev {
-        cargo(&["build", &profile, "--locked", "--package", "phalanx-libpmix"])?;
+        cargo(&BUILD)?;
         built.join("libpmix.so")
     } else {
+        cargo(&["build", "--release", "--locked", "--package", "phalanx-cli", "--bin", "px"])?;
         cargo::library()?
     };
     let name = format!("phalanx-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);

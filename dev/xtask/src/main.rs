@@ -14,11 +14,14 @@ mod deps;
 mod dist;
 mod fuzz;
 mod r#gen;
+mod report;
 mod slowest;
 mod sources;
-mod step;
+mod survey;
 mod test;
+mod world;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -32,10 +35,15 @@ struct Chore {
 }
 
 const CHORES: &[Chore] = &[
-    Chore { name: "ci", usage: "ci", summary: "check everything: what a change has to pass", run: ci::run },
+    Chore {
+        name: "ci",
+        usage: "ci [--strict]",
+        summary: "check everything: what a change has to pass",
+        run: ci::run,
+    },
     Chore {
         name: "test",
-        usage: "test [--no-peers] [FILTER..]",
+        usage: test::USAGE,
         summary: "run the tests; without --no-peers also those against programs of others, which root gets installed",
         run: test::run,
     },
@@ -75,6 +83,12 @@ const CHORES: &[Chore] = &[
         summary: "look for inputs that decoders and machines do not stand, so long for each target",
         run: fuzz::run,
     },
+    Chore {
+        name: "survey",
+        usage: "survey",
+        summary: "ask launchers of others what they do with our tools, and print a table: by hand, when a peer has changed",
+        run: survey::run,
+    },
     Chore { name: "deps", usage: "deps", summary: "check who depends on whom", run: deps::run },
     Chore {
         name: "sources",
@@ -85,9 +99,10 @@ const CHORES: &[Chore] = &[
 ];
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match dispatch(&args) {
-        Ok(()) => ExitCode::SUCCESS,
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let args: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    match phalanx_cluster::run_role(&words).unwrap_or_else(|| dispatch(&args).map(|()| ExitCode::SUCCESS)) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE

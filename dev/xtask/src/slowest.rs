@@ -3,10 +3,7 @@
 //! A line is printed when a test ends. When it began follows from the order in which the harness begins them: by name, as many
 //! at once as there are processors, the next whenever one has ended. Where tests say `[in turn]`, one is begun at a time.
 
-use std::io::{BufRead, Write};
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result};
+use std::time::Duration;
 
 const SHOWN: usize = 10;
 
@@ -27,27 +24,8 @@ struct End {
 }
 
 impl Slowest {
-    /// Passes on what tests print until there is no more of it.
-    pub(crate) fn watch(mut from: impl BufRead, mut to: impl Write) -> Result<Slowest> {
-        let (start, threads) = (Instant::now(), std::thread::available_parallelism().map_or(1, usize::from));
-        let (mut slowest, mut line) = (Slowest::default(), Vec::new());
-        while from.read_until(b'\n', &mut line).context("reading the output of tests")? > 0 {
-            to.write_all(&line).context("passing on the output of tests")?;
-            slowest.take(&String::from_utf8_lossy(&line), start.elapsed(), threads);
-            line.clear();
-        }
-        slowest.close(threads);
-        Ok(slowest)
-    }
-
-    /// The slowest first.
-    pub(crate) fn lines(mut self) -> Vec<String> {
-        self.took.sort_by(|a, b| b.cmp(a));
-        self.took.truncate(SHOWN);
-        self.took.into_iter().map(|(took, name)| format!("{:7.1} s  {name}", took.as_secs_f64())).collect()
-    }
-
-    fn take(&mut self, line: &str, now: Duration, threads: usize) {
+    /// What a test binary prints, line by line.
+    pub(crate) fn take(&mut self, line: &str, now: Duration, threads: usize) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
             ["running", _, "test" | "tests"] => {
@@ -66,8 +44,15 @@ impl Slowest {
         }
     }
 
+    /// The slowest first.
+    pub(crate) fn lines(mut self) -> Vec<String> {
+        self.took.sort_by(|a, b| b.cmp(a));
+        self.took.truncate(SHOWN);
+        self.took.into_iter().map(|(took, name)| format!("{:7.1} s  {name}", took.as_secs_f64())).collect()
+    }
+
     /// A binary has run all its tests.
-    fn close(&mut self, threads: usize) {
+    pub(crate) fn close(&mut self, threads: usize) {
         let mut begins: Vec<&End> = self.ends.iter().collect();
         begins.sort_by(|a, b| a.name.cmp(&b.name));
         let took = begins.into_iter().enumerate().map(|(turn, end)| {

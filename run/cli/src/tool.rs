@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use phalanx_shell::Trust;
-use phalanx_shell::rendezvous::{Search, Wanted, server_directories, system_directories};
+use phalanx_shell::rendezvous::{Search, Wanted, nameless_directories, system_directories};
 use phalanx_wire::uri::ServerUri;
 use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys};
 
@@ -97,7 +97,7 @@ pub(crate) fn passed_over(server: &ServerArgs) -> Vec<String> {
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let search = |wanted, dirs| Search::run(wanted, &hostname, dirs, &trust).passed_over();
     let mut passed = search(Wanted::System, system_directories(None, variable));
-    for one in search(Wanted::Any, server_directories(None, variable)) {
+    for one in search(Wanted::Any, nameless_directories(None, variable)) {
         if !passed.contains(&one) {
             passed.push(one);
         }

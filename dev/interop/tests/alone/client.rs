@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 #[test]
 fn the_client_functions_work_from_c() {
-    for (program, verdict) in CLIENT_PROGRAMS {
+    for (program, verdict) in CLIENT_PROGRAMS.into_iter().filter(|(program, _)| *program != "topology") {
         for ranks in SIZES {
             let outcome = px(["-n", &ranks.to_string()]).arg(pmix_on_ours(program)).run().expect_code(0);
             for rank in 0..ranks {
@@ -20,6 +20,17 @@ fn the_client_functions_work_from_c() {
             }
             outcome.expect_nothing_left();
         }
+    }
+}
+
+/// With peers it is there, and tests with peers see to that.
+#[test]
+fn a_library_without_hwloc_says_so() {
+    let outcome = px(["-n", "2"]).arg(pmix_on_ours("topology")).run().expect_code(0);
+    for rank in 0..2 {
+        let verdicts = ["the hardware is right", "there is no hwloc, and the library says so"];
+        let lines = verdicts.map(|verdict| format!("rank {rank} of 2: {verdict}"));
+        assert!(lines.iter().any(|line| outcome.stdout.lines().any(|said| said == line)), "{outcome}");
     }
 }
 

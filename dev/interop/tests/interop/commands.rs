@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use phalanx_interop::{
-    Ended, Job, Outcome, Running, debian_file, eventually, host, lives, new_directory, px, px_binary,
-    some_prterun, soon,
+    Job, Outcome, Running, debian_file, eventually, host, lives, new_directory, px, px_binary, some_prterun,
+    soon,
 };
 use rustix::process::Signal;
 
@@ -244,25 +244,6 @@ fn events_of_the_launcher_of_open_mpi_5_are_followed() {
             watching.wait().shows(&["PMIX_EVENT_JOB_END", "PMIX_JOB_TERM_STATUS=status 3"])
         });
     }
-}
-
-#[test]
-fn prterun_5_keeps_published_values_for_ever() {
-    some_prterun(":", |launcher| {
-        let said = |words: &[&str]| launcher.command(words).run().stdout;
-        let mut last = 0;
-        soon(|| launcher.command(&["publish", "port=tcp://here:1"]).run().ended == Ended::Code(0))
-            && soon(|| said(&["lookup", "port"]) == "port = tcp://here:1\n")
-            && soon(|| {
-                let cannot = "cannot withdraw: the server does not recognise 'px publish'";
-                launcher.shows(&["unpublish", "port"], &[cannot])
-            })
-            && soon(|| {
-                last += 1;
-                launcher.shows(&["publish", &format!("k{last}=x")], &["nobody can withdraw this"])
-            })
-            && soon(|| said(&["lookup", "port", &format!("k{last}")]).lines().count() == 2)
-    });
 }
 
 #[test]

