@@ -53,7 +53,10 @@ impl Cluster {
             (1..=MOST_NETWORKS).contains(&options.networks),
             "a cluster has 1 to {MOST_NETWORKS} networks"
         );
-        ensure!(rustix::process::geteuid().is_root(), "only root can make the hosts of a cluster: try sudo");
+        ensure!(
+            rustix::process::geteuid().is_root(),
+            "{NEEDS_ROOT}the hosts of a cluster are made of namespaces\nhint: try sudo"
+        );
         debian_file("/usr/sbin/ip", "iproute2")?;
         let program = match &options.program {
             Some(program) => program.clone(),
@@ -121,6 +124,8 @@ pub(crate) fn in_new_namespaces() -> Result<Command> {
     Ok(command)
 }
 
+/// What an error begins with when only root could have done it.
+pub const NEEDS_ROOT: &str = "needs root: ";
 /// Addresses end in the number of the host.
 const MOST_HOSTS: usize = 64;
 const MOST_NETWORKS: usize = 4;

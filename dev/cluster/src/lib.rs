@@ -32,7 +32,7 @@ mod world;
 pub use alone::{PRIVATE, alone};
 pub use bare::bare;
 pub use built::{BUILD, built, workspace};
-pub use cluster::{Cluster, Options};
+pub use cluster::{Cluster, NEEDS_ROOT, Options};
 pub use debian::{debian_dir, debian_file};
 pub use emptied::emptied;
 pub use host::Host;

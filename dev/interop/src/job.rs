@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use phalanx_cluster::{Host, workspace};
+use phalanx_cluster::{Host, NEEDS_ROOT, workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::TempDir;
 
@@ -349,6 +349,12 @@ fn left_behind(job: &Job) -> Vec<String> {
     let mut all: Vec<String> = files.collect();
     all.extend(alive.into_iter().map(|(pid, line)| format!("process {pid}: {line}")));
     all
+}
+
+/// Ends the test unless it runs as root. The runner of the tests then lists it as left out.
+#[track_caller]
+pub fn needs_root(why: &str) {
+    assert!(rustix::process::geteuid().is_root(), "{NEEDS_ROOT}{why}");
 }
 
 /// An empty directory that is removed when dropped.

@@ -21,7 +21,9 @@ mod tools;
 mod watch;
 
 pub use install::{Wheel, debian_dir, debian_file, intel_wheel, mpi4py_tests, mpich_wheel, wheel};
-pub use job::{Job, Running, libpmix, new_directory, new_shared_directory, px, px_binary, rust_tool};
+pub use job::{
+    Job, Running, libpmix, needs_root, new_directory, new_shared_directory, px, px_binary, rust_tool,
+};
 pub use outcome::{Ended, Outcome};
 pub use phalanx_cluster::workspace;
 pub use program::{

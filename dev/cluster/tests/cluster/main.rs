@@ -7,6 +7,7 @@ mod apart;
 mod commands;
 mod ends;
 mod trouble;
+mod worlds;
 
 use phalanx_cluster::{Cluster, Options};
 

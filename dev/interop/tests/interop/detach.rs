@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use phalanx_interop::{Job, Outcome, eventually, host, lives, new_directory, px_binary};
+use phalanx_interop::{Job, Outcome, eventually, host, lives, needs_root, new_directory, px_binary};
 use rustix::process::{Pid, Signal, geteuid, getsid, kill_process};
 
 fn at(tmpdir: &Path, words: &[&str]) -> Job {
@@ -256,6 +256,7 @@ fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
         echo \"$job\"; [ -z \"$GO\" ] || touch \"$GO\"
         $px attach --since-start \"$job:0\"; echo \"code $?\"";
     let in_namespace = |place: &Path, ranks: &str, go: &str| {
+        needs_root("processes get numbers of their own");
         let job = Job::new("unshare").args(["--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]);
         let job = job.arg(px_binary()).arg(ranks).env("TMPDIR", place).env("GO", go);
         job.outlived().run().expect_code(0).stdout
@@ -285,6 +286,7 @@ fn output_without_room_is_missed_and_told() {
         $px attach --since-start \"$job\" > \"$OUTSIDE/out\" 2> \"$OUTSIDE/err\"; echo \"code $?\"
         ls -A \"$TMPDIR\"";
     let outside = new_directory();
+    needs_root("a file system is mounted");
     let job = Job::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(px_binary());
     let outcome = job.env("OUTSIDE", outside.path()).outlived().run().expect_code(0);
     outcome.expect_lines(["code 3"]);

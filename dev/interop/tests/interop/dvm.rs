@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use phalanx_interop::{
-    Job, Running, eventually, host, libpmix, lives, new_directory, pmix, pmix_tool, px_binary, rust_tool,
+    Job, Running, eventually, host, libpmix, lives, needs_root, new_directory, pmix, pmix_tool, px_binary,
+    rust_tool,
 };
 use rustix::process::Signal;
 
@@ -510,6 +511,7 @@ fn background_dvm_outlives_its_terminal() {
 /// `px WORDS` where the directory for temporary files has no room left.
 fn without_room(words: &[&str]) -> Job {
     let full = "mount -t tmpfs -o size=64k none \"$TMPDIR\" && { cat /dev/zero > \"$TMPDIR/all\" 2>&-; exec \"$@\"; }";
+    needs_root("a file system is mounted");
     Job::new("unshare").args(["--mount", "sh", "-c", full, "sh"]).arg(px_binary()).args(words)
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use phalanx_interop::{
-    Job, Library::Pmix5, Outcome, Running, copy_program, debian_file, eventually, host, libpmix,
+    Job, Library::Pmix5, Outcome, Running, copy_program, debian_file, eventually, host, libpmix, needs_root,
     new_directory, pmix, pmix_tool, px, px_binary, rust_tool,
 };
 use rustix::process::Signal;
@@ -41,6 +41,7 @@ fn public(programs: &[&Path]) -> (TempDir, Vec<PathBuf>) {
 }
 
 fn as_nobody(program: &Path) -> Job {
+    needs_root("another user takes part");
     let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
     Job::new("setpriv").args(ids).arg(program)
 }
@@ -113,6 +114,7 @@ fn tools_of_openpmix_are_told_what_they_can_read() {
 
 #[test]
 fn root_is_served_by_everybody() {
+    needs_root("another user takes part");
     let (place, programs) = public(&[px_binary()]);
     let home = place.path().join("home");
     fs::create_dir(&home).expect("a directory");
@@ -178,6 +180,7 @@ fn files_of_servers_in_other_containers_stay() {
     let ip = debian_file("/usr/sbin/ip", "iproute2");
     // A new network namespace refuses nobody: it has no way to itself yet.
     let inside = "\"$0\" link set lo up && exec \"$@\"";
+    needs_root("a container is made");
     let container =
         Job::new("unshare").args(["--pid", "--fork", "--net", "--mount-proc", "sh", "-c", inside]);
     let tool = container.arg(ip).arg(rust_tool("attach")).env("TMPDIR", running.tmpdir());

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use phalanx_cluster::{built, emptied, workspace};
 use phalanx_interop::{
-    Job, Running, debian_file, eventually, host, libpmix, new_directory, pmix, pmix_tool, px_binary,
-    rust_tool, script,
+    Job, Running, debian_file, eventually, host, libpmix, needs_root, new_directory, pmix, pmix_tool,
+    px_binary, rust_tool, script,
 };
 use tempfile::TempDir;
 
@@ -34,7 +34,7 @@ fn px_for_everybody(place: &Path) -> PathBuf {
 
 /// A program that the stranger runs.
 fn of_stranger(program: impl AsRef<Path>) -> Job {
-    assert!(rustix::process::geteuid().is_root(), "needs root: another user takes part");
+    needs_root("another user takes part");
     let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
     Job::new("setpriv").args(ids).arg(program.as_ref())
 }
@@ -96,7 +96,7 @@ fn below(tmpdir: &Path, program: impl AsRef<Path>, words: &[&str]) -> Job {
 
 /// With nothing in `/tmp` but what is needed.
 fn in_empty_tmp(place: &Path, program: &str, words: &[&str]) -> Job {
-    assert!(rustix::process::geteuid().is_root(), "needs root: a file system is mounted");
+    needs_root("a file system is mounted");
     let built = built().expect("what was built");
     let kept = [workspace().to_owned(), built.clone(), place.to_owned()];
     let emptied = emptied(&built.join("cluster"), &["/tmp"], &kept).expect("util-linux");

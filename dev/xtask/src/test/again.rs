@@ -1,6 +1,7 @@
 //! Tests that have failed are run again, alone: whether a test fails always or now and then decides what becomes of the run.
 
 use anyhow::Result;
+use phalanx_cluster::NEEDS_ROOT;
 
 use crate::report::{Report, Unsteady};
 use crate::slowest::Slowest;
@@ -11,9 +12,6 @@ use crate::test::run::{Failed, run};
 const TRIES: usize = 3;
 /// Where so many have failed, chance is not the reason.
 const MOST: usize = 20;
-
-/// A test says with this that it cannot run here.
-const NEEDS_ROOT: &str = "needs root: ";
 
 /// Decides on each of the tests that have failed.
 pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Report) -> Result<()> {
