@@ -16,11 +16,15 @@ use rustix::net::{
 };
 use rustix::process::{getegid, geteuid};
 
+use crate::unmapped::{STRANGER, is_held_here, shared_user};
+
 /// Asks the kernel.
 #[derive(Debug)]
 pub(crate) struct Identity {
     diagnostics: Option<OwnedFd>,
     sequence: u32,
+    /// The number of our own user, if strangers have it, too.
+    pub(crate) shared: Option<u32>,
 }
 
 impl Default for Identity {
@@ -31,7 +35,7 @@ impl Default for Identity {
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             Some(netlink::SOCK_DIAG),
         );
-        Identity { diagnostics: diagnostics.ok(), sequence: 0 }
+        Identity { diagnostics: diagnostics.ok(), sequence: 0, shared: shared_user() }
     }
 }
 
@@ -39,7 +43,7 @@ impl Identity {
     /// The owner of the socket at `peer` that is connected to `ours`.
     pub(crate) fn of(&mut self, peer: SocketAddrV4, ours: SocketAddrV4) -> Option<PeerCred> {
         let found = self.look_up(peer.into(), ours.into());
-        let uid = found.ok()?.filter(|socket| socket.inode != 0)?.uid;
+        let uid = self.owner(&found.ok()?.filter(|socket| socket.inode != 0)?);
         // The kernel keeps no group for a socket. A process of ours nearly always has ours; of others nothing is known.
         let gid = if uid == geteuid().as_raw() { getegid().as_raw() } else { u32::MAX };
         Some(PeerCred { uid, gid, pid: None })
@@ -53,13 +57,13 @@ impl Identity {
     pub(crate) fn of_server(&mut self, server: SocketAddr, ours: SocketAddr) -> io::Result<Option<u32>> {
         for _ in 0..ATTEMPTS {
             match self.look_up(server, ours)? {
-                Some(socket) if socket.inode != 0 => return Ok(Some(socket.uid)),
+                Some(socket) if socket.inode != 0 => return Ok(Some(self.owner(&socket))),
                 Some(socket) if !socket.waits() => return Ok(None),
                 Some(_) => {
                     let listener = self.look_up(server, nowhere(server))?;
                     let waits = self.look_up(server, ours)?.is_some_and(|socket| socket.waits());
                     if let (Some(listener), true) = (listener.filter(Socket::listens), waits) {
-                        return Ok(Some(listener.uid));
+                        return Ok(Some(self.owner(&listener)));
                     }
                 }
                 None if !server.ip().to_canonical().is_loopback() => return Ok(None),
@@ -73,7 +77,15 @@ impl Identity {
     /// The owner of what listens on this node at `address`, as far as the kernel says.
     pub(crate) fn of_listener(&mut self, address: SocketAddr) -> Option<u32> {
         let found = self.look_up(address, nowhere(address)).ok()?;
-        found.filter(|socket| socket.listens() && socket.inode != 0).map(|socket| socket.uid)
+        found.filter(|socket| socket.listens() && socket.inode != 0).map(|socket| self.owner(&socket))
+    }
+
+    /// Whose a socket is that a process has open.
+    fn owner(&self, socket: &Socket) -> u32 {
+        match self.shared {
+            Some(shared) if socket.uid == shared && !is_held_here(socket.inode) => STRANGER,
+            _ => socket.uid,
+        }
     }
 
     /// The socket at `peer` that is connected to `ours`, or else the one that listens there.
@@ -289,7 +301,7 @@ mod tests {
             let ours = TcpStream::connect(server).unwrap();
             let here = ours.local_addr().unwrap();
             let mut by_kernel = Identity::default();
-            let mut by_text = Identity { diagnostics: None, sequence: 0 };
+            let mut by_text = Identity { diagnostics: None, ..Identity::default() };
             let mut check = |stage: &str| {
                 assert_eq!(by_kernel.of_server(server, here).unwrap(), me, "{at} {stage}");
                 if at.starts_with(char::is_numeric) {

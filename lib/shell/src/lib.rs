@@ -1,6 +1,6 @@
 //! Between the machines of `phalanx-core` and the operating system: what the native library, the C library and `px` share.
 //!
-//! Sockets and who is at their other end (`net`, `listen`, `local`, `identity`, `trust`), how servers are found (`rendezvous`,
+//! Sockets and who is at their other end (`net`, `listen`, `local`, `identity`, `unmapped`, `trust`), how servers are found (`rendezvous`,
 //! `reach`), and files and streams of a process (`collected`, `files`, `stdin`). It decides nothing that a machine decides, and
 //! makes no calls of PMIx.
 
@@ -16,5 +16,6 @@ pub mod rendezvous;
 pub mod stdin;
 pub mod thread;
 mod trust;
+mod unmapped;
 
 pub use trust::{NotAUser, TRUST_USER, Trust};

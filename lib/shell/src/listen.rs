@@ -53,7 +53,7 @@ impl Listener {
         if let Some(local) = &self.local
             && let Some(socket) = accept(local)?
         {
-            let peer = local::peer(&socket);
+            let peer = local::peer(&socket, self.identity.shared);
             return Ok(Some((socket, peer)));
         }
         while let Some(socket) = accept(&self.socket)? {

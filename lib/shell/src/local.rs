@@ -15,6 +15,7 @@ use rustix::net::{
 };
 
 use crate::trust::Trust;
+use crate::unmapped::{STRANGER, is_open, shared_user};
 
 /// Opens the door beside that at this address.
 pub(crate) fn open(address: SocketAddr, backlog: i32) -> io::Result<OwnedFd> {
@@ -31,17 +32,15 @@ pub(crate) fn enter(address: SocketAddr, trust: &Trust) -> Option<OwnedFd> {
     }
     let socket = socket().ok()?;
     connect(&socket, &name(address).ok()?).ok()?;
-    trust.includes(peer(&socket)?.uid).then_some(socket)
+    trust.includes(peer(&socket, shared_user())?.uid).then_some(socket)
 }
 
-/// Who is at the other end.
-pub(crate) fn peer(socket: impl AsFd) -> Option<PeerCred> {
+/// Who is at the other end. Strangers may have the number of the `shared` user.
+pub(crate) fn peer(socket: impl AsFd, shared: Option<u32>) -> Option<PeerCred> {
     let peer = sockopt::socket_peercred(socket).ok()?;
-    Some(PeerCred {
-        uid: peer.uid.as_raw(),
-        gid: peer.gid.as_raw(),
-        pid: Some(peer.pid.as_raw_pid().cast_unsigned()),
-    })
+    let (uid, pid) = (peer.uid.as_raw(), peer.pid.as_raw_pid().cast_unsigned());
+    let is_stranger = shared == Some(uid) && !is_open(pid);
+    Some(PeerCred { uid: if is_stranger { STRANGER } else { uid }, gid: peer.gid.as_raw(), pid: Some(pid) })
 }
 
 fn socket() -> io::Result<OwnedFd> {
@@ -79,7 +78,7 @@ mod tests {
         let door = open(address, 4).unwrap();
         let client = enter(address).unwrap();
         let server = rustix::net::accept(&door).unwrap();
-        for peer in [peer(&client).unwrap(), peer(&server).unwrap()] {
+        for peer in [peer(&client, None).unwrap(), peer(&server, None).unwrap()] {
             assert_eq!(peer.uid, geteuid().as_raw());
             assert_eq!(peer.pid, Some(std::process::id()));
         }

@@ -3,11 +3,12 @@
 //! Files that lead to servers are judged by the owner of what was opened, connections by what the kernel says of their other
 //! end, before a byte is sent.
 
-use std::fs;
 use std::io;
 
 use phalanx_wire::{Info, Value};
 use rustix::process::geteuid;
+
+use crate::unmapped::{knows_root, unmapped_user};
 
 /// The users whose servers count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ impl Trust {
     }
 
     pub fn includes(&self, user: u32) -> bool {
-        self.users.contains(&user) || (self.of_launcher && Some(user) == unmapped_user())
+        self.users.contains(&user) || (self.of_launcher && Some(user) == root_outside())
     }
 
     /// The reason why a server's file or its end of a connection does not count.
@@ -81,13 +82,8 @@ impl Trust {
 }
 
 /// What stands for all users outside of this user namespace, if root is one of them.
-fn unmapped_user() -> Option<u32> {
-    let mapped = fs::read_to_string("/proc/self/uid_map").ok()?;
-    let holds_root = |line: &str| line.split_ascii_whitespace().nth(1) == Some("0");
-    if mapped.lines().any(holds_root) {
-        return None;
-    }
-    fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()
+fn root_outside() -> Option<u32> {
+    unmapped_user().filter(|_| !knows_root())
 }
 
 /// An attribute of ours for `PMIx_tool_init` and attaching: the number of a user whose servers are believed as our own user's are.
@@ -107,13 +103,5 @@ mod tests {
         assert!(trust.includes(one) && !trust.includes(other));
         assert!(trust.check(other).unwrap_err().to_string().contains(&other.to_string()));
         assert!(Trust::read(&[Info::new(TRUST_USER, "me")]).is_err());
-    }
-
-    #[test]
-    fn the_unmapped_user_is_root_only_where_root_is_unknown() {
-        // The tests run where it is, or where the map says otherwise.
-        let map = fs::read_to_string("/proc/self/uid_map").unwrap();
-        let knows_root = map.lines().any(|line| line.split_ascii_whitespace().nth(1) == Some("0"));
-        assert_eq!(unmapped_user().is_none(), knows_root);
     }
 }

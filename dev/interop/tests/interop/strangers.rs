@@ -305,6 +305,55 @@ fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
     let _ = theirs.wait().expect_code(0);
 }
 
+/// Where px runs as the user that stands for all whom its user namespace does not know, the number of a user says nothing.
+#[test]
+fn users_outside_of_a_user_namespace_are_strangers() {
+    const OWNER: u32 = 4242;
+    let place = place();
+    let px = px_for_everybody(place.path());
+    let home = place.path().join("home");
+    fs::create_dir(&home).expect("a directory");
+    chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
+    let as_user = |user: u32, program: &Path| {
+        needs_root("other users take part");
+        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
+        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home)
+    };
+    let script = "px=$1; cd $TMPDIR; $px dvm start > started & dvm=$!
+        until grep -q ready started; do sleep 0.02; done
+        $px run --pid $dvm -n 2 sh -c 'echo from rank $PMIX_RANK; $0 hello' $px; echo code $?; echo dvm $dvm
+        read over; kill $dvm; wait $dvm";
+    let (end, over) = std::sync::mpsc::channel::<()>();
+    let inside = as_user(OWNER, Path::new("unshare"))
+        .args(["--user", "--map-user=65534", "sh", "-c", script, "sh"])
+        .arg(&px)
+        .feeding(move |pipe| {
+            let _ = over.recv();
+            drop(pipe);
+        })
+        .start();
+    inside.until_said("\ndvm ");
+    let said = inside.said();
+    assert!(said.contains("from rank 1\n") && said.contains("code 0\n"), "{said}");
+    let dvm = said.rsplit_once("dvm ").expect("a pid").1.trim().to_owned();
+    let name = format!("pmix.{}.tool.{dvm}", host());
+    let sessions = fs::read_dir(&home).expect("readable").flatten().map(|entry| entry.path().join(&name));
+    let file = sessions.into_iter().find(|file| file.exists()).expect("its file");
+    let text = fs::read_to_string(file).expect("readable");
+    let uri = text.lines().next().expect("an address");
+    let trust = OWNER.to_string();
+    let words = ["run", "--uri", uri, "--trust-user", &trust, "-n", "1", "echo", "from outside"];
+    let from_outside = |user: u32| as_user(user, &px).args(words).env("TMPDIR", place.path()).run();
+    for stranger in [OWNER + 1, STRANGER] {
+        let refused = from_outside(stranger).expect_failure();
+        assert_eq!(refused.stdout, "", "{refused}");
+    }
+    // Its own user is the same one on both sides.
+    from_outside(OWNER).expect_code(0).assert_line("from outside");
+    drop(end);
+    let _ = inside.wait();
+}
+
 const STRANGER: u32 = 65534;
 
 /// The directory for temporary files, or a link on the way to it, may be somebody else's to rename.
