@@ -55,9 +55,10 @@ fn both_in_one_job() {
 fn ranks_of_open_mpi_5() {
     let slurm = Slurm::start(&[Whose::Ours, Whose::Ours]);
     for library in ["", &libpmix().display().to_string()] {
-        for (arguments, ranks, hosts) in
-            [(&["-N", "1", "-n", "4"][..], 4, &["n1"][..]), (&["-N", "2", "-n", "4"], 4, &["n1", "n2"])]
-        {
+        for (arguments, ranks, hosts) in [
+            (&["-N", "1", "-n", "4", "-w", "n1"][..], 4, &["n1"][..]),
+            (&["-N", "2", "-n", "4"], 4, &["n1", "n2"]),
+        ] {
             let run = |program: &str, more: &[&str]| {
                 let job = slurm.srun(arguments).with(OpenMpi5).env("OMPI_MCA_btl", "self,sm,tcp");
                 let job = job.env("OMPI_MCA_btl_sm_backing_directory", "/dev/shm");
@@ -83,7 +84,7 @@ fn jobs_that_munge_vouches_for() {
 }
 
 fn everything(slurm: &Slurm, library: &str, whose: &[&str; 8]) {
-    for (arguments, ranks) in [(&["-N", "1", "-n", "4"][..], 4), (&["-N", "4", "-n", "8"], 8)] {
+    for (arguments, ranks) in [(&["-N", "1", "-n", "4", "-w", "n1"][..], 4), (&["-N", "4", "-n", "8"], 8)] {
         let outcome = on(slurm.srun(arguments), library).arg(pmix("version")).run();
         versions(slurm, &outcome, &whose[..ranks as usize]);
         programs(slurm, arguments, library, ranks);

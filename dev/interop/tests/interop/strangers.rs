@@ -36,7 +36,8 @@ fn px_for_everybody(place: &Path) -> PathBuf {
 fn of_stranger(program: impl AsRef<Path>) -> Job {
     needs_root("another user takes part");
     let ids = [format!("--reuid={STRANGER}"), format!("--regid={STRANGER}"), "--clear-groups".to_owned()];
-    Job::new("setpriv").args(ids).arg(program.as_ref())
+    // The checkout may be where nobody else gets.
+    Job::new("setpriv").args(ids).arg(program.as_ref()).dir(Path::new("/"))
 }
 
 /// The stranger's program, and the ports at which it listens.
@@ -317,7 +318,7 @@ fn users_outside_of_a_user_namespace_are_strangers() {
     let as_user = |user: u32, program: &Path| {
         needs_root("other users take part");
         let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
-        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home)
+        Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
     };
     let script = "px=$1; cd $TMPDIR; $px dvm start > started & dvm=$!
         until grep -q ready started; do sleep 0.02; done
