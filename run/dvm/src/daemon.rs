@@ -195,6 +195,7 @@ impl Daemon {
                 let why = far.unwrap_or_else(|| "it was withdrawn before it could start".to_owned());
                 self.tell_root(now, ToRoot::Withdraw { why });
             }
+            Input::StandStill => self.overlay.stand_still(now),
             Input::Control { nspace, action } => self.tell_root(now, ToRoot::Control { nspace, action }),
             Input::Shutdown if self.root.is_none() => self.stop(cx),
             Input::Shutdown => self.tell_root(now, ToRoot::Shutdown),

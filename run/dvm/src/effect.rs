@@ -60,6 +60,8 @@ pub enum Input<'a> {
     },
     /// Jobs that wait for the DVM to be there are not wanted any more (at node 0).
     Withdraw,
+    /// This process is about to be stopped by its user, who will let it go on.
+    StandStill,
     Control {
         nspace: Nspace,
         action: Control,

@@ -337,6 +337,11 @@ impl<D: Decide> Owner<D> {
             }
             Request::Control { nspace, action } => self.input(Input::Control { nspace, action }),
             Request::Withdraw => self.input(Input::Withdraw),
+            Request::StandStill { reply } => {
+                self.input(Input::StandStill);
+                self.settle();
+                self.neighbours.tell_when_said(reply);
+            }
             Request::Shutdown => self.input(Input::Shutdown),
             // Whoever asked may have gone meanwhile.
             Request::Announce { reply } => {

@@ -55,6 +55,14 @@ impl Handle {
         self.send(Request::Control { nspace: nspace.clone(), action }).await
     }
 
+    /// This process is about to be stopped. Comes after all that was asked for before was carried out and told to the other daemons, who
+    /// know then that they will hear nothing; one that takes nothing is not waited for.
+    pub async fn stand_still(&self) -> Result<(), Gone> {
+        let (reply, said) = oneshot::channel();
+        self.send(Request::StandStill { reply }).await?;
+        said.await.map_err(|_| Gone)
+    }
+
     /// Ends all jobs, then the node. The reports end when that is done.
     pub async fn shutdown(&self) -> Result<(), Gone> {
         self.send(Request::Shutdown).await
@@ -113,6 +121,7 @@ pub(crate) enum Request {
     Submit { request: u64, job: Box<JobRequest>, stdin: StdinSource },
     Control { nspace: Nspace, action: Control },
     Withdraw,
+    StandStill { reply: oneshot::Sender<()> },
     Shutdown,
     Announce { reply: oneshot::Sender<Result<(), String>> },
     Explain { reply: oneshot::Sender<Explanation> },

@@ -1,8 +1,10 @@
 //! The other daemons, as this node's owner has them: what is decided about links is done, what happens to links is told.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use phalanx_dvm::{Effect, Input, NodeId};
+use tokio::sync::oneshot;
 
 use crate::link::{Candidates, LinkEvent, LinkEvents, Links, Unsent};
 use crate::procs::Happenings;
@@ -70,6 +72,20 @@ impl Neighbours {
         }
     }
 
+    /// Tells when all that was said until now has left, or after a moment.
+    pub(crate) fn tell_when_said(&self, reply: oneshot::Sender<()>) {
+        let left: Vec<_> = self.0.iter().flat_map(|(links, _)| links.left()).collect();
+        tokio::task::spawn_local(async move {
+            let all = async {
+                for left in left {
+                    left.await;
+                }
+            };
+            let _ = tokio::time::timeout(MOMENT, all).await;
+            let _ = reply.send(());
+        });
+    }
+
     /// What was said still leaves, for a moment; then no link is left.
     pub(crate) async fn end(self) {
         if let Some((links, events)) = self.0 {
@@ -78,6 +94,9 @@ impl Neighbours {
         }
     }
 }
+
+/// What a neighbour may take to take what was said to it.
+const MOMENT: Duration = Duration::from_secs(1);
 
 fn send(links: &mut Links, to: NodeId, bytes: Arc<[u8]>, news: &mut Happenings) {
     match links.send(to, bytes) {

@@ -43,6 +43,7 @@ mod spawned_streams;
 mod starts_over_hosts;
 mod steered;
 mod strangers;
+mod suspended;
 mod tool_rules;
 mod tools;
 mod topology_xml;

@@ -32,6 +32,8 @@ struct Link {
     ready: bool,
     heard: Time,
     said: Time,
+    /// It has told us that it will be silent.
+    stands: bool,
 }
 
 impl Links {
@@ -51,9 +53,10 @@ impl Links {
 impl<C: Cargo> Overlay<C> {
     /// The link to a neighbour stands.
     pub(crate) fn on_link_up(&mut self, now: Time, peer: NodeId) {
-        self.links
-            .peers
-            .insert(peer, Link { frames: Frames::default(), ready: false, heard: now, said: now });
+        self.links.peers.insert(
+            peer,
+            Link { frames: Frames::default(), ready: false, heard: now, said: now, stands: false },
+        );
         if self.links.next_beat.is_none() {
             self.set_beat(now);
         }
@@ -68,6 +71,7 @@ impl<C: Cargo> Overlay<C> {
         // A long message is a sign of life before it is whole.
         if let Some(link) = self.links.peers.get_mut(&peer) {
             link.heard = now;
+            link.stands = false;
         }
         // A message may end the link.
         while let Some(link) = self.links.peers.get_mut(&peer) {
@@ -93,7 +97,7 @@ impl<C: Cargo> Overlay<C> {
     }
 
     pub(crate) fn on_link_msg(&mut self, now: Time, peer: NodeId, msg: Msg<C>) {
-        let Some(link) = self.links.peers.get(&peer) else { return };
+        let Some(link) = self.links.peers.get_mut(&peer) else { return };
         match msg {
             Msg::Hello(hello) if hello.node == peer && hello.version == VERSION => self.on_hello(now, hello),
             Msg::Hello(hello) => {
@@ -105,6 +109,7 @@ impl<C: Cargo> Overlay<C> {
             }
             _ if !link.ready => {}
             Msg::Heartbeat => {}
+            Msg::StandStill => link.stands = true,
             Msg::Cards(cards) => self.on_cards(now, cards),
             Msg::Cast(cast) => self.on_cast(now, cast),
             Msg::CastAck { upto } => self.on_cast_ack(now, peer, upto),
@@ -187,6 +192,12 @@ impl<C: Cargo> Overlay<C> {
         }
     }
 
+    /// This daemon will say nothing until it goes on: nobody is to take it for lost meanwhile.
+    pub(crate) fn stand_still(&mut self, now: Time) {
+        let peers: Vec<NodeId> = self.links.peers.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.send(now, peer, Msg::StandStill));
+    }
+
     pub(super) fn beat(&mut self, now: Time) {
         // While this daemon itself stood still (a machine that was suspended, or has too much to do), nobody was silent: what
         // they have said meanwhile may still wait to be read.
@@ -200,7 +211,7 @@ impl<C: Cargo> Overlay<C> {
             chosen.map(|(peer, _)| *peer).collect::<Vec<_>>()
         };
         let idle = of(|link, now, span| link.ready && now.since(link.said) >= span, beat / 2);
-        let silent = of(|link, now, span| now.since(link.heard) >= span, silence);
+        let silent = of(|link, now, span| !link.stands && now.since(link.heard) >= span, silence);
         for peer in idle {
             self.send(now, peer, Msg::Heartbeat);
         }

@@ -10,13 +10,15 @@ use crate::ranges::Ranges;
 
 /// The version of this protocol. Daemons of one DVM all come from one binary, so a difference is a mistake of whoever
 /// started them, and the link is refused.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Msg<C: Cargo> {
     /// The first message on every link, both ways. From a parent it also accepts the child.
     Hello(Hello),
     Heartbeat,
+    /// The sender is about to stand still, and will say nothing until it goes on.
+    StandStill,
     /// Who has come up in the sender's subtree: sent up while booting.
     Cards(Vec<(NodeId, C::Card)>),
     Cast(Arc<Cast<C>>),
@@ -137,6 +139,7 @@ encoded!(<C: Cargo> enum Msg {
     8 ChunkCredit { bytes },
     9 Routed(routed),
     10 Resend,
+    11 StandStill,
 });
 encoded!(struct Hello { version, node, have, lineage });
 encoded!(<C: Cargo> struct Cast { seq, to, body });

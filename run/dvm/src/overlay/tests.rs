@@ -428,6 +428,30 @@ fn who_stood_still_does_not_call_others_silent() {
 }
 
 #[test]
+fn who_says_that_it_stands_still_is_not_lost_until_it_goes_on() {
+    let mut world = World::new(3, 2, 1);
+    world.deliver_all();
+    world.at(NodeId::ROOT, |overlay, now| overlay.stand_still(now));
+    world.deliver_all();
+    let wait_below = |world: &mut World| {
+        for _ in 0..100 {
+            world.now = world.now.after(Duration::from_secs(2));
+            for node in [NodeId(1), NodeId(2)] {
+                world.at(node, |overlay, now| overlay.tick(now));
+            }
+        }
+    };
+    wait_below(&mut world);
+    assert_eq!(world.links.len(), 4);
+    world.at(NodeId::ROOT, |overlay, now| overlay.tick(now));
+    world.deliver_all();
+    assert_eq!((world.links.len(), world.lost.len()), (4, 0));
+    // The next time it says nothing.
+    wait_below(&mut world);
+    assert!(world.living().iter().all(|node| *node == NodeId::ROOT), "they have lost the root");
+}
+
+#[test]
 fn half_a_message_is_a_sign_of_life() {
     let mut world = World::new(2, 2, 1);
     world.deliver_all();

@@ -36,6 +36,8 @@ struct Queues {
     /// Bytes in the queue, and those that are being written.
     queued: Cell<usize>,
     queue_news: Notify,
+    /// All that was queued has left.
+    left_news: Notify,
     /// Read, and not dealt with by the owner.
     ahead: Cell<usize>,
     ahead_news: Notify,
@@ -77,6 +79,16 @@ impl Flow {
 
     pub(super) fn queued(&self) -> usize {
         self.state.queued.get()
+    }
+
+    /// Until nothing waits to be sent.
+    pub(super) fn left(&self) -> impl Future<Output = ()> + use<> {
+        let state = self.state.clone();
+        async move {
+            while state.queued.get() > 0 {
+                state.left_news.notified().await;
+            }
+        }
     }
 
     /// Whether the owner had better wait for [`LinkEvent::Room`].
@@ -196,6 +208,9 @@ async fn write(
                 return format!("the connection was lost: {error}");
             }
             state.queued.update(|queued| queued - piece.len());
+        }
+        if state.queued.get() == 0 {
+            state.left_news.notify_one();
         }
         if state.queued.get() <= LOW_MARK && state.was_full.replace(false) {
             let _ = events.send(LinkEvent::Room { peer }).await;

@@ -169,6 +169,11 @@ impl Links {
         self.shared.flows.borrow().get(&peer).is_some_and(Flow::is_full)
     }
 
+    /// For each link, until nothing waits to be sent there.
+    pub fn left(&self) -> Vec<impl Future<Output = ()> + use<>> {
+        self.shared.flows.borrow().values().map(Flow::left).collect()
+    }
+
     /// So many bytes that came from there were dealt with: as many more may come.
     pub fn taken(&self, peer: NodeId, bytes: usize) {
         if let Some(flow) = self.shared.flows.borrow().get(&peer) {

@@ -44,10 +44,10 @@ impl Runner {
         }
     }
 
-    /// Until what was asked for has been carried out.
-    pub(crate) async fn settle(&self) {
+    /// Until what was asked for has been carried out; then this process may be stopped.
+    pub(crate) async fn stand_still(&self) {
         match self {
-            Runner::Node(handle) => drop(handle.explain().await),
+            Runner::Node(handle) => drop(handle.stand_still().await),
             // Each request is answered before the next.
             Runner::Server(_) => {}
         }

@@ -332,8 +332,8 @@ impl<'a> User<'a> {
     /// The ranks first, then ourselves.
     async fn suspend(&mut self) {
         self.control(Control::Suspend).await;
-        // Its answer comes after the ranks have been stopped: requests are carried out in order.
-        self.runner.settle().await;
+        // Comes after the ranks have been stopped: requests are carried out in order.
+        self.runner.stand_still().await;
         if let Err(error) = stop_self() {
             self.note(&format!("cannot stop: {error}"));
         }
