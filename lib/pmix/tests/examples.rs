@@ -9,7 +9,8 @@ use std::process::{Command, Output};
 fn example(name: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--quiet", "--locked", "--package", "pmix", "--example", name]);
+    // With the features that the whole workspace has: others would build everything below it once more.
+    build.args(["build", "--quiet", "--locked", "--workspace", "--all-targets"]);
     let built = build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap();
     assert!(built.success(), "building the example {name} failed");
     // This test is in `deps`, and the examples are beside that.

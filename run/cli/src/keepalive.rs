@@ -1,36 +1,57 @@
-//! The end of whoever has started us: `PMIX_KEEPALIVE_PIPE` names the end of a pipe that it holds open for as long as it lives.
+//! The end of whoever has started us: `PMIX_KEEPALIVE_PIPE` names the end of a pipe that it holds open for as long as it lives, and a
+//! connection back to it (`origin.rs`) is lost then. Either counts: OpenPMIx's library leaks its end of the pipe to us, which keeps it open.
 
 use std::io::ErrorKind;
 
 use tokio::net::unix::pipe::{OpenOptions, Receiver};
 
-/// The pipe, if there is one, until it has been closed.
-#[derive(Debug)]
-pub(crate) struct Keepalive(Option<Receiver>);
+use crate::origin::Origin;
 
-impl Keepalive {
+/// What shows that they live, until it has ended.
+#[derive(Debug)]
+pub(crate) struct Keepalive<'a> {
+    pipe: Option<Receiver>,
+    origin: Option<&'a Origin>,
+}
+
+impl Keepalive<'_> {
     /// A number that names no pipe of ours keeps nobody alive.
-    pub(crate) fn of_environment() -> Keepalive {
+    pub(crate) fn of_environment(origin: Option<&Origin>) -> Keepalive<'_> {
         let number = std::env::var("PMIX_KEEPALIVE_PIPE").ok().and_then(|word| word.parse::<u32>().ok());
         // Opened anew, so that its flags are ours alone.
         let open = |fd| OpenOptions::new().open_receiver(format!("/proc/self/fd/{fd}")).ok();
-        Keepalive(number.and_then(open))
+        Keepalive { pipe: number.and_then(open), origin }
     }
 
-    /// Ends once, when the other end has been closed; never if there is no pipe.
+    /// Ends once, when they are gone; never if nothing shows that.
     pub(crate) async fn lost(&mut self) {
-        loop {
-            let Some(pipe) = &self.0 else { return std::future::pending().await };
-            if pipe.readable().await.is_err() {
-                break;
-            }
-            match pipe.try_read(&mut [0; 64]) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(_) => break,
-            }
+        tokio::select! {
+            () = closed(self.pipe.as_ref()) => {}
+            () = gone(self.origin) => {}
         }
-        self.0 = None;
+        *self = Keepalive { pipe: None, origin: None };
+    }
+}
+
+async fn gone(origin: Option<&Origin>) {
+    match origin {
+        Some(origin) => origin.lost().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Until the other end of the pipe has been closed.
+async fn closed(pipe: Option<&Receiver>) {
+    let Some(pipe) = pipe else { return std::future::pending().await };
+    loop {
+        if pipe.readable().await.is_err() {
+            return;
+        }
+        match pipe.try_read(&mut [0; 64]) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return,
+        }
     }
 }

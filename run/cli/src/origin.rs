@@ -2,14 +2,21 @@
 //!
 //! Jobs in somebody else's DVM need none of this: their `px run` is a tool, whose library does the same.
 
-use pmix::{Info, Range, Status, Tool, Value, keys};
+use pmix::{Event, Info, Range, Status, Tool, Value, Verdict, keys};
+use tokio::sync::watch;
 
 use crate::failure::Failure;
 use crate::tool;
 
 /// The connection, for as long as this launcher lives. None: nobody waits.
 #[derive(Debug)]
-pub(crate) struct Origin(Option<Tool>);
+pub(crate) struct Origin(Option<Back>);
+
+#[derive(Debug)]
+struct Back {
+    tool: Tool,
+    is_lost: watch::Receiver<bool>,
+}
 
 impl Origin {
     /// To be called when the warden has been forked: a connection has threads.
@@ -17,15 +24,22 @@ impl Origin {
         let uri = std::env::var("PMIX_LAUNCHER_RNDZ_URI").ok().filter(|uri| !uri.is_empty());
         let Some(uri) = uri else { return Ok(Origin(None)) };
         let info = [Info::new(keys::SERVER_URI, uri), Info::new(keys::LAUNCHER, true)];
-        Tool::init(&info).map(|tool| Origin(Some(tool))).map_err(|error| {
+        Back::connect(&info).map(|back| Origin(Some(back))).map_err(|error| {
             tool::failed("cannot connect back to the process that started this launcher", &error)
                 .hint("PMIX_LAUNCHER_RNDZ_URI says where; without it px starts on its own")
         })
     }
 
+    /// Ends when they are gone; never if nobody waits.
+    pub(crate) async fn lost(&self) {
+        let Some(back) = &self.0 else { return std::future::pending().await };
+        // The connection is never dropped before us.
+        let _ = back.is_lost.clone().wait_for(|is_lost| *is_lost).await;
+    }
+
     /// Tells them that we take commands, and where.
     pub(crate) fn ready(&self, nspace: &str, uri: &str) {
-        let Some(tool) = &self.0 else { return };
+        let Some(Back { tool, .. }) = &self.0 else { return };
         let info = [
             Info::new(keys::SERVER_NSPACE, nspace),
             Info::new(keys::SERVER_URI, uri),
@@ -34,5 +48,22 @@ impl Origin {
         if let Err(error) = tool.notify(Status::LAUNCHER_READY, Range::SESSION, &info) {
             tracing::warn!(%error, "whoever has started this launcher does not hear that it is ready");
         }
+    }
+}
+
+impl Back {
+    fn connect(info: &[Info]) -> Result<Back, pmix::Error> {
+        let tool = Tool::init(info)?;
+        let (tell, is_lost) = watch::channel(false);
+        let lost = tell.clone();
+        tool.register_event_handler(&[Status::ERR_LOST_CONNECTION], &[], move |_: &Event, _: &[Info]| {
+            lost.send_replace(true);
+            Verdict { status: Status::SUCCESS, results: Vec::new() }
+        })?;
+        // They may have gone before anybody listened.
+        if !tool.is_connected() {
+            tell.send_replace(true);
+        }
+        Ok(Back { tool, is_lost })
     }
 }

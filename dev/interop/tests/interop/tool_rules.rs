@@ -505,7 +505,17 @@ fn launcher_connects_back_and_says_when_it_is_ready() {
     dvm.signal(Signal::TERM);
     let _ = dvm.wait().expect_code(0);
     let _ = job(&["run", "-n", "1", "echo", "hello"]).run().expect_code(0).expect_lines(["hello"]);
+    // What lasts ends with the starter.
+    let lasting = [&["dvm", "start"][..], &["run", "-n", "1", "sh", "-c", "echo is ready; exec sleep 1000"]];
+    let lasting = lasting.map(|words| {
+        let running = job(words).start();
+        running.until_said("is ready");
+        running
+    });
     starter.end();
+    for (running, code) in lasting.into_iter().zip([0, 143]) {
+        let _ = running.wait().expect_code(code).expect_nothing_left();
+    }
     for words in [&["dvm", "start"][..], &["run", "-n", "1", "echo", "hello"]] {
         let lost = job(words).run().expect_code(1).expect_nothing_left();
         assert_eq!(lost.stdout, "", "{lost}");

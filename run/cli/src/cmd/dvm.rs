@@ -56,7 +56,7 @@ async fn serve(
     origin: &Origin,
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
-    let mut keepalive = Keepalive::of_environment();
+    let mut keepalive = Keepalive::of_environment(Some(origin));
     let Serve { reach, files } = resolve::serve(&args.serve, here);
     let limits = Limits { ended_jobs: args.keep_jobs, ..hosts.limits() };
     let mut running = Running::root(RootOptions {

@@ -22,6 +22,7 @@ use crate::cmd::run::runner::{JobReports, Runner};
 use crate::cmd::run::user::User;
 use crate::detached::Keep;
 use crate::failure::Failure;
+use crate::keepalive::Keepalive;
 use crate::resolve::Run;
 use crate::tool;
 
@@ -96,7 +97,7 @@ pub(crate) async fn job(
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
     let far = Arc::new(Far::connect(server)?);
     far.begin(run);
-    let mut user = User::new(run, Runner::Server(far.clone()), keep, report);
+    let mut user = User::new(run, Runner::Server(far.clone()), keep, report, Keepalive::of_environment(None));
     let end = user.follow(&mut JobReports::Server(&far), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;
     far.shared.close();

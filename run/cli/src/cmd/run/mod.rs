@@ -18,6 +18,7 @@ use crate::args::split::RunLine;
 use crate::background;
 use crate::detached::Keep;
 use crate::failure::Failure;
+use crate::keepalive::Keepalive;
 use crate::log;
 use crate::origin::Origin;
 use crate::output;
@@ -67,8 +68,8 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
         Some(server) => block_on(far::job(&run, server, (keep.clone(), report))),
         None => {
             let session = Session::begin(&SessionOptions::default())?;
-            let _origin = Origin::of_environment()?;
-            block_on(job(&run, inherited, session, (keep.clone(), report)))
+            let origin = Origin::of_environment()?;
+            block_on(job(&run, inherited, session, &origin, (keep.clone(), report)))
         }
     };
     let code = code.map_err(Failure::from).and_then(|code| code);
@@ -83,6 +84,7 @@ async fn job(
     run: &Run,
     inherited: Inherited,
     session: Session,
+    origin: &Origin,
     (keep, report): (Option<Rc<Keep>>, Option<ExitReport>),
 ) -> Result<u8, Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::new("cannot watch for signals").because(e))?;
@@ -112,7 +114,8 @@ async fn job(
     }
     handle.submit(run.request.clone(), run.stdin.clone()).await.map_err(gone)?;
 
-    let mut user = User::new(run, Runner::Node(handle.clone()), keep, report);
+    let mut user =
+        User::new(run, Runner::Node(handle.clone()), keep, report, Keepalive::of_environment(Some(origin)));
     note.iter().for_each(|note| user.note(note));
     let end = user.follow(&mut JobReports::Node(&mut running.reports), &mut signals).await;
     let code = user.conclude(end, &mut signals).await;

@@ -35,7 +35,7 @@ pub(crate) struct User<'a> {
     runner: Runner,
     /// Where the output is kept, if the terminal does not wait for it.
     keep: Option<Rc<Keep>>,
-    keepalive: Keepalive,
+    keepalive: Keepalive<'a>,
     output: Output,
     status: Status,
     nspace: Option<Nspace>,
@@ -68,6 +68,7 @@ impl<'a> User<'a> {
         runner: Runner,
         keep: Option<Rc<Keep>>,
         report: Option<ExitReport>,
+        keepalive: Keepalive<'a>,
     ) -> User<'a> {
         let ranks = run.request.apps.iter().map(|app| app.procs).sum();
         let voice = run.voice;
@@ -82,7 +83,7 @@ impl<'a> User<'a> {
             run,
             runner,
             keep,
-            keepalive: Keepalive::of_environment(),
+            keepalive,
             output,
             status,
             nspace: None,
