@@ -4,7 +4,7 @@
  *                optional | launcher | timeout N | retries N | delay N]... -- [VERB]...
  *
  * Verbs: me, servers, available, query, table NSPACE, spawn PROGRAM, nohup PROGRAM, publish KEY VALUE, lookup KEY, pending KEY (a lookup
- * that waits), kill NSPACE, signal NSPACE NUMBER, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
+ * that waits), log TEXT (to standard error, and "TEXT too" to standard output), kill NSPACE, signal NSPACE NUMBER, attach KIND VALUE, detach NSPACE, primary NSPACE, primary-when NSPACE SECONDS (at most), primary-coming NSPACE
  * KIND VALUE (waits while it is attached to), again (a second init and its finalize), lost, wait, until FILE (is there). Each prints one line that begins with its name. */
 #include <pmix.h>
 #include <pmix_tool.h>
@@ -185,6 +185,17 @@ static void publish(const char *key, const char *value)
     printf("publish %s\n", word(PMIx_Publish(&info, 1)));
 }
 
+static void log_text(const char *text)
+{
+    pmix_info_t data[2];
+    char too[256];
+
+    snprintf(too, sizeof(too), "%s too", text);
+    PMIX_INFO_LOAD(&data[0], PMIX_LOG_STDERR, text, PMIX_STRING);
+    PMIX_INFO_LOAD(&data[1], PMIX_LOG_STDOUT, too, PMIX_STRING);
+    printf("log %s\n", word(PMIx_Log(data, 2, NULL, 0)));
+}
+
 static void kill_job(const char *nspace)
 {
     pmix_proc_t job;
@@ -307,6 +318,9 @@ static int verb(char **args)
         return 3;
     } else if (strcmp(args[0], "lookup") == 0) {
         lookup(args[1]);
+        return 2;
+    } else if (strcmp(args[0], "log") == 0) {
+        log_text(args[1]);
         return 2;
     } else if (strcmp(args[0], "kill") == 0) {
         kill_job(args[1]);

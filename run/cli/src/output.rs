@@ -184,6 +184,11 @@ impl Output {
         Ok(())
     }
 
+    /// Whether output of this job goes to files of its own.
+    pub(crate) fn has_files_of(&self, nspace: &Nspace) -> bool {
+        self.others.contains_key(nspace)
+    }
+
     pub(crate) fn forget_job(&mut self, nspace: &Nspace) {
         self.context.spawned.remove(nspace);
         if let Some(mut files) = self.others.remove(nspace) {

@@ -57,6 +57,8 @@ pub struct Rules {
     pub steer: Steer,
     /// What provisions nodes, for a shell.
     pub provision: Option<Text>,
+    /// Nobody reads what is to be shown to the user.
+    pub unheard: bool,
 }
 
 /// Which jobs a rank may steer.

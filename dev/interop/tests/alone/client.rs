@@ -100,3 +100,22 @@ fn a_tool_spawns_and_looks_up_in_a_dvm() {
     dvm.signal(Signal::TERM);
     dvm.wait().expect_code(0).expect_nothing_left();
 }
+
+#[test]
+fn what_is_logged_in_a_dvm_is_shown_to_who_runs_the_job() {
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
+    dvm.until_said("is ready");
+    let run = px(["--pid", &dvm.pid().to_string(), "-n", "2"]).arg(pmix_on_ours("inquiry"));
+    let outcome = run.env("TMPDIR", dvm.tmpdir()).run().expect_code(0);
+    for rank in 0..2 {
+        outcome.assert_line(&format!("logged to stdout by-{rank}"));
+        let logged = format!("logged to stderr by-{rank}");
+        assert_eq!(outcome.stderr.lines().filter(|line| *line == logged).count(), 2, "{outcome}");
+    }
+    let words = ["pid", &dvm.pid().to_string(), "--", "log", "by a tool"];
+    let tool = Job::new(tool_on_ours("attach")).args(words).env("TMPDIR", dvm.tmpdir());
+    tool.run().expect_code(0).expect_stdout(&["log PMIX_SUCCESS"]);
+    dvm.until_said("logs: by a tool too");
+    dvm.signal(Signal::TERM);
+    dvm.wait().expect_code(0).expect_nothing_left();
+}

@@ -48,7 +48,21 @@ async fn serve(options: FarOptions) -> anyhow::Result<u8> {
                     say_failed(&error);
                     code = EXIT_FAILURE;
                 }
-                Some(report) => tracing::debug!(?report, "told"),
+                // What concerns the user is told at the root.
+                Some(
+                    report @ (Report::Starting { .. }
+                    | Report::Ready
+                    | Report::Refused { .. }
+                    | Report::Accepted { .. }
+                    | Report::Progress { .. }
+                    | Report::Spawned { .. }
+                    | Report::Output { .. }
+                    | Report::OutputEnd { .. }
+                    | Report::Logged { .. }
+                    | Report::Note { .. }
+                    | Report::Ending { .. }
+                    | Report::Ended(_)),
+                ) => tracing::debug!(?report, "told"),
                 None => break,
             },
         }

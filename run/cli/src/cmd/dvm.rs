@@ -76,6 +76,7 @@ async fn serve(
         rules: Rules {
             steer: args.steer.into(),
             provision: args.provision_command.as_deref().map(Into::into),
+            unheard: background::is_here(),
         },
         limits,
     })
@@ -159,7 +160,21 @@ async fn until_ready(
                     let _ = running.handle.shutdown().await;
                 }
                 Some(Report::Note { text, .. }) => hint::say(&hint::note(&text, as_json)),
-                Some(_) => {}
+                // It was asked to end meanwhile.
+                Some(Report::Ready) => {}
+                // Progress; and jobs wait until the DVM is there.
+                Some(
+                    Report::Starting { .. }
+                    | Report::Refused { .. }
+                    | Report::Accepted { .. }
+                    | Report::Progress { .. }
+                    | Report::Spawned { .. }
+                    | Report::Output { .. }
+                    | Report::OutputEnd { .. }
+                    | Report::Logged { .. }
+                    | Report::Ending { .. }
+                    | Report::Ended(_),
+                ) => {}
                 None => break,
             },
         }
@@ -181,8 +196,24 @@ fn take(report: Report, output: &mut Output, as_json: bool) -> Result<(), Failur
         Report::OutputEnd { proc, channel } => {
             output.end(now, &Stream { proc, channel: Channel::of(channel) });
         }
+        Report::Logged { proc, channel, text } if output.has_files_of(&proc.nspace) => {
+            output.aside(now, &Stream { proc, channel: Channel::of(channel) }, &text);
+        }
+        // It was asked to be read: whoever runs the DVM gets what nobody reads of the process.
+        Report::Logged { proc, text, .. } => {
+            for line in String::from_utf8_lossy(&text).lines() {
+                say(output, &hint::note(&format!("{proc} logs: {line}"), as_json));
+            }
+        }
         Report::Ended(end) => output.forget_job(&end.nspace),
-        _ => {}
+        // Whoever asks for a job is told by an answer, and nobody waits for this one's start any more.
+        Report::Starting { .. }
+        | Report::Ready
+        | Report::NotReady { .. }
+        | Report::Refused { .. }
+        | Report::Accepted { .. }
+        | Report::Progress { .. }
+        | Report::Ending { .. } => {}
     }
     output.take_trouble().map_or(Ok(()), Err)
 }

@@ -1,4 +1,5 @@
-//! Log requests of processes. What goes to a terminal reaches the user; channels that we do not have are refused.
+//! Log requests of processes. What goes to a terminal reaches whoever reads the output of the process (`iof/logged.rs`); channels that we do
+//! not have are refused.
 
 use std::collections::BTreeSet;
 
@@ -6,43 +7,43 @@ use phalanx_core::host::LogRequest;
 use phalanx_spec::{IofChannel, Status, keys};
 use phalanx_wire::{Info, InfoList, Value};
 
-use crate::report::Report;
-use crate::root::Cx;
 use crate::root::event::as_text;
+use crate::root::{Cx, Root};
 
 /// The channels that there are, and the directives that are carried out.
 pub(crate) const ATTRIBUTES: &[&str] =
     &[keys::LOG_STDERR, keys::LOG_STDOUT, keys::LOG_ONCE, keys::LOG_AGG, keys::LOG_KEY, keys::LOG_VAL];
 
-/// `kinds`: those of the job's messages that were shown; none if no job of ours says it.
-pub(super) fn log(cx: &mut Cx<'_>, kinds: Option<&mut BTreeSet<String>>, request: &LogRequest) -> Status {
-    let (from, data, directives) = (&request.from, &request.data, &request.directives);
-    if kinds.is_some_and(|kinds| is_repetition(kinds, directives)) {
-        return Status::SUCCESS;
-    }
-    let channel = |info: &Info| match info.key.as_str() {
-        keys::LOG_STDERR => Some(IofChannel::STDERR),
-        keys::LOG_STDOUT => Some(IofChannel::STDOUT),
-        _ => None,
-    };
-    let (mut done, mut refused) = (0, 0);
-    for item in data {
-        if let Some(channel) = channel(item) {
-            done += 1;
-            let mut text = as_text(&item.value).trim_end_matches(['\0', '\n']).to_owned().into_bytes();
-            text.push(b'\n');
-            cx.report(Report::Logged { proc: from.clone(), channel, text });
-            if directives.is_set(keys::LOG_ONCE) {
-                return Status::SUCCESS;
-            }
-        } else {
-            refused += 1;
+impl Root {
+    /// Shows what a process logs, and says what became of it.
+    pub(super) fn log(&mut self, cx: &mut Cx<'_>, request: &LogRequest) -> Status {
+        let (from, data, directives) = (&request.from, &request.data, &request.directives);
+        let job = self.jobs.get_mut(&from.nspace);
+        if job.is_some_and(|job| is_repetition(&mut job.logged, directives)) {
+            return Status::SUCCESS;
         }
-    }
-    match (done, refused) {
-        (_, 0) => Status::SUCCESS,
-        (0, _) => Status::ERR_NOT_SUPPORTED,
-        (_, _) => Status::ERR_PARTIAL_SUCCESS,
+        let channel = |info: &Info| match info.key.as_str() {
+            keys::LOG_STDERR => Some(IofChannel::STDERR),
+            keys::LOG_STDOUT => Some(IofChannel::STDOUT),
+            _ => None,
+        };
+        let (mut is_some_shown, mut failure) = (false, None);
+        for item in data {
+            let shown = channel(item).map_or(Status::ERR_NOT_SUPPORTED, |channel| {
+                let text = as_text(&item.value);
+                self.show_logged(cx, from, channel, format!("{}\n", text.trim_end_matches(['\0', '\n'])))
+            });
+            match shown.is_success() {
+                true if directives.is_set(keys::LOG_ONCE) => return Status::SUCCESS,
+                true => is_some_shown = true,
+                false => failure = Some(shown),
+            }
+        }
+        match failure {
+            Some(_) if is_some_shown => Status::ERR_PARTIAL_SUCCESS,
+            Some(status) => status,
+            None => Status::SUCCESS,
+        }
     }
 }
 

@@ -397,8 +397,7 @@ impl Root {
             HostOp::Query(asked) => self.query(cx, answer, &asked.from, &asked.queries),
             HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request.claims.as_ref()),
             HostOp::Log(asked) => {
-                let kinds = self.jobs.get_mut(&asked.from.nspace).map(|job| &mut job.logged);
-                let status = log::log(cx, kinds, asked);
+                let status = self.log(cx, asked);
                 answer.done(cx, status);
             }
             HostOp::IofPull(asked) => self.pull_output(cx, answer, asked),

@@ -27,6 +27,7 @@ use crate::report::Placed;
 mod control;
 mod last_look;
 mod lifecycle;
+mod logged;
 mod nodes;
 mod restarts;
 

@@ -1,6 +1,7 @@
 //! Output at the root: who reads it, and what is kept for those who come later.
 
 mod cache;
+mod logged;
 mod past;
 mod pull;
 mod readers;

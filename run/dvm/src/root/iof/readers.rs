@@ -95,7 +95,7 @@ pub(super) struct TapPiece {
     pub(super) data: Arc<[u8]>,
     /// Bytes dropped right before.
     pub(super) lost: u64,
-    /// None: kept by the cache, so that nobody waits for it.
+    /// None: kept by the cache, or logged, so that nobody waits for it.
     pub(super) number: Option<u64>,
     /// The reader gets it instead of the user.
     pub(super) instead: bool,
@@ -148,8 +148,16 @@ impl Tap {
         }
     }
 
-    fn wants(&self, proc: &ProcId, channel: IofChannel) -> bool {
-        self.stopping.is_none()
+    /// Nobody can pull what was not to be forwarded when the job was spawned; who runs its parent sees it all the same.
+    pub(super) fn is_to_get(
+        &self,
+        name: &TapName,
+        proc: &ProcId,
+        channel: IofChannel,
+        forwarded: bool,
+    ) -> bool {
+        (forwarded || matches!(name, TapName::Parent(..)))
+            && self.stopping.is_none()
             && self.channels.intersects(channel)
             && self.sources.iter().any(|source| source.covers(proc))
     }
@@ -159,6 +167,12 @@ impl Tap {
             piece.lost += self.lost.remove(&(piece.proc.clone(), piece.channel)).unwrap_or(0);
         }
         self.queue.push_back(piece);
+    }
+
+    /// What the pieces cost that nobody waits for and that have not been sent.
+    pub(super) fn unawaited(&self) -> usize {
+        let unawaited = self.queue.iter().filter(|piece| piece.number.is_none());
+        unawaited.map(|piece| charge(piece.data.len())).sum()
     }
 
     pub(super) fn is_drained(&self) -> bool {
@@ -176,12 +190,9 @@ impl Root {
         let (mut served, mut instead) = (Vec::new(), 0);
         let abandoned = readers.abandoned.contains_key(&proc.nspace);
         let mut missed = false;
-        // Nobody can pull what was not to be forwarded when the job was spawned; who runs its parent sees it all the same.
         let job = self.jobs.get(&proc.nspace);
         let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
-        let wants = |name: &TapName, tap: &Tap| {
-            (forwarded || matches!(name, TapName::Parent(..))) && tap.wants(&proc, channel)
-        };
+        let wants = |name: &TapName, tap: &Tap| tap.is_to_get(name, &proc, channel, forwarded);
         for (name, tap) in readers.taps.iter_mut().filter(|(name, tap)| wants(&name.1, tap)) {
             if abandoned && !(tap.copy && tap.queue.is_empty()) {
                 missed = true;

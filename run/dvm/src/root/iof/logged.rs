@@ -1,0 +1,57 @@
+//! What processes log, on its way to whoever reads their output: whole lines, by request instead of by writing.
+//!
+//! No credit bounds them, so a reader that does not read keeps nobody waiting; what finds no room is refused.
+
+use std::sync::Arc;
+
+use phalanx_core::output::FILE_ATTRIBUTES as FILES;
+use phalanx_spec::{IofChannel, Status};
+use phalanx_wire::ProcId;
+
+use crate::id::NodeId;
+use crate::msg::TapName;
+use crate::report::Report;
+use crate::root::iof::readers::{Tap, TapPiece};
+use crate::root::{Cx, Root};
+
+impl Root {
+    /// Those who read this channel of the process get it. If nobody reads it instead of the user, the user of the DVM is told.
+    pub(in crate::root) fn show_logged(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: &ProcId,
+        channel: IofChannel,
+        text: String,
+    ) -> Status {
+        let job = self.jobs.get(&from.nspace);
+        let pid = job.and_then(|job| job.journal.pid(from.rank));
+        let forwarded = job.is_none_or(|job| job.desc.forward.intersects(channel));
+        let has_files =
+            job.is_some_and(|job| job.style.iter().any(|info| FILES.contains(&info.key.as_str())));
+        let mut reading: Vec<(&(NodeId, TapName), &mut Tap)> = self.readers.taps.iter_mut().collect();
+        reading.retain(|((_, name), tap)| tap.is_to_get(name, from, channel, forwarded));
+        if reading.iter().any(|(_, tap)| tap.unawaited() + text.len() > MOST_UNAWAITED) {
+            return Status::ERR_OUT_OF_RESOURCE;
+        }
+        let is_redirected = reading.iter().any(|(_, tap)| !tap.copy);
+        if !is_redirected && !has_files && self.config.rules.unheard {
+            return Status::ERR_NOT_AVAILABLE;
+        }
+        let data: Arc<[u8]> = text.into_bytes().into();
+        let mut names = Vec::new();
+        for (name, tap) in reading {
+            let (proc, data) = (from.clone(), data.clone());
+            tap.push(TapPiece { proc, pid, channel, data, lost: 0, number: None, instead: !tap.copy });
+            names.push(name.clone());
+        }
+        self.cache_output(from, channel, &data);
+        names.iter().for_each(|name| self.pump_tap(cx, name));
+        if !is_redirected {
+            cx.report(Report::Logged { proc: from.clone(), channel, text: data.to_vec() });
+        }
+        Status::SUCCESS
+    }
+}
+
+/// What one reader may leave of pieces that nobody waits for: what the caches of all jobs send it at once, and 1 MiB.
+const MOST_UNAWAITED: usize = 9 << 20;
