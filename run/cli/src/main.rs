@@ -32,6 +32,7 @@ use crate::failure::{EXIT_USAGE, Failure};
 use crate::render::hint;
 
 fn main() -> ExitCode {
+    phalanx_node::heed_interrupts();
     match roomy(start) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => ExitCode::from(finish(Err(failure), false)),

@@ -1,6 +1,7 @@
 //! Signals that reach the launcher, as a stream of values. What they mean is decided by whoever reads the stream.
 //!
-//! A signal that was ignored when we were started (`nohup`, a background job of a plain shell) stays ignored.
+//! Whoever sends us a signal means it, even if it was ignored when we were started: shells do that to SIGINT and SIGQUIT of what scripts put
+//! into the background. Only SIGHUP, which `nohup` has us ignore, stays ignored.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -52,7 +53,7 @@ impl Signals {
     pub fn new() -> io::Result<Signals> {
         let mut streams = Vec::new();
         for (number, event) in WATCHED {
-            if !startup::is_ignored(number) {
+            if number != libc::SIGHUP || !startup::is_ignored(number) {
                 streams.push((event, signal(SignalKind::from_raw(number))?));
             }
         }

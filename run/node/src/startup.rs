@@ -37,6 +37,19 @@ impl Inherited {
     }
 }
 
+/// SIGINT and SIGQUIT end this process again if they were ignored when it was started, as shells have it for what scripts put into the
+/// background: who sends one of them means it. To be called before a thread exists.
+pub fn heed_interrupts() {
+    for signal in [libc::SIGINT, libc::SIGQUIT].into_iter().filter(|signal| is_ignored(*signal)) {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: all-zero bytes are a valid `sigaction` without flags; the default is no function of ours.
+        unsafe {
+            (*action.as_mut_ptr()).sa_sigaction = libc::SIG_DFL;
+            libc::sigaction(signal, action.as_ptr(), std::ptr::null_mut());
+        }
+    }
+}
+
 /// Whether a signal was being ignored, and so should go on being ignored.
 pub(crate) fn is_ignored(signal: i32) -> bool {
     disposition(signal) == Some(libc::SIG_IGN)

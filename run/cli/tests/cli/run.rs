@@ -687,6 +687,30 @@ fn signals_end_the_job_orderly_and_then_at_once() {
 }
 
 #[test]
+fn a_signal_sent_to_a_background_job_of_a_script_ends_it() {
+    let bench = Bench::new();
+    // Shells start what they put into the background with SIGINT and SIGQUIT ignored.
+    let px = env!("CARGO_BIN_EXE_px");
+    for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131)] {
+        let rank = "echo > ready; exec sleep 1000";
+        let script = format!(
+            "{px} run -q -n 1 sh -c '{rank}' & echo $! > pid.new; mv pid.new pid; wait $!
+            echo $? > code.new; mv code.new code"
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).current_dir(bench.dir.path()).env("TMPDIR", bench.dir.path());
+        let mut shell = command.spawn().expect("a shell");
+        bench.wait_for("the rank", || bench.path("ready").exists() && bench.path("pid").exists());
+        let launcher = bench.read("pid").trim().parse().ok().and_then(Pid::from_raw);
+        kill_process(launcher.expect("a pid"), signal).expect("px is there");
+        bench.wait_for("the end", || bench.path("code").exists());
+        assert_eq!(bench.read("code").trim(), code.to_string());
+        shell.wait().expect("it has ended");
+        ["ready", "pid", "code"].iter().for_each(|file| fs::remove_file(bench.path(file)).expect("a file"));
+    }
+}
+
+#[test]
 fn other_signals_are_handed_on() {
     let bench = Bench::new();
     let script = "trap 'echo got it; exit 0' USR1; echo > ready; while :; do sleep 0.01; done";

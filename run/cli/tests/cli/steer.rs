@@ -319,3 +319,30 @@ fn what_cannot_be_steered_is_an_error() {
 }
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn an_interrupt_ends_a_command_that_a_script_has_put_into_the_background() {
+    let place = Place::new();
+    let job = place.job("1", "echo > ready; exec sleep 1000");
+    place.wait_for("the rank", || exists(&place.path("ready")));
+    let px = env!("CARGO_BIN_EXE_px");
+    // Shells start what they put into the background with SIGINT ignored.
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        &format!("{px} wait {job} & echo $! > pid.new; mv pid.new pid; wait $!; echo $? > code"),
+    ]);
+    let shell = command.current_dir(place.0.path()).env("TMPDIR", place.0.path()).spawn();
+    let mut shell = shell.expect("a shell");
+    let code = || std::fs::read_to_string(place.path("code")).unwrap_or_default();
+    place.wait_for("its pid", || exists(&place.path("pid")));
+    // It has handled nothing before it is px.
+    place.wait_for("the end", || {
+        let kill =
+            Command::new("sh").args(["-c", "kill -INT $(cat pid)"]).current_dir(place.0.path()).output();
+        kill.is_ok() && !code().is_empty()
+    });
+    assert_eq!(code(), "130\n");
+    shell.wait().expect("it has ended");
+    assert!(place.px(&["kill", &job]).status.success());
+}
