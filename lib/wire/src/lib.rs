@@ -14,6 +14,7 @@ pub mod hello;
 mod info;
 pub mod modex;
 mod name;
+pub mod plain;
 pub mod regex;
 pub mod rendezvous;
 pub mod show;

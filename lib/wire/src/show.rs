@@ -5,6 +5,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::info::{DataArray, Info, Kval, Pdata};
+use crate::plain;
 use crate::text::{Blob, Text};
 use crate::value::{App, Coord, DiskStats, NetStats, NodeStats, ProcStats, Query, Timeval, Value};
 
@@ -182,7 +183,7 @@ fn pair(key: &str, value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
 fn escaped(text: &Text, f: &mut Formatter<'_>) -> fmt::Result {
     for chunk in text.as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            plain::write(c, f)?;
         }
         if !chunk.invalid().is_empty() {
             f.write_char(char::REPLACEMENT_CHARACTER)?;
@@ -272,7 +273,7 @@ mod tests {
     #[test]
     fn values_stay_on_their_line() {
         for (value, line) in [
-            (Value::from("two\nlines\x1b[31m"), "two\\nlines\\u{1b}[31m"),
+            (Value::from("two\nlines\x1b[31m"), "two\\nlines\\u001b[31m"),
             (Value::String(Text::from_bytes(b"a\xffb")), "a\u{fffd}b"),
             (Value::from(Rank(3)), "3"),
             (Value::ByteObject(vec![1, 2, 3].into()), "<3 bytes>"),

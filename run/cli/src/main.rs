@@ -110,9 +110,7 @@ fn called_as(name: &str, args: Vec<OsString>) -> u8 {
     let timeout = std::env::var_os("MPIEXEC_TIMEOUT");
     match mpirun::parse(name, args, timeout.as_deref()) {
         Ok(Asked::Run(line)) => run(*line),
-        Ok(Asked::Help(text) | Asked::Version(text)) => {
-            finish(cmd::print(format!("{text}\n").as_bytes()), false)
-        }
+        Ok(Asked::Help(text) | Asked::Version(text)) => finish(cmd::print(&format!("{text}\n")), false),
         Err(failure) => finish(Err(failure), false),
     }
 }

@@ -8,5 +8,5 @@ use crate::failure::Failure;
 pub(crate) fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Px::command(), "px", &mut script);
-    super::print(&script)
+    super::print(&String::from_utf8_lossy(&script))
 }

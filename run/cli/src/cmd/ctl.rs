@@ -105,7 +105,7 @@ fn each(args: &TargetArgs, deed: Deed) -> Result<u8, Failure> {
         match told {
             Ok(outcome) => {
                 let text = if args.json { outcome.json(deed) } else { outcome.text(deed) };
-                super::print(text.as_bytes())?;
+                super::print(&text)?;
                 code = code.max(if outcome.failed.is_empty() { 0 } else { EXIT_FAILURE });
             }
             Err(failure) => {

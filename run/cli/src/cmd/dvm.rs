@@ -32,7 +32,7 @@ pub(crate) fn start(args: &DvmStartArgs) -> Result<u8, Failure> {
         return match background::start(std::env::args_os().skip(1))? {
             Ok(line) => {
                 background::remark().iter().for_each(|text| hint::say(&hint::note(text, args.json)));
-                super::print(line.as_bytes())
+                super::print(&line)
             }
             Err(code) => Ok(code),
         };
@@ -99,7 +99,7 @@ async fn serve(
     };
     match background::is_here() {
         true => background::stand(&line)?,
-        false => drop(super::print(format!("{line}\n").as_bytes())?),
+        false => drop(super::print(&format!("{line}\n"))?),
     }
     origin.ready(name, &running.uri);
     let mut output = Output::new(Style { file_only: true, ..Style::default() }, None);

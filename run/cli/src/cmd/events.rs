@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
 use phalanx_spec::Range;
+use phalanx_wire::plain;
 use pmix::{Event, Info, Status, Verdict};
 use serde_json::json;
 
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &EventsArgs) -> Result<u8, Failure> {
 /// False: nobody reads any more.
 fn say(line: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_ok()
+    writeln!(stdout, "{}", plain::line(line)).and_then(|()| stdout.flush()).is_ok()
 }
 
 fn show(event: &Event, as_json: bool) -> String {

@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<u8, Failure> {
     let me = client.proc().clone();
     let line =
         greet(&client).map_err(|e| Failure::new(format!("{me} cannot greet the others")).because(e))?;
-    super::print(line.as_bytes())?;
+    super::print(&line)?;
     client.finalize(&[]).map_err(|e| Failure::new(format!("{me} cannot leave its job")).because(e))?;
     Ok(0)
 }

@@ -16,7 +16,9 @@ use sections::{Row, Sections};
 pub(crate) fn run(args: &ManArgs) -> Result<u8, Failure> {
     let mut px = Px::command();
     px.build();
-    let Some(dir) = &args.dir else { return super::print(&page(&run_page(&px))?.1) };
+    let Some(dir) = &args.dir else {
+        return super::print(&String::from_utf8_lossy(&page(&run_page(&px))?.1));
+    };
     std::fs::create_dir_all(dir)
         .map_err(|e| Failure::new(format!("cannot make '{}'", dir.display())).because(e))?;
     write(dir, page(&px)?)?;

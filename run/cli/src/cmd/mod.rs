@@ -17,12 +17,14 @@ pub(crate) mod why;
 
 use std::io::Write;
 
+use phalanx_wire::plain;
+
 use crate::failure::Failure;
 
-/// Writes a command's product to standard output. That nobody reads all of it is no error.
-pub(crate) fn print(text: &[u8]) -> Result<u8, Failure> {
+/// Writes a command's product to standard output, without what a terminal would obey. That nobody reads all of it is no error.
+pub(crate) fn print(text: &str) -> Result<u8, Failure> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+    match stdout.write_all(plain::lines(text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Failure::new("cannot write to standard output").because(e))
         }

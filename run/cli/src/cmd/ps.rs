@@ -38,7 +38,7 @@ pub(crate) fn run(args: &PsArgs) -> Result<u8, Failure> {
         true => servers.iter().map(|server| format!("{}\n", server.json())).collect(),
         false => ps::table(&servers, Details { ranks: with_ranks, phases: args.long }),
     };
-    super::print(text.as_bytes())
+    super::print(&text)
 }
 
 /// The one server that the options name.

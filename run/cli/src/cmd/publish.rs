@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use phalanx_spec::Persistence;
+use phalanx_wire::plain;
 use pmix::{Info, InfoFlags, Key, Range, Status, Tool, keys};
 use serde_json::json;
 
@@ -72,9 +73,12 @@ pub(crate) fn lookup(args: &LookupArgs) -> Result<u8, Failure> {
                 )
             })
             .collect(),
-        false => found.iter().map(|data| format!("{} = {}\n", data.key, data.value)).collect(),
+        false => found
+            .iter()
+            .map(|data| format!("{} = {}\n", plain::line(data.key.as_str()), data.value))
+            .collect(),
     };
-    super::print(text.as_bytes())?;
+    super::print(&text)?;
     let missing: Vec<&str> =
         keys.into_iter().filter(|key| !found.iter().any(|data| data.key == *key)).collect();
     match missing.is_empty() {

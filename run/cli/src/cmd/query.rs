@@ -33,7 +33,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<u8, Failure> {
             text
         }),
     };
-    super::print(text.as_bytes())?;
+    super::print(&text)?;
     let missing = names(&queries, |key| !info.iter().any(|info| info.key == *key));
     match missing.is_empty() {
         true => Ok(0),

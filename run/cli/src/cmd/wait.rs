@@ -30,7 +30,7 @@ pub(crate) fn run(args: &WaitArgs) -> Result<u8, Failure> {
         };
         if args.json {
             let line = json!({ "job": nspace.to_string(), "exit_code": ended });
-            super::print(format!("{line}\n").as_bytes())?;
+            super::print(&format!("{line}\n"))?;
         }
         if code == 0 {
             code = ended;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use phalanx_dvm::names;
+use phalanx_wire::plain;
 use pmix::{DataArray, Query, Tool, Value, keys};
 
 use crate::args::tools::WhyArgs;
@@ -18,7 +19,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Failure> {
         false if waits.is_empty() => "nothing is waiting\n".to_owned(),
         false => waits.iter().map(sentence).collect(),
     };
-    super::print(shown.as_bytes())
+    super::print(&shown)
 }
 
 /// What is waited for at any server of this machine. Those that do not let us in, or do not tell, are named.
@@ -86,7 +87,7 @@ fn sentence(wait: &DataArray) -> String {
 }
 
 fn text(wait: &DataArray, key: &str) -> String {
-    value::find(wait, key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    plain::line(value::find(wait, key).and_then(Value::as_str).unwrap_or_default())
 }
 
 #[cfg(test)]

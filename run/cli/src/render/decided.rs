@@ -3,6 +3,7 @@
 use phalanx_dvm::hosts::Slots;
 use phalanx_dvm::map::{JobMap, NodeResources, Placement};
 use phalanx_topo::{CpuSet, Level, Topology};
+use phalanx_wire::plain;
 use serde_json::{Value, json};
 
 use crate::render::table::{Column, Table};
@@ -39,7 +40,7 @@ pub(crate) fn map(decided: &Decided<'_>) -> String {
     for (app, argv) in map.apps.iter().zip(decided.argvs) {
         text.push_str(&format!(
             "{}: mapped by {}{}, ranked by {}, bound to {}{}\n",
-            words::shell_line(argv),
+            plain::line(&words::shell_line(argv)),
             app.map,
             if app.span { " across nodes" } else { "" },
             app.rank,

@@ -1,5 +1,7 @@
 //! Text in columns. Columns are as wide as their widest cell, two spaces apart; the last one is never padded.
 
+use phalanx_wire::plain;
+
 /// A table that is being filled row by row.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -23,7 +25,7 @@ impl Table {
     /// One cell for each column.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(N, self.columns.len());
-        self.rows.push(cells.into());
+        self.rows.push(cells.map(|cell| plain::line(&cell)).into());
     }
 
     /// The table as lines, each with its line end.
@@ -69,6 +71,9 @@ mod tests {
         let mut table = Table::new(&[Column::Right("RANK"), Column::Left("NODE"), Column::Left("RULE")]);
         table.row(["0".into(), "längster".into(), "x".into()]);
         table.row(["12345".into(), "n".into(), String::new()]);
+        table.row(["1".into(), "a\x1b[2J\nb".into(), String::new()]);
+        assert_eq!(table.text().lines().last(), Some("    1  a\\u001b[2J\\nb"));
+        table.rows.pop();
         assert_eq!(table.text(), " RANK  NODE      RULE\n    0  längster  x\n12345  n\n");
     }
 }

@@ -1,13 +1,14 @@
 //! Values of PMIx for people and for programs: indented lines, and JSON.
 
 use phalanx_spec::{attribute, attribute_by_name};
+use phalanx_wire::plain;
 use pmix::{DataArray, Info, InfoList, ProcId, Value, keys};
 use serde_json::{Map, Value as Json, json};
 
 /// `NAME: value`, arrays on lines of their own below.
 pub(crate) fn lines(info: &Info, indent: usize, text: &mut String) {
     let gap = " ".repeat(indent);
-    let name = name_of(info.key.as_str());
+    let name = plain::line(name_of(info.key.as_str()));
     match &info.value {
         Value::DataArray(array) => {
             text.push_str(&format!("{gap}{name}:\n"));
@@ -19,7 +20,7 @@ pub(crate) fn lines(info: &Info, indent: usize, text: &mut String) {
                     Value::Info(info) => lines(info, indent + 2, text),
                     Value::Regattr(known) => {
                         let key = known.key.as_ref().map(|key| key.to_string_lossy()).unwrap_or_default();
-                        text.push_str(&format!("{gap}  {}\n", name_of(&key)));
+                        text.push_str(&format!("{gap}  {}\n", plain::line(name_of(&key))));
                     }
                     item => text.push_str(&format!("{gap}  {item}\n")),
                 }

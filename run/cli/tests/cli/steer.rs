@@ -321,6 +321,29 @@ fn what_cannot_be_steered_is_an_error() {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
+fn nothing_that_a_program_is_called_reaches_the_terminal_as_it_is() {
+    let place = Place::new();
+    let job = place.job("1", "echo > ready; exec sleep 1000 # \x1b[31mred\nrank  HOST\u{9b}2J");
+    place.wait_for("the rank", || exists(&place.path("ready")));
+    let server = job.split_once('@').expect("a job of a server").0;
+    let commands: [&[&str]; 4] =
+        [&["ps"], &["ps", "--json"], &["ps", "--long", "--ranks"], &["query", "phalanx.jobs"]];
+    for words in commands {
+        let output = place.px(&[words, &["--nspace", server]].concat());
+        let shown = said(&output.stdout);
+        assert!(shown.contains("red\\nrank"), "{words:?}: {output:?}");
+        let obeyed = shown.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(obeyed, None, "{shown:?}");
+    }
+    let table = said(&place.px(&["ps", "--nspace", server]).stdout);
+    assert_eq!(table.lines().count(), 2, "{table}");
+    assert!(place.px(&["kill", &job]).status.success());
+    let failed = place.px(&["run", "-n", "1", "./no\x1b[31m\npx: hint: it"]);
+    let told = said(&failed.stderr);
+    assert!(told.contains("./no\\u001b[31m\\npx: hint: it"), "{told}");
+}
+
+#[test]
 fn an_interrupt_ends_a_command_that_a_script_has_put_into_the_background() {
     let place = Place::new();
     let job = place.job("1", "echo > ready; exec sleep 1000");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::encoding::encoded;
 use phalanx_spec::Status;
+use phalanx_wire::plain;
 
 /// Which step of a start failed, where, with which errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl fmt::Display for SpawnFailure {
         };
         f.write_str(doing)?;
         if !self.subject.is_empty() {
-            write!(f, " {}", self.subject)?;
+            write!(f, " {}", plain::line(&self.subject))?;
         }
         if self.step == SpawnStep::Find {
             f.write_str(" in PATH and in its working directory")?;

@@ -7,6 +7,8 @@ use pmix::{DataArray, Info, Query, Tool, Value, keys};
 use serde_json::json;
 
 use super::{Told, results_of};
+use phalanx_wire::plain;
+
 use crate::args::ctl::RequestArgs;
 use crate::failure::{EXIT_FAILURE, Failure};
 use crate::render::{value, words};
@@ -22,7 +24,7 @@ pub(super) fn status(args: &RequestArgs) -> Result<u8, Failure> {
     let mut code = 0;
     for request in value::records(&found, names::REQUESTS) {
         let text = if args.json { in_json(&args.id, &request) } else { in_words(&args.id, &request) };
-        super::super::print(text.as_bytes())?;
+        super::super::print(&text)?;
         let well = matches!(value::find(&request, names::STATUS), Some(Value::Status(status)) if status.is_success());
         code = code.max(if well { 0 } else { EXIT_FAILURE });
     }
@@ -38,7 +40,7 @@ pub(super) fn cancel(args: &RequestArgs) -> Result<u8, Failure> {
         true => format!("{}\n", json!({ "request": args.id, "state": "cancelled" })),
         false => format!("{}: cancelled\n", args.id),
     };
-    super::super::print(text.as_bytes())
+    super::super::print(&text)
 }
 
 /// The server that knows the request, and how it is asked for it.
@@ -59,7 +61,7 @@ fn results(request: &DataArray) -> Vec<(String, Told)> {
 }
 
 fn in_words(id: &str, request: &DataArray) -> String {
-    let state = value::find(request, names::STATE).and_then(Value::as_str).unwrap_or_default();
+    let state = plain::line(value::find(request, names::STATE).and_then(Value::as_str).unwrap_or_default());
     let millis = value::find(request, names::AGE).and_then(Value::as_u64).unwrap_or_default();
     let age = words::duration(Duration::from_millis(millis));
     let mut text = match value::find(request, names::STATUS) {
@@ -74,7 +76,8 @@ fn in_words(id: &str, request: &DataArray) -> String {
             pmix::Status::OPERATION_IN_PROGRESS => "waited for".to_owned(),
             _ => told.why(),
         };
-        text += &format!("{job}: {ranks}: {what}\n");
+        text += &plain::line(&format!("{job}: {ranks}: {what}"));
+        text.push('\n');
     }
     text
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(line: RunLine) -> Result<u8, Failure> {
             Ok(line) => {
                 let remark = background::remark().filter(|_| !run.voice.quiet);
                 remark.iter().for_each(|text| hint::say(&hint::note(text, run.voice.json)));
-                super::print(line.as_bytes())
+                super::print(&line)
             }
             Err(code) => Ok(code),
         };

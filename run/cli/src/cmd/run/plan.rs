@@ -27,7 +27,7 @@ pub(crate) fn dry_run(run: &Run, here: &Here) -> Result<u8, Failure> {
     if !display.contains(&Display::Map) {
         display.push(Display::Map);
     }
-    crate::cmd::print(show(&display, &nodes, &map, &run.request, run.voice.json).as_bytes())
+    crate::cmd::print(&show(&display, &nodes, &map, &run.request, run.voice.json))
 }
 
 /// As a DVM of its own would place the job, as far as that can be known without one.

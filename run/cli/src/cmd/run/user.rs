@@ -13,7 +13,7 @@ use phalanx_core::output::{Channel, Stream};
 use phalanx_dvm::map::{NodeResources, Placement};
 use phalanx_dvm::{Control, JobEnd, JobVerdict, Limits, Placed, Report};
 use phalanx_node::{SignalEvent, Signals, stop_self};
-use phalanx_wire::Nspace;
+use phalanx_wire::{Nspace, plain};
 use rustix::io::Errno;
 
 use crate::cmd::run::below::Below;
@@ -281,7 +281,7 @@ impl<'a> User<'a> {
         }
         let shown = plan::show(display, &placed.nodes, &placed.map, request, voice.json);
         if !shown.is_empty() {
-            self.say(shown.trim_end_matches('\n'));
+            self.say(&plain::lines(shown.trim_end_matches('\n')));
         }
         self.nspace = Some(nspace);
     }
@@ -494,7 +494,7 @@ impl<'a> User<'a> {
         let voice = self.run.voice;
         let silent = self.unwritable.is_some();
         if voice.json && !silent {
-            self.output.say(&ending::json(end).to_string());
+            self.output.say(&plain::line(&ending::json(end).to_string()));
         } else if end.exit_code != 0 && !silent {
             self.output.say(&described(end));
         } else if voice.verbose > 0 && !silent {
@@ -505,7 +505,7 @@ impl<'a> User<'a> {
             self.note(&remark);
         }
         if let Some(to) = self.report.take() {
-            let report = format!("{}\n", ending::json(end));
+            let report = format!("{}\n", plain::line(&ending::json(end).to_string()));
             if matches!(to, ExitReport::StandardOutput) {
                 self.output.print(&report);
             } else if let Err(failure) = to.write(&report, self.patience()) {
