@@ -87,12 +87,13 @@ impl Announcement {
         let says = rendezvous(notice, pid);
         let mut made = Announcement { files: Vec::new(), says, held: Vec::new(), pid };
         if let Some(dir) = &notice.system_dir {
-            made.add(&dir.join(rendezvous::system_file(&notice.hostname)), notice.mode)?;
+            let system = dir.join(rendezvous::system_file(&notice.hostname));
+            made.add_from(&mut Draft::new(Name::OfServers), &system, notice.mode)?;
         }
         if let Some(dir) = &notice.server_dir {
             let nspace = notice.uri.server.nspace.as_str();
             let by_pid = dir.join(rendezvous::pid_file(&notice.hostname, pid));
-            let mut draft = Draft::default();
+            let mut draft = Draft::new(Name::OfServers);
             made.add_from(&mut draft, &by_pid, notice.mode)?;
             let by_nspace = dir.join(rendezvous::nspace_file(&notice.hostname, nspace));
             made.add_from(&mut draft, &by_nspace, notice.mode)?;
@@ -103,7 +104,7 @@ impl Announcement {
             }
         }
         for file in &notice.files {
-            made.add(file, notice.mode)?;
+            made.add_from(&mut Draft::new(Name::OfSomebody), file, notice.mode)?;
         }
         Ok(made)
     }
@@ -111,10 +112,6 @@ impl Announcement {
     /// The files that were written.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(Spot::path)
-    }
-
-    fn add(&mut self, path: &Path, mode: Mode) -> Result<(), AnnounceError> {
-        self.add_from(&mut Draft::default(), path, mode)
     }
 
     fn add_from(&mut self, draft: &mut Draft, path: &Path, mode: Mode) -> Result<(), AnnounceError> {
@@ -154,13 +151,26 @@ fn rendezvous(notice: &Notice, pid: u32) -> Rendezvous {
 }
 
 /// A file with all its text that has no name yet by which it is looked for. What is left of it goes when this is dropped.
-#[derive(Default)]
 struct Draft {
     /// Beside the file, so that both are on one file system; hidden from those who search for servers.
     spot: Option<Spot>,
+    to: Name,
+}
+
+/// Who has chosen the name of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    /// Servers are looked for there, so nothing else belongs there.
+    OfServers,
+    /// Whoever has started us, or a variable that has come from anywhere: what is there may be precious.
+    OfSomebody,
 }
 
 impl Draft {
+    fn new(to: Name) -> Draft {
+        Draft { spot: None, to }
+    }
+
     fn put(&mut self, to: &Spot, says: &Rendezvous, mode: Mode, held: &mut Vec<File>) -> Result<(), String> {
         let draft = match self.spot.take() {
             Some(draft) => draft,
@@ -172,7 +182,7 @@ impl Draft {
                 draft
             }
         };
-        self.spot = place(&draft, to)?.then_some(draft);
+        self.spot = place(&draft, to, self.to)?.then_some(draft);
         Ok(())
     }
 }
@@ -215,14 +225,15 @@ fn write(mut file: &File, says: &Rendezvous, mode: Mode) -> io::Result<()> {
 }
 
 /// Gives the draft this name, if no living server has it. Whether it still has its own.
-fn place(draft: &Spot, to: &Spot) -> Result<bool, String> {
+fn place(draft: &Spot, to: &Spot, name: Name) -> Result<bool, String> {
     for _ in 0..ATTEMPTS {
         match draft.link_to(to) {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e.to_string()),
         }
-        if secret(to).and_then(|aside| displace(to, &aside)).map_err(|e| e.to_string())? {
+        let displaced = || secret(to).and_then(|aside| displace(to, &aside)).map_err(|e| e.to_string());
+        if name == Name::OfServers && displaced()? {
             continue;
         }
         if let Some(stale) = Stale::open(to)? {

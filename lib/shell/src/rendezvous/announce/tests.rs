@@ -215,3 +215,44 @@ fn files_of_the_dead_are_replaced_one_by_one() {
     drop(made);
     assert_eq!(names(dir.path()), [""; 0]);
 }
+
+/// Only root can make files of others.
+fn give_to_nobody(path: &Path) -> bool {
+    std::os::unix::fs::lchown(path, Some(65_534), None).is_ok()
+}
+
+#[test]
+fn a_file_of_another_user_that_was_named_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let extra = dir.path().join("extra");
+    let of_dead = of_pid(dead_pid(), &deserted());
+    for text in ["precious\n", &of_dead] {
+        fs::write(&extra, text).unwrap();
+        if !give_to_nobody(&extra) {
+            return;
+        }
+        let error = Announcement::make(&notice(dir.path(), "127.0.0.1:7")).unwrap_err().to_string();
+        assert!(error.contains("extra") && error.contains("65534"), "{error}");
+        assert_eq!(fs::read_to_string(&extra).unwrap(), text);
+        assert_eq!(names(dir.path()), ["extra"]);
+    }
+    fs::remove_file(&extra).unwrap();
+    std::os::unix::fs::symlink("nowhere", &extra).unwrap();
+    give_to_nobody(&extra);
+    assert!(Announcement::make(&notice(dir.path(), "127.0.0.1:7")).is_err());
+    assert_eq!(names(dir.path()), ["extra"]);
+}
+
+#[test]
+fn a_file_of_another_user_does_not_keep_a_server_of_root_from_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let system = dir.path().join("pmix.sys.host");
+    fs::write(&system, "in the way").unwrap();
+    if !give_to_nobody(&system) {
+        return;
+    }
+    let made = Announcement::make(&notice(dir.path(), "127.0.0.1:7")).unwrap();
+    assert_eq!(read(&system).unwrap().pid, Some(std::process::id()));
+    drop(made);
+    assert_eq!(names(dir.path()), [""; 0]);
+}
