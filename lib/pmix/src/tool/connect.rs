@@ -46,11 +46,13 @@ pub(super) struct ServerSearch<'a> {
     /// Where a server that has started this process is, if one has.
     own: Option<(ServerUri, Dialect)>,
     connected: Vec<AttachedServer>,
+    /// How long a server may take that was named, or that has no others beside it.
+    patience: Duration,
     until: Option<Instant>,
     /// What was looked for, where, and what became of it.
     tried: Vec<String>,
     status: Status,
-    /// A server has said no: it will not change its mind.
+    /// A server is there and has said no, or nothing in all its time: asking again does not help.
     refused: bool,
     /// How often one has hung up without a word.
     turned_away: u32,
@@ -74,6 +76,7 @@ impl<'a> ServerSearch<'a> {
             hostname: directives.hostname.as_deref().unwrap_or(hostname),
             own,
             connected,
+            patience: PATIENCE,
             until: directives.timeout.map(|timeout| Instant::now() + timeout),
             tried: Vec::new(),
             status: Status::ERR_UNREACH,
@@ -174,13 +177,15 @@ impl<'a> ServerSearch<'a> {
                     Raced::Slow(slow) => left = slow,
                 }
             }
-            return match self.race(left, PATIENCE, false)? {
+            return match self.race(left, self.patience, false)? {
                 Raced::Attached(attached) => Ok(Some(attached)),
                 Raced::Slow(_) => Ok(None),
             };
         }
+        // It has all the time that the program gives.
+        let patience = self.until.filter(|_| left.len() == 1).map_or(self.patience, |_| Duration::MAX);
         for candidate in left {
-            match self.ask(&candidate, PATIENCE)? {
+            match self.ask(&candidate, patience)? {
                 Ok(attached) => return Ok(Some(attached)),
                 Err(refusal) => self.note(&candidate, &refusal),
             }
@@ -296,7 +301,7 @@ impl<'a> ServerSearch<'a> {
         if self.is_connected_to(&own) {
             return Ok(None);
         }
-        match self.ask(&own, PATIENCE)? {
+        match self.ask(&own, self.patience)? {
             Ok(attached) => Ok(Some(attached)),
             Err(refusal) => {
                 self.note(&own, &refusal);
@@ -356,7 +361,7 @@ impl<'a> ServerSearch<'a> {
         let reason = &refusal.reason;
         self.status = reason.status();
         self.turned_away += u32::from(*reason == InitError::TurnedAway);
-        self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign)
+        self.refused |= matches!(reason, InitError::Refused(_) | InitError::Foreign | InitError::TimedOut)
             || self.turned_away >= MOST_TURNED_AWAY;
     }
 
@@ -374,6 +379,8 @@ fn explain(refusal: &Refusal, address: SocketAddr) -> String {
         }
         InitError::Refused(Status::ERR_NO_PERMISSIONS) => " (it serves its own user and root)",
         InitError::Refused(Status::ERR_EXISTS) => " (another process has the name that this tool brings)",
+        InitError::TimedOut if address.ip().is_loopback() => " (its process may be stopped, or very busy)",
+        InitError::TimedOut => " (its process may be stopped, or a firewall in between)",
         InitError::TurnedAway => " (servers of OpenPMIx close when they serve no tools or only other users)",
         InitError::Unreachable if !address.ip().is_loopback() => " (or a firewall is in between)",
         _ => "",
@@ -408,5 +415,8 @@ const MOST_CANDIDATES: usize = 32;
 /// How long each of several servers may take to let us in, in the first round and in the next: one that takes connections and then says
 /// nothing must not hold a search up, and on a busy machine one that is slow is asked again.
 const SHORT: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// How long a server may take that was named, or that has no others beside it.
+/// Within the time that the program gives, if it says one.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;
