@@ -82,6 +82,11 @@ impl Fate {
         }
     }
 
+    /// Whether it has been told to pause, and not to go on.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// The next thing it does, as far as it can.
     pub(crate) fn next(&mut self, pipes: &mut Pipes) -> Next {
         if self.ended.is_some() || self.asking.is_some() || self.sleeping || self.stopped {

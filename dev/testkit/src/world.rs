@@ -54,6 +54,8 @@ pub struct World<S: RankServer> {
     net: Net,
     events: BTreeMap<(Time, u64), Event>,
     numbered: u64,
+    /// Processes that were started so far.
+    pids: u32,
     scripts: Box<dyn FnMut(&ProcId) -> Script>,
     pipes: BTreeMap<ProcId, Pipes>,
     ticks: Vec<Option<Time>>,
@@ -63,14 +65,22 @@ pub struct World<S: RankServer> {
 
 pub(crate) enum Event {
     LinkUp(NodeId, NodeId),
-    LinkDown { to: NodeId, peer: NodeId },
-    Bytes { to: NodeId, from: NodeId, link: u64 },
+    LinkDown {
+        to: NodeId,
+        peer: NodeId,
+    },
+    Bytes {
+        to: NodeId,
+        from: NodeId,
+        link: u64,
+    },
     Tick(NodeId),
     Start(NodeId, Box<ProcStart>),
     Proc(ProcId),
     Wake(ProcId),
-    Signal(ProcId, i32),
-    Reaped(ProcId, ExitStatus),
+    /// For the process that had this pid: another may have taken its place.
+    Signal(ProcId, u32, i32),
+    Reaped(ProcId, u32, ExitStatus),
     StreamsClosed(ProcId),
     Taken(usize),
     Stdin(Nspace, usize),
@@ -159,6 +169,7 @@ impl<S: RankServer> World<S> {
             net: Net::new(latency),
             events: BTreeMap::new(),
             numbered: 0,
+            pids: 0,
             scripts: Box::new(|_| Script::default()),
             pipes: BTreeMap::new(),
             ticks: vec![None; nodes as usize],
@@ -221,7 +232,9 @@ impl<S: RankServer> World<S> {
     }
 
     pub fn signal(&mut self, proc: &ProcId, signal: i32) {
-        self.at(self.now, Event::Signal(proc.clone(), signal));
+        if let Some(pid) = self.procs.get(proc).map(|fate| fate.pid) {
+            self.at(self.now, Event::Signal(proc.clone(), pid, signal));
+        }
     }
 
     pub fn node(&self, id: NodeId) -> Option<&Node<S>> {
@@ -333,8 +346,9 @@ impl<S: RankServer> World<S> {
                 }
                 self.advance(&proc);
             }
-            Event::Signal(proc, signal) => self.on_signal(&proc, signal),
-            Event::Reaped(proc, status) => self.reap(&proc, status),
+            Event::Signal(proc, pid, signal) if self.is_running(&proc, pid) => self.on_signal(&proc, signal),
+            Event::Reaped(proc, pid, status) if self.is_running(&proc, pid) => self.reap(&proc, status),
+            Event::Signal(..) | Event::Reaped(..) => {}
             Event::StreamsClosed(proc) => {
                 let Some(node) = self.procs.get(&proc).map(|fate| fate.node) else { return };
                 for channel in [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG] {
@@ -433,8 +447,11 @@ impl<S: RankServer> World<S> {
             }
             Effect::MakeScratch { path } => self.made.push(path),
             Effect::Signal { proc, signal } | Effect::SignalTree { proc, signal } => {
-                let at = self.soon(50_000);
-                self.at(at, Event::Signal(proc, signal));
+                // They come in the order in which they were sent.
+                let at = self.now.after(Duration::from_micros(20));
+                if let Some(pid) = self.procs.get(&proc).map(|fate| fate.pid) {
+                    self.at(at, Event::Signal(proc, pid, signal));
+                }
             }
             Effect::Credit { proc, channel, bytes } => {
                 let pipes = self.pipes.entry(proc.clone()).or_default();
@@ -546,7 +563,8 @@ impl<S: RankServer> World<S> {
             let failure = SpawnFailure { step: SpawnStep::Find, subject: "missing".to_owned(), errno: 2 };
             return self.input(id, Input::SpawnFailed { proc, failure });
         }
-        let pid = 1000 + self.procs.len() as u32;
+        self.pids += 1;
+        let pid = 1000 + self.pids;
         let script = (self.scripts)(&proc);
         let mut fate = Fate::new(id, pid, script);
         for entry in &start.env {
@@ -593,9 +611,13 @@ impl<S: RankServer> World<S> {
         }
     }
 
+    fn is_running(&self, proc: &ProcId, pid: u32) -> bool {
+        self.procs.get(proc).is_some_and(|fate| fate.pid == pid && fate.ended.is_none())
+    }
+
     fn on_signal(&mut self, proc: &ProcId, signal: i32) {
-        let Some(fate) = self.procs.get_mut(proc).filter(|fate| fate.ended.is_none()) else { return };
-        let status = ExitStatus::Signal { number: signal, core_dumped: false };
+        let Some(fate) = self.procs.get_mut(proc) else { return };
+        let (pid, status) = (fate.pid, ExitStatus::Signal { number: signal, core_dumped: false });
         match signal {
             15 if fate.ignores_term => {}
             15 if fate.stopped => fate.term_pends = true,
@@ -610,7 +632,7 @@ impl<S: RankServer> World<S> {
             19 => fate.stopped = true,
             9 | 15 => {
                 let at = self.soon(300_000);
-                self.at(at, Event::Reaped(proc.clone(), status));
+                self.at(at, Event::Reaped(proc.clone(), pid, status));
             }
             _ => self.reap(proc, status),
         }

@@ -4,6 +4,7 @@ mod chaos;
 mod cleanup;
 mod control;
 mod descent;
+mod directives;
 mod iof;
 mod one_job;
 mod query;

@@ -36,6 +36,7 @@ impl Local {
         let grace = grace.or(job.desc.kill_after).unwrap_or(limits.kill_grace);
         let kill_at = cx.now.after(grace);
         for (rank, proc) in chosen(&mut job.procs, ranks) {
+            let proc = proc.heir();
             proc.act(cx, &ProcId::new(nspace, rank), action);
             if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
                 proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
@@ -114,7 +115,8 @@ impl Local {
         }
     }
 
-    /// What a process somewhere wants done to processes, some of which are here.
+    /// What a process somewhere wants done to processes, some of which are here. Those that are between two lives keep the answer
+    /// waiting.
     pub(super) fn on_control_task(
         &mut self,
         cx: &mut Cx<'_>,
@@ -134,7 +136,8 @@ impl Local {
             let proc = job.and_then(|job| job.procs.get(&Rank(*rank)));
             proc.is_none_or(|proc| proc.phase == Phase::Gone)
         };
-        let gone: Ranges = here.iter().filter(is_gone).collect();
+        let kept = job.map(|job| job.kept(&here)).unwrap_or_default();
+        let gone: Ranges = here.iter().filter(|rank| is_gone(rank) && !kept.contains(*rank)).collect();
         let living: Ranges = here.iter().filter(|rank| !gone.contains(*rank)).collect();
         let mut results = Results::default();
         if let Some(cleanup) = &request.cleanup {
@@ -148,8 +151,11 @@ impl Local {
         for action in &request.actions {
             self.act_on(cx, nspace, Some(&living), *action, request.grace);
         }
-        results.set(&living, Status::SUCCESS);
+        results.set(&living.iter().filter(|rank| !kept.contains(*rank)).collect(), Status::SUCCESS);
         results.set(&gone, Status::ERR_NOT_FOUND);
+        if let Some(job) = self.jobs.get_mut(nspace).filter(|_| !kept.is_empty()) {
+            return job.hold(id, kept, results);
+        }
         cx.join(OpId::Task(id.clone()), Part::Results(results));
     }
 

@@ -70,6 +70,7 @@ impl Local {
         let Some(app) = desc.app(proc.rank).filter(|_| entry.killed.is_none()) else {
             entry.never();
             self.try_started(cx, &proc.nspace);
+            self.try_renewals(cx, &proc.nspace);
             return self.try_ended(cx, &proc.nspace);
         };
         entry.phase = Phase::Starting;

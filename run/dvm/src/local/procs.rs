@@ -17,7 +17,7 @@ use crate::effect::Effect;
 use crate::local::calls::Call;
 use crate::local::cleanup::Cleanups;
 use crate::local::launch::reads_stdin;
-use crate::local::restart::Renewal;
+use crate::local::restart::{Held, Renewal};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local, inspect, stdin};
 use crate::msg::{
@@ -40,6 +40,8 @@ pub(super) struct LocalJob {
     pub(super) generation: u64,
     /// What is still done here to start ranks again.
     pub(super) renewals: Vec<Renewal>,
+    /// What is to be done to those that are between two lives.
+    pub(super) held: Vec<Held>,
     /// All of it is to end.
     pub(super) is_ending: bool,
     /// Ranks of whose end the root wants to hear.
@@ -87,6 +89,8 @@ pub(super) struct Proc {
     pub(super) unsaid: [bool; 3],
     /// It is to be started again, or the root has still to decide whether it is.
     pub(super) place_kept: bool,
+    /// The one that takes its place, if something is to be done to that as soon as it is there.
+    pub(super) next: Option<Box<Proc>>,
     /// What our server wants to know before it gives the process up.
     losses: Vec<HostCall>,
     pub(super) status: Option<ExitStatus>,
@@ -130,6 +134,7 @@ impl LocalJob {
             lives: Arc::default(),
             generation: 0,
             renewals: Vec::new(),
+            held: Vec::new(),
             is_ending: false,
             watched: Ranges::new(),
             since: now,
@@ -169,6 +174,7 @@ impl Proc {
             open: [false; 3],
             unsaid: [false; 3],
             place_kept: false,
+            next: None,
             losses: Vec::new(),
             status: None,
             after: Duration::ZERO,

@@ -1,7 +1,8 @@
 //! Processes that are started again in their place. The root has them ended first, and when that is done everywhere, started.
 //!
 //! Of a process that is about to be started again, nobody hears that it or its output has ended. In jobs whose ranks are started
-//! again when they fail, that is so until the root has decided.
+//! again when they fail, that is so until the root has decided. What is to be done to a process that is between two lives is done to
+//! the next one, and answered then.
 
 use std::sync::Arc;
 
@@ -26,6 +27,14 @@ pub(super) struct Renewal {
     open: Ranges,
     results: Results,
     pids: Vec<(u32, u32)>,
+}
+
+/// A request of job control that waits for the next lives of these ranks.
+#[derive(Debug)]
+pub(super) struct Held {
+    task: TaskId,
+    open: Ranges,
+    results: Results,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +62,35 @@ impl Renewal {
             Step::Start if proc.pid.is_some() && (proc.phase == Phase::Running || is_gone) => {
                 Some(Status::SUCCESS)
             }
+            // Somebody has had it killed before it ran.
+            Step::Start if proc.killed.is_some() => is_gone.then_some(Status::ERR_PROC_ABORTED),
             Step::Start => is_gone.then_some(Status::ERR_JOB_FAILED_TO_LAUNCH),
         }
     }
 }
 
+impl Proc {
+    /// Whom it concerns if something is to be done to this process now.
+    pub(super) fn heir(&mut self) -> &mut Proc {
+        match self.place_kept {
+            true => self.next.get_or_insert_with(|| Box::new(Proc::new())),
+            false => self,
+        }
+    }
+}
+
 impl LocalJob {
+    /// Those of these that are between two lives.
+    pub(super) fn kept(&self, ranks: &Ranges) -> Ranges {
+        let is_kept = |rank: &u32| self.procs.get(&Rank(*rank)).is_some_and(|proc| proc.place_kept);
+        ranks.iter().filter(is_kept).collect()
+    }
+
+    /// Answers a request when its last ranks have their next lives, or none.
+    pub(super) fn hold(&mut self, task: &TaskId, open: Ranges, results: Results) {
+        self.held.push(Held { task: task.clone(), open, results });
+    }
+
     /// Whether ranks that fail may be started again.
     pub(super) fn is_recoverable(&self) -> bool {
         matches!(self.desc.on_failure, FailurePolicy::Restart { .. }) && !self.is_ending
@@ -141,17 +173,42 @@ impl Local {
             .results
             .set(&renewal.open.iter().filter(|rank| !kept.contains(*rank)).collect(), Status::ERR_NOT_FOUND);
         renewal.open = kept.clone();
+        let (mut kill_at, mut is_killed) = (None, false);
         for rank in kept.iter() {
-            job.procs.insert(Rank(rank), Proc::new());
+            let next = job.procs.get_mut(&Rank(rank)).and_then(|proc| proc.next.take());
+            let next = next.map_or_else(Proc::new, |next| *next);
+            kill_at = kill_at.into_iter().chain(next.kill_at).min();
+            is_killed |= next.killed == Some(Killed::Forced);
+            job.procs.insert(Rank(rank), next);
         }
         job.renewals.push(renewal);
+        if let Some(at) = kill_at {
+            self.timers.set(at, Timer::Kill(nspace.clone()));
+        }
+        if is_killed {
+            self.timers.set_once(cx.now.after(self.config.limits.reap_grace), Timer::Reap(nspace.clone()));
+        }
         for rank in kept.iter() {
             let proc = ProcId::new(nspace, Rank(rank));
             let register = ServerCall::RegisterClient { proc: proc.clone(), uid, gid };
             self.calls.make(cx, register, Call::Told("registering a client again"));
             self.calls.make(cx, ServerCall::SetupFork(proc.clone()), Call::SetupFork(proc));
         }
+        self.answer_held(cx, nspace, &kept, Status::SUCCESS);
         self.try_renewals(cx, nspace);
+    }
+
+    /// What was to be done to these has been done to their next lives, or they have none.
+    fn answer_held(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges, status: Status) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        for held in &mut job.held {
+            let here = held.open.and(ranks);
+            held.results.set(&here, status);
+            here.iter().for_each(|rank| held.open.remove(rank));
+        }
+        for Held { task, results, .. } in job.held.extract_if(.., |held| held.open.is_empty()) {
+            cx.join(OpId::Task(task), Part::Results(results));
+        }
     }
 
     fn renewal(&mut self, task: &TaskId, targets: &Members, step: Step) -> Option<(&mut LocalJob, Renewal)> {
@@ -219,9 +276,9 @@ impl Local {
     pub(super) fn give_place_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(entry) = self.proc_mut(proc) else { return };
         entry.place_kept = false;
-        if !entry.settled {
-            return;
-        }
+        entry.next = None;
+        self.answer_held(cx, &proc.nspace, &Ranges::single(proc.rank.0), Status::ERR_NOT_FOUND);
+        let Some(entry) = self.proc_mut(proc).filter(|entry| entry.settled) else { return };
         let unsaid = std::mem::take(&mut entry.unsaid);
         let channels = [IofChannel::STDOUT, IofChannel::STDERR, IofChannel::STDDIAG];
         for (channel, _) in channels.into_iter().zip(unsaid).filter(|(_, unsaid)| *unsaid) {

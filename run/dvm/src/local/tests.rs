@@ -332,6 +332,60 @@ fn a_rank_is_started_again_when_nothing_of_it_is_left() {
     assert!(told.part(&OpId::Ended(nspace())).is_some());
 }
 
+/// Has something done to rank 1 by job control.
+fn steer_one(told: &mut Told, action: Control) -> OpId {
+    let request = ControlRequest { actions: vec![action], grace: None, cleanup: None };
+    let task = Task::Control { targets: rank_one(), request: Arc::new(request) };
+    let id = TaskId { operation: 10, number: 1, daemons: Ranges::single(1) };
+    told.down(Down::Task { id: id.clone(), task: Arc::new(task) });
+    OpId::Task(id)
+}
+
+#[test]
+fn a_rank_between_two_lives_is_steered_in_the_next() {
+    for (action, signal) in [(Control::Suspend, 19), (Control::Signal(10), 10), (Control::Kill, SIGKILL)] {
+        let mut told = Told::running();
+        renew(&mut told, Task::Clear { targets: rank_one() });
+        told.wishes.clear();
+        let steered = steer_one(&mut told, action);
+        assert!(told.signals().is_empty() && told.part(&steered).is_none(), "{action:?}: {:?}", told.wishes);
+        told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+        assert!(told.part(&steered).is_none());
+        told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(1), from: None });
+        let renewed = renew(&mut told, Task::Renew { targets: rank_one() });
+        let mut well = Results::default();
+        well.set(&Ranges::single(1), Status::SUCCESS);
+        assert!(matches!(told.part(&steered), Some(Part::Results(results)) if *results == well));
+        told.serve();
+        let mut done = Results::default();
+        if action == Control::Kill {
+            done.set(&Ranges::single(1), Status::ERR_PROC_ABORTED);
+            assert!(started_with(&told).is_empty(), "it is not started to be killed");
+        } else {
+            told.tell(ToLocal::Spawned { proc: proc(1), pid: 777 });
+            done = well;
+            assert_eq!(told.signals(), [(1, signal)]);
+        }
+        assert!(
+            matches!(told.part(&renewed), Some(Part::Renewed { results, .. }) if *results == done),
+            "{action:?}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_that_gets_no_next_life_has_ended_before() {
+    let mut told = Told::running();
+    renew(&mut told, Task::Clear { targets: rank_one() });
+    told.exit(1, ExitStatus::Signal { number: 9, core_dumped: false });
+    let steered = steer_one(&mut told, Control::Suspend);
+    assert!(told.part(&steered).is_none());
+    told.down(Down::Control { nspace: nspace(), ranks: None, action: Control::Kill });
+    let mut gone = Results::default();
+    gone.set(&Ranges::single(1), Status::ERR_NOT_FOUND);
+    assert!(matches!(told.part(&steered), Some(Part::Results(results)) if *results == gone));
+}
+
 #[test]
 fn the_end_of_a_rank_that_is_started_again_is_told_to_nobody() {
     let mut desc = desc();

@@ -191,6 +191,11 @@ impl Root {
         for Members { nspace, ranks } in living {
             let Some(job) = self.jobs.get(nspace) else { continue };
             let of = |ranks: &Ranges| Members { nspace: nspace.clone(), ranks: ranks.clone() };
+            let between = job.restarting.and(ranks);
+            if !between.is_empty() {
+                unable.refuse(of(&between), Status::ERR_NOT_SUPPORTED, Some("they are being started again"));
+                continue;
+            }
             if call.preempts && job.abilities.preemptible.is_empty() {
                 unable.refuse(of(ranks), Status::ERR_NOT_SUPPORTED, Some("their job is not preemptible"));
                 continue;

@@ -160,7 +160,7 @@ impl Root {
         }
     }
 
-    /// Has it done to these, and keeps in journals by whom.
+    /// Has it done to those of these that have not ended, and keeps in journals by whom.
     pub(super) fn control(
         &mut self,
         cx: &mut Cx<'_>,
@@ -170,9 +170,8 @@ impl Root {
     ) {
         let from = &asker.by;
         let deadly = request.actions.iter().filter_map(|action| action.deadly()).collect::<Vec<_>>();
-        for Members { nspace, ranks } in members.iter() {
+        for Members { nspace, ranks } in &self.with_the_dead(members).open() {
             for signal in &deadly {
-                self.tell_who_ends(cx, nspace, ranks, from, *signal);
                 self.note_killed(cx, nspace, ranks, from, *signal);
             }
             let sent = request.actions.iter().filter_map(|action| action.sent());
@@ -247,7 +246,13 @@ impl Root {
         status: Status,
     ) {
         let status = if status.is_success() { control.status() } else { status };
+        let deadly = control.request.actions.iter().find_map(|action| action.deadly());
         for asker in askers {
+            for Members { nspace, ranks } in &control.targets.with(Status::SUCCESS) {
+                deadly
+                    .into_iter()
+                    .for_each(|signal| self.tell_who_ends(cx, nspace, ranks, &asker.by, signal));
+            }
             self.tell_asker(cx, asker, (status, control.targets.told(status)));
         }
         let cleanup = (control.members, control.request);

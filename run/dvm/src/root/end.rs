@@ -157,14 +157,16 @@ impl Root {
         signal: i32,
     ) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
-        let is_whole = ranks.count() >= job.desc.size;
+        let mut all = job.gone();
+        all.add(ranks);
+        let is_whole = all.count() >= job.desc.size;
         self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
         if is_whole {
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
         }
     }
 
-    /// Says who ends some of a job's ranks, while the others go on: they may wait for these for ever.
+    /// Says who has ended some of a job's ranks, while the others go on: they may wait for these for ever.
     pub(super) fn tell_who_ends(
         &mut self,
         cx: &mut Cx<'_>,

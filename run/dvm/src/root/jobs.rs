@@ -32,6 +32,8 @@ pub(super) struct RootJob {
     pub(super) descent: Descent,
     /// Ranks that have failed while the job goes on.
     pub(super) dead: Ranges,
+    /// Ranks that job control has ended.
+    pub(super) killed: Ranges,
     /// What its ranks have said of themselves.
     pub(super) abilities: Abilities,
     /// How often each of its ranks was started again.
@@ -76,10 +78,20 @@ impl RootJob {
         }
     }
 
+    /// The next lives of these do not pause.
+    pub(super) fn forget_pauses(&mut self, ranks: &Ranges) {
+        ranks.iter().for_each(|rank| self.paused.remove(rank));
+    }
+
+    /// Those that have failed while the job goes on, and are not started again.
+    pub(super) fn gone(&self) -> Ranges {
+        self.dead.iter().filter(|rank| !self.restarting.contains(*rank)).collect()
+    }
+
     /// Whether all of its ranks pause that have not failed.
     pub(super) fn is_paused(&self) -> bool {
         let mut still = self.paused.clone();
-        still.add(&self.dead);
+        still.add(&self.gone());
         !self.paused.is_empty() && still.count() >= self.desc.size
     }
 }
@@ -134,6 +146,7 @@ impl Root {
             spawn: None,
             descent,
             dead: Ranges::new(),
+            killed: Ranges::new(),
             abilities: Abilities::default(),
             restarts: BTreeMap::new(),
             restarting: Ranges::new(),

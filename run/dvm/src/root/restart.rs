@@ -109,9 +109,7 @@ impl Root {
             tasks: Vec::new(),
             pids: Vec::new(),
         };
-        if asker.is_some() {
-            self.tell_restart_begins(cx, &members);
-        }
+        self.tell_restart_begins(cx, &members, asker.is_some());
         let asked = Asked::Restart(Box::new(restarting));
         let Some(number) = self.begin_operation(cx, asker, Some(cx.now.after(LIMIT)), asked) else {
             return members.iter().for_each(|m| self.restarts_no_more(m));
@@ -119,11 +117,16 @@ impl Root {
         self.restart_step(cx, number, &members, |targets| Task::Clear { targets });
     }
 
-    /// Nobody waits for what these would have done.
-    fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members]) {
+    /// Nobody waits for what these would have done, and nothing that holds of them holds of the next ones. Of those that have failed
+    /// that was told with their failure.
+    fn tell_restart_begins(&mut self, cx: &mut Cx<'_>, members: &[Members], is_asked: bool) {
         for Members { nspace, ranks } in members {
-            if let Some(job) = self.jobs.get_mut(nspace) {
+            let Some(job) = self.jobs.get_mut(nspace) else { continue };
+            job.abilities.forget(ranks);
+            job.forget_pauses(ranks);
+            if is_asked {
                 job.tell_dead(cx, ranks);
+                self.checkpoint_without(cx, nspace, ranks);
             }
         }
     }
@@ -154,13 +157,15 @@ impl Root {
         if std::mem::replace(&mut one.are_cleared, true) || members.is_empty() {
             return true;
         }
-        one.members = members.clone();
+        let before = std::mem::replace(&mut one.members, members.clone());
         let (from, by) = (one.from.clone(), one.by.clone());
+        before.iter().for_each(|m| self.restarts_no_more(m));
         for Members { nspace, ranks } in &members {
             let Some(job) = self.jobs.get_mut(nspace) else { continue };
-            job.abilities.forget(ranks);
-            ranks.iter().for_each(|rank| job.dead.remove(rank));
+            job.restarting.add(ranks);
             for rank in ranks.iter() {
+                job.dead.remove(rank);
+                job.killed.remove(rank);
                 *job.restarts.entry(rank).or_default() += 1;
             }
             cx.cast(
@@ -177,7 +182,8 @@ impl Root {
         false
     }
 
-    /// They run again, or it has failed for some: then their job ends.
+    /// They run again, or it has failed for some: then their job ends. It goes on without those of which nothing was to be ended, and
+    /// those that somebody has had killed before they ran.
     pub(super) fn answer_restart(
         &mut self,
         cx: &mut Cx<'_>,
@@ -185,7 +191,7 @@ impl Root {
         mut one: Restarting,
         status: Status,
     ) {
-        one.targets.close(if status.is_success() { Status::ERR_PROC_ABORTED } else { status });
+        one.targets.close(if status.is_success() { Status::ERR_JOB_FAILED_TO_LAUNCH } else { status });
         for m in &one.members {
             self.restarts_no_more(m);
         }
@@ -195,7 +201,7 @@ impl Root {
             self.tell_restarted(cx, &nspace, &ranks, pids.collect());
         }
         for Members { nspace, .. } in &one.members {
-            if one.targets.failure_in(nspace) {
+            if let Some(status) = one.targets.results_in(nspace).find(|status| !lets_go_on(*status)) {
                 let error = format!("ranks of {nspace} could not be started again: {status}");
                 self.end_job(cx, nspace, JobVerdict::NotStarted { error });
             }
@@ -268,6 +274,13 @@ impl Root {
         self.restart(cx, None, &[Members { nspace: nspace.clone(), ranks }], from);
         true
     }
+}
+
+/// Whether a job goes on with a rank of whose restart this came.
+fn lets_go_on(status: Status) -> bool {
+    // It had ended before, was killed before it ran, or is being started again by somebody else.
+    let others = [Status::ERR_NOT_FOUND, Status::ERR_PROC_ABORTED, Status::ERR_EXISTS];
+    status.is_success() || others.contains(&status)
 }
 
 /// How long all of it may take.

@@ -91,9 +91,10 @@ impl Targets {
         self.results().find(|status| !status.is_success())
     }
 
-    pub(super) fn failure_in(&self, nspace: &Nspace) -> bool {
-        let of_job = self.0.iter().filter(|target| target.nspace == *nspace);
-        of_job.flat_map(|target| target.results.iter()).any(|(status, _)| !status.is_success())
+    /// The results of those of one job that have one.
+    pub(super) fn results_in(&self, nspace: &Nspace) -> impl Iterator<Item = Status> {
+        let of_job = self.0.iter().filter(move |target| target.nspace == *nspace);
+        of_job.flat_map(|target| target.results.iter()).map(|(status, _)| status)
     }
 
     pub(super) fn open(&self) -> Vec<Members> {
@@ -196,7 +197,7 @@ impl Root {
         let mut targets = Targets::of(members);
         for target in targets.iter_mut() {
             let dead = match self.jobs.get(&target.nspace) {
-                Some(job) => job.dead.clone(),
+                Some(job) => job.gone(),
                 None => target.open.clone(),
             };
             target.set(&dead, Status::ERR_NOT_FOUND);

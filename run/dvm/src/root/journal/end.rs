@@ -9,6 +9,14 @@ use crate::id::NodeId;
 use crate::job::{JobEnd, JobVerdict, Phases, Waited};
 use crate::msg::{EndGroup, ExitStatus, ProcEnd};
 
+impl ProcEnd {
+    /// Whether an order of ours has ended it, or this signal.
+    fn ended_by(&self, signal: i32) -> bool {
+        let by_signal = matches!(self.status, Some(ExitStatus::Signal { number, .. }) if number == signal);
+        self.killed_by_us || by_signal
+    }
+}
+
 impl Journal {
     /// How a job that ends `at` this time has ended, process by process. `name`: of a node.
     pub(in crate::root) fn end(&self, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {
@@ -55,7 +63,9 @@ impl Journal {
     fn outcome(&self, procs: &[ProcEnd]) -> JobVerdict {
         let first_failure = procs.iter().filter(|end| end.is_failure()).min_by_key(|end| end.after);
         let killer = self.killer().filter(|_| procs.iter().any(|end| end.killed_by_us));
-        match (self.verdict(), first_failure, killer) {
+        // It may have come after the last process had ended by itself.
+        let has_come_late = |verdict: &&JobVerdict| matches!(verdict, JobVerdict::Killed { signal, .. } if !procs.iter().any(|end| end.ended_by(*signal)));
+        match (self.verdict().filter(|verdict| !has_come_late(verdict)), first_failure, killer) {
             (Some(verdict), ..) => verdict.clone(),
             (None, Some(first), _) => self.failure(first),
             (None, None, Some((by, signal))) => JobVerdict::Killed { by: by.clone(), signal },

@@ -192,6 +192,56 @@ fn ranks_are_started_again_when_the_old_ones_are_gone_everywhere() {
 }
 
 #[test]
+fn a_rank_that_is_being_started_again_can_be_steered() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Continue, 8);
+    told.ask(0, control(tool(), &[proc(&nspace, 7)], Info::new(keys::JOB_CTRL_RESTART, "")));
+    let checkpointed = checkpoint(&mut told, &[proc(&nspace, 7)], None);
+    assert_eq!(results(told.answer(checkpointed)), [named(&nspace, "7", Status::ERR_NOT_SUPPORTED)]);
+    told.wishes.clear();
+    let killed = told.ask(0, control(tool(), &[proc(&nspace, 7)], Info::new(keys::JOB_CTRL_KILL, true)));
+    let (_, op, task) = told.task_among();
+    assert!(matches!(&*task, Task::Control { targets, .. } if targets.ranks == Ranges::single(7)));
+    assert_eq!(told.answer(killed), None);
+    assert!(told.reports().is_empty(), "nothing is said before it is true");
+    told.gathered(op, done(&[7]));
+    assert_eq!(results(told.answer(killed)), [named(&nspace, "7", Status::SUCCESS)]);
+    let said =
+        |report: &Report| matches!(report, Report::Note { text, .. } if text.starts_with("rank 7: ended by"));
+    assert!(told.reports().iter().any(|report| said(report)));
+}
+
+#[test]
+fn a_restart_that_others_have_begun_ends_no_job() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Continue, 8);
+    let restart = |told: &mut Told, ranks: &[u32]| {
+        told.wishes.clear();
+        let targets: Vec<ProcId> = ranks.iter().map(|rank| proc(&nspace, *rank)).collect();
+        let asked = told.ask(0, control(tool(), &targets, Info::new(keys::JOB_CTRL_RESTART, "")));
+        (asked, told.task_among().1)
+    };
+    let (first, _) = restart(&mut told, &[1]);
+    let (second, clear) = restart(&mut told, &[1, 2, 3]);
+    // One of them has ended before.
+    let mut cleared = Results::default();
+    cleared.set(&Ranges::single(2), Status::SUCCESS);
+    cleared.set(&Ranges::single(3), Status::ERR_NOT_FOUND);
+    told.wishes.clear();
+    told.gathered(clear, Part::Results(cleared));
+    let Part::Results(results_of_two) = done(&[2]) else { unreachable!() };
+    let renewal = told.task_among().1;
+    told.gathered(renewal, Part::Renewed { results: results_of_two, pids: vec![(2, 502)] });
+    let expected = [("1", Status::ERR_EXISTS), ("2", Status::SUCCESS), ("3", Status::ERR_NOT_FOUND)];
+    let mut became = results(told.answer(second));
+    became.sort_by(|one, other| one.1.cmp(&other.1));
+    assert_eq!(became, expected.map(|(rank, status)| named(&nspace, rank, status)));
+    assert_eq!(told.answer(first), None, "the other goes on");
+    let job = &told.root.jobs[&nspace];
+    assert_eq!((job.journal.verdict(), &job.restarting), (None, &Ranges::single(1)));
+}
+
+#[test]
 fn a_rank_that_fails_is_started_again_until_it_is_given_up() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 2 }, 2);
