@@ -56,11 +56,8 @@ impl Root {
             return verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
         }
         self.go_on_without(cx, nspace, &ranks);
-        if matches!(self.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. }))
-            && !self.recover(cx, end)
-        {
-            let verdict = self.jobs.get(nspace).map(|job| job.journal.failure(end));
-            verdict.into_iter().for_each(|verdict| self.end_job(cx, nspace, verdict));
+        if matches!(self.desc(nspace).map(|desc| desc.on_failure), Some(FailurePolicy::Restart { .. })) {
+            self.recover_or_end(cx, end);
         }
     }
 

@@ -29,9 +29,17 @@ pub(super) struct Restarting {
     are_cleared: bool,
     tasks: Vec<(u32, Nspace)>,
     pids: Vec<(Nspace, Vec<(u32, u32)>)>,
+    /// New ones that have failed before all of them ran.
+    failed: Vec<ProcEnd>,
 }
 
 impl Restarting {
+    /// Whether this is the end of a new one.
+    fn has_renewed(&self, proc: &ProcId) -> bool {
+        let mut members = self.members.iter().filter(|m| m.nspace == proc.nspace);
+        self.are_cleared && members.any(|m| m.ranks.contains(proc.rank.0))
+    }
+
     /// The daemons of one job have done their part.
     pub(super) fn done<'a>(
         &mut self,
@@ -108,6 +116,7 @@ impl Root {
             are_cleared: false,
             tasks: Vec::new(),
             pids: Vec::new(),
+            failed: Vec::new(),
         };
         self.tell_restart_begins(cx, &members, asker.is_some());
         let asked = Asked::Restart(Box::new(restarting));
@@ -206,6 +215,7 @@ impl Root {
                 self.end_job(cx, nspace, JobVerdict::NotStarted { error });
             }
         }
+        one.failed.iter().for_each(|end| self.recover_or_end(cx, end));
         askers.into_iter().for_each(|asker| self.tell_asker(cx, asker, (status, one.targets.told(status))));
     }
 
@@ -247,8 +257,23 @@ impl Root {
         touched.iter().for_each(|(number, tasks)| self.drop_tasks(cx, *number, tasks));
     }
 
+    /// A rank has failed, of a job whose ranks are started again then.
+    pub(super) fn recover_or_end(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) {
+        for (_, operation) in self.operations.iter_mut() {
+            if let Asked::Restart(one) = &mut operation.asked
+                && one.has_renewed(&end.proc)
+            {
+                return one.failed.push(end.clone());
+            }
+        }
+        if !self.recover(cx, end) {
+            let verdict = self.jobs.get(&end.proc.nspace).map(|job| job.journal.failure(end));
+            verdict.into_iter().for_each(|verdict| self.end_job(cx, &end.proc.nspace, verdict));
+        }
+    }
+
     /// Whether a rank that has failed is started again. What its user is told otherwise, its end says.
-    pub(super) fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
+    fn recover(&mut self, cx: &mut Cx<'_>, end: &ProcEnd) -> bool {
         let ProcId { nspace, rank: Rank(rank) } = &end.proc;
         let Some(job) = self.jobs.get(nspace) else { return false };
         let FailurePolicy::Restart { most } = job.desc.on_failure else { return false };

@@ -269,6 +269,26 @@ fn a_rank_that_fails_is_started_again_until_it_is_given_up() {
 }
 
 #[test]
+fn a_rank_that_fails_before_others_run_again_is_started_once_more() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Restart { most: 9 }, 8);
+    let restart = Info::new(keys::JOB_CTRL_RESTART, "");
+    told.ask(0, control(tool(), &[proc(&nspace, 1), proc(&nspace, 7)], restart));
+    // The one before has failed on its own.
+    told.post(0, failed(&nspace, 1));
+    let (_, clear, _) = told.task_among();
+    told.gathered(clear, done(&[1, 7]));
+    let renewal = told.tasks().into_iter().find(|(_, task)| matches!(**task, Task::Renew { .. })).unwrap().0;
+    told.wishes.clear();
+    told.post(0, failed(&nspace, 1));
+    assert!(told.tasks().is_empty(), "it is still being started");
+    let Part::Results(results) = done(&[1, 7]) else { unreachable!() };
+    told.gathered(renewal, Part::Renewed { results, pids: vec![(1, 501), (7, 507)] });
+    renew(&mut told, &nspace, &[1]);
+    assert!(told.root.explain().is_empty());
+}
+
+#[test]
 fn a_failed_rank_is_told_the_checkpoint_that_it_has_taken() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 1 }, 2);
