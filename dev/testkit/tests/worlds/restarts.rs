@@ -142,6 +142,59 @@ fn ranks_of_several_nodes_are_started_again_at_once() {
     }
 }
 
+/// What a rank was told when it asked for values, in order; those that were not there as nothing.
+fn told_values(world: &World<WiredServer>, number: u32) -> Vec<String> {
+    let given = world.procs[&rank(number)].answers.iter();
+    let gets = given.filter(|(op, _)| matches!(op, Op::Get { .. }));
+    let told = gets.map(|(_, answer)| match answer {
+        Answer::Value(value) => String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        _ => String::new(),
+    });
+    told.collect()
+}
+
+#[test]
+fn values_of_a_rank_are_gone_when_it_is_started_again() {
+    for seed in 1..=20 {
+        let (collect, mut world) = (seed % 2 == 0, world(seed, 3));
+        let get = |key: &str| ask(Op::Get { rank: Rank(5), key: key.into() });
+        let put = |key: &str, value: &str| ask(Op::Commit { key: key.into(), value: value.into() });
+        let meet = move || ask(Op::Fence { procs: Vec::new(), collect });
+        script(&mut world, move |rank, life| {
+            let again = vec![get("kept"), get("gone")];
+            let meets = vec![meet(), get("kept"), get("gone"), ask(Op::Finalize)];
+            let steps = match (rank, life) {
+                (5, 1) => vec![put("kept", "old"), put("gone", "old"), meet(), Step::Hang],
+                (5, _) => [vec![late(1), put("kept", "new")], meets].concat(),
+                // It asks for it again at once.
+                (0, _) => {
+                    let directives = vec![Info::new(keys::JOB_CTRL_RESTART, Value::NullString)];
+                    let restart = ask(Op::Control { targets: vec![Rank(5)], directives });
+                    [vec![meet(), get("kept"), late(5), restart], again, meets].concat()
+                }
+                (2, _) => [vec![meet(), get("kept"), get("gone"), late(60)], again, meets].concat(),
+                // These, one of them beside it, have asked for nothing before.
+                (1 | 4, _) => [vec![meet(), late(60)], again, meets].concat(),
+                _ => [vec![meet(), get("kept"), late(60)], meets].concat(),
+            };
+            [vec![ask(Op::Init)], steps].concat()
+        });
+        let verdict = run(&mut world, FailurePolicy::KillJob, 6);
+        assert_eq!(verdict, JobVerdict::Success, "seed {seed}: {:?}", world.user.notes);
+        let expected: [&[&str]; 6] = [
+            &["old", "new", "", "new", ""],
+            &["new", "", "new", ""],
+            &["old", "old", "new", "", "new", ""],
+            &["old", "new", ""],
+            &["new", "", "new", ""],
+            &["new", ""],
+        ];
+        for (rank, expected) in (0..).zip(expected) {
+            assert_eq!(told_values(&world, rank), expected, "seed {seed}, rank {rank}");
+        }
+    }
+}
+
 #[test]
 fn a_rank_that_keeps_failing_ends_its_job() {
     let mut world = world(7, 2);

@@ -4,15 +4,16 @@
 //! connection fails init; later it fails everything that waits and raises `PMIX_ERR_LOST_CONNECTION`.
 
 use phalanx_spec::{Range, Status, keys};
-use phalanx_wire::Kval;
-use phalanx_wire::cmd::event::Notification;
+use phalanx_wire::cmd::event::{Notification, VALUES_GONE};
 use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::cmd::{Body, Request};
 use phalanx_wire::frame::{self, Frame};
+use phalanx_wire::{InfoList, Kval};
 
 use super::Tables;
 use super::alone::begin_alone;
 use super::call::ClientReturn;
+use super::chain::procs;
 use super::debug::{hold, is_to_be_held, on_release};
 use super::finalize::{on_goodbye, say_goodbye};
 use super::introduce::{hello, take_welcome};
@@ -179,6 +180,9 @@ impl Tables {
             };
         if matches!(cx.link.phase, Phase::ExpectRelease { .. }) && code == Status::DEBUGGER_RELEASE {
             return on_release(cx);
+        }
+        if info.find(VALUES_GONE).is_some() {
+            return cx.link.store.forget_values(&procs(&info, VALUES_GONE));
         }
         // Whoever raised it may have committed before.
         cx.link.store.outdate_collected();

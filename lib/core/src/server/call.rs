@@ -24,6 +24,9 @@ pub enum ServerCall {
     /// The process has ended: who waits for it is told. What it committed stays until its job is deregistered.
     /// Answer: `Done`.
     DeregisterClient(ProcId),
+    /// These are started again, wherever they were: what they had put is told to nobody any more, and clients that keep it are told
+    /// so. Answer: `Done`.
+    ForgetValues { nspace: Nspace, ranks: Vec<Rank> },
     /// What a process must find in its environment. Answer: `Environment`.
     SetupFork(ProcId),
     /// What a local process has committed, for another server. Waits until it has committed `key`, or anything at all.

@@ -1,12 +1,12 @@
 //! What the owner of the server asks of it.
 
-use phalanx_spec::Status;
+use phalanx_spec::{Rank, Status};
 use phalanx_wire::codec::Format;
 use phalanx_wire::{Blob, Nspace, ProcId};
 
 use super::Tables;
 use super::call::{ServerCall, ServerReturn};
-use super::registry::Registered;
+use super::registry::{Client, Registered};
 use super::setup::environment;
 use super::turn::Cx;
 use crate::job::JobInfo;
@@ -19,6 +19,7 @@ impl Tables {
             ServerCall::DeregisterNspace(nspace) => self.deregister_nspace(cx, &nspace),
             ServerCall::RegisterClient { proc, uid, gid } => self.register_client(cx, &proc, uid, gid),
             ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
+            ServerCall::ForgetValues { nspace, ranks } => self.forget_values(cx, &nspace, &ranks),
             ServerCall::SetupFork(proc) => {
                 return cx.give(id, ServerReturn::Environment(environment(cx.config, &proc)));
             }
@@ -144,6 +145,22 @@ impl Tables {
             }
             Err(status) => status,
         }
+    }
+
+    /// What these had put is of the past: those of this node have ended, of others only the values were here.
+    fn forget_values(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &[Rank]) -> Status {
+        if !cx.peers.jobs.contains(nspace) {
+            return Status::ERR_NOT_FOUND;
+        }
+        let procs: Vec<ProcId> = ranks.iter().map(|rank| ProcId::new(nspace, *rank)).collect();
+        for proc in &procs {
+            self.known.modex.forget_of(proc);
+            cx.peers.jobs.client_mut(proc).into_iter().for_each(Client::forget_committed);
+            cx.peers.conns.forget_told_of(proc);
+        }
+        self.collections.outdate(nspace);
+        self.events.tell_values_gone(cx, &procs);
+        Status::SUCCESS
     }
 
     /// The job data of each of these jobs that is known, with the name of the job in front.

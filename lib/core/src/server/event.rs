@@ -13,12 +13,12 @@ mod kept;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use phalanx_spec::{Range, Status, keys};
+use phalanx_spec::{DataType, Range, Status, keys};
 use phalanx_wire::cmd::Body;
-use phalanx_wire::cmd::event::{Notification, Notify, RegisterEvents};
+use phalanx_wire::cmd::event::{Notification, Notify, RegisterEvents, VALUES_GONE};
 use phalanx_wire::codec::Dialect;
 use phalanx_wire::frame::TAG_EVENT;
-use phalanx_wire::{Info, InfoList, Nspace, ProcId};
+use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 use tracing::{debug, warn};
 
 use super::directive::{procs_of, refuse_unknown};
@@ -61,6 +61,8 @@ pub(super) const NOTIFY_ATTRIBUTES: &[&str] = &[
     keys::EVENT_PROXY,
 ];
 
+/// Processes that one message names.
+const MOST_GONE: usize = 1024;
 /// What a client deregisters when it means its default handler.
 const DEFAULT_HANDLER: Status = Status(i32::MIN);
 
@@ -308,6 +310,22 @@ impl Events {
     pub(super) fn tell_one(&mut self, cx: &mut Cx<'_>, conn: ConnId, event: &Event) {
         if self.is_wanted(conn, event) {
             send_event(cx, conn, event, &mut Vec::new());
+        }
+    }
+
+    /// Tells clients that keep values, and drop them when they are told, that those of these processes are of the past. Others would
+    /// run their handlers.
+    pub(super) fn tell_values_gone(&self, cx: &mut Cx<'_>, procs: &[ProcId]) {
+        let clients = cx.peers.conns.peers().filter(|(_, peer)| peer.reads_files());
+        let clients: Vec<ConnId> = clients.map(|(conn, _)| conn).collect();
+        for procs in procs.chunks(MOST_GONE).filter(|_| !clients.is_empty()) {
+            let source = ProcId::all(&procs[0].nspace);
+            let gone =
+                DataArray { of: DataType::PROC, items: procs.iter().cloned().map(Value::from).collect() };
+            let info = vec![Info::new(VALUES_GONE, gone)];
+            let event = Event { code: Status::ERR_PROC_RESTART, source, range: Range::CUSTOM, info };
+            let mut encoded = Vec::new();
+            clients.iter().for_each(|conn| send_event(cx, *conn, &event, &mut encoded));
         }
     }
 

@@ -155,6 +155,13 @@ impl Modex {
         self.jobs.get(nspace).into_iter().flatten().map(|(rank, block)| (*rank, block))
     }
 
+    /// This process is started again.
+    pub(super) fn forget_of(&mut self, proc: &ProcId) {
+        if let Some(ranks) = self.jobs.get_mut(&proc.nspace) {
+            ranks.remove(&proc.rank);
+        }
+    }
+
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.jobs.remove(nspace);
     }

@@ -140,6 +140,13 @@ impl Client {
         &mut self.committed
     }
 
+    /// One that has ended is to be started again.
+    pub(super) fn forget_committed(&mut self) {
+        if self.stage.is_over() {
+            self.committed = Committed::default();
+        }
+    }
+
     pub(super) fn connect(&mut self, conn: ConnId) {
         self.conns.insert(conn);
         self.has_finalized &= self.stage == Stage::Connected;

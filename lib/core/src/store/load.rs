@@ -57,6 +57,21 @@ impl Store {
         write(&space.ranks).entry(rank.0).or_default().take(values, space.shelf.good());
     }
 
+    /// These are started again: what they had put is of the past, also what the files have of it that were named so far. What hosts say
+    /// of them stays.
+    pub fn forget_values(&self, procs: &[ProcId]) {
+        for proc in procs.iter().filter(|proc| **proc != self.me) {
+            let Some(space) = self.space(proc.nspace.as_str()) else { continue };
+            write(&space.qualified).forget(proc.rank);
+            let good = space.shelf.good();
+            let mut ranks = write(&space.ranks);
+            let known = ranks.entry(proc.rank.0).or_default();
+            known.values =
+                std::mem::take(&mut known.values).into_iter().filter(|(key, _)| key.is_reserved()).collect();
+            known.upto = known.upto.max(good);
+        }
+    }
+
     /// Keeps a value of any process for this process alone.
     pub fn keep(&self, owner: &ProcId, kval: Kval) {
         let rank = if owner.rank == Rank::UNDEF { self.me.rank } else { owner.rank };

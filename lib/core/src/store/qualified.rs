@@ -35,6 +35,13 @@ impl Shelf {
     }
 }
 
+impl Shelf {
+    pub(super) fn forget(&mut self, rank: Rank) {
+        self.values.retain(|(of, _), _| *of != rank);
+        self.order.retain(|(of, _)| *of != rank);
+    }
+}
+
 impl Space {
     /// Keeps the qualified ones among the values of a process, and gives back the others.
     pub(super) fn without_qualified(&self, rank: Rank, mut values: Vec<(Key, Value)>) -> Vec<(Key, Value)> {

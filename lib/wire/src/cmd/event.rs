@@ -7,6 +7,10 @@ use crate::codec::{DecodeError, Dialect, Reader, Writer};
 use crate::info::Info;
 use crate::name::ProcId;
 
+/// In a notification of a server of ours to its clients of ours: processes (an array) that are started again, whose values are of the
+/// past. No handler is told of it.
+pub const VALUES_GONE: &str = "phalanx.values_gone";
+
 /// A client raises an event; the source is the sender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notify {

@@ -15,6 +15,7 @@ use crate::local::calls::{Call, Calls};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
 use crate::msg::{NodeTable, Side};
+use crate::ranges::Ranges;
 use crate::timers::Timers;
 
 #[derive(Debug, Default)]
@@ -113,6 +114,19 @@ impl Modexes {
         }
         for (id, Asked { to, proc, key, .. }) in &self.asked {
             cx.send(*to, Side::Modex { id: *id, proc: proc.clone(), key: key.clone() });
+        }
+    }
+
+    /// These are started again: answers that are on their way are of those before.
+    pub(super) fn ask_anew(&mut self, cx: &mut Cx<'_>, nspace: &Nspace, ranks: &Ranges) {
+        let is_of = |asked: &Asked| asked.proc.nspace == *nspace && ranks.contains(asked.proc.rank.0);
+        let again: Vec<Asked> =
+            self.asked.extract_if(.., |_, asked| is_of(asked)).map(|(_, asked)| asked).collect();
+        for asked in again {
+            self.last += 1;
+            let (id, proc, key) = (self.last, asked.proc.clone(), asked.key.clone());
+            cx.send(asked.to, Side::Modex { id, proc, key });
+            self.asked.insert(id, asked);
         }
     }
 

@@ -11,7 +11,7 @@ use phalanx_spec::{IofChannel, Rank, Status};
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::effect::Effect;
-use crate::local::calls::Call;
+use crate::local::calls::{Call, Calls};
 use crate::local::procs::{Killed, LocalJob, Phase, Proc};
 use crate::local::timer::Timer;
 use crate::local::{Cx, Local};
@@ -153,10 +153,12 @@ impl Local {
             life.from = from.cloned();
         }
         if job.registered {
+            forget_values(cx, &mut self.calls, nspace, ranks);
             let info = job.desc.job_info(self.me, &self.config.scratch, &self.table, &job.lives);
             let call = ServerCall::RegisterNspace(Box::new(info));
             self.calls.make(cx, call, Call::Told("telling of restarted ranks"));
         }
+        self.modexes.ask_anew(cx, nspace, ranks);
     }
 
     pub(super) fn on_renew_task(&mut self, cx: &mut Cx<'_>, task: &TaskId, targets: &Members) {
@@ -244,6 +246,7 @@ impl Local {
             self.ended.retain(|ended| ended != proc);
             self.timers.cancel(|timer| *timer == Timer::Over(proc.clone()));
             self.give_up(cx, proc);
+            forget_values(cx, &mut self.calls, nspace, &Ranges::single(proc.rank.0));
         }
         if !started.is_empty() {
             let call = ServerCall::Started { nspace: nspace.clone(), pids: started };
@@ -286,4 +289,10 @@ impl Local {
         }
         self.try_exited(cx, &proc.nspace);
     }
+}
+
+/// What these have put is told to nobody any more.
+fn forget_values(cx: &mut Cx<'_>, calls: &mut Calls, nspace: &Nspace, ranks: &Ranges) {
+    let call = ServerCall::ForgetValues { nspace: nspace.clone(), ranks: ranks.iter().map(Rank).collect() };
+    calls.make(cx, call, Call::Told("forgetting the values of restarted ranks"));
 }

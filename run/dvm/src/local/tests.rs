@@ -555,6 +555,32 @@ fn data_of_a_lost_node_is_not_waited_for() {
 }
 
 #[test]
+fn answers_that_are_on_their_way_are_not_those_of_restarted_ranks() {
+    let mut told = Told::running();
+    told.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
+    let asked = |told: &Told| {
+        let asks = told.wishes.iter().filter_map(|wish| match wish {
+            FromLocal::Send(NodeId(2), Side::Modex { id, .. }) => Some(*id),
+            _ => None,
+        });
+        asks.collect::<Vec<u64>>()
+    };
+    let before = asked(&told);
+    told.down(Down::Renewed { nspace: nspace(), ranks: Ranges::single(2), from: None });
+    let forgets = |wish: &FromLocal| matches!(wish, FromLocal::Call { call: ServerCall::ForgetValues { ranks, .. }, .. } if *ranks == [Rank(2)]);
+    assert!(told.wishes.iter().any(forgets), "{:?}", told.wishes);
+    let all = asked(&told);
+    let answer = |told: &mut Told, id: u64, of: &[u8]| {
+        let side = Side::ModexIs { id, result: Ok(Blob::from(of.to_vec())) };
+        told.tell(ToLocal::Side { from: NodeId(2), side });
+    };
+    answer(&mut told, before[0], b"old");
+    assert_eq!((told.reply(1), all.len()), (None, 2));
+    answer(&mut told, all[1], b"new");
+    assert_eq!(told.reply(1), Some(&HostReply::Modex(Ok(Blob::from(b"new".to_vec())))));
+}
+
+#[test]
 fn a_fence_is_answered_with_the_data_of_all() {
     let mut told = Told::running();
     let (procs, data) = (vec![ProcId::all(&nspace())], Blob::from(b"ours".to_vec()));

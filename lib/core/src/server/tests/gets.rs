@@ -369,6 +369,34 @@ fn remote_values_are_fetched_once_for_all_waiters() {
 }
 
 #[test]
+fn values_of_a_rank_that_is_started_again_are_fetched_anew() {
+    let mut world = World::with_job(2, 2);
+    let a = world.connect(0);
+    let far = proc("job", 2);
+    let forget = |world: &mut World, ranks: &[u32]| {
+        let ranks = ranks.iter().copied().map(Rank).collect();
+        world.call(ServerCall::ForgetValues { nspace: ns("job"), ranks })
+    };
+    let first = world.send(a, &get(&far, "x", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, modex(&far, "x", "old"));
+    assert_eq!(world.value(a, first, "x"), Some("old".into()));
+    assert_eq!(forget(&mut world, &[2]), ServerReturn::Done(Status::SUCCESS));
+    let second = world.send(a, &get(&far, "x", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, modex(&far, "x", "new"));
+    assert_eq!(world.value(a, second, "x"), Some("new".into()));
+    // One that runs here has not been started again yet.
+    put(&mut world, a, Scope::GLOBAL, "y", "mine");
+    assert_eq!(forget(&mut world, &[0]), ServerReturn::Done(Status::SUCCESS));
+    let call = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key("y")) };
+    assert!(matches!(world.call(call.clone()), ServerReturn::Modex(Ok(_))));
+    world.call(ServerCall::DeregisterClient(proc("job", 0)));
+    assert_eq!(forget(&mut world, &[0]), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.call(call), ServerReturn::Modex(Err(Status::ERR_NOT_FOUND)));
+}
+
+#[test]
 fn waiter_for_another_key_asks_again_once() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));

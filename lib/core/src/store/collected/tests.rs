@@ -152,6 +152,21 @@ fn answers_of_the_server_are_newer_than_the_file() {
 }
 
 #[test]
+fn values_that_are_gone_are_read_from_no_earlier_file() {
+    let scene = Scene::new();
+    scene.named("one", &collection("job", &[(2, &[("x", 1)])]));
+    let gone = [proc("job", 2)];
+    scene.store.forget_values(&gone);
+    assert_eq!(scene.get(2, "x", &[]), Lookup::AskServer, "it was not read before");
+    scene.told(2, "y", 2);
+    assert_eq!(scene.get(2, "y", &[]), hit(2));
+    scene.store.forget_values(&gone);
+    assert_eq!(scene.get(2, "y", &[]), Lookup::AskServer);
+    scene.named("two", &collection("job", &[(2, &[("x", 3)])]));
+    assert_eq!((scene.get(2, "x", &[]), scene.get(2, "y", &[])), (hit(3), Lookup::AskServer));
+}
+
+#[test]
 fn an_outdated_file_is_not_read() {
     let scene = Scene::new();
     scene.named("f", &collection("job", &[(0, &[("a", 1)]), (2, &[("a", 1)])]));
