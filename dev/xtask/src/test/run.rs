@@ -15,7 +15,7 @@ use crate::slowest::Slowest;
 use crate::test::Binary;
 
 /// For so long a binary may print nothing. Its tests have deadlines of their own, which are shorter.
-const SILENCE: Duration = Duration::from_secs(900);
+const SILENCE: Duration = Duration::from_secs(420);
 
 /// What the tests of a binary have come to.
 #[derive(Debug, Default)]
