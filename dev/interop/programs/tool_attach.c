@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+extern char **environ;
 static pmix_proc_t me;
 static volatile pmix_status_t event;
 
@@ -142,6 +143,11 @@ static void spawn(char *program, bool stays)
     PMIX_ARGV_APPEND(status, app.argv, "-c");
     PMIX_ARGV_APPEND(status, app.argv, program);
     app.maxprocs = 1;
+    if (getenv("HANDS_ON_ALL") != NULL) {
+        for (char **variable = environ; *variable != NULL; variable++) {
+            PMIX_ARGV_APPEND(status, app.env, *variable);
+        }
+    }
     pmix_info_t info[2];
     const char *file = getenv("OUTPUT_FILE");
     PMIX_INFO_LOAD(&info[0], PMIX_NOHUP, &stays, PMIX_BOOL);

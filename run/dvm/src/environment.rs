@@ -52,8 +52,8 @@ impl Variables {
     }
 }
 
-/// `NAME=VALUE`, each name once; later sources win: the job, the app, the changes that were asked for, its prefix, other launchers'
-/// variables, the server, ours.
+/// `NAME=VALUE`, each name once; later sources win: the job, the app, the changes that were asked for, its prefix; and what says
+/// who the process is: other launchers' variables, the server, ours.
 pub(crate) fn environment(
     desc: &JobDesc,
     app: &AppDesc,
@@ -76,6 +76,7 @@ pub(crate) fn environment(
             env.change(&EnvChange { name: name.into(), how: Change::Prepend(directory, b':') });
         }
     }
+    env.0.retain(|name, _| !is_identity(name));
     for (name, value) in models::variables(desc, rank, local_size) {
         env.set(name.as_bytes(), value.as_bytes());
     }
@@ -100,6 +101,36 @@ pub(crate) fn environment(
     }
     env.0.into_values().collect()
 }
+
+/// Whether a variable says who a process is in its job, and which server it belongs to. A program that hands all of its environment on to what
+/// it starts means none of these: each process has its own, or none.
+pub fn is_identity(name: &[u8]) -> bool {
+    IDENTITIES.iter().any(|known| match known.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix.as_bytes()),
+        None => name == known.as_bytes(),
+    })
+}
+
+/// What shells add themselves is not among them: they replace what has its name.
+const IDENTITIES: &[&str] = &[
+    "PMIX_NAMESPACE",
+    "PMIX_RANK",
+    "PMIX_SERVER_URI*",
+    "PMIX_KEEPALIVE_PIPE",
+    "PHALANX_APP",
+    "PHALANX_CHECKPOINT",
+    "PHALANX_IN_BACKGROUND",
+    "PHALANX_JOB",
+    "PHALANX_LOCAL_RANK",
+    "PHALANX_LOCAL_SIZE",
+    "PHALANX_NODE_RANK",
+    "PHALANX_PID",
+    "PHALANX_RANK",
+    "PHALANX_RESTARTS",
+    "PHALANX_RESTART_FROM",
+    "PHALANX_SERVER_URI",
+    "PHALANX_SIZE",
+];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 use std::fs;
 
 use phalanx_interop::{
-    CLIENT_PROGRAMS, Job, SIZES, new_directory, pmix_on_ours, px, px_binary, tool_on_ours,
+    CLIENT_PROGRAMS, Job, SIZES, eventually, new_directory, pmix_on_ours, px, px_binary, tool_on_ours,
 };
 use rustix::process::Signal;
 
@@ -116,6 +116,36 @@ fn what_is_logged_in_a_dvm_is_shown_to_who_runs_the_job() {
     let tool = Job::new(tool_on_ours("attach")).args(words).env("TMPDIR", dvm.tmpdir());
     tool.run().expect_code(0).expect_stdout(&["log PMIX_SUCCESS"]);
     dvm.until_said("logs: by a tool too");
+    dvm.signal(Signal::TERM);
+    dvm.wait().expect_code(0).expect_nothing_left();
+}
+
+#[test]
+fn the_end_of_a_job_leaves_alone_what_a_rank_has_spawned_in_another_dvm() {
+    let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
+    dvm.until_said("is ready");
+    let place = new_directory();
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let job = format!(
+        "trap 'echo > {0}; exit 0' USR1; tr '\\0' '\\n' < /proc/self/environ > {1}.new; mv {1}.new {1}; while :; do sleep 0.01; done",
+        path("signalled"),
+        path("env")
+    );
+    // What is left of the rank makes its launcher look for more.
+    let rank = r#"trap : TERM; "$@"; sleep 1000 & exit 0"#;
+    let tool = tool_on_ours("attach");
+    let words = ["pid", &dvm.pid().to_string(), "--", "nohup", &job, "until", &path("env")];
+    let outer = px(["-q", "-n", "1", "sh", "-c", rank, "sh"]).arg(tool).args(words);
+    let outer = outer.env("HANDS_ON_ALL", "1").env("TMPDIR", dvm.tmpdir()).outlived();
+    let spawned = outer.run().expect_code(0);
+    let name = spawned.stdout.lines().find_map(|line| line.strip_prefix("spawn PMIX_SUCCESS "));
+    let name = name.unwrap_or_else(|| panic!("{spawned}"));
+    let ctl = ["ctl", "signal", "--signal", "USR1", name, "--pid", &dvm.pid().to_string()];
+    let _ = Job::new(px_binary()).args(ctl).env("TMPDIR", dvm.tmpdir()).run().expect_code(0);
+    eventually("the job of the other DVM lives", || place.path().join("signalled").exists());
+    let env = fs::read_to_string(place.path().join("env")).expect("the environment of the spawned job");
+    let sessions: Vec<&str> = env.lines().filter(|line| line.starts_with("PHALANX_SESSION=")).collect();
+    assert_eq!(sessions.len(), 1, "{env}");
     dvm.signal(Signal::TERM);
     dvm.wait().expect_code(0).expect_nothing_left();
 }

@@ -103,15 +103,15 @@ pub(crate) fn inherited(own: &Environment) -> Vec<Text> {
 }
 
 fn is_identity(name: &[u8]) -> bool {
-    IDENTITIES.iter().any(|known| match known.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix.as_bytes()),
-        None => name == known.as_bytes(),
-    })
+    phalanx_dvm::is_identity(name)
+        || OF_LAUNCHERS.iter().any(|known| match known.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix.as_bytes()),
+            None => name == known.as_bytes(),
+        })
 }
 
-const IDENTITIES: &[&str] = &[
-    "PMIX_NAMESPACE",
-    "PMIX_RANK",
+/// Beside what no process takes over: what other launchers, and servers, tell their processes.
+const OF_LAUNCHERS: &[&str] = &[
     "PMIX_SERVER_*",
     "PMIX_HOSTNAME",
     "PMIX_VERSION",
@@ -121,9 +121,6 @@ const IDENTITIES: &[&str] = &[
     "PMIX_GDS_MODULE",
     "PMIX_DSTORE_*",
     "PMIX_LAUNCHER_*",
-    "PMIX_KEEPALIVE_PIPE",
-    "PHALANX_IN_BACKGROUND",
-    "PHALANX_SERVER_URI",
     "PHALANX_TOOL_SECRET",
     "PMI_*",
     "PMI2_*",

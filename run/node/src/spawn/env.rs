@@ -32,6 +32,11 @@ impl Strings {
     }
 }
 
+/// Of `NAME=VALUE`.
+pub(super) fn name(variable: &[u8]) -> &[u8] {
+    variable.split(|byte| *byte == b'=').next().unwrap_or_default()
+}
+
 /// The value of a variable in a list of `NAME=VALUE`; the last one counts.
 pub(super) fn lookup<'a>(
     name: &[u8],

@@ -34,7 +34,7 @@ pub(crate) use find::find;
 pub(crate) struct Spawner {
     inherited: Inherited,
     null: OwnedFd,
-    /// Added to the environment of every process.
+    /// In the environment of every process, in place of what has its name: an outer session's.
     marker: Text,
     /// The last program that was looked up: the ranks of an app are all the same one.
     found: Option<Found>,
@@ -134,7 +134,9 @@ impl Spawner {
         let argv = Strings::new(start.argv.iter().map(Text::as_bytes));
         let diag = streams.diag.as_ref().map(|pipe| pipe.1.as_raw_fd());
         let variable = diag.map(|fd| Text::from(format!("{DIAG_VARIABLE}={fd}")));
-        let envp = Strings::new(start.env.iter().chain([&self.marker]).chain(&variable).map(Text::as_bytes));
+        let replaced = [env::name(self.marker.as_bytes()), DIAG_VARIABLE.as_bytes()];
+        let kept = start.env.iter().filter(|entry| !replaced.contains(&env::name(entry.as_bytes())));
+        let envp = Strings::new(kept.chain([&self.marker]).chain(&variable).map(Text::as_bytes));
         let cwd = start.cwd.as_ref().and_then(|cwd| CString::new(cwd.as_bytes()).ok());
         let mask = start.cpus.as_ref().map(bind::mask).unwrap_or_default();
         let orders = Box::new(Orders {

@@ -1,0 +1,82 @@
+//! Jobs that are started inside of a job: what they are told of themselves is theirs.
+
+#![allow(clippy::expect_used, reason = "a test that cannot go on says why and stops")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PX: &str = env!("CARGO_BIN_EXE_px");
+
+fn px(dir: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(PX);
+    command.args(words).current_dir(dir).env("TMPDIR", dir).env("PX", PX).stdin(Stdio::null());
+    command
+}
+
+/// A DVM below this directory.
+fn dvm(dir: &Path) -> Child {
+    let child = px(dir, &["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
+    let begun = Instant::now();
+    while !px(dir, &["query", "phalanx.jobs", "--pid", &child.id().to_string(), "--wait-server", "60"])
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for the DVM");
+    }
+    child
+}
+
+/// The environment that the rank of a job finds which a rank of another job starts with all of its own.
+fn inner(dir: &Path, options: &str) -> Vec<String> {
+    let print = "tr '\\\\0' '\\\\n' < /proc/self/environ";
+    let script = format!(
+        r#"PHALANX_RESTARTS=3 PHALANX_PID=7 exec $PX run -q {options} -x 'PHALANX_*' -x 'PMIX_*' -n 1 sh -c "{print}""#
+    );
+    let output = px(
+        dir,
+        &[
+            "run",
+            "-q",
+            "--output",
+            "diag",
+            "-n",
+            "2",
+            "sh",
+            "-c",
+            &format!("test $PHALANX_RANK = 0 || {script}"),
+        ],
+    );
+    let output = { output }.output().expect("px runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+fn check(env: &[String]) {
+    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, value) in env.iter().filter_map(|line| line.split_once('=')) {
+        values.entry(name).or_default().push(value);
+    }
+    let twice: Vec<_> = values.iter().filter(|(_, values)| values.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert_eq!((&*values["PHALANX_RANK"], &*values["PHALANX_SIZE"]), (&["0"][..], &["1"][..]));
+    assert_eq!(values["PHALANX_JOB"], values["PMIX_NAMESPACE"]);
+    for gone in ["PHALANX_STDDIAG_FD", "PHALANX_RESTARTS", "PHALANX_PID"] {
+        assert_eq!(values.get(gone), None, "{gone}");
+    }
+}
+
+#[test]
+fn a_job_inside_of_a_job_has_its_own_identity_once() {
+    let place = tempfile::tempdir().expect("a directory");
+    check(&inner(place.path(), ""));
+    let mut dvm = dvm(place.path());
+    check(&inner(place.path(), &format!("--pid {}", dvm.id())));
+    assert!(
+        px(place.path(), &["dvm", "stop", "--pid", &dvm.id().to_string()])
+            .status()
+            .is_ok_and(|s| s.success())
+    );
+    assert!(dvm.wait().expect("the DVM ends").success());
+}
