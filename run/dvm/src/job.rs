@@ -162,6 +162,8 @@ pub struct JobEnd {
     pub mpi: Option<String>,
     /// What its processes were waiting for when its end was decided.
     pub waited: Vec<Waited>,
+    /// The ranks that were started again, and how often.
+    pub restarts: Vec<(u32, u32)>,
     pub phases: Phases,
 }
 

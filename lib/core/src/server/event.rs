@@ -261,8 +261,12 @@ impl Events {
         (number, concerned): (u64, Option<Vec<Nspace>>),
         ago: Duration,
     ) -> Status {
-        let is_same =
-            |cached: &Cached| cached.event.code == event.code && cached.event.source == event.source;
+        // The same may happen to a process again and again.
+        let is_same = |cached: &Cached| {
+            let (known, source) = (&cached.event, &cached.event.source);
+            (cached.number(), known.code, source) == (number, event.code, &event.source)
+                && affected(&known.info) == affected(&event.info)
+        };
         if ago <= EVENT_AGE && !self.announced.recent(cx.now).any(|cached| is_same(cached)) {
             let audience = Audience::OfJob { concerned, number };
             let cached = Cached::new(cx.now.before(ago), event, Raiser::Source, audience);

@@ -42,6 +42,8 @@ pub(crate) fn json(end: &JobEnd) -> Value {
     }
     report.insert("phases".into(), phases(&end.phases));
     report.insert("waited".into(), end.waited.iter().map(waited).collect());
+    let again = end.restarts.iter().map(|(rank, times)| json!({ "rank": rank, "times": times }));
+    report.insert("restarts".into(), again.collect());
     report.insert("procs".into(), end.procs.iter().map(proc).collect());
     Value::Object(report)
 }

@@ -16,6 +16,7 @@ use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 use crate::id::NodeId;
 use crate::msg::{Down, procs};
 use crate::ranges::Ranges;
+use crate::root::journal::Moment;
 use crate::root::lifecycle;
 use crate::root::{Cx, Root};
 
@@ -95,17 +96,18 @@ impl Root {
             let nspace = &journal.desc().nspace;
             let is_named = named.iter().any(|proc| proc.nspace == *nspace);
             for entry in journal.entries() {
-                let ago = cx.now.since(entry.at());
                 let wanted = if is_named { codes } else { new };
-                let is_due = |code: &Status| ago <= LATEST && wanted.contains(code);
+                let is_wanted = |code: &Status| wanted.contains(code);
                 let Some(concerned) = entry.what().concerned() else { continue };
-                if !entry.what().event_codes().iter().any(is_due) {
+                let is_for_them = is_named || has_tools || concerned.iter().any(is_here);
+                if !is_for_them || !entry.what().event_codes().iter().any(is_wanted) {
                     continue;
                 }
-                if is_named || has_tools || concerned.iter().any(is_here) {
-                    let told = self.events_of(journal, entry).filter(|event| is_due(&event.code));
-                    let (number, told) = (entry.number(), told.take(MOST_REPLAYED));
-                    past.extend(told.map(|event| (number, ago, event, concerned.clone())));
+                let ago = |moment: &Moment| cx.now.since(moment.at);
+                for moment in entry.moments().filter(|moment| ago(moment) <= LATEST) {
+                    let told = self.events_of(journal, entry, &moment).filter(|event| is_wanted(&event.code));
+                    let told = told.take(MOST_REPLAYED);
+                    past.extend(told.map(|event| (moment.number, ago(&moment), event, concerned.clone())));
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::job::{JobEnd, Waited};
 use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
 use crate::root::event::{Interests, announcement};
-use crate::root::journal::{Entry, Journal, What};
+use crate::root::journal::{Entry, Journal, Moment, What};
 use crate::root::query::{about_verdict, names};
 use crate::root::{Cx, Root};
 
@@ -197,27 +197,29 @@ impl Root {
         }
     }
 
-    /// The events that tell an entry of a journal.
+    /// The events that tell a moment of an entry of a journal.
     pub(super) fn events_of<'a>(
         &'a self,
         journal: &'a Journal,
         entry: &'a Entry,
+        moment: &'a Moment,
     ) -> impl Iterator<Item = Event> + 'a {
-        let stamp = self.stamp(entry.number(), entry.at());
+        let ranks = &moment.ranks;
+        let stamp = self.stamp(moment.number, moment.at);
         let nspace = &journal.desc().nspace;
         let (mut ends, mut lost, mut again) = (None, None, None);
         let of_job = match entry.what() {
             What::Began { .. } => Some(job_event(Status::EVENT_JOB_START, nspace, stamp)),
             What::Started { whole: true, .. } => Some(job_event(Status::LAUNCH_COMPLETE, nspace, stamp)),
-            What::Failed { ranks, first, .. } | What::Left { ranks, first, .. } => {
-                ends = Some((ranks, first));
+            What::Failed { first, .. } | What::Left { first, .. } => {
+                ends = Some(first);
                 None
             }
-            What::Lost { ranks, .. } => {
+            What::Lost { .. } => {
                 lost = Some(lost_events(nspace, ranks, stamp));
                 None
             }
-            What::Restarted { ranks, .. } => {
+            What::Restarted { .. } => {
                 again = Some(restart_events(nspace, ranks, stamp));
                 None
             }
@@ -227,7 +229,7 @@ impl Root {
             }
             _ => None,
         };
-        let ends = ends.into_iter().flat_map(move |(ranks, first)| {
+        let ends = ends.into_iter().flat_map(move |first| {
             ranks.iter().flat_map(move |rank| {
                 let proc = ProcId::new(&first.proc.nspace, Rank(rank));
                 end_events(&ProcEnd { proc, ..first.clone() }, stamp)

@@ -224,6 +224,7 @@ impl Script {
         });
         effects.push_back(Effect::Report(Report::Ended(Box::new(JobEnd {
             waited: Vec::new(),
+            restarts: Vec::new(),
             nspace,
             verdict: JobVerdict::Success,
             exit_code: 0,

@@ -81,7 +81,7 @@ impl Cached {
     }
 
     /// 0: it happened when it came.
-    fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         match self.audience {
             Audience::Range => 0,
             Audience::OfJob { number, .. } => number,

@@ -272,6 +272,22 @@ fn announce_late(whom: ProcId, concerned: &[&str], seconds: u64) -> ServerCall {
 }
 
 #[test]
+fn what_happens_again_is_no_repetition() {
+    let mut world = World::with_job(1, 2);
+    let a = world.connect(0);
+    world.ask_status(a, &register(&[CODE], Vec::new()));
+    // Two ranks at one time, one of them once more; all of it in the name of their job, and each told twice.
+    for (number, rank) in [(1, 4), (1, 5), (2, 4), (1, 4), (1, 5), (2, 4)] {
+        let info = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc("job", rank))];
+        let source = ProcId::all(&ns("job"));
+        let event = Event { code: CODE, source, range: Range::SESSION, info };
+        let (concerned, ago) = (Some(vec![ns("job")]), Some(Duration::ZERO));
+        world.call(ServerCall::Announce { event, number, concerned, ago });
+    }
+    assert_eq!(world.client(a).events.len(), 3);
+}
+
+#[test]
 fn a_late_announcement_obeys_the_rule_of_its_time() {
     let mut world = World::with_job(1, 4);
     world.register(job("stranger", 1, 1));

@@ -25,6 +25,7 @@ fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
     let duration = Duration::from_secs(2);
     JobEnd {
         waited: Vec::new(),
+        restarts: vec![(1, 3)],
         nspace: job(),
         verdict,
         exit_code,

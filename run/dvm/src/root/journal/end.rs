@@ -44,6 +44,7 @@ impl Journal {
             connected: self.has_connected(),
             mpi: self.mpi().map(str::to_owned),
             waited: self.stuck().iter().map(Waited::of).collect(),
+            restarts: self.restarts().into_iter().collect(),
             phases: Phases { ended: Some(at.since(self.submitted())), ..self.phases() },
         }
     }

@@ -4,7 +4,8 @@
 //! ended, its processes, its phases, events for those who ask late. No one else keeps history. The journals of jobs that have
 //! ended are kept within one bound; then the oldest go first.
 //!
-//! Equal things that happen to many ranks are one entry with ranges of ranks. No clock is read here.
+//! Equal things that happen to many ranks, with nothing else in between, are one entry with ranges of ranks, and the time of each. What
+//! happens to a rank once more is an entry of its own. No clock is read here.
 
 mod end;
 mod read;
@@ -32,6 +33,8 @@ pub(super) struct Journal {
     entries: Vec<Entry>,
     /// Entries that found no room.
     dropped: u64,
+    /// How many moments all entries have beside their first ones.
+    moments: usize,
 }
 
 #[derive(Debug)]
@@ -39,6 +42,16 @@ pub(super) struct Entry {
     number: u64,
     at: Time,
     what: What,
+    /// The same has happened to others later: these are among its ranks.
+    later: Vec<Moment>,
+}
+
+/// When a thing happened to some of the ranks of an entry, and its number then. What belongs to no ranks has none.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Moment {
+    pub(super) number: u64,
+    pub(super) at: Time,
+    pub(super) ranks: Ranges,
 }
 
 /// What can happen to a job. Times that daemons tell are those since it was placed.
@@ -163,17 +176,35 @@ pub(super) enum What {
 }
 
 impl Entry {
-    /// Its sequence number, among those of all jobs.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     pub(super) fn at(&self) -> Time {
         self.at
     }
 
     pub(super) fn what(&self) -> &What {
         &self.what
+    }
+
+    /// When it happened to whom, in order. Numbers count for all jobs together.
+    pub(super) fn moments(&self) -> impl Iterator<Item = Moment> + '_ {
+        let mut ranks = self.what.ranks().cloned().unwrap_or_default();
+        self.later.iter().flat_map(|later| later.ranks.iter()).for_each(|rank| ranks.remove(rank));
+        let first = Moment { number: self.number, at: self.at, ranks };
+        std::iter::once(first).chain(self.later.iter().cloned())
+    }
+
+    /// The same happens to others: its number.
+    fn join(&mut self, moment: Moment, has_room: bool) -> u64 {
+        if let Some(ranks) = self.what.ranks_mut() {
+            ranks.add(&moment.ranks);
+        }
+        let (number, at) = self.later.last().map_or((self.number, self.at), |last| (last.number, last.at));
+        if has_room && moment.at.since(at) >= SAME_TIME {
+            let number = moment.number;
+            self.later.push(moment);
+            return number;
+        }
+        self.later.last_mut().into_iter().for_each(|last| last.ranks.add(&moment.ranks));
+        number
     }
 }
 
@@ -201,17 +232,20 @@ impl Journals {
         (desc, premises): (Arc<JobDesc>, Premises),
         run_by: Option<ProcId>,
     ) -> Journal {
-        let mut journal = Journal { desc, run_by, entries: Vec::with_capacity(FEW), dropped: 0 };
+        let mut journal = Journal { desc, run_by, entries: Vec::with_capacity(FEW), dropped: 0, moments: 0 };
         self.append(&mut journal, submitted, What::Submitted);
         self.append(&mut journal, now, What::Placed(Box::new(premises)));
         journal
     }
 
-    /// Adds what has just happened; its number, which is also that of what was added to an earlier entry.
+    /// Adds what has just happened. Its number is that of what has happened alike at the same time.
     pub(super) fn append(&mut self, journal: &mut Journal, now: Time, what: What) -> u64 {
         self.last += 1;
-        if let Some(what) = journal.absorb(what) {
-            journal.entries.push(Entry { number: self.last, at: now, what });
+        if let Some(number) = journal.join(self.last, now, &what) {
+            return number;
+        }
+        if let Some(what) = journal.news(what) {
+            journal.entries.push(Entry { number: self.last, at: now, what, later: Vec::new() });
         }
         self.last
     }
@@ -245,55 +279,25 @@ impl Journals {
 }
 
 impl Journal {
-    /// Adds to an entry that says the same of other ranks, or hands back what needs an entry of its own.
-    fn absorb(&mut self, what: What) -> Option<What> {
+    /// Adds to an entry that says the same of other ranks, if nothing of another kind has happened since: its number.
+    fn join(&mut self, number: u64, now: Time, what: &What) -> Option<u64> {
+        let ranks = what.ranks().filter(|_| what.may_be_joined())?;
+        let has_room = self.moments < MOST_MOMENTS;
+        // What has ended some ranks and others otherwise may come in any order.
+        let is_open = |entry: &&mut Entry| {
+            entry.what.is_akin(what) && entry.what.ranks().is_some_and(|known| !known.intersects(ranks))
+        };
+        let mut open = self.entries.iter_mut().rev().take_while(is_open);
+        let same = open.find(|entry| entry.what.is_same(what))?;
+        let before = same.later.len();
+        let number = same.join(Moment { number, at: now, ranks: ranks.clone() }, has_room);
+        self.moments += same.later.len() - before;
+        Some(number)
+    }
+
+    /// Hands back what is to be an entry.
+    fn news(&mut self, what: What) -> Option<What> {
         match &what {
-            What::StartFailed { ranks: more, failure } => {
-                for entry in &mut self.entries {
-                    if let What::StartFailed { ranks, failure: same } = &mut entry.what
-                        && same == failure
-                    {
-                        ranks.add(more);
-                        return None;
-                    }
-                }
-            }
-            What::Failed { ranks: more, first, concerned } | What::Left { ranks: more, first, concerned } => {
-                let alike = |one: &ProcEnd| (one.status, one.killed_by_us, one.lost_connection);
-                for entry in &mut self.entries {
-                    if discriminant(&entry.what) == discriminant(&what)
-                        && let What::Failed { ranks, first: same, concerned: told }
-                        | What::Left { ranks, first: same, concerned: told } = &mut entry.what
-                        && alike(same) == alike(first)
-                        && told == concerned
-                    {
-                        ranks.add(more);
-                        return None;
-                    }
-                }
-            }
-            What::Killed { ranks: more, by, signal } | What::Signalled { ranks: more, by, signal } => {
-                for entry in &mut self.entries {
-                    if discriminant(&entry.what) == discriminant(&what)
-                        && let What::Killed { ranks, by: same, signal: with }
-                        | What::Signalled { ranks, by: same, signal: with } = &mut entry.what
-                        && (&*same, &*with) == (by, signal)
-                    {
-                        ranks.add(more);
-                        return None;
-                    }
-                }
-            }
-            What::Paused { ranks: more, by } | What::Resumed { ranks: more, by } => {
-                if let Some(Entry { what: last, .. }) = self.entries.last_mut()
-                    && discriminant(last) == discriminant(&what)
-                    && let What::Paused { ranks, by: same } | What::Resumed { ranks, by: same } = last
-                    && same == by
-                {
-                    ranks.add(more);
-                    return None;
-                }
-            }
             What::Connected { count: now, .. } => {
                 let counts = self.entries.iter().filter_map(|entry| match entry.what {
                     What::Connected { count, .. } => Some(count),
@@ -305,26 +309,8 @@ impl Journal {
                     _ => return None,
                 }
             }
-            What::LoadedMpi { .. } => {
-                if self.mpi().is_some() {
-                    return None;
-                }
-            }
-            What::Submitted
-            | What::Placed(_)
-            | What::StartOverdue
-            | What::Began { .. }
-            | What::Started { .. }
-            | What::Stopped
-            | What::Lost { .. }
-            | What::Stuck(_)
-            | What::Checkpointed { .. }
-            | What::Preempted { .. }
-            | What::Restarting { .. }
-            | What::Restarted { .. }
-            | What::Ending(_)
-            | What::Exited(_)
-            | What::Ended { .. } => {}
+            What::LoadedMpi { .. } if self.mpi().is_some() => return None,
+            _ => {}
         }
         if what.may_repeat() && self.entries.len() >= MOST_ENTRIES {
             self.dropped += 1;
@@ -335,7 +321,9 @@ impl Journal {
 
     /// About how many bytes it takes.
     pub(super) fn weight(&self) -> usize {
-        let entries: usize = self.entries.iter().map(|entry| entry.what.weight()).sum();
+        let later = |one: &Moment| size_of_val(one) + one.ranks.spans().count() * size_of::<(u32, u32)>();
+        let weight = |entry: &Entry| entry.what.weight() + entry.later.iter().map(later).sum::<usize>();
+        let entries: usize = self.entries.iter().map(weight).sum();
         let texts = |texts: &[Text]| texts.iter().map(|text| text.as_bytes().len() + PER_TEXT).sum::<usize>();
         let apps: usize = self.desc.apps.iter().map(|app| texts(&app.argv) + texts(&app.env)).sum();
         entries + apps + texts(&self.desc.env) + self.desc.places.weight()
@@ -343,6 +331,82 @@ impl Journal {
 }
 
 impl What {
+    /// Whether others may join those to whom it has happened.
+    fn may_be_joined(&self) -> bool {
+        self.ends_processes()
+            || matches!(
+                self,
+                What::Killed { .. } | What::Signalled { .. } | What::Paused { .. } | What::Resumed { .. }
+            )
+    }
+
+    fn ends_processes(&self) -> bool {
+        matches!(self, What::StartFailed { .. } | What::Failed { .. } | What::Left { .. })
+    }
+
+    /// Whether both may stand in any order: which of several ranks ends how is told as it comes.
+    fn is_akin(&self, other: &What) -> bool {
+        discriminant(self) == discriminant(other) || (self.ends_processes() && other.ends_processes())
+    }
+
+    /// Whether it is the same, but for the ranks.
+    fn is_same(&self, other: &What) -> bool {
+        let alike = |one: &ProcEnd| (one.status, one.killed_by_us, one.lost_connection);
+        discriminant(self) == discriminant(other)
+            && match (self, other) {
+                (What::StartFailed { failure, .. }, What::StartFailed { failure: same, .. }) => {
+                    failure == same
+                }
+                (
+                    What::Failed { first, concerned, .. } | What::Left { first, concerned, .. },
+                    What::Failed { first: same, concerned: told, .. }
+                    | What::Left { first: same, concerned: told, .. },
+                ) => alike(first) == alike(same) && concerned == told,
+                (
+                    What::Killed { by, signal, .. } | What::Signalled { by, signal, .. },
+                    What::Killed { by: same, signal: with, .. }
+                    | What::Signalled { by: same, signal: with, .. },
+                ) => (by, signal) == (same, with),
+                (
+                    What::Paused { by, .. } | What::Resumed { by, .. },
+                    What::Paused { by: same, .. } | What::Resumed { by: same, .. },
+                ) => by == same,
+                _ => false,
+            }
+    }
+
+    /// To whom it has happened, if it belongs to ranks.
+    fn ranks(&self) -> Option<&Ranges> {
+        match self {
+            What::StartFailed { ranks, .. }
+            | What::Failed { ranks, .. }
+            | What::Left { ranks, .. }
+            | What::Lost { ranks, .. }
+            | What::Killed { ranks, .. }
+            | What::Signalled { ranks, .. }
+            | What::Paused { ranks, .. }
+            | What::Resumed { ranks, .. }
+            | What::Checkpointed { ranks, .. }
+            | What::Preempted { ranks, .. }
+            | What::Restarting { ranks, .. }
+            | What::Restarted { ranks, .. } => Some(ranks),
+            _ => None,
+        }
+    }
+
+    fn ranks_mut(&mut self) -> Option<&mut Ranges> {
+        match self {
+            What::StartFailed { ranks, .. }
+            | What::Failed { ranks, .. }
+            | What::Left { ranks, .. }
+            | What::Killed { ranks, .. }
+            | What::Signalled { ranks, .. }
+            | What::Paused { ranks, .. }
+            | What::Resumed { ranks, .. } => Some(ranks),
+            _ => None,
+        }
+    }
+
     /// Whether programs decide how often it happens.
     fn may_repeat(&self) -> bool {
         matches!(
@@ -397,6 +461,10 @@ impl What {
 const FEW: usize = 6;
 /// Of one job. What can happen only once is entered all the same.
 const MOST_ENTRIES: usize = 1024;
+/// Later moments of all entries of one job; what happens then has the time of what was before.
+const MOST_MOMENTS: usize = 1 << 16;
+/// What is no further apart has happened at the same time.
+const SAME_TIME: Duration = Duration::from_millis(10);
 /// What a text takes beside its bytes.
 const PER_TEXT: usize = size_of::<Text>();
 

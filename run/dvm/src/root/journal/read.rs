@@ -1,5 +1,6 @@
 //! What is read from a journal: how far the job has come, why it ends, its processes, and what happened after an entry.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,6 +175,17 @@ impl Journal {
                 _ => Status::ERR_JOB_FAILED_TO_LAUNCH,
             },
         }
+    }
+
+    /// How often ranks were started again, those that were.
+    pub(in crate::root) fn restarts(&self) -> BTreeMap<u32, u32> {
+        let mut restarts = BTreeMap::new();
+        for entry in &self.entries {
+            if let What::Restarted { ranks, .. } = &entry.what {
+                ranks.iter().for_each(|rank| *restarts.entry(rank).or_default() += 1);
+            }
+        }
+        restarts
     }
 
     /// Of one that was started again, the last.

@@ -97,6 +97,49 @@ fn equal_failures_of_many_ranks_are_one_entry() {
 }
 
 #[test]
+fn what_happens_to_a_rank_again_is_an_entry_of_its_own() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
+    for time in 1..=4 {
+        journals.append(&mut journal, at(time), failed(1, 3));
+        let again = || Ranges::single(1);
+        journals.append(&mut journal, at(time), What::Restarting { ranks: again(), by: None, from: None });
+        let (pids, concerned) = (Vec::new(), Arc::default());
+        journals.append(&mut journal, at(time), What::Restarted { ranks: again(), pids, concerned });
+    }
+    let times = |chosen: fn(&What) -> bool| {
+        let chosen = journal.entries().iter().filter(|entry| chosen(entry.what()));
+        chosen.flat_map(Entry::moments).map(|moment| moment.at).collect::<Vec<_>>()
+    };
+    let four = [at(1), at(2), at(3), at(4)];
+    assert_eq!(times(|what| matches!(what, What::Failed { .. })), four);
+    assert_eq!(times(|what| matches!(what, What::Restarted { .. })), four);
+    let report = journal.end(at(9), |_| String::new());
+    assert_eq!(report.restarts, [(1, 4)]);
+}
+
+#[test]
+fn an_entry_has_the_time_of_each_of_its_ranks() {
+    let mut journals = journals(9, 1 << 20);
+    let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
+    let mut numbers = Vec::new();
+    for (rank, code, time) in [(0, 3, 1), (1, 3, 1), (2, 4, 2), (5, 3, 3), (4, 3, 3), (3, 4, 4)] {
+        numbers.push(journals.append(&mut journal, at(time), failed(rank, code)));
+    }
+    let alike = journal.entries().iter().filter(|entry| matches!(entry.what(), What::Failed { .. }));
+    let moments: Vec<Vec<Moment>> = alike.map(|entry| entry.moments().collect()).collect();
+    let moment = |number: usize, seconds, ranks: &[u32]| Moment {
+        number: numbers[number],
+        at: at(seconds),
+        ranks: ranks.iter().copied().collect(),
+    };
+    let expected =
+        [vec![moment(0, 1, &[0, 1]), moment(3, 3, &[4, 5])], vec![moment(2, 2, &[2]), moment(5, 4, &[3])]];
+    assert_eq!(moments, expected);
+    assert_eq!((numbers[0], numbers[3]), (numbers[1], numbers[4]), "they are told under one number");
+}
+
+#[test]
 fn pauses_and_resumptions_keep_their_order() {
     let mut journals = journals(9, 1 << 20);
     let mut journal = journals.begin(at(0), at(0), placed(desc("job", 9)), None);
@@ -127,7 +170,7 @@ fn repeated_entries_are_bounded_and_the_end_is_not() {
     assert_eq!(journal.entries().len(), MOST_ENTRIES + 1);
     assert_eq!(journal.dropped, 3002 - MOST_ENTRIES as u64);
     assert_eq!(journal.verdict(), Some(&JobVerdict::Success));
-    let numbers: Vec<u64> = journal.entries().iter().map(Entry::number).collect();
+    let numbers: Vec<u64> = journal.entries().iter().map(|entry| entry.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.last() == Some(&3003));
 }
 

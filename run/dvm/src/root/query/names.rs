@@ -57,6 +57,8 @@ pub const AGE: &str = "phalanx.age";
 pub const PHASES: &str = "phalanx.phases";
 /// Milliseconds since a job has ended.
 pub const ENDED: &str = "phalanx.ended";
+/// How often a process was started again, if it was.
+pub const RESTARTS: &str = "phalanx.restarts";
 /// A process was stopped on request.
 pub const STOPPED: &str = "phalanx.stopped";
 /// The time limit at which a job was ended, in milliseconds.

@@ -46,6 +46,7 @@ impl Root {
 
     /// The same with what the standard's table has no room for.
     pub(super) fn ranks(&self, view: View<'_>) -> DataArray {
+        let restarts = view.journal().restarts();
         DataArray::of_infos(procs(view).map(|proc| {
             let mut about = vec![
                 Info::new(keys::RANK, proc.rank),
@@ -54,6 +55,7 @@ impl Root {
             ];
             about.extend(proc.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid))));
             about.extend(proc.stopped.then(|| Info::new(names::STOPPED, true)));
+            about.extend(restarts.get(&proc.rank.0).map(|times| Info::new(names::RESTARTS, *times)));
             about.extend(proc.unfinalized.then(|| Info::new(names::UNFINALIZED, true)));
             about.extend(proc.status.map(|status| exit_code(status.shell_code())));
             about.extend(proc.after.map(|after| Info::new(names::AGE, after.as_millis() as u64)));

@@ -289,6 +289,29 @@ fn a_rank_that_fails_before_others_run_again_is_started_once_more() {
 }
 
 #[test]
+fn each_failure_and_each_restart_is_told_to_latecomers() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Restart { most: 9 }, 2);
+    for _ in 0..3 {
+        told.wishes.clear();
+        told.post(0, failed(&nspace, 1));
+        renew(&mut told, &nspace, &[1]);
+        told.wait(1);
+    }
+    told.wishes.clear();
+    let codes = vec![Status::ERR_PROC_RESTART, Status::EVENT_PROC_TERMINATED];
+    told.ask(0, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    let announced = told.casts().into_iter().filter_map(|(_, body)| match body {
+        Down::Announce { event, number, .. } => Some((*number, event.code)),
+        _ => None,
+    });
+    let announced: Vec<(u64, Status)> = announced.collect();
+    let of = |code| announced.iter().filter(|(_, told)| *told == code).count();
+    assert_eq!((of(Status::ERR_PROC_RESTART), of(Status::EVENT_PROC_TERMINATED)), (3, 3), "{announced:?}");
+    assert!(announced.is_sorted_by(|one, other| one.0 < other.0), "{announced:?}");
+}
+
+#[test]
 fn a_failed_rank_is_told_the_checkpoint_that_it_has_taken() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 1 }, 2);

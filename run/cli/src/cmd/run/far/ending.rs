@@ -20,7 +20,9 @@ pub(super) fn of(
     asked_to_end: Option<i32>,
 ) -> JobEnd {
     let about = jobs(tool).into_iter().find(|about| name(about).as_deref() == Some(nspace.as_str()));
-    let procs = procs(tool, nspace);
+    let records = records(tool, nspace);
+    let procs = procs(&records, nspace);
+    let restarts = restarts(&records);
     let known = |key| about.as_ref().and_then(|about| value::find(about, key));
     let find = |key| known(key).or_else(|| told.find(key));
     let status = told.find(keys::JOB_TERM_STATUS).and_then(as_status).unwrap_or(Status::SUCCESS);
@@ -96,11 +98,12 @@ pub(super) fn of(
             connected,
             mpi,
             waited,
+            restarts,
             phases,
         },
         None => {
             let nspace = nspace.clone();
-            JobEnd { nspace, verdict, exit_code, procs, duration, connected, mpi, waited, phases }
+            JobEnd { nspace, verdict, exit_code, procs, duration, connected, mpi, waited, restarts, phases }
         }
     }
 }
@@ -166,14 +169,24 @@ pub(super) fn name(about: &DataArray) -> Option<String> {
 
 /// Of the ranks that run or have run.
 pub(super) fn pids(tool: &Tool, nspace: &Nspace) -> BTreeMap<ProcId, u32> {
-    procs(tool, nspace).into_iter().filter_map(|end| Some((end.proc, end.pid?))).collect()
+    procs(&records(tool, nspace), nspace).into_iter().filter_map(|end| Some((end.proc, end.pid?))).collect()
 }
 
-fn procs(tool: &Tool, nspace: &Nspace) -> Vec<ProcEnd> {
+/// What the server knows of each rank.
+fn records(tool: &Tool, nspace: &Nspace) -> Vec<DataArray> {
     let qualifiers = vec![Info::new(keys::NSPACE, nspace.as_str())];
     let query = Query { keys: vec![names::RANKS.into()], qualifiers };
-    let found = tool.query(&[query]).map(|found| value::records(&found, names::RANKS)).unwrap_or_default();
-    found.iter().zip(0..).map(|(about, rank)| proc_end(about, ProcId::new(nspace, Rank(rank)))).collect()
+    tool.query(&[query]).map(|found| value::records(&found, names::RANKS)).unwrap_or_default()
+}
+
+fn procs(records: &[DataArray], nspace: &Nspace) -> Vec<ProcEnd> {
+    records.iter().zip(0..).map(|(about, rank)| proc_end(about, ProcId::new(nspace, Rank(rank)))).collect()
+}
+
+fn restarts(records: &[DataArray]) -> Vec<(u32, u32)> {
+    let times = |about: &DataArray| value::find(about, names::RESTARTS).and_then(Value::as_u32);
+    let each = records.iter().zip(0..);
+    each.filter_map(|(about, rank)| Some((rank, times(about)?))).collect()
 }
 
 fn proc_end(about: &DataArray, proc: ProcId) -> ProcEnd {
