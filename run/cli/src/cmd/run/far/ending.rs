@@ -159,7 +159,7 @@ pub(super) fn jobs(tool: &Tool) -> Vec<DataArray> {
 
 /// Whether the server knows of every rank that it has ended.
 pub(super) fn has_ended(tool: &Tool, nspace: &Nspace) -> bool {
-    let procs = procs(tool, nspace);
+    let procs = procs(&records(tool, nspace), nspace);
     !procs.is_empty() && procs.iter().all(|end| end.status.is_some())
 }
 
