@@ -39,8 +39,8 @@ static void unknown(void)
     size_t found = 0;
 
     PMIX_INFO_LOAD(&directive[0], PMIX_JOB_CTRL_KILL, &kill, PMIX_BOOL);
-    EXPECT(PMIX_ERR_NOT_FOUND, PMIx_Job_control(targets, 2, directive, 1, &results, &found));
-    CHECK(found == 1 && why(&results[0], &ranks) == PMIX_ERR_NOT_FOUND, "%zu results", found);
+    EXPECT(PMIX_ERR_BAD_PARAM, PMIx_Job_control(targets, 2, directive, 1, &results, &found));
+    CHECK(found == 1 && why(&results[0], &ranks) == PMIX_ERR_BAD_PARAM, "%zu results", found);
     CHECK(strcmp(ranks, "99") == 0, "ranks %s", ranks);
 }
 

@@ -217,9 +217,15 @@ impl JobVerdict {
     pub(crate) fn culprit(&self) -> Option<&ProcId> {
         match self {
             JobVerdict::Failed { first } => Some(&first.proc),
-            JobVerdict::Aborted { by, .. }
-            | JobVerdict::Killed { by, .. }
-            | JobVerdict::WithoutPmix { by, .. } => Some(by),
+            JobVerdict::Aborted { by, .. } | JobVerdict::WithoutPmix { by, .. } => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Who wanted the end.
+    pub(crate) fn wanted_by(&self) -> Option<&ProcId> {
+        match self {
+            JobVerdict::Killed { by, .. } => Some(by),
             JobVerdict::DvmStopped { by } => by.as_ref(),
             _ => None,
         }

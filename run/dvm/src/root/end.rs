@@ -357,8 +357,8 @@ impl Root {
         self.forget_readers_of(cx, nspace);
         self.forget_unread_of(&ProcId::all(nspace));
         let end = job.journal.end(cx.now, |node| self.nodes.name(node).to_string());
-        let (verdict, exit_code) = (end.verdict.clone(), end.exit_code);
-        let what = What::Ended { verdict, exit_code, concerned: concerned.clone() };
+        let (verdict, exit_code, first) = (end.verdict.clone(), end.exit_code, end.first_failed().cloned());
+        let what = What::Ended { verdict, exit_code, first, concerned: concerned.clone() };
         let number = self.journals.append(&mut job.journal, cx.now, what);
         let journal = self.journals.keep(job.journal);
         self.keep_unread(journal, job.cache, job.style);
@@ -373,9 +373,7 @@ impl Root {
 
     /// `by`: a tool or a process, if it was one.
     pub(super) fn on_shutdown(&mut self, cx: &mut Cx<'_>, by: Option<&ProcId>) {
-        if !std::mem::replace(&mut self.shutting_down, true) {
-            self.tell_session(cx, Status::EVENT_SESSION_END);
-        }
+        self.shutting_down = true;
         self.refuse_waiting(cx, "the DVM ends");
         let jobs: Vec<Nspace> = self.jobs.keys().cloned().collect();
         let verdict = match (self.config.lasts, by.cloned()) {
@@ -392,6 +390,10 @@ impl Root {
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {
         if self.shutting_down && self.jobs.is_empty() {
+            // It goes on until the last of its jobs has ended.
+            if !std::mem::replace(&mut self.told_session_end, true) {
+                self.tell_session(cx, Status::EVENT_SESSION_END);
+            }
             cx.cast(self.nodes.all(), Down::Stop);
         }
     }

@@ -142,6 +142,7 @@ pub(crate) struct Root {
     /// Jobs that have ended everywhere. What was said before comes first.
     ended: VecDeque<(Nspace, Part)>,
     shutting_down: bool,
+    told_session_end: bool,
 }
 
 /// What has happened, or is wanted.
@@ -282,6 +283,7 @@ impl Root {
             unsupported: BTreeSet::new(),
             ended: VecDeque::new(),
             shutting_down: false,
+            told_session_end: false,
         }
     }
 

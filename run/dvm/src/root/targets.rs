@@ -167,20 +167,23 @@ impl Root {
         let mut refused = Targets::default();
         for ProcId { nspace, rank } in named {
             let size = self.size_of(nspace).unwrap_or(0);
-            let (ranks, status) = match *rank {
-                _ if size > 0 && !self.may_steer(from, nspace) => (*rank, Status::ERR_NO_PERMISSIONS),
-                Rank::WILDCARD if size > 0 => (*rank, Status::SUCCESS),
-                Rank(rank) if rank < size => (Rank(rank), Status::SUCCESS),
-                rank => (rank, Status::ERR_NOT_FOUND),
+            let members = Members {
+                nspace: nspace.clone(),
+                ranks: match *rank {
+                    Rank::WILDCARD => Ranges::first(size.max(1)),
+                    Rank(rank) => Ranges::single(rank),
+                },
             };
-            let ranks = match ranks {
-                Rank::WILDCARD => Ranges::first(size.max(1)),
-                Rank(rank) => Ranges::single(rank),
-            };
-            if status.is_success() {
-                add(&mut known, nspace, &ranks);
-            } else {
-                refused.refuse(Members { nspace: nspace.clone(), ranks }, status, None);
+            match *rank {
+                _ if size == 0 => refused.refuse(members, Status::ERR_NOT_FOUND, Some(NO_JOB)),
+                _ if !self.may_steer(from, nspace) => {
+                    refused.refuse(members, Status::ERR_NO_PERMISSIONS, None);
+                }
+                Rank(rank) if rank >= size && Rank(rank) != Rank::WILDCARD => {
+                    let why = format!("no such rank: the job has {size}");
+                    refused.refuse(members, Status::ERR_BAD_PARAM, Some(&why));
+                }
+                _ => add(&mut known, nspace, &members.ranks),
             }
         }
         if refused.0.is_empty() { Ok(known) } else { Err(refused) }
@@ -213,5 +216,6 @@ fn add(members: &mut Vec<Members>, nspace: &Nspace, ranks: &Ranges) {
     }
 }
 
+const NO_JOB: &str = "no such job is known";
 /// Runs of ranks that one reply names.
 const MOST_SPANS: usize = 1000;

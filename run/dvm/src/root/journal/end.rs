@@ -17,6 +17,19 @@ impl ProcEnd {
     }
 }
 
+impl JobEnd {
+    /// The process that failed first; of a job that was ended by job control, the first that this has ended.
+    pub(in crate::root) fn first_failed(&self) -> Option<&ProcId> {
+        let is_killed = matches!(self.verdict, JobVerdict::Killed { .. });
+        let is_bad = |end: &&ProcEnd| {
+            let is_ended = is_killed && end.status.is_some_and(|status| !status.is_success());
+            (end.status.is_some() && end.is_failure()) || is_ended
+        };
+        let first = || self.procs.iter().filter(is_bad).min_by_key(|end| end.after).map(|end| &end.proc);
+        self.verdict.culprit().or_else(first)
+    }
+}
+
 impl Journal {
     /// How a job that ends `at` this time has ended, process by process. `name`: of a node.
     pub(in crate::root) fn end(&self, at: Time, name: impl Fn(NodeId) -> String) -> JobEnd {

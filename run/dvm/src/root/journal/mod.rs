@@ -170,6 +170,8 @@ pub(super) enum What {
     Ended {
         verdict: JobVerdict,
         exit_code: i32,
+        /// The process that failed first.
+        first: Option<ProcId>,
         /// The jobs whose ranks may hear of it.
         concerned: Arc<[Nspace]>,
     },

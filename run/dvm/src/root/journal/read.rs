@@ -116,6 +116,15 @@ impl Journal {
         })
     }
 
+    /// The process that failed first, as far as that is known.
+    pub(in crate::root) fn first_failed(&self) -> Option<&ProcId> {
+        let ended = self.first(|what| match what {
+            What::Ended { first, .. } => Some(first.as_ref()),
+            _ => None,
+        });
+        ended.unwrap_or_else(|| self.verdict().and_then(JobVerdict::culprit))
+    }
+
     /// What the launcher of a job that has ended exits with.
     pub(in crate::root) fn exit_code(&self) -> Option<i32> {
         self.first(|what| match what {

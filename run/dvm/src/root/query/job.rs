@@ -165,9 +165,8 @@ impl Root {
         about.extend(desc.parent.clone().map(|parent| Info::new(keys::PARENT_ID, parent)));
         about.extend(view.journal().run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
         about.extend(view.verdict().into_iter().flat_map(|verdict| about_verdict(verdict, usize::MAX)));
-        let culprit = view.verdict().and_then(|verdict| verdict.culprit());
-        about.extend(culprit.map(|proc| Info::new(keys::PROCID, proc.clone())));
         let journal = view.journal();
+        about.extend(journal.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
         about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
         about.extend(journal.exit_code().map(exit_code));
         if let Some(ended) = journal.ended() {
@@ -219,7 +218,8 @@ pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> im
     let reason = verdict.reason().map(|reason| Info::new(names::REASON, start(reason)));
     let limit = limit.map(|limit| Info::new(names::LIMIT, limit));
     let node = verdict.node().map(|node| Info::new(keys::HOSTNAME, node));
-    [Some(word), reason, node, limit].into_iter().flatten()
+    let by = verdict.wanted_by().map(|by| Info::new(names::WANTED_BY, by.clone()));
+    [Some(word), reason, node, limit, by].into_iter().flatten()
 }
 
 fn slots(stated: &Slots, cpus: u32) -> u32 {

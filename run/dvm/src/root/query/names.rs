@@ -44,6 +44,8 @@ pub const RUN_BY: &str = "phalanx.run_by";
 /// Why a job ended as it did: `success`, `failed`, `aborted`, `not started`, `timed out`, `cancelled`, `killed`, `DVM stopped`, `parent ended`,
 /// `without PMIx`, `node lost`.
 pub const VERDICT: &str = "phalanx.verdict";
+/// Of a job that was killed, or whose DVM was stopped: the process or tool that wanted it.
+pub const WANTED_BY: &str = "phalanx.wanted_by";
 /// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
 /// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";

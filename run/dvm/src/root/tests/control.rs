@@ -247,8 +247,8 @@ fn targets_that_nobody_knows_are_named_and_nothing_is_done() {
     let nobody = Nspace::new("nobody@1").unwrap();
     let targets = [proc(&nspace, 1), proc(&nspace, 7), proc(&nobody, 4)];
     let asked = told.ask(0, control(proc(&nspace, 0), &targets, Info::new(keys::JOB_CTRL_KILL, true)));
-    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::ERR_NOT_FOUND));
-    let unknown = [named(&nspace, "7", Status::ERR_NOT_FOUND), named(&nobody, "4", Status::ERR_NOT_FOUND)];
+    assert_eq!(told.answer(asked).map(HostReply::status), Some(Status::ERR_BAD_PARAM));
+    let unknown = [named(&nspace, "7", Status::ERR_BAD_PARAM), named(&nobody, "4", Status::ERR_NOT_FOUND)];
     assert_eq!(results(told.answer(asked)), unknown);
     assert!(told.tasks().is_empty(), "{:?}", told.wishes);
 }

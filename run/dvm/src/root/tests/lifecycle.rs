@@ -117,6 +117,33 @@ fn the_end_of_a_job_says_who_failed_first_and_how() {
 }
 
 #[test]
+fn the_end_of_a_job_names_whom_and_not_who_has_killed() {
+    let mut told = listened_to();
+    let nspace = told.launch(JobRequest::default(), 3);
+    told.started(&nspace, 3, false);
+    let kill = Info::new(keys::JOB_CTRL_KILL, true);
+    told.ask(0, super::control::control(proc(&nspace, 0), &[ProcId::all(&nspace)], kill));
+    told.wishes.clear();
+    let group = |ranks: &[u32], seconds: u64| EndGroup {
+        ranks: ranks.iter().copied().collect(),
+        status: Some(ExitStatus::Signal { number: 9, core_dumped: false }),
+        killed_by_us: true,
+        lost_connection: false,
+        connected: true,
+        after: Duration::from_secs(seconds),
+    };
+    let ends = Ends { groups: vec![group(&[0, 2], 3), group(&[1], 2)], ..Ends::default() };
+    told.gathered(OpId::Ended(nspace.clone()), Part::Ends(Box::new(ends)));
+    while told.root.go_on(told.now, &mut told.wishes) {}
+    told.tell(ToRoot::Forgotten(nspace.clone()));
+    let over = told.heard();
+    let of = |key| over[0].info.find(key);
+    assert_eq!(of(keys::JOB_TERM_STATUS), Some(&Value::Status(Status::ERR_JOB_KILLED_BY_CMD)));
+    assert_eq!(of(keys::PROCID), Some(&Value::from(proc(&nspace, 1))));
+    assert_eq!(of(query::names::WANTED_BY), Some(&Value::from(proc(&nspace, 0))));
+}
+
+#[test]
 fn ends_of_processes_are_told_one_by_one_if_wanted() {
     let mut told = listened_to();
     let nspace = told.launch(asking(&[keys::NOTIFY_PROC_TERMINATION]), 2);
@@ -160,8 +187,17 @@ fn the_begin_and_the_end_of_the_session_are_told() {
     told.wishes.clear();
     told.tell(ToRoot::Reports((0..2).map(|node| report(node, &topology())).collect()));
     assert_eq!(told.heard_codes(), [Status::EVENT_SESSION_START]);
+    // It lasts until its jobs have ended.
+    let codes = vec![Status::EVENT_JOB_END];
+    told.ask(1, HostOp::RegisterEvents(EventsRequest { codes, info: Vec::new() }));
+    let nspace = told.launch(JobRequest::default(), 1);
+    told.started(&nspace, 1, false);
+    told.wishes.clear();
     told.tell(ToRoot::Shutdown);
-    let heard = told.heard();
+    assert_eq!(told.heard_codes(), []);
+    told.end(&nspace, 1, ExitStatus::Code(0));
+    let mut heard = told.heard();
+    assert_eq!(heard.remove(0).code, Status::EVENT_JOB_END);
     assert_eq!(heard.iter().map(|event| event.code).collect::<Vec<_>>(), [Status::EVENT_SESSION_END]);
     assert_eq!(heard[0].info.find(keys::SESSION_ID), Some(&Value::from(0u32)));
 }

@@ -212,6 +212,19 @@ fn a_rank_that_is_being_started_again_can_be_steered() {
 }
 
 #[test]
+fn a_paused_job_that_is_started_again_does_not_pause() {
+    let mut told = Told::up(2);
+    let nspace = launched(&mut told, FailurePolicy::Continue, 2);
+    let all = [ProcId::all(&nspace)];
+    told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_PAUSE, true)));
+    assert!(told.root.jobs[&nspace].is_paused());
+    told.wishes.clear();
+    told.ask(0, control(tool(), &all, Info::new(keys::JOB_CTRL_RESTART, "")));
+    renew(&mut told, &nspace, &[0, 1]);
+    assert!(!told.root.jobs[&nspace].is_paused());
+}
+
+#[test]
 fn a_restart_that_others_have_begun_ends_no_job() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Continue, 8);

@@ -31,13 +31,16 @@ pub(super) fn of(
     let exit_code =
         exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
     let culprit = find(keys::PROCID).and_then(Value::as_proc);
+    let wanted_by = find(names::WANTED_BY).and_then(Value::as_proc);
     let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
     let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
     let in_words = told.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
     // The signal was the user's, and was not sent to end the job.
     let passed_on = procs.iter().filter(|end| end.is_failure() && asked_to_end.is_none());
     let passed_on = passed_on.min_by_key(|end| end.after);
-    let verdict = match (find(names::VERDICT).and_then(Value::as_str), first, culprit) {
+    let word = find(names::VERDICT).and_then(Value::as_str);
+    let named = if word == Some("killed") { wanted_by } else { culprit };
+    let verdict = match (word, first, named) {
         (Some("failed"), Some(first), _) => JobVerdict::Failed { first: first.clone() },
         (Some("aborted"), _, Some(by)) => {
             JobVerdict::Aborted { by: by.clone(), status: Status(exit_code), message: reason() }
@@ -53,7 +56,7 @@ pub(super) fn of(
             Some(first) => JobVerdict::Failed { first: first.clone() },
             None => JobVerdict::Killed { by: by.clone(), signal: exit_code - 128 },
         },
-        (Some("DVM stopped"), _, by) => JobVerdict::DvmStopped { by: by.cloned() },
+        (Some("DVM stopped"), ..) => JobVerdict::DvmStopped { by: wanted_by.cloned() },
         (Some("parent ended"), ..) => match Nspace::new(&reason()) {
             Ok(parent) => JobVerdict::ParentEnded { parent },
             Err(_) => JobVerdict::Cancelled { signal: exit_code - 128 },
