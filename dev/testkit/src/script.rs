@@ -48,6 +48,13 @@ pub enum Op {
         procs: Vec<Rank>,
         collect: bool,
     },
+    /// A fence of the whole job, without data, and a connect; only for servers that are real.
+    FenceWith {
+        info: Vec<Info>,
+    },
+    Connect {
+        info: Vec<Info>,
+    },
     Get {
         rank: Rank,
         key: String,

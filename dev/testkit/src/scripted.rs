@@ -396,7 +396,7 @@ impl RankServer for ScriptedServer {
             }
             Op::Host(op) => self.upcall(*op, vec![(from, Want::All)]),
             // There are upcalls for it.
-            Op::Group { .. } | Op::Ungroup { .. } => {
+            Op::FenceWith { .. } | Op::Connect { .. } | Op::Group { .. } | Op::Ungroup { .. } => {
                 self.answers.push((from, Answer::Done(Status::ERR_NOT_SUPPORTED)));
             }
             Op::Control { targets, directives } => {

@@ -12,6 +12,7 @@ use phalanx_core::{
 };
 use phalanx_dvm::NodeId;
 use phalanx_spec::{Rank, Scope, Status, keys};
+use phalanx_wire::cmd::connect::Connect;
 use phalanx_wire::cmd::control::JobControl;
 use phalanx_wire::cmd::fence::Fence;
 use phalanx_wire::cmd::group::Construct;
@@ -201,6 +202,11 @@ impl WiredServer {
                 procs: procs.into_iter().map(|rank| ProcId::new(&proc.nspace, rank)).collect(),
                 info: vec![Info::new(keys::COLLECT_DATA, collect)],
             }),
+            Op::FenceWith { info } => ClientCall::Fence(Fence { procs: Vec::new(), info }),
+            Op::Connect { info } => {
+                let procs = vec![ProcId::all(&proc.nspace)];
+                ClientCall::Connect(Connect { procs, info, endpoints: Vec::new() })
+            }
             Op::Get { rank, key: name } => {
                 let of = ProcId::new(&proc.nspace, rank);
                 ClientCall::Get { request: LookupRequest::new(of, key(&name), &[]), info: Vec::new() }

@@ -1,5 +1,6 @@
 //! Many simulated nodes, one file per subject.
 
+mod absent;
 mod chaos;
 mod cleanup;
 mod control;

@@ -222,6 +222,7 @@ fn ups() -> Vec<Up> {
         Up::Connected { nspace: nspace.clone(), reached },
         Up::Exited { nspace: nspace.clone() },
         Up::Waits(collective()),
+        Up::Fails { op: collective(), status: Status::ERR_TIMEOUT },
         Up::Over { nspace: nspace.clone(), ranks: ranks() },
         Up::Host { request: 5, op: HostOp::ClientConnected(proc(0)) },
         Up::ToolLeft { proc: proc(0) },

@@ -2,6 +2,9 @@
 //!
 //! The same set of processes may fence again and again; the how-manieth time it is counts on every daemon alike, and is
 //! part of the operation's name.
+//!
+//! An operation may fail before this daemon has come to it: a member ended elsewhere, or somebody's time was up. The root decides that once,
+//! for all, and each daemon keeps it for its members who are still to come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +26,9 @@ pub(super) struct Rounds {
     /// By series: the operation without its number.
     counts: BTreeMap<Collective, Count>,
     waiting: BTreeMap<Collective, Vec<HostCall>>,
-    /// What may lack members, waits elsewhere, and has not been joined here.
+    /// Those of them that have waited for a while, of which the root was told.
+    told: BTreeSet<Collective>,
+    /// What waits elsewhere and has not been joined here.
     expected: BTreeSet<Collective>,
 }
 
@@ -32,6 +37,8 @@ struct Count {
     begun: u64,
     /// The last to which this daemon has contributed for members who had not come.
     ended: u64,
+    /// Those that have failed before this daemon has come to them.
+    failed: BTreeMap<u64, Status>,
 }
 
 impl Local {
@@ -77,14 +84,21 @@ impl Local {
             Ok(op) => op,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
+        let was_expected = self.rounds.expected.remove(&op);
         if op.policy == Policy::Fixed && op.members.iter().any(dead) {
-            return cx.reply(call, HostReply::Done(Status::ERR_PROC_ABORTED));
+            return cx.reply(call, HostReply::Done(kind.without_a_member()));
         }
         self.rounds.waiting.entry(op.clone()).or_default().push(call);
-        if op.policy != Policy::Fixed && !self.rounds.expected.remove(&op) {
+        if was_expected {
+            self.rounds.told.insert(op.clone());
+        } else {
             self.timers.set_once(cx.now.after(PATIENCE), Timer::Waits);
         }
-        cx.join(OpId::Collective(op), part);
+        match part {
+            // Those who have come elsewhere need not wait for the others to hear it.
+            Part::Failed(status) => cx.post(Up::Fails { op, status }),
+            part => cx.join(OpId::Collective(op), part),
+        }
     }
 
     fn policy(&self, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
@@ -100,15 +114,15 @@ impl Local {
         Policy::Shrinks { daemons }
     }
 
-    /// What may lack members has not ended yet: the root is to look whether there are daemons where none is left.
+    /// What has not ended yet: the root is to have the daemons look whether members have ended there. It is told once of each.
     pub(super) fn on_patience_over(&mut self, cx: &mut Cx<'_>) {
-        let waiting = self.rounds.waiting.keys().filter(|op| op.policy != Policy::Fixed);
-        waiting.for_each(|op| cx.post(Up::Waits(op.clone())));
+        let Rounds { waiting, told, .. } = &mut self.rounds;
+        waiting.keys().filter(|op| told.insert((*op).clone())).for_each(|op| cx.post(Up::Waits(op.clone())));
     }
 
-    /// An operation waits that may lack members, as far as this daemon's have ended.
+    /// An operation waits elsewhere for members of this daemon, who may have ended.
     pub(super) fn on_expect(&mut self, cx: &mut Cx<'_>, op: &Collective) {
-        if !self.rounds.waiting.contains_key(op) {
+        if !self.rounds.have_begun(op) {
             self.rounds.expected.insert(op.clone());
             self.try_expected(cx);
         }
@@ -119,12 +133,27 @@ impl Local {
         let expected = std::mem::take(&mut self.rounds.expected);
         for op in expected {
             let here: Vec<ProcId> = op.members.iter().flat_map(|members| self.hosted(members)).collect();
-            if !here.iter().all(|proc| {
-                self.jobs
-                    .get(&proc.nspace)
-                    .and_then(|job| job.procs.get(&proc.rank))
-                    .is_none_or(Proc::is_over)
-            }) {
+            let over = |is_over: fn(&Proc) -> bool| {
+                let proc = |of: &ProcId| self.jobs.get(&of.nspace)?.procs.get(&of.rank);
+                move |of: &ProcId| proc(of).is_none_or(is_over)
+            };
+            if op.policy == Policy::Fixed {
+                if let Some(absent) = here.iter().find(|of| over(Proc::never_comes)(of)) {
+                    let status = op.kind.without_a_member();
+                    let text = format!(
+                        "rank {} (on {}) ended without taking part in a {} that others were waiting in: it fails",
+                        absent.rank,
+                        self.config.hostname,
+                        OpId::Collective(op.clone()).name(),
+                    );
+                    cx.post(Up::Note { about: Some(absent.clone()), text });
+                    cx.post(Up::Fails { op, status });
+                } else {
+                    self.rounds.expected.insert(op);
+                }
+                continue;
+            }
+            if !here.iter().all(over(Proc::is_over)) {
                 self.rounds.expected.insert(op);
                 continue;
             }
@@ -182,7 +211,14 @@ impl Local {
     pub(super) fn answer_collective(&mut self, cx: &mut Cx<'_>, op: &OpId, outcome: &Outcome) {
         let OpId::Collective(collective) = op else { return };
         let waiting = self.rounds.waiting.remove(collective).unwrap_or_default();
+        self.rounds.told.remove(collective);
         self.rounds.expected.remove(collective);
+        if let Err(status) = outcome
+            && collective.policy == Policy::Fixed
+            && collective.members.iter().any(|members| self.hosted(members).next().is_some())
+        {
+            self.rounds.set_failed(collective, *status);
+        }
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
         }
@@ -206,10 +242,35 @@ impl Rounds {
         }
         let count = self.counts.entry(op.clone()).or_default();
         count.begun = count.begun.max(generation << 32) + 1;
-        match count.begun > count.ended {
-            true => Ok(Collective { round: count.begun, ..op }),
+        let has_failed = count.failed.remove(&count.begun);
+        count.failed.retain(|round, _| *round > count.begun);
+        match (has_failed, count.begun > count.ended) {
+            (Some(status), _) => Err(status),
+            (None, true) => Ok(Collective { round: count.begun, ..op }),
             // Its members had been taken for gone.
-            false => Err(Status::GROUP_CONSTRUCT_ABORT),
+            (None, false) => Err(Status::GROUP_CONSTRUCT_ABORT),
+        }
+    }
+
+    /// Whether this daemon's members have come to it, or can do so no more.
+    fn have_begun(&self, op: &Collective) -> bool {
+        let count = self.counts.get(&Collective { round: 0, ..op.clone() });
+        count.is_some_and(|count| count.begun >= op.round || count.failed.contains_key(&op.round))
+    }
+
+    /// It has failed, whether or not this daemon's members have come to it.
+    fn set_failed(&mut self, op: &Collective, status: Status) {
+        if self.have_begun(op) {
+            return;
+        }
+        let series = Collective { round: 0, ..op.clone() };
+        if self.counts.len() >= MOST_SERIES && !self.counts.contains_key(&series) {
+            return;
+        }
+        let failed = &mut self.counts.entry(series).or_default().failed;
+        failed.insert(op.round, status);
+        if failed.len() > MOST_FAILED {
+            failed.pop_first();
         }
     }
 
@@ -221,17 +282,20 @@ impl Rounds {
 
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
         let is_of = |op: &Collective| op.members.iter().all(|one| one.nspace == *nspace);
-        self.counts.keys().chain(self.waiting.keys()).chain(&self.expected).any(is_of)
+        self.counts.keys().chain(self.waiting.keys()).chain(&self.told).chain(&self.expected).any(is_of)
     }
 
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         let lives = |op: &Collective| op.members.iter().any(|m| m.nspace != *nspace);
         self.counts.retain(|op, _| lives(op));
+        self.told.retain(lives);
         self.expected.retain(lives);
     }
 }
 
 /// Different sets of processes that the living jobs may use in collectives.
 const MOST_SERIES: usize = 1 << 16;
-/// How long an operation that may lack members waits before daemons are asked whether any of theirs is left.
+/// Operations of one series that may fail before this daemon's members come to the first of them.
+const MOST_FAILED: usize = 256;
+/// How long an operation waits before daemons are asked whether any of their members have ended.
 const PATIENCE: Duration = Duration::from_millis(100);

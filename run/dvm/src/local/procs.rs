@@ -87,6 +87,8 @@ pub(super) struct Proc {
     pub(super) open: [bool; 3],
     /// Those of which nobody was told that they have ended.
     pub(super) unsaid: [bool; 3],
+    /// Whoever waits for it has been told that it is gone.
+    given_up: bool,
     /// It is to be started again, or the root has still to decide whether it is.
     pub(super) place_kept: bool,
     /// The one that takes its place, if something is to be done to that as soon as it is there.
@@ -173,6 +175,7 @@ impl Proc {
             early: BTreeSet::new(),
             open: [false; 3],
             unsaid: [false; 3],
+            given_up: false,
             place_kept: false,
             next: None,
             losses: Vec::new(),
@@ -199,6 +202,12 @@ impl Proc {
     /// looked into.
     pub(super) fn is_over(&self) -> bool {
         self.settled || self.pmix == Pmix::Finalized || (self.pmix == Pmix::Lost && self.losses.is_empty())
+    }
+
+    /// Whether those who wait for it in a collective are to hear that it will not come. Where its end is the end of the job, they
+    /// are not told at once.
+    pub(super) fn never_comes(&self) -> bool {
+        self.pmix == Pmix::Finalized || self.given_up
     }
 
     /// It never came to run.
@@ -305,6 +314,7 @@ impl Local {
         }
         let first = entry.pmix == Pmix::Never;
         entry.pmix = pmix;
+        entry.given_up &= pmix != Pmix::Connected;
         if first && pmix == Pmix::Connected {
             let count = u32::from(!job.lives.contains_key(&proc.rank.0));
             job.connected.merge(Reached { count, after: cx.now.since(job.since) });
@@ -419,6 +429,7 @@ impl Local {
     pub(super) fn give_up(&mut self, cx: &mut Cx<'_>, proc: &ProcId) {
         let Some(entry) = self.proc_mut(proc) else { return };
         let (losses, settled) = (std::mem::take(&mut entry.losses), entry.settled);
+        entry.given_up |= settled || entry.pmix == Pmix::Lost;
         if settled {
             self.deregister_client(cx, proc);
         }
@@ -539,7 +550,8 @@ impl Local {
 
     /// The operation is given up, because somebody who takes part is gone.
     pub(super) fn fail_collective(&mut self, cx: &mut Cx<'_>, op: &OpId) {
-        self.answer_collective(cx, op, &Err(Status::ERR_PROC_ABORTED));
+        let OpId::Collective(collective) = op else { return };
+        self.answer_collective(cx, op, &Err(collective.kind.without_a_member()));
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) enum Timer {
     Command(ProcId),
     /// Ask again for remote data.
     Retry,
-    /// Collectives that may lack members have waited for a while.
+    /// Collectives have waited for a while.
     Waits,
 }
 

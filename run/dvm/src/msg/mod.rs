@@ -164,8 +164,13 @@ pub(crate) enum Up {
     Exited {
         nspace: Nspace,
     },
-    /// An operation that may lack members waits; there may be daemons none of whose members will come.
+    /// An operation waits; there may be daemons whose members will not come.
     Waits(Collective),
+    /// An operation fails, whoever is still to come: a member has ended, or somebody's time is up.
+    Fails {
+        op: Collective,
+        status: Status,
+    },
     /// Of the processes that are watched these have ended, or finalized.
     Over {
         nspace: Nspace,
@@ -257,6 +262,7 @@ encoded!(enum Up {
     13 OutputLeft { to, pieces, gone },
     14 Note { about, text },
     15 Left(end),
+    16 Fails { op, status },
 });
 
 encoded!(enum Side { 0 Modex { id, proc, key }, 1 ModexIs { id, result } });

@@ -101,6 +101,16 @@ pub(crate) enum Agreed {
 }
 
 impl Kind {
+    /// How it fails because of a member that has ended without having come; a server says the same where all members are its own.
+    pub(crate) fn without_a_member(self) -> Status {
+        match self {
+            Kind::GroupConstruct => Status::GROUP_CONSTRUCT_ABORT,
+            Kind::Fence | Kind::Connect | Kind::Disconnect | Kind::GroupDestruct => {
+                Status::ERR_LOST_CONNECTION
+            }
+        }
+    }
+
     /// Whether the operation goes on without members that end.
     pub(crate) fn may_lack_members(self, info: &[Info]) -> bool {
         matches!(self, Kind::GroupConstruct | Kind::GroupDestruct) && info.is_set(keys::GROUP_FT_COLLECTIVE)

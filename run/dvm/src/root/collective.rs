@@ -1,6 +1,6 @@
 //! Operations to which many daemons contribute: what becomes of the parts when all of them are here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use phalanx_core::Event;
@@ -18,28 +18,43 @@ pub(super) struct Meeting {
     pub(super) to: Ranges,
 }
 
-/// The last operation that has ended of each series (the operation without its number), among those that may lack members.
+/// The last operations that have ended of each series (the operation without its number), and what daemons were told of those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Collectives(BTreeMap<Collective, u64>);
+pub(super) struct Collectives {
+    ended: BTreeMap<Collective, VecDeque<u64>>,
+    expected: BTreeSet<Collective>,
+}
 
 impl Collectives {
     fn set_ended(&mut self, op: &Collective) {
-        if self.0.len() >= MOST_SERIES {
-            self.0.pop_first();
+        self.expected.remove(op);
+        if self.ended.len() >= MOST_SERIES {
+            self.ended.pop_first();
         }
-        self.0.insert(Collective { round: 0, ..op.clone() }, op.round);
+        let ended = self.ended.entry(Collective { round: 0, ..op.clone() }).or_default();
+        if ended.len() >= KEPT {
+            ended.pop_front();
+        }
+        ended.push_back(op.round);
     }
 
+    /// Those of one series end in order, more or less.
     fn has_ended(&self, op: &Collective) -> bool {
-        self.0.get(&Collective { round: 0, ..op.clone() }).is_some_and(|last| op.round <= *last)
+        let ended = self.ended.get(&Collective { round: 0, ..op.clone() });
+        ended.is_some_and(|ended| {
+            ended.contains(&op.round) || (ended.len() >= KEPT && ended.iter().all(|other| *other > op.round))
+        })
     }
 
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        self.0.keys().any(|op| op.members.iter().all(|members| members.nspace == *nspace))
+        let is_of = |op: &Collective| op.members.iter().all(|members| members.nspace == *nspace);
+        self.ended.keys().chain(&self.expected).any(is_of)
     }
 
     pub(super) fn forget(&mut self, nspace: &Nspace) {
-        self.0.retain(|op, _| op.members.iter().any(|members| members.nspace != *nspace));
+        let lives = |op: &Collective| op.members.iter().any(|members| members.nspace != *nspace);
+        self.ended.retain(|op, _| lives(op));
+        self.expected.retain(lives);
     }
 }
 
@@ -68,15 +83,18 @@ impl Root {
                 cx.cast(among, Down::Done { op: op.clone(), outcome: Ok(Agreed::Nothing) });
                 self.task_done(cx, task, &missing, part);
             }
+            // It has failed, and all were told so.
+            (OpId::Collective(collective), _) if self.collectives.has_ended(collective) => {}
             (OpId::Collective(collective), part) => {
                 let meeting = Meeting { op: op.clone(), to: among };
                 let outcome = match collective.policy {
-                    Policy::Fixed if !missing.is_empty() => Some(Err(Status::ERR_LOST_CONNECTION)),
+                    Policy::Fixed if !missing.is_empty() => {
+                        let status = collective.kind.without_a_member();
+                        self.outcome_of(cx, meeting.clone(), collective, &missing, Part::Failed(status))
+                    }
                     _ => self.outcome_of(cx, meeting.clone(), collective, &missing, part),
                 };
-                if collective.policy != Policy::Fixed {
-                    self.collectives.set_ended(collective);
-                }
+                self.collectives.set_ended(collective);
                 if let Some(outcome) = outcome {
                     cx.cast(meeting.to, Down::Done { op: meeting.op, outcome });
                 }
@@ -152,14 +170,45 @@ impl Root {
         cx.cast(to, Down::Event { event, except: None });
     }
 
-    /// An operation that may lack members waits at some daemon. Where none of its members is left, nobody else would say so.
+    /// An operation waits at some daemon. Where members have ended without having come, nobody else would say so.
     pub(super) fn on_waits(&mut self, cx: &mut Cx<'_>, op: &Collective) {
-        let Policy::Shrinks { daemons } = &op.policy else { return };
+        if self.collectives.has_ended(op) || self.collectives.expected.len() >= MOST_SERIES {
+            return;
+        }
+        let daemons = self.daemons_of(op);
+        if self.collectives.expected.insert(op.clone()) {
+            cx.cast(daemons.clone(), Down::Expect(op.clone()));
+        }
+        if op.policy != Policy::Fixed {
+            cx.wait_for(OpId::Collective(op.clone()), daemons);
+        }
+    }
+
+    /// It fails for all alike: for those who have come, and for those who will.
+    pub(super) fn on_fails(&mut self, cx: &mut Cx<'_>, op: &Collective, status: Status) {
         if self.collectives.has_ended(op) {
             return;
         }
-        cx.cast(daemons.clone(), Down::Expect(op.clone()));
-        cx.wait_for(OpId::Collective(op.clone()), daemons.clone());
+        self.collectives.set_ended(op);
+        if op.kind == Kind::GroupConstruct {
+            self.give_up_group(cx, op, status);
+        }
+        let to = self.daemons_of(op);
+        let op = Arc::new(OpId::Collective(op.clone()));
+        cx.cast(to, Down::Done { op, outcome: Err(status) });
+    }
+
+    fn daemons_of(&self, op: &Collective) -> Ranges {
+        if let Policy::Shrinks { daemons } = &op.policy {
+            return daemons.clone();
+        }
+        let mut daemons = Ranges::new();
+        for members in op.members.iter() {
+            if let Some(job) = self.jobs.get(&members.nspace) {
+                daemons.add(&job.desc.nodes_of(&members.ranks));
+            }
+        }
+        daemons
     }
 }
 
@@ -169,5 +218,7 @@ fn join(blobs: &[Blob]) -> Blob {
     Blob::from(all)
 }
 
-/// Sets of processes with such operations.
+/// Sets of processes with operations.
 const MOST_SERIES: usize = 1 << 16;
+/// Of each set, so many operations are known to have ended. Calls that do not block let a few be under way at once.
+const KEPT: usize = 16;
