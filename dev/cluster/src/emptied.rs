@@ -47,12 +47,12 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<ExitCode> {
 fn hide(places: &[OsString], kept: &[OsString]) -> Result<()> {
     let places: Vec<PathBuf> = places.iter().filter_map(|place| fs::canonicalize(place).ok()).collect();
     let inside = |path: &PathBuf| places.iter().any(|place| path.starts_with(place) && path != place);
-    let kept = kept.iter().filter_map(|path| fs::canonicalize(path).ok()).filter(inside);
+    let kept = outermost(kept.iter().filter_map(|path| fs::canonicalize(path).ok()).filter(inside));
     let open = |path: PathBuf| {
         let file = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
         Ok((path, file))
     };
-    let kept: Vec<(PathBuf, File)> = kept.map(open).collect::<Result<_>>()?;
+    let kept: Vec<(PathBuf, File)> = kept.into_iter().map(open).collect::<Result<_>>()?;
     for place in &places {
         let mode = fs::metadata(place).map(|found| found.permissions());
         mount("emptied", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")
@@ -70,4 +70,23 @@ fn hide(places: &[OsString], kept: &[OsString]) -> Result<()> {
         mount_bind_recursive(from, &path).with_context(|| format!("keeping {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Without those that lie in others, and come with them.
+fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = paths.collect();
+    all.sort();
+    all.dedup_by(|path, before| path.starts_with(before));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_in_a_kept_directory_is_kept_with_it() {
+        let paths = ["/a/b/c", "/a/b", "/a/b-c", "/a/b/d/e", "/f", "/f"].map(PathBuf::from);
+        assert_eq!(outermost(paths.into_iter()), ["/a/b", "/a/b-c", "/f"].map(PathBuf::from));
+    }
 }

@@ -61,7 +61,7 @@ fn files_and_directories_are_kept_in_what_is_emptied() {
     fs::write(place.path().join("a/b/deep"), "1\n").expect("writing");
     fs::write(place.path().join("file"), "2\n").expect("writing");
     fs::write(place.path().join("gone"), "").expect("writing");
-    let kept = ["a/b", "file", "missing"].map(|name| place.path().join(name));
+    let kept = ["a/b/deep", "a/b", "file", "missing"].map(|name| place.path().join(name));
     let command = emptied(&player(), &[&place.path().display().to_string()], &kept).expect("a command");
     let (text, code) = said(command, "cd \"$1\"; cat a/b/deep file; ls; touch new", place.path());
     assert_eq!((text.as_str(), code), ("1\n2\na\nfile\n", Some(0)));
