@@ -175,8 +175,14 @@ impl Root {
         if self.collectives.has_ended(op) || self.collectives.expected.len() >= MOST_SERIES {
             return;
         }
+        // Every daemon says so of an operation of all.
+        let is_known = self.collectives.expected.contains(op);
+        if is_known && op.policy == Policy::Fixed {
+            return;
+        }
         let daemons = self.daemons_of(op);
-        if self.collectives.expected.insert(op.clone()) {
+        if !is_known {
+            self.collectives.expected.insert(op.clone());
             cx.cast(daemons.clone(), Down::Expect(op.clone()));
         }
         if op.policy != Policy::Fixed {
