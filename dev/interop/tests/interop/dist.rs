@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use phalanx_interop::{Job, debian_file, debians_libpmix_copied, new_directory, script, workspace};
+use phalanx_interop::{
+    Job, debian_file, debians_libpmix_copied, needs_root, new_directory, script, workspace,
+};
 
 /// Files of `cargo xtask dist`, made now: unoptimized, which changes nothing of where they are.
 struct Made {
@@ -68,6 +70,7 @@ fn the_packages_hold_the_tree() {
 /// In a root of their own, where Debian's libpmix is as well: ours goes before it, and leaves it where it was.
 #[test]
 fn the_packages_are_installed_beside_debians_and_removed() {
+    needs_root("packages are installed");
     let root = new_directory();
     let inside = |path: &str| root.path().join(path);
     let debians = inside(&format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));

@@ -35,7 +35,10 @@ fn is_usable(dir: &Path) -> bool {
 
 /// The same as [`server_directories`] for the one system server of a machine (`pmix.sys.tmpdir`).
 pub fn system_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
-    directories(given, "PMIX_SYSTEM_TMPDIR", variable)
+    // A place for it alone is the only one. Launchers also name that of their sessions.
+    let named = variable("PMIX_SYSTEM_TMPDIR").filter(|dir| !dir.is_empty());
+    let alone = named.filter(|dir| variable("TMPDIR").as_ref() != Some(dir)).map(PathBuf::from);
+    directories(given.or(alone), "PMIX_SYSTEM_TMPDIR", variable)
 }
 
 fn directories(given: Option<PathBuf>, own: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
@@ -63,8 +66,11 @@ mod tests {
         let variable = |name: &str| Some(format!("/{name}"));
         assert_eq!(server_directories(Some("/a".into()), variable), [PathBuf::from("/a")]);
         let all: Vec<PathBuf> =
-            ["/PMIX_SYSTEM_TMPDIR", "/TMPDIR", "/TEMP", "/TMP", "/tmp"].map(PathBuf::from).into();
-        assert_eq!(system_directories(None, variable), all);
+            ["/PMIX_SERVER_TMPDIR", "/TMPDIR", "/TEMP", "/TMP", "/tmp"].map(PathBuf::from).into();
+        assert_eq!(server_directories(None, variable), all);
+        assert_eq!(system_directories(None, variable), [PathBuf::from("/PMIX_SYSTEM_TMPDIR")]);
+        let same = |name: &str| name.ends_with("TMPDIR").then(|| "/x".to_owned());
+        assert_eq!(system_directories(None, same), [PathBuf::from("/x"), PathBuf::from("/tmp")]);
     }
 
     #[test]

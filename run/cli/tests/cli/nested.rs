@@ -32,7 +32,7 @@ fn dvm(dir: &Path) -> Child {
 fn inner(dir: &Path, options: &str) -> Vec<String> {
     let print = "tr '\\\\0' '\\\\n' < /proc/self/environ";
     let script = format!(
-        r#"PHALANX_RESTARTS=3 PHALANX_PID=7 exec $PX run -q {options} -x 'PHALANX_*' -x 'PMIX_*' -n 1 sh -c "{print}""#
+        r#"PHALANX_RESTARTS=3 PHALANX_PID=7 exec "$PX" run -q {options} -x 'PHALANX_*' -x 'PMIX_*' -n 1 sh -c "{print}""#
     );
     let output = px(
         dir,

@@ -456,7 +456,7 @@ fn ps_says_which_servers_it_does_not_ask() {
 #[test]
 fn a_waiting_lookup_is_shown_once() {
     let bench = Bench::new();
-    let script = format!("{} lookup nobodys --wait 1000", env!("CARGO_BIN_EXE_px"));
+    let script = format!("\"{}\" lookup nobodys --wait 1000", env!("CARGO_BIN_EXE_px"));
     let mut job = bench.start("-q -n 1", &script);
     let pid_of_px = job.id().to_string();
     let why = || {
@@ -578,14 +578,14 @@ fn limits_of_files_and_stacks_do_not_end_px() {
         sh.args(["-c", script]).current_dir(bench.dir.path()).env("TMPDIR", bench.dir.path());
         ended(sh.output().expect("a shell"))
     };
-    let limited = sh(&format!("ulimit -f 10; exec {px} run -n 1 head -c 100000 /dev/zero > out"));
+    let limited = sh(&format!("ulimit -f 10; exec \"{px}\" run -n 1 head -c 100000 /dev/zero > out"));
     assert_eq!(limited.code, 1);
     assert!(limited.stderr.contains("cannot write output: File too large"), "{limited:?}");
     // Ranks have the limit and the signal as without px.
-    sh(&format!("ulimit -f 10; exec {px} run -n 1 sh -c 'head -c 100000 /dev/zero > more; echo $?'"))
+    sh(&format!("ulimit -f 10; exec \"{px}\" run -n 1 sh -c 'head -c 100000 /dev/zero > more; echo $?'"))
         .expect(0, "153\n");
-    sh(&format!("ulimit -s 64; exec {px} run -n 2 {px} hello > hello; ")).expect(0, "");
-    sh(&format!("ulimit -s 64; {px} run -n 1 sh -c 'ulimit -s'")).expect(0, "64\n");
+    sh(&format!("ulimit -s 64; exec \"{px}\" run -n 2 \"{px}\" hello > hello; ")).expect(0, "");
+    sh(&format!("ulimit -s 64; \"{px}\" run -n 1 sh -c 'ulimit -s'")).expect(0, "64\n");
 }
 
 #[test]
@@ -698,7 +698,7 @@ fn a_signal_sent_to_a_background_job_of_a_script_ends_it() {
     for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131)] {
         let rank = "echo > ready; exec sleep 1000";
         let script = format!(
-            "{px} run -q -n 1 sh -c '{rank}' & echo $! > pid.new; mv pid.new pid; wait $!
+            "\"{px}\" run -q -n 1 sh -c '{rank}' & echo $! > pid.new; mv pid.new pid; wait $!
             echo $? > code.new; mv code.new code"
         );
         let mut command = Command::new("sh");

@@ -353,7 +353,7 @@ fn an_interrupt_ends_a_command_that_a_script_has_put_into_the_background() {
     let mut command = Command::new("sh");
     command.args([
         "-c",
-        &format!("{px} wait {job} & echo $! > pid.new; mv pid.new pid; wait $!; echo $? > code"),
+        &format!("\"{px}\" wait {job} & echo $! > pid.new; mv pid.new pid; wait $!; echo $? > code"),
     ]);
     let shell = command.current_dir(place.0.path()).env("TMPDIR", place.0.path()).spawn();
     let mut shell = shell.expect("a shell");

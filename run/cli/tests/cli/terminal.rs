@@ -105,7 +105,8 @@ fn a_prompt_appears_and_is_answered() {
 #[test]
 fn a_status_line_says_what_is_waited_for_and_goes_away() {
     let place = place();
-    let script = format!("test $PHALANX_RANK = 0 || while ! [ -e go ]; do sleep 0.01; done; exec {PX} hello");
+    let script =
+        format!("test $PHALANX_RANK = 0 || while ! [ -e go ]; do sleep 0.01; done; exec \"{PX}\" hello");
     let mut terminal = Terminal::px_run(place.path(), "-n 2", &script);
     terminal.see("px: connecting 1 of 2 ranks");
     fs::write(place.path().join("go"), "").expect("a file");
@@ -126,7 +127,7 @@ fn control_c_at_a_terminal() {
 fn a_terminal_that_hangs_up_ends_the_job() {
     let place = place();
     // Somebody else waits for px, outside of the terminal's session, so px hears of the hang-up from its writes alone.
-    for px in [PX.to_owned(), format!("env --ignore-signal=HUP {PX}")] {
+    for px in [format!("\"{PX}\""), format!("env --ignore-signal=HUP \"{PX}\"")] {
         let script = format!(
             "setsid {px} run -q -n 2 sh -c 'echo up; exec yes' ; echo $? > code.new; mv code.new code"
         );
@@ -215,7 +216,7 @@ fn goes_on_in_the_background(dir: &Path, px: &str) {
 #[test]
 fn run_goes_on_in_the_background() {
     let place = place();
-    goes_on_in_the_background(place.path(), &format!("{PX} run -q -n 1 sh -c '{TALKS_AND_READS}'"));
+    goes_on_in_the_background(place.path(), &format!("\"{PX}\" run -q -n 1 sh -c '{TALKS_AND_READS}'"));
 }
 
 #[test]
@@ -224,14 +225,14 @@ fn attach_goes_on_in_the_background() {
     let started =
         px(place.path(), &["run", "--detach", "-n", "1", "--stdin", "0", "sh", "-c", TALKS_AND_READS]);
     let job = String::from_utf8(started.stdout).expect("a name").trim().to_owned();
-    goes_on_in_the_background(place.path(), &format!("{PX} attach {job} --stdin --since-start"));
+    goes_on_in_the_background(place.path(), &format!("\"{PX}\" attach {job} --stdin --since-start"));
 }
 
 #[test]
 fn a_detached_job_outlives_its_terminal() {
     let place = place();
     let rank = "echo before; until [ -e go ]; do sleep 0.02; done; echo after; exit 3";
-    let script = format!("{PX} run --detach -n 1 sh -c '{rank}' > job; touch started; exec sleep 1000");
+    let script = format!("\"{PX}\" run --detach -n 1 sh -c '{rank}' > job; touch started; exec sleep 1000");
     let mut terminal = Terminal::new(place.path(), ["sh", "-c", &script]);
     let path = |name: &str| -> PathBuf { place.path().join(name) };
     wait_for("the job to be let go", || path("started").exists());
