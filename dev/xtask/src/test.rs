@@ -67,8 +67,10 @@ pub(crate) fn all(wanted: &Wanted, report: &mut Report) {
         });
     }
     if !failed.is_empty() {
-        let judge = |report: &mut Report| again::judge(&failed, wanted.strict, report);
-        report.step("tests that have failed, alone", "cargo xtask test", judge);
+        report.step("tests that have failed, alone", "cargo xtask test", |report| {
+            again::judge(&failed, wanted.strict, report);
+            Ok(())
+        });
     }
     if report.passed == 0 && failed.is_empty() {
         report.broken("no test has such a name", "choosing tests", "cargo xtask test");

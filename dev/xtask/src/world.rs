@@ -55,7 +55,13 @@ pub(crate) fn enter(chore: &str, arguments: &[String]) -> Result<()> {
             tempfile::Builder::new().prefix("phalanx-tests-").tempdir().context("making a directory")?;
         eprintln!("temporary files are in {}", place.path().display());
         let mut command = Command::new("env");
-        command.env("PMIX_SYSTEM_TMPDIR", place.path()).env("TMPDIR", place.path()).env(INSIDE, "shared");
+        // Apart from each other, because searches go down.
+        for (variable, name) in [("PMIX_SYSTEM_TMPDIR", "system"), ("TMPDIR", "tmp")] {
+            let directory = place.path().join(name);
+            std::fs::create_dir(&directory).context("making a directory")?;
+            command.env(variable, directory);
+        }
+        command.env(INSIDE, "shared");
         run(command, &myself, chore, arguments)?
     };
     // Whatever is to be said has been said inside.

@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 use phalanx_cluster::until;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::needs_root;
+
 /// Processes with this variable in their environment.
 fn marked(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -29,6 +31,7 @@ fn machine() -> [String; 2] {
 }
 
 fn with_command(name: &str, options: &[&str], script: &str) -> (Command, String) {
+    needs_root();
     let value = format!("{name}-{}", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster"));
     command.args(options).args(["--", "sh", "-c", script]).env("CLUSTER_TEST", &value);

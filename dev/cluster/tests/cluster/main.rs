@@ -9,7 +9,12 @@ mod ends;
 mod trouble;
 mod worlds;
 
-use phalanx_cluster::{Cluster, Options};
+use phalanx_cluster::{Cluster, NEEDS_ROOT, Options};
+
+/// Worlds are made of namespaces.
+fn needs_root() {
+    assert!(rustix::process::geteuid().is_root(), "{NEEDS_ROOT}namespaces are made");
+}
 
 /// A cluster whose program cargo has built for these tests.
 fn cluster(hosts: usize) -> Cluster {

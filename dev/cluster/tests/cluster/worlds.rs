@@ -9,7 +9,10 @@ use std::process::{Command, Stdio};
 
 use phalanx_cluster::{PRIVATE, alone, bare, emptied};
 
+use crate::needs_root;
+
 fn player() -> PathBuf {
+    needs_root();
     env!("CARGO_BIN_EXE_cluster").into()
 }
 

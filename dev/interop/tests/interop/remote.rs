@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use phalanx_interop::{
-    Job, Outcome, Running, debian_file, eventually, libpmix, new_directory, pmix, pmix_tool, px_binary,
-    rust_tool,
+    Job, Outcome, Running, debian_file, eventually, libpmix, needs_root, new_directory, pmix, pmix_tool,
+    px_binary, rust_tool,
 };
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -18,6 +18,7 @@ struct Node(Running);
 
 impl Node {
     fn new() -> Node {
+        needs_root("a network is made");
         let running = Job::new("unshare").args(["--net", "sleep", "1000"]).start();
         let own = fs::read_link("/proc/self/ns/net").expect("our own namespace");
         let other = || fs::read_link(format!("/proc/{}/ns/net", running.pid()));

@@ -216,6 +216,7 @@ fn jobs_run_where_a_stranger_has_taken_all_names() {
 /// Directories can give files their own group, of which the stranger may be.
 #[test]
 fn rendezvous_files_for_a_group_are_for_the_servers_own() {
+    needs_root("files are given to another group");
     let place = place();
     chown(place.path(), None, Some(STRANGER)).expect("giving it to a group");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o3777)).expect("permissions");
@@ -310,13 +311,13 @@ fn dvm_of_a_trusted_user_is_stopped_by_name_only() {
 #[test]
 fn users_outside_of_a_user_namespace_are_strangers() {
     const OWNER: u32 = 4242;
+    needs_root("other users take part");
     let place = place();
     let px = px_for_everybody(place.path());
     let home = place.path().join("home");
     fs::create_dir(&home).expect("a directory");
     chown(&home, Some(OWNER), Some(OWNER)).expect("an owner");
     let as_user = |user: u32, program: &Path| {
-        needs_root("other users take part");
         let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()];
         Job::new("setpriv").args(ids).arg(program).env("TMPDIR", &home).dir(&home)
     };
@@ -360,6 +361,7 @@ const STRANGER: u32 = 65534;
 /// The directory for temporary files, or a link on the way to it, may be somebody else's to rename.
 #[test]
 fn tmpdir_that_others_can_rename_is_not_used() {
+    needs_root("files are given away");
     let place = place();
     let make = |name: &str, mode: u32, owner: u32| {
         let dir = place.path().join(name);

@@ -1,6 +1,5 @@
 //! Tests that have failed are run again, alone: whether a test fails always or now and then decides what becomes of the run.
 
-use anyhow::Result;
 use phalanx_cluster::NEEDS_ROOT;
 
 use crate::report::{Report, Unsteady};
@@ -14,16 +13,18 @@ const TRIES: usize = 3;
 const MOST: usize = 20;
 
 /// Decides on each of the tests that have failed.
-pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Report) -> Result<()> {
-    for (number, (binary, failed)) in failed.iter().enumerate() {
+pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Report) {
+    let mut tried = 0;
+    for (binary, failed) in failed {
         let name = format!("{} {}", binary.name, failed.test);
         let missing = failed.said.lines().find_map(|line| line.split_once(NEEDS_ROOT));
         if let Some((_, why)) = missing.filter(|_| !crate::world::is_root().unwrap_or(true)) {
             report.left_out(&name, &format!("{NEEDS_ROOT}{why}"));
             continue;
         }
-        let may_try = !strict && number < MOST;
-        match if may_try { passes_at(binary, &failed.test)? } else { None } {
+        let may_try = !strict && tried < MOST;
+        tried += 1;
+        match if may_try { passes_at(binary, &failed.test) } else { None } {
             Some(passed_at) => {
                 let (command, said) = (binary.again(&failed.test), failed.said.clone());
                 report.passed += 1;
@@ -32,16 +33,15 @@ pub(crate) fn judge(failed: &[(&Binary, Failed)], strict: bool, report: &mut Rep
             None => report.failed(&name, binary.stage.name(), &binary.again(&failed.test)),
         }
     }
-    Ok(())
 }
 
 /// The try at which a test that has failed once passes.
-fn passes_at(binary: &Binary, test: &str) -> Result<Option<usize>> {
-    for number in 2..=TRIES {
-        let ran = run(binary, &["--exact", test], &mut Slowest::default())?;
-        if ran.failed.is_empty() && ran.passed == 1 {
-            return Ok(Some(number));
+fn passes_at(binary: &Binary, test: &str) -> Option<usize> {
+    (2..=TRIES).find(|_| match run(binary, &["--exact", test], &mut Slowest::default()) {
+        Ok(ran) => ran.failed.is_empty() && ran.passed == 1,
+        Err(error) => {
+            eprintln!("{error:#}");
+            false
         }
-    }
-    Ok(None)
+    })
 }
