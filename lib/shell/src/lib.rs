@@ -1,7 +1,8 @@
 //! Between the machines of `phalanx-core` and the operating system: what the native library, the C library and `px` share.
 //!
 //! Sockets and who is at their other end (`net`, `listen`, `local`, `identity`, `unmapped`, `trust`), how servers are found (`rendezvous`,
-//! `reach`), and files and streams of a process (`collected`, `files`, `stdin`). It decides nothing that a machine decides, and
+//! `reach`), and files and streams of a process (`collected`, `files`,
+//! `stdin`, `walk`). It decides nothing that a machine decides, and
 //! makes no calls of PMIx.
 
 pub mod collected;
@@ -17,5 +18,6 @@ pub mod stdin;
 pub mod thread;
 mod trust;
 mod unmapped;
+pub mod walk;
 
 pub use trust::{NotAUser, TRUST_USER, Trust};

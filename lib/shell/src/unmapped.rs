@@ -20,6 +20,16 @@ pub(crate) fn unmapped_user() -> Option<u32> {
     fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?.trim().parse().ok()
 }
 
+/// Whether this user namespace has a user of this number.
+pub(crate) fn is_mapped(uid: u32) -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().unwrap_or(0));
+        let (first, _, count) = (numbers.next(), numbers.next(), numbers.next());
+        first.zip(count).is_some_and(|(first, count)| uid >= first && uid - first < count)
+    })
+}
+
 /// Whether this namespace knows root by some number.
 pub(crate) fn knows_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();

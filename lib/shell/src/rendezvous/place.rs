@@ -1,10 +1,8 @@
 //! Where rendezvous files are: in directories that attributes or the environment name.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
+use crate::walk::walk;
 
 /// Where servers of sessions put their files, the first choice first: `given` (`pmix.srvr.tmpdir`) alone if there is one, else
 /// what the environment says. A server writes to the first; a tool that knows a server's name searches all.
@@ -12,9 +10,9 @@ pub fn server_directories(given: Option<PathBuf>, variable: impl Fn(&str) -> Opt
     directories(given, "PMIX_SERVER_TMPDIR", variable)
 }
 
-/// Where a tool looks for a server whose name nobody has told it: only where servers would be that were started with its own environment. So
-/// a directory for temporary files keeps those apart that know nothing of each other. Where that directory is none that a server of ours
-/// uses, it is in the next one.
+/// Where a tool looks for a server that it cannot name: only where a server would be that was started in the tool's own environment. So a
+/// directory for temporary files keeps servers apart. A server of ours does not use a directory in which other users can interfere; it takes the
+/// next one, and so does the tool.
 pub fn nameless_directories(
     given: Option<PathBuf>,
     variable: impl Fn(&str) -> Option<String>,
@@ -25,12 +23,9 @@ pub fn nameless_directories(
     all
 }
 
-/// Whether nobody but root and we can put other files in the place of ours there.
+/// Whether a server of ours uses it.
 fn is_usable(dir: &Path) -> bool {
-    let is_ours = |uid: u32| uid == 0 || uid == geteuid().as_raw();
-    fs::metadata(dir).is_ok_and(|found| {
-        found.is_dir() && is_ours(found.uid()) && (found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0)
-    })
+    std::path::absolute(dir).and_then(|dir| walk(&dir)).is_ok()
 }
 
 /// The same as [`server_directories`] for the one system server of a machine (`pmix.sys.tmpdir`).
@@ -57,7 +52,10 @@ fn directories(given: Option<PathBuf>, own: &str, variable: impl Fn(&str) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    use rustix::process::geteuid;
 
     use super::*;
 
@@ -87,7 +85,17 @@ mod tests {
             })
         };
         assert_eq!(searched(first.path()), [first.path()]);
-        for unusable in [open, first.path().join("missing")] {
+        let below = open.join("below");
+        fs::create_dir(&below).unwrap();
+        let grouped = first.path().join("grouped");
+        fs::create_dir(&grouped).unwrap();
+        fs::set_permissions(&grouped, PermissionsExt::from_mode(0o770)).unwrap();
+        let mut unusable = vec![open, below, first.path().join("missing")];
+        if geteuid().is_root() {
+            chown(&grouped, None, Some(4242)).unwrap();
+            unusable.push(grouped);
+        }
+        for unusable in unusable {
             assert_eq!(searched(&unusable), [&unusable, second.path()]);
         }
     }
