@@ -6,7 +6,7 @@ pub(crate) mod job;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use pmix::{DataArray, Info, Nspace, Query, Status, TRUST_USER, Tool, Value, keys
 use crate::args::tools::ServerArgs;
 use crate::failure::Failure;
 use crate::log;
-use crate::render::value;
+use crate::render::{hint, value};
 
 /// Attaches to the server that the options name.
 pub(crate) fn attach(server: &ServerArgs) -> Result<Tool, Failure> {
@@ -30,13 +30,30 @@ pub(crate) fn attach_as(server: &ServerArgs, more: &[Info]) -> Result<Tool, Fail
     log::start(None);
     let mut info = connection(server)?;
     info.extend_from_slice(more);
-    Tool::init(&info).map_err(|error| {
+    unless_soon(|| Tool::init(&info)).map_err(|error| {
         let failure = failed("cannot attach to a PMIx server", &error);
         match names_any(server) {
             true => failure.hint("'px ps' lists the servers of this machine"),
             false => failure
                 .hint("'px run' is a server while its job runs; --pid, --nspace, --uri and --file name one"),
         }
+    })
+}
+
+/// Says so where the answer of a server takes long: a named one has half a minute.
+fn unless_soon<T>(attach: impl FnOnce() -> T) -> T {
+    let (answered, answer) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if answer.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let seconds = PATIENCE.as_secs();
+                let text = format!("no PMIx server has answered for {seconds} s; still waiting");
+                hint::say(&hint::note(&text, false));
+            }
+        });
+        let attached = attach();
+        drop(answered);
+        attached
     })
 }
 

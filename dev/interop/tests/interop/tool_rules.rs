@@ -178,6 +178,19 @@ fn silent_servers_do_not_hold_a_search_up() {
 }
 
 #[test]
+fn a_command_says_that_a_named_server_is_silent() {
+    let place = new_directory();
+    let silent = launcher_at(place.path());
+    silent.signal(Signal::STOP);
+    let words = ["ps", "--pid", &silent.pid().to_string()];
+    let listing = below(place.path(), px_binary(), &words).start();
+    listing.until_said("no PMIx server has answered for 3 s; still waiting");
+    silent.signal(Signal::CONT);
+    let _ = listing.wait().expect_code(0).expect_stdout(&[&name(silent.pid())]);
+    silent.end();
+}
+
+#[test]
 fn twenty_silent_servers_cost_a_search_no_more_than_one() {
     let place = new_directory();
     let living = launcher_at(place.path());
@@ -512,8 +525,13 @@ fn launcher_connects_back_and_says_when_it_is_ready() {
         running.until_said("is ready");
         running
     });
+    let (agent, asked) = (there.path().join("agent"), there.path().join("asked"));
+    fs::write(&agent, format!("> '{}'; exec sleep 1000", asked.display())).expect("writable");
+    let agent = format!("sh '{}'", agent.display());
+    let waits = job(&["dvm", "start", "--host", "other", "--launch-agent", &agent]).start();
+    eventually("the DVM waits for its host", || asked.exists());
     starter.end();
-    for (running, code) in lasting.into_iter().zip([0, 143]) {
+    for (running, code) in lasting.into_iter().chain([waits]).zip([0, 143, 0]) {
         let _ = running.wait().expect_code(code).expect_nothing_left();
     }
     for words in [&["dvm", "start"][..], &["run", "-n", "1", "echo", "hello"]] {

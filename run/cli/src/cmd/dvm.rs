@@ -87,7 +87,7 @@ async fn serve(
         false => error.into(),
     })?;
     let handle = running.handle.clone();
-    if let Some(end) = until_ready(&mut running, &mut signals, args.json).await? {
+    if let Some(end) = until_ready(&mut running, &mut signals, &mut keepalive, args.json).await? {
         running.finish().await?;
         return Ok(end);
     }
@@ -140,6 +140,7 @@ async fn serve(
 async fn until_ready(
     running: &mut Running,
     signals: &mut Signals,
+    keepalive: &mut Keepalive<'_>,
     as_json: bool,
 ) -> Result<Option<u8>, Failure> {
     let mut end = None;
@@ -152,6 +153,10 @@ async fn until_ready(
                     end = Some(if signal == SignalEvent::Hangup { EXIT_SIGHUP } else { 0 });
                     let _ = running.handle.shutdown().await;
                 }
+            }
+            () = keepalive.lost() => {
+                end = Some(0);
+                let _ = running.handle.shutdown().await;
             }
             report = running.reports.recv() => match report {
                 Some(Report::Ready) if end.is_none() => return Ok(None),
