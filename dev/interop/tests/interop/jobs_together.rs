@@ -119,3 +119,18 @@ fn pools_of_spawned_workers_come_and_go() {
         suite(library, 1, "test_util_pool.py", &["TestProcessPool.test_map", "TestProcessPool.test_apply"]);
     }
 }
+
+/// Both write it through their launcher: Open MPI 5 logs it.
+#[test]
+fn what_mpi_abort_says_is_shown_in_a_dvm_as_without() {
+    let dvm = dvm();
+    for library in [OpenMpi4, OpenMpi5] {
+        let alone = px(["-n", "2"]).with(library).arg(mpi(library, "abort")).run().expect_code(7);
+        let inside = in_dvm(&dvm, library).arg(mpi(library, "abort")).run().expect_code(7);
+        for seen in [&alone, &inside] {
+            assert!(seen.stderr.contains("MPI_ABORT was invoked on rank 1"), "{library:?}: {seen}");
+            assert!(seen.stderr.contains("exactly when Open MPI kills them."), "{library:?}: {seen}");
+        }
+    }
+    stop(dvm);
+}

@@ -28,6 +28,7 @@ mod openmpi4_over_ssh;
 mod openmpi5;
 mod openmpi5_on_ours;
 mod openmpi_on_ours;
+mod outcomes;
 mod over_hosts;
 mod own_tools;
 mod peers;

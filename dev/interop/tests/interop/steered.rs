@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use phalanx_interop::{Job, Library, Running, new_directory, pmix, px, px_binary};
+use phalanx_interop::{Job, Library, Running, libpmix, new_directory, pmix, pmix_tool, px, px_binary};
 
 fn ctl(running: &Running, words: &[&str]) -> String {
     let px = Job::new(px_binary()).arg("ctl").args(words).arg("--pid").arg(running.pid().to_string());
@@ -31,5 +31,42 @@ fn programs_of_others_go_on_from_their_checkpoints() {
         for rank in 0..2 {
             outcome.assert_line(&format!("rank {rank} of 2: counted"));
         }
+    }
+}
+
+/// What a tool is answered that sends all of these at once.
+fn at_once(running: &Running, ours: bool, words: &str) -> Vec<String> {
+    let tool = Job::new(pmix_tool("control")).args([&running.pid().to_string(), &running.job_name()]);
+    let tool = tool.args(words.split_whitespace()).env("TMPDIR", running.tmpdir());
+    let tool = if ours { tool.env("LD_LIBRARY_PATH", libpmix()) } else { tool };
+    tool.run().expect_code(0).stdout.lines().map(|line| line.replace('-', "_")).collect()
+}
+
+/// Four ranks, each of which has begun; `px ps` shows them.
+fn four_ranks() -> Running {
+    let running = px(["-n", "4", "sh", "-c", "echo $PMIX_RANK begins; exec sleep 1000"]).start();
+    (0..4).for_each(|rank| running.until_said(&format!("{rank} begins")));
+    running
+}
+
+#[test]
+fn ranks_that_start_again_are_killed_when_a_tool_says_so() {
+    for ours in [false, true] {
+        let running = four_ranks();
+        let answers = at_once(&running, ours, "restart:0 restart:1 restart:2 restart:3 kill:all");
+        assert!(answers.last().is_some_and(|last| last.ends_with("SUCCESS")), "{answers:?}");
+        let ended = running.wait().expect_code(137).expect_nothing_left();
+        assert!(!ended.stderr.contains("the others go on"), "{ended}");
+        assert!(ended.stderr.contains("by job control"), "{ended}");
+
+        let running = four_ranks();
+        let answers = at_once(&running, ours, "restart:0 restart:1 restart:2 restart:3 kill:2");
+        assert!(answers.last().is_some_and(|last| last.ends_with("SUCCESS")), "{answers:?}");
+        let shown = Job::new(px_binary()).args(["ps", "-r", "--pid", &running.pid().to_string()]);
+        let shown = shown.env("TMPDIR", running.tmpdir()).run().expect_code(0);
+        assert_eq!(shown.stdout.matches("running").count(), 3 + 1, "three ranks and the job\n{shown}");
+        let answers = at_once(&running, ours, "kill:2 kill:all");
+        assert!(answers[0].ends_with("NOT_FOUND") && answers[1].ends_with("SUCCESS"), "{answers:?}");
+        let _ = running.wait().expect_code(137).expect_nothing_left();
     }
 }

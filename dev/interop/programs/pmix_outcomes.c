@@ -1,0 +1,96 @@
+/* How a call of ranks 0 and 2 ends that wait for rank 1, and what rank 1 does meanwhile.
+ *
+ *   pmix_outcomes CALL FATE DIRECTORY
+ *
+ * CALL: fence, connect, group (construct) or get, of a key that rank 1 puts
+ * FATE: what rank 1 does:
+ *   late     the same a while after the others
+ *   never    nothing until their time limit has passed
+ *   behind   the same when their time limit has passed, with a limit of its own
+ *   ends     it finalizes at once, and ends with 0
+ *   fails    it ends with 3, not finalized
+ *
+ * Each rank whose call ends prints "RANK: STATUS", the number. Files of these names in DIRECTORY say that it has ended. */
+#include "check.h"
+
+static const char *call, *fate, *directory;
+
+static bool is(const char *word, const char *wanted)
+{
+    return strcmp(word, wanted) == 0;
+}
+
+static void file_of(pmix_rank_t rank, char *path, size_t size)
+{
+    snprintf(path, size, "%s/%u", directory, rank);
+}
+
+static void await(pmix_rank_t rank)
+{
+    char path[1024];
+
+    file_of(rank, path, sizeof path);
+    while (access(path, F_OK) != 0)
+        usleep(5000);
+}
+
+static pmix_status_t ask(bool limited)
+{
+    pmix_proc_t all = process(PMIX_RANK_WILDCARD), one = process(1);
+    pmix_info_t limit, *results = NULL;
+    pmix_value_t *value = NULL;
+    pmix_status_t status;
+    size_t count = 0;
+    int seconds = 1;
+
+    PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
+    if (is(call, "fence"))
+        return PMIx_Fence(&all, 1, &limit, limited);
+    if (is(call, "connect"))
+        return PMIx_Connect(&all, 1, &limit, limited);
+    if (is(call, "group"))
+        return PMIx_Group_construct("all", &all, 1, &limit, limited, &results, &count);
+    if (me.rank != 1)
+        return PMIx_Get(&one, "key", &limit, limited, &value);
+    put_text(PMIX_GLOBAL, "key", "value");
+    status = PMIx_Commit();
+    return status;
+}
+
+static void say(pmix_status_t status)
+{
+    char path[1024];
+    FILE *file;
+
+    printf("%u: %d\n", me.rank, status);
+    fflush(stdout);
+    file_of(me.rank, path, sizeof path);
+    file = fopen(path, "w");
+    CHECK(file != NULL, "%s", path);
+    fclose(file);
+}
+
+int main(int argc, char **argv)
+{
+    bool limited;
+
+    if (argc != 4)
+        return 2;
+    call = argv[1], fate = argv[2], directory = argv[3];
+    limited = is(fate, "never") || is(fate, "behind");
+    start();
+    if (me.rank == 1) {
+        if (is(fate, "fails"))
+            _exit(3);
+        if (is(fate, "late"))
+            usleep(300000);
+        if (limited) {
+            await(0);
+            await(2);
+        }
+    }
+    if (me.rank != 1 || is(fate, "late") || is(fate, "behind"))
+        say(ask(limited));
+    PMIx_Finalize(NULL, 0);
+    return 0;
+}
