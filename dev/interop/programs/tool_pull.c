@@ -21,6 +21,8 @@
 static volatile unsigned long long pulled, lost, pieces;
 static const char *slow;
 static volatile int show;
+/* Files are whole once the library has ended. */
+static volatile int files;
 static volatile int answered, gone;
 static volatile pmix_status_t answer;
 static volatile size_t number;
@@ -135,6 +137,7 @@ int main(int argc, char **argv)
             PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_BUFFERING_TIME, &seconds, PMIX_UINT32);
         } else if (strcmp(argv[at], "file") == 0) {
             PMIX_INFO_LOAD(&directives[count++], PMIX_IOF_OUTPUT_TO_FILE, argv[++at], PMIX_STRING);
+            files = 1;
         } else if (strcmp(argv[at], "show") == 0) {
             show = 1;
         } else if (strcmp(argv[at], "slow") == 0) {
@@ -161,7 +164,7 @@ int main(int argc, char **argv)
     if (!gone)
         end_pull(number, &gone);
     fprintf(stderr, "pulled %llu bytes in %llu pieces, lost %llu\n", pulled, pieces, lost);
-    if (!gone || show)
+    if (!gone || show || files)
         tool ? PMIx_tool_finalize() : PMIx_Finalize(NULL, 0);
     return 0;
 }

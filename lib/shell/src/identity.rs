@@ -314,7 +314,13 @@ mod tests {
             drop(listener);
             check("is accepted, and nobody listens");
             drop(theirs);
-            assert_eq!(by_kernel.of_server(server, here).unwrap(), None, "{at} is closed");
+            // A program that another test starts has a copy of the connection for a moment.
+            let mut tries = 0..1_000;
+            let mut owner = || by_kernel.of_server(server, here).unwrap();
+            while owner().is_some() {
+                assert!(tries.next().is_some(), "{at} is closed");
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
     }
 
