@@ -111,7 +111,7 @@ fn can_be_alone() -> Result<bool> {
             |output| String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         );
         eprintln!(
-            "the tests see what other programs leave on this machine: no namespaces can be made ({why})"
+            "the tests see what other programs leave on this machine, and those without peers find the peers: no namespaces can be made ({why})"
         );
     }
     Ok(made)

@@ -47,7 +47,7 @@ fn job_control_names_the_targets_that_were_not_reached() {
 }
 
 #[test]
-fn ranks_go_on_from_their_checkpoint_when_they_are_started_again() {
+fn restarted_ranks_go_on_from_their_checkpoint() {
     let place = new_directory();
     let running = px(["-n", "2"]).arg(pmix_on_ours("checkpoint")).arg(place.path()).start();
     let job = running.job_name();
@@ -121,7 +121,7 @@ fn what_is_logged_in_a_dvm_is_shown_to_who_runs_the_job() {
 }
 
 #[test]
-fn the_end_of_a_job_leaves_alone_what_a_rank_has_spawned_in_another_dvm() {
+fn the_end_of_a_job_leaves_alone_a_job_of_another_dvm() {
     let dvm = Job::new(px_binary()).args(["dvm", "start"]).start();
     dvm.until_said("is ready");
     let place = new_directory();

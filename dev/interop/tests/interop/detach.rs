@@ -73,7 +73,8 @@ fn a_reader_of_attach_may_leave() {
     let place = new_directory();
     let (job, _) = detach(place.path(), &["-n", "1", "seq", "1000000"]);
     let px = px_binary();
-    let script = format!("{{ {} attach --since-start {job}; echo code $? >&2; }} | head -n 1", px.display());
+    let script =
+        format!("{{ '{}' attach --since-start {job}; echo code $? >&2; }} | head -n 1", px.display());
     let sh = || Job::new("sh").args(["-c", &script]).env("TMPDIR", place.path()).run().expect_code(0);
     let outcome = sh();
     assert_eq!((&*outcome.stdout, &*outcome.stderr), ("1\n", "code 141\n"), "{outcome}");
@@ -217,7 +218,7 @@ fn job_detached_by_a_rank_ends_with_its_job() {
     let (inner, rank, go) = (place.path().join("inner"), place.path().join("rank"), place.path().join("go"));
     let works = format!("echo $$ > {0}.new; mv {0}.new {0}; echo begun; exec sleep 1000", rank.display());
     let script = format!(
-        "{px} run --detach -n 1 sh -c '{works}' > {inner}.new; mv {inner}.new {inner}; until [ -e {go} ]; do sleep 0.05; done",
+        "'{px}' run --detach -n 1 sh -c '{works}' > {inner}.new; mv {inner}.new {inner}; until [ -e {go} ]; do sleep 0.05; done",
         px = px_binary().display(),
         inner = inner.display(),
         go = go.display(),
@@ -252,9 +253,9 @@ fn a_launcher_that_was_killed_is_told_of() {
 #[test]
 fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
     let script = "px=$1; cd \"$TMPDIR\"
-        job=$($px run --detach -n 1 sh -c \"$2\") || exit 1
+        job=$(\"$px\" run --detach -n 1 sh -c \"$2\") || exit 1
         echo \"$job\"; [ -z \"$GO\" ] || touch \"$GO\"
-        $px attach --since-start \"$job:0\"; echo \"code $?\"";
+        \"$px\" attach --since-start \"$job:0\"; echo \"code $?\"";
     let in_namespace = |place: &Path, ranks: &str, go: &str| {
         needs_root("processes get numbers of their own");
         let job = Job::new("unshare").args(["--pid", "--fork", "--mount-proc", "sh", "-c", script, "sh"]);
@@ -282,8 +283,8 @@ fn a_launcher_does_not_show_the_end_of_an_earlier_one() {
 fn output_without_room_is_missed_and_told() {
     // The launcher keeps its mount namespace, so whoever looks must be in it as well.
     let script = "mount -t tmpfs -o size=256k none \"$TMPDIR\"; px=$1
-        job=$($px run --detach -n 1 sh -c 'echo first; seq 100000; echo aside >&2; exit 3')
-        $px attach --since-start \"$job\" > \"$OUTSIDE/out\" 2> \"$OUTSIDE/err\"; echo \"code $?\"
+        job=$(\"$px\" run --detach -n 1 sh -c 'echo first; seq 100000; echo aside >&2; exit 3')
+        \"$px\" attach --since-start \"$job\" > \"$OUTSIDE/out\" 2> \"$OUTSIDE/err\"; echo \"code $?\"
         ls -A \"$TMPDIR\"";
     let outside = new_directory();
     needs_root("a file system is mounted");

@@ -554,12 +554,12 @@ fn refused_spawn_says_why_where_its_user_reads() {
 fn a_rank_stops_the_dvm_it_names_and_no_other_server() {
     let dvm = dvm(&[]);
     let (pid, px) = (dvm.pid().to_string(), px_binary());
-    let stop = format!("{} dvm stop --pid {pid}; echo said $?; exec sleep 1000", px.display());
+    let stop = format!("'{}' dvm stop --pid {pid}; echo said $?; exec sleep 1000", px.display());
     let stopped = px_at(&dvm, &["run", "--pid", &pid, "-n", "1", "sh", "-c", &stop]).run();
     let _ = stopped.expect_code(143).expect_stderr(&["the DVM was stopped by", "the job ended with it"]);
     dvm.wait().expect_code(0).expect_nothing_left();
     // Without a name it is the rank's own server, here a launcher that ends with its job.
-    let stop = format!("{} dvm stop; echo said $?", px.display());
+    let stop = format!("'{}' dvm stop; echo said $?", px.display());
     let outcome = Job::new(px).args(["run", "-n", "1", "sh", "-c", &stop]).run().expect_code(0);
     let _ = outcome.expect_lines(["said 1"]).expect_stderr(&["is no DVM that lasts", "--pid"]);
 }

@@ -85,11 +85,11 @@ fn a_start_that_is_killed_leaves_no_step() {
     let site = Site::new();
     let dir = new_shared_directory();
     let (px, begun) = (dir.path().join("px"), dir.path().join("begun"));
-    let wrapped = format!("#!/bin/sh\n: >{}\nexec {} \"$@\"\n", begun.display(), px_binary().display());
+    let wrapped = format!("#!/bin/sh\n: >{}\nexec '{}' \"$@\"\n", begun.display(), px_binary().display());
     fs::write(&px, wrapped).expect("a script");
     fs::set_permissions(&px, fs::Permissions::from_mode(0o755)).expect("permissions");
     let text = "for moment in 'pgrep -x srun' 'squeue --noheader --steps | grep -q px' '[ -e $2 ]'; do\n\
-                \t$0 run -q --px-path $1 sleep 1000 & px=$!\n\
+                \t\"$0\" run -q --px-path $1 sleep 1000 & px=$!\n\
                 \tuntil eval \"$moment\" >/dev/null 2>&1; do :; done\n\
                 \tkill -KILL $px; wait $px; left=300\n\
                 \twhile squeue --noheader --steps | grep -q px; do\n\
@@ -141,7 +141,7 @@ fn everything_ends_with_the_allocation() {
     let site = Site::new();
     let dir = new_shared_directory();
     let job = dir.path().join("job.sh");
-    let script = format!("#!/bin/sh\nexec {} run -q sleep 1000\n", px_binary().display());
+    let script = format!("#!/bin/sh\nexec '{}' run -q sleep 1000\n", px_binary().display());
     fs::write(&job, script).expect("a script");
     let run = |words: &[&str]| site.cluster.host(1).run(words).expect("a command of Slurm");
     let output = dir.path().join("output");

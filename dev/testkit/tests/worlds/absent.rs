@@ -116,7 +116,7 @@ fn collectives_without_an_ended_rank_fail_alike_anywhere() {
 
 /// The one that has not come yet may be busy for hours.
 #[test]
-fn those_who_wait_hear_of_an_ended_rank_before_the_last_one_comes() {
+fn waiting_ranks_hear_at_once_of_a_rank_that_has_ended() {
     for kind in COLLECTIVES {
         for per_node in [1, 3] {
             let script = move |number| match number {

@@ -321,7 +321,7 @@ fn what_cannot_be_steered_is_an_error() {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn nothing_that_a_program_is_called_reaches_the_terminal_as_it_is() {
+fn names_of_programs_reach_the_terminal_escaped() {
     let place = Place::new();
     let job = place.job("1", "echo > ready; exec sleep 1000 # \x1b[31mred\nrank  HOST\u{9b}2J");
     place.wait_for("the rank", || exists(&place.path("ready")));
@@ -344,7 +344,7 @@ fn nothing_that_a_program_is_called_reaches_the_terminal_as_it_is() {
 }
 
 #[test]
-fn an_interrupt_ends_a_command_that_a_script_has_put_into_the_background() {
+fn an_interrupt_ends_a_command_in_a_scripts_background() {
     let place = Place::new();
     let job = place.job("1", "echo > ready; exec sleep 1000");
     place.wait_for("the rank", || exists(&place.path("ready")));

@@ -555,7 +555,7 @@ fn data_of_a_lost_node_is_not_waited_for() {
 }
 
 #[test]
-fn answers_that_are_on_their_way_are_not_those_of_restarted_ranks() {
+fn late_answers_are_not_taken_for_those_of_restarted_ranks() {
     let mut told = Told::running();
     told.upcall(1, HostOp::DirectModex(DirectModexRequest { proc: proc(2), info: Vec::new() }));
     let asked = |told: &Told| {

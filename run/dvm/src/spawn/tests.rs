@@ -255,7 +255,7 @@ fn all_is_forwarded_unless_something_else_was_said() {
 }
 
 #[test]
-fn a_job_that_brings_its_whole_environment_gets_none_of_the_dvms() {
+fn a_job_with_a_whole_environment_gets_none_of_the_dvms() {
     for (whole_env, expected) in [(false, vec![Text::from("A=dvm")]), (true, Vec::new())] {
         let (job, apps) = JobRequest { apps: vec![program()], whole_env, ..JobRequest::default() }.to_spawn();
         let read = JobRequest::of_spawn(&parent(), vec!["A=dvm".into()], &job, &apps).unwrap();

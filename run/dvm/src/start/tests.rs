@@ -189,7 +189,7 @@ fn daemons_are_lost_that_have_ended_while_their_srun_goes_on() {
 }
 
 #[test]
-fn a_task_that_does_not_come_up_is_a_bad_host_with_its_own_reason() {
+fn a_task_that_does_not_come_up_is_a_bad_host_with_a_reason() {
     let mut told = Told::new(&[2], true);
     told.complains(0, "srun: error: n2: task 1: Exited with exit code 2");
     told.complains(0, "1: slurmstepd-n2: error: execve(): /px: No such file or directory");

@@ -244,7 +244,7 @@ fn a_file_of_another_user_that_was_named_stays() {
 }
 
 #[test]
-fn a_file_of_another_user_does_not_keep_a_server_of_root_from_its_name() {
+fn a_strangers_file_does_not_keep_root_from_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let system = dir.path().join("pmix.sys.host");
     fs::write(&system, "in the way").unwrap();

@@ -115,7 +115,7 @@ fn those_who_take_too_long_for_a_checkpoint_are_named() {
 }
 
 #[test]
-fn preemptible_ranks_are_alerted_and_ended_behind_their_checkpoint() {
+fn preemptible_ranks_are_ended_behind_their_checkpoint() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::KillJob, 2);
     let preempt = |told: &mut Told| {
@@ -168,7 +168,7 @@ fn renew(told: &mut Told, nspace: &Nspace, ranks: &[u32]) {
 }
 
 #[test]
-fn ranks_are_started_again_when_the_old_ones_are_gone_everywhere() {
+fn ranks_start_again_when_the_old_ones_are_gone_everywhere() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::KillJob, 8);
     let codes = vec![Status::ERR_PROC_RESTART];
@@ -282,7 +282,7 @@ fn a_rank_that_fails_is_started_again_until_it_is_given_up() {
 }
 
 #[test]
-fn a_rank_that_fails_before_others_run_again_is_started_once_more() {
+fn a_rank_that_fails_amid_restarts_is_started_once_more() {
     let mut told = Told::up(2);
     let nspace = launched(&mut told, FailurePolicy::Restart { most: 9 }, 8);
     let restart = Info::new(keys::JOB_CTRL_RESTART, "");
