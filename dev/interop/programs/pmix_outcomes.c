@@ -1,4 +1,4 @@
-/* How a call of ranks 0 and 2 ends that wait for rank 1, and what rank 1 does meanwhile.
+/* How a call of all other ranks ends that wait for rank 1, and what rank 1 does meanwhile.
  *
  *   pmix_outcomes CALL FATE DIRECTORY
  *
@@ -84,10 +84,9 @@ int main(int argc, char **argv)
             _exit(3);
         if (is(fate, "late"))
             usleep(300000);
-        if (limited) {
-            await(0);
-            await(2);
-        }
+        for (pmix_rank_t rank = 0; limited && rank < job_size; rank++)
+            if (rank != 1)
+                await(rank);
     }
     if (me.rank != 1 || is(fate, "late") || is(fate, "behind"))
         say(ask(limited));

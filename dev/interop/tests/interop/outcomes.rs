@@ -19,28 +19,32 @@ const LOST_CONNECTION: i32 = -61;
 const NOT_FOUND: i32 = -46;
 const GROUP_CONSTRUCT_ABORT: i32 = -165;
 
-/// The call, what rank 1 does, and how the calls of ranks 0, 1 and 2 end.
-const OUTCOMES: [(&str, &str, [Option<i32>; 3]); 17] = [
-    ("fence", "late", [Some(SUCCESS), Some(SUCCESS), Some(SUCCESS)]),
-    ("fence", "never", [Some(TIMEOUT), None, Some(TIMEOUT)]),
-    ("fence", "ends", [Some(LOST_CONNECTION), None, Some(LOST_CONNECTION)]),
-    ("fence", "fails", [Some(LOST_CONNECTION), None, Some(LOST_CONNECTION)]),
-    ("connect", "late", [Some(SUCCESS), Some(SUCCESS), Some(SUCCESS)]),
-    ("connect", "never", [Some(TIMEOUT), None, Some(TIMEOUT)]),
-    ("connect", "ends", [Some(LOST_CONNECTION), None, Some(LOST_CONNECTION)]),
-    ("connect", "fails", [Some(LOST_CONNECTION), None, Some(LOST_CONNECTION)]),
-    ("group", "late", [Some(SUCCESS), Some(SUCCESS), Some(SUCCESS)]),
-    ("group", "never", [Some(TIMEOUT), None, Some(TIMEOUT)]),
-    ("group", "ends", [Some(GROUP_CONSTRUCT_ABORT), None, Some(GROUP_CONSTRUCT_ABORT)]),
-    ("group", "fails", [Some(GROUP_CONSTRUCT_ABORT), None, Some(GROUP_CONSTRUCT_ABORT)]),
-    ("get", "late", [Some(SUCCESS), Some(SUCCESS), Some(SUCCESS)]),
-    ("get", "never", [Some(TIMEOUT), None, Some(TIMEOUT)]),
-    ("get", "behind", [Some(TIMEOUT), Some(SUCCESS), Some(TIMEOUT)]),
-    ("get", "ends", [Some(NOT_FOUND), None, Some(NOT_FOUND)]),
-    ("get", "fails", [Some(NOT_FOUND), None, Some(NOT_FOUND)]),
+/// The call, what rank 1 does, how the calls of ranks 0, 2 and 3 end, and how its own.
+const OUTCOMES: [(&str, &str, i32, Option<i32>); 20] = [
+    ("fence", "late", SUCCESS, Some(SUCCESS)),
+    ("fence", "never", TIMEOUT, None),
+    ("fence", "behind", TIMEOUT, Some(TIMEOUT)),
+    ("fence", "ends", LOST_CONNECTION, None),
+    ("fence", "fails", LOST_CONNECTION, None),
+    ("connect", "late", SUCCESS, Some(SUCCESS)),
+    ("connect", "never", TIMEOUT, None),
+    ("connect", "behind", TIMEOUT, Some(TIMEOUT)),
+    ("connect", "ends", LOST_CONNECTION, None),
+    ("connect", "fails", LOST_CONNECTION, None),
+    ("group", "late", SUCCESS, Some(SUCCESS)),
+    ("group", "never", TIMEOUT, None),
+    ("group", "behind", TIMEOUT, Some(TIMEOUT)),
+    ("group", "ends", GROUP_CONSTRUCT_ABORT, None),
+    ("group", "fails", GROUP_CONSTRUCT_ABORT, None),
+    ("get", "late", SUCCESS, Some(SUCCESS)),
+    ("get", "never", TIMEOUT, None),
+    ("get", "behind", TIMEOUT, Some(SUCCESS)),
+    ("get", "ends", NOT_FOUND, None),
+    ("get", "fails", NOT_FOUND, None),
 ];
 
-const HOSTS: [&str; 2] = ["n1:3", "n1:2,n2:1"];
+/// Over two, rank 3 is where rank 1 is.
+const HOSTS: [&str; 2] = ["n1:4", "n1:2,n2:2"];
 
 #[test]
 fn calls_end_alike_on_each_host_and_with_each_library() {
@@ -49,16 +53,16 @@ fn calls_end_alike_on_each_host_and_with_each_library() {
     let mut wrong = String::new();
     for library in ["4.2", "5.0", "ours"] {
         for hosts in HOSTS {
-            let started = OUTCOMES.iter().map(|(call, fate, expected)| {
+            let started = OUTCOMES.iter().map(|(call, fate, others, one)| {
                 let place = new_shared_directory();
-                let words = format!("run -q --kill-on-bad-exit none --map-by node --host {hosts} -n 3");
+                let words = format!("run -q --kill-on-bad-exit none --map-by node --host {hosts} -n 4");
                 let job = site.px(1, &words).arg(&program).args([call, fate]).arg(place.path());
                 let job = match library {
                     "4.2" => job.with(Pmix4),
                     "5.0" => job.with(Pmix5),
                     _ => job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix()),
                 };
-                (call, fate, expected, job.start(), place)
+                (call, fate, [Some(*others), *one, Some(*others), Some(*others)], job.start(), place)
             });
             // Some at a time: they wait for each other most of the time.
             let mut started = started.peekable();
@@ -67,8 +71,8 @@ fn calls_end_alike_on_each_host_and_with_each_library() {
                 for (call, fate, expected, job, _place) in some {
                     let outcome = job.wait();
                     let ended: BTreeMap<usize, i32> = outcome.stdout.lines().filter_map(said).collect();
-                    let ended = [0, 1, 2].map(|rank| ended.get(&rank).copied());
-                    if ended != *expected {
+                    let ended = [0, 1, 2, 3].map(|rank| ended.get(&rank).copied());
+                    if ended != expected {
                         let _ = writeln!(
                             wrong,
                             "{call} {fate}, {library}, {hosts}: {ended:?}, expected {expected:?}\n{outcome}"

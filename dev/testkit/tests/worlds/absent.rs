@@ -145,3 +145,45 @@ fn the_rank_that_did_not_come_is_named() {
         assert_eq!(notes.iter().filter(named).count(), 1, "{how}: {notes:?}");
     }
 }
+
+/// The late rank must not take part in what has failed for the others, nor in what they do next.
+#[test]
+fn a_collective_that_times_out_does_so_for_all() {
+    for kind in COLLECTIVES {
+        for limit in [None, Some(2)] {
+            let script = move |number| {
+                let (wait, limit) = if number == 1 { (8, limit) } else { (0, Some(2)) };
+                let then = [meet(kind, None), Step::Ask(Op::Finalize)];
+                [Step::Ask(Op::Init), late(wait), meet(kind, limit)].into_iter().chain(then).collect()
+            };
+            let expected = [Status::SUCCESS, Status::ERR_TIMEOUT, Status::SUCCESS, Status::SUCCESS];
+            for (procs, per_node) in [(2, 2), (2, 1), (4, 2), (5, 1)] {
+                let ended = run(procs, per_node, script);
+                for (number, told) in ended.iter().enumerate() {
+                    assert_eq!(told, &expected, "{kind}, {procs} by {per_node}: rank {number}; 1: {limit:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Rank 2 waits on the node of the one that does not come, and has no limit of its own.
+#[test]
+fn one_ranks_time_limit_is_that_of_all() {
+    for kind in COLLECTIVES {
+        for per_node in [4, 2, 1] {
+            let script = move |number| match number {
+                3 => vec![Step::Ask(Op::Init), late(400), Step::Ask(Op::Finalize)],
+                _ => {
+                    let limit = Some(2).filter(|_| number == 0);
+                    vec![Step::Ask(Op::Init), meet(kind, limit), Step::Ask(Op::Finalize)]
+                }
+            };
+            let ended = run(4, per_node, script);
+            for told in ended.iter().take(3) {
+                let expected = [Status::SUCCESS, Status::ERR_TIMEOUT, Status::SUCCESS];
+                assert_eq!(told, &expected, "{kind}, {per_node} on a node: {ended:?}");
+            }
+        }
+    }
+}

@@ -11,9 +11,9 @@ use phalanx_wire::{Blob, Info, Nspace, Pdata, ProcId};
 
 use request::Upcall;
 pub use request::{
-    AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, LogRequest, MonitorRequest, PublishRequest, PublishedRequest, PullEnded,
-    PullRequest, QueryRequest, SpawnRequest, StdinRequest, ToolRequest,
+    AbortRequest, Asked, ClientFinalized, ClientLost, CollectiveKind, ConnectRequest, DirectModexRequest,
+    EventsRequest, FenceRequest, GroupRequest, LogRequest, MonitorRequest, OverdueCall, PublishRequest,
+    PublishedRequest, PullEnded, PullRequest, QueryRequest, SpawnRequest, StdinRequest, ToolRequest,
 };
 
 macro_rules! host_ops {
@@ -114,6 +114,10 @@ host_ops! {
     GroupConstruct(GroupRequest) = "group construct", functions::GROUP_CONSTRUCT;
     /// Answer: `Group`.
     GroupDestruct(GroupRequest) = "group destruct", functions::GROUP_DESTRUCT;
+    /// The time limit of the participants here has passed, and the host still has their fence, connect, disconnect or group. Answer: `Done`. With success
+    /// the host ends it for all participants alike, wherever they are, and answers the call itself, perhaps with what it has become
+    /// meanwhile; otherwise the server ends it for those who are here.
+    Overdue(OverdueCall) = "time limit";
 }
 
 impl HostOp {

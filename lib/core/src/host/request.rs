@@ -118,6 +118,22 @@ pub struct GroupRequest {
     pub info: Vec<Info>,
 }
 
+/// In what processes meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CollectiveKind {
+    Fence,
+    Connect,
+    Disconnect,
+    GroupConstruct,
+    GroupDestruct,
+}
+
+/// The call that the host has not answered in time, by its number ([`crate::HostCall`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverdueCall {
+    pub call: u64,
+}
+
 /// A client has called finalize; it is answered when the host has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientFinalized {
@@ -178,6 +194,7 @@ upcalls! {
     DirectModexRequest { on |it| it.proc.to_string() }
     EventsRequest { as info }
     FenceRequest { as info }
+    OverdueCall { }
     ProcId { on |it| it.to_string() }
     PullEnded { by from as directives }
     ToolRequest { }

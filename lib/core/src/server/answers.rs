@@ -4,12 +4,11 @@ use phalanx_spec::Status;
 use phalanx_wire::ProcId;
 use tracing::{debug, warn};
 
-use super::collective::Kind;
 use super::host::{Then, as_failure};
 use super::timers::Timer;
 use super::turn::Cx;
 use super::{Tables, connect, credential, fence, publish, query, spawn};
-use crate::host::HostReply;
+use crate::host::{CollectiveKind as Kind, HostReply};
 use crate::machine::HostCall;
 
 impl Tables {
@@ -57,6 +56,8 @@ impl Tables {
                 self.groups.on_assembled(cx, &self.known.describer, &to, (id, is_watched), reply);
             }
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
+            Then::Overdue(id) if !status.is_success() => self.collectives.fail_overdue(cx, id),
+            Then::Overdue(_) => {}
             Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
             Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
             Then::RegisterEvents(to) => self.events.on_registration_answered(cx, &to, status),

@@ -7,7 +7,7 @@ use phalanx_wire::codec::Format;
 use phalanx_wire::{Blob, Info, Key, Nspace, ProcId};
 
 use crate::explain::Waiting;
-use crate::host::Event;
+use crate::host::{CollectiveKind, Event};
 use crate::job::JobInfo;
 
 /// What the owner of a server (our daemon; a host through the C ABI) asks of it.
@@ -27,6 +27,9 @@ pub enum ServerCall {
     /// These are started again, wherever they were: what they had put is told to nobody any more, and clients that keep it are told
     /// so. Answer: `Done`.
     ForgetValues { nspace: Nspace, ranks: Vec<Rank> },
+    /// A fence, connect, disconnect or group of these processes has failed elsewhere, and the host has not been asked for it here yet: those who wait here for others,
+    /// and those who still come, are told so. Answer: `Done`.
+    FailCollective { kind: CollectiveKind, id: String, procs: Vec<ProcId>, status: Status },
     /// What a process must find in its environment. Answer: `Environment`.
     SetupFork(ProcId),
     /// What a local process has committed, for another server. Waits until it has committed `key`, or anything at all.

@@ -20,6 +20,11 @@ impl Tables {
             ServerCall::RegisterClient { proc, uid, gid } => self.register_client(cx, &proc, uid, gid),
             ServerCall::DeregisterClient(proc) => self.deregister_client(cx, &proc),
             ServerCall::ForgetValues { nspace, ranks } => self.forget_values(cx, &nspace, &ranks),
+            ServerCall::FailCollective { kind, id, procs, status } => {
+                self.collectives.fail_next(cx, (kind, &id), &procs, status);
+                self.do_what_is_due(cx);
+                Status::SUCCESS
+            }
             ServerCall::SetupFork(proc) => {
                 return cx.give(id, ServerReturn::Environment(environment(cx.config, &proc)));
             }

@@ -25,9 +25,10 @@ use super::registry::Stage;
 use super::timers::TimerId;
 use super::turn::Cx;
 use crate::explain::Waiting;
+use crate::host::CollectiveKind as Kind;
 use crate::machine::ConnId;
 use meeting::Arrival;
-pub(super) use meeting::{Collective, CollectiveState, Kind, Signature};
+pub(super) use meeting::{Collective, CollectiveState, Signature};
 
 /// What the verb of a meeting has to do. Whoever calls the table does all that is due before he calls it again.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) enum Due {
     Gathered { id: u64, kind: Kind },
     /// It has failed here: the host is told, since others wait for it elsewhere.
     Failed { signature: Signature, status: Status },
+    /// Its time is up, and the host has it: it may end it for all.
+    Overdue { id: u64 },
     /// A process has ended that was to be in a group which goes on without it; those who form it hear whom it will lack.
     LeftOut { group: String, proc: ProcId, others: Vec<ProcId> },
 }
@@ -254,10 +257,34 @@ impl Collectives {
     }
 
     pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
-        if let Some(collective) = self.open.get_mut(&id) {
-            collective.timer = None;
-            self.fail(cx, id, Status::ERR_TIMEOUT);
+        let Some(collective) = self.open.get_mut(&id) else { return };
+        collective.timer = None;
+        match collective.state {
+            CollectiveState::WithHost => self.due.push_back(Due::Overdue { id }),
+            CollectiveState::Gathering | CollectiveState::Failed(_) => self.fail_overdue(cx, id),
         }
+    }
+
+    pub(super) fn fail_overdue(&mut self, cx: &mut Cx<'_>, id: u64) {
+        self.fail(cx, id, Status::ERR_TIMEOUT);
+    }
+
+    /// The next meeting of these processes has failed elsewhere.
+    pub(super) fn fail_next(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (kind, id): (Kind, &str),
+        procs: &[ProcId],
+        status: Status,
+    ) {
+        let jobs = &cx.peers.jobs;
+        let wanted = jobs.each_of(procs);
+        let is_theirs = |of: &&Signature| of.kind == kind && of.id == id && jobs.each_of(&of.procs) == wanted;
+        let gathers =
+            |id: &&u64| self.open.get(*id).is_some_and(|one| one.state == CollectiveState::Gathering);
+        let queues = self.queues.iter().filter(|(signature, _)| is_theirs(signature));
+        let next = queues.filter_map(|(_, queue)| queue.iter().find(gathers)).copied().min();
+        next.into_iter().for_each(|id| self.fail(cx, id, status));
     }
 
     /// A process has ended or lost its connection: meetings that still expect it fail, and none expects it further.

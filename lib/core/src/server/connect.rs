@@ -7,13 +7,13 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::cmd::connect::{Connect, encode_success};
 use phalanx_wire::{Info, Nspace};
 
-use super::collective::{Collectives, Kind, Signature};
+use super::collective::{Collectives, Signature};
 use super::directive::failed;
 use super::host::Then;
 use super::job_data::Describer;
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{ConnectRequest, HostOp, HostReply};
+use crate::host::{CollectiveKind as Kind, ConnectRequest, HostOp, HostReply};
 
 pub(super) const ATTRIBUTES: &[&str] = &[keys::ALL_CLONES_PARTICIPATE, keys::TIMEOUT];
 

@@ -9,13 +9,13 @@ use phalanx_wire::cmd::fence::{Fence, Reply};
 use phalanx_wire::{Blob, InfoList, ProcId};
 
 use super::collected::{Collections, reads_files};
-use super::collective::{Collectives, Kind, Signature};
+use super::collective::{Collectives, Signature};
 use super::directive::{failed, unknown};
 use super::host::Then;
 use super::modex::Modex;
 use super::peer::Asker;
 use super::turn::Cx;
-use crate::host::{FenceRequest, HostOp};
+use crate::host::{CollectiveKind as Kind, FenceRequest, HostOp};
 
 pub(super) const ATTRIBUTES: &[&str] =
     &[keys::ALL_CLONES_PARTICIPATE, keys::COLLECT_DATA, keys::COLLECT_GENERATED_JOB_INFO, keys::TIMEOUT];

@@ -12,7 +12,7 @@ use phalanx_wire::cmd::job_data::JobData;
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Text, Value};
 use tracing::{debug, warn};
 
-use super::collective::{Collectives, Kind, Signature};
+use super::collective::{Collectives, Signature};
 use super::directive::{as_array, failed, procs_of};
 use super::event::{Events, Raiser};
 use super::host::{Then, as_failure};
@@ -21,7 +21,9 @@ use super::limits::MAX_GROUPS;
 use super::peer::Asker;
 use super::registry::Jobs;
 use super::turn::Cx;
-use crate::host::{Event, GroupFormed, GroupRequest, HostOp, HostReply, LOST_MEMBERS};
+use crate::host::{
+    CollectiveKind as Kind, Event, GroupFormed, GroupRequest, HostOp, HostReply, LOST_MEMBERS,
+};
 
 pub(super) const CONSTRUCT_ATTRIBUTES: &[&str] =
     &[keys::TIMEOUT, keys::GROUP_FT_COLLECTIVE, keys::GROUP_NOTIFY_TERMINATION];

@@ -84,6 +84,8 @@ pub(super) enum Then {
     DirectModex(ProcId),
     Finalize(Asker),
     Lost(ProcId),
+    /// Whether the host ends the collective, whose time is up.
+    Overdue(u64),
     RegisterEvents(Asker),
 }
 
@@ -113,6 +115,12 @@ impl Upcalls {
         (HostCall::new(self.last), op)
     }
 
+    /// The number of the call whose answer a collective waits for.
+    pub(super) fn of_collective(&self, id: u64) -> Option<u64> {
+        let is_its = |open: &Open| matches!(open.then, Then::Collective(of) if of == id);
+        self.open.iter().find(|(_, open)| is_its(open)).map(|(number, _)| *number)
+    }
+
     /// The host answers; `None` if nobody waits for that.
     pub(super) fn close(&mut self, number: u64) -> Option<Then> {
         self.open.remove(&number).map(|open| open.then)
@@ -134,8 +142,10 @@ impl Upcalls {
     /// What clients wait for at the host; collectives and gets explain themselves.
     pub(super) fn explain(&self, waiting: &mut Vec<Waiting>) {
         for open in self.open.values() {
-            if matches!(open.then, Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::DirectModex(_))
-            {
+            if matches!(
+                open.then,
+                Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::Overdue(_) | Then::DirectModex(_)
+            ) {
                 continue;
             }
             waiting.push(Waiting {

@@ -8,15 +8,17 @@ use phalanx_wire::cmd::event::Notify;
 use phalanx_wire::cmd::get::Get;
 use phalanx_wire::cmd::group::Construct;
 
-use super::collective::{Due, Kind};
+use super::collective::Due;
 use super::commit::Change;
 use super::fence::Fences;
+use super::host::Then;
 use super::peer::Asker;
 use super::turn::Cx;
 use super::{
     Tables, abort, commit, connect, event, fence, forward, group, job_data, log, publish, query, resolve,
     spawn,
 };
+use crate::host::{CollectiveKind as Kind, HostOp, OverdueCall};
 
 impl Tables {
     pub(super) fn on_request(&mut self, cx: &mut Cx<'_>, from: Asker, request: Request) {
@@ -136,6 +138,11 @@ impl Tables {
                         group::report_failure(cx, &signature, status);
                     }
                 },
+                Due::Overdue { id } => {
+                    if let Some(call) = cx.upcalls.of_collective(id) {
+                        cx.ask(None, HostOp::Overdue(OverdueCall { call }), Then::Overdue(id));
+                    }
+                }
                 Due::LeftOut { group, proc, others } => {
                     group::announce_failure(cx, &mut self.events, &group, &proc, others);
                 }

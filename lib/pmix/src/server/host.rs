@@ -208,6 +208,8 @@ pub(super) fn ask(host: &mut dyn Host, op: HostOp, to: Answer) {
         HostOp::PushStdin(request) => host.push_stdin(request, Done::new(to, operation)),
         HostOp::GroupConstruct(request) => host.group_construct(request, Done::new(to, operation)),
         HostOp::GroupDestruct(request) => host.group_destruct(request, Done::new(to, operation)),
+        // Hosts keep the limits that they are told, or leave them to us.
+        HostOp::Overdue(_) => Done::<()>::new(to, operation).refuse(Status::ERR_NOT_SUPPORTED),
         HostOp::Asked(Asked { from, request }) => ask_as_said(host, from, request, to),
     }
 }

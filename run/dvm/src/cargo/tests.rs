@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, PullEnded, ToolRequest,
+    FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_spec::{IofChannel, ProcState, Range, Rank, Status, keys};
@@ -341,6 +341,7 @@ fn upcalls() -> Vec<HostOp> {
         HostOp::PushStdin(stdin),
         HostOp::GroupConstruct(group(Some(proc(1)))),
         HostOp::GroupDestruct(group(None)),
+        HostOp::Overdue(OverdueCall { call: 7 }),
         HostOp::from(Asked { from, request: JobControl { targets: procs.clone(), directives } }),
     ]
 }

@@ -2,7 +2,7 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, EventsRequest,
-    FenceRequest, GroupRequest, PullEnded, ToolRequest,
+    FenceRequest, GroupRequest, OverdueCall, PullEnded, ToolRequest,
 };
 use phalanx_core::{Event, GroupFormed, HostOp, HostReply, Time, Waiting};
 use phalanx_wire::cmd::iof::{Pull, Push};
@@ -42,6 +42,7 @@ encoded!(enum HostOp {
     22 GroupConstruct(request),
     23 GroupDestruct(request),
     24 Asked(asked),
+    25 Overdue(request),
 });
 
 encoded!(struct ClientFinalized { proc, others });
@@ -52,6 +53,7 @@ encoded!(struct DirectModexRequest { proc, info });
 encoded!(struct ConnectRequest { procs, info });
 encoded!(struct EventsRequest { codes, info });
 encoded!(struct ToolRequest { uid, gid, claims, info });
+encoded!(struct OverdueCall { call });
 encoded!(struct PullEnded { from, handle, directives, died });
 encoded!(struct GroupRequest { from, id, procs, info });
 

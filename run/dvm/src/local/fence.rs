@@ -10,10 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use phalanx_core::{HostCall, HostReply};
+use phalanx_core::host::CollectiveKind;
+use phalanx_core::{HostCall, HostReply, ServerCall};
 use phalanx_spec::{Rank, Status, keys};
 use phalanx_wire::{Blob, Info, InfoList, Nspace, ProcId, Value};
 
+use crate::local::calls::Call;
 use crate::local::procs::Proc;
 use crate::local::timer::Timer;
 use crate::local::{Cx, ENOUGH, Local};
@@ -76,15 +78,17 @@ impl Local {
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
         let policy = self.policy(kind, info, &members);
-        let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
         let op = Collective { kind, members, id: name, round: 0, policy };
         // Some may have counted what others had not come to when a member was started again: the count begins anew.
         let generation = op.members.iter().filter_map(|m| Some(self.jobs.get(&m.nspace)?.generation)).sum();
-        let op = match self.rounds.next(op, generation) {
+        let next = self.rounds.next(op.clone(), generation);
+        self.tell_failed(cx, &op, generation);
+        let op = match next {
             Ok(op) => op,
             Err(status) => return cx.reply(call, HostReply::Done(status)),
         };
         let was_expected = self.rounds.expected.remove(&op);
+        let dead = |m: &Members| self.jobs.get(&m.nspace).is_none_or(|job| job.dead.intersects(&m.ranks));
         if op.policy == Policy::Fixed && op.members.iter().any(dead) {
             return cx.reply(call, HostReply::Done(kind.without_a_member()));
         }
@@ -99,6 +103,41 @@ impl Local {
             Part::Failed(status) => cx.post(Up::Fails { op, status }),
             part => cx.join(OpId::Collective(op), part),
         }
+    }
+
+    /// The time of those who wait for this upcall is up, and so is that of all others who wait for the same.
+    pub(super) fn on_overdue(&mut self, cx: &mut Cx<'_>, call: HostCall, overdue: u64) {
+        let mut waiting = self.rounds.waiting.iter();
+        let overdue = waiting.find(|(_, calls)| calls.iter().any(|call| call.number() == overdue));
+        let status = match overdue {
+            Some((op, _)) => {
+                cx.post(Up::Fails { op: op.clone(), status: Status::ERR_TIMEOUT });
+                Status::SUCCESS
+            }
+            None => Status::ERR_NOT_FOUND,
+        };
+        cx.reply(call, HostReply::Done(status));
+    }
+
+    /// If the next operation of this series has failed already: our server has members of it wait for others of this node.
+    fn tell_failed(&mut self, cx: &mut Cx<'_>, series: &Collective, generation: u64) {
+        let Some(status) = self.rounds.next_fails(series, generation) else { return };
+        let all = |of: &Members| self.jobs.get(&of.nspace).is_some_and(|job| job.desc.ranks() == of.ranks);
+        let named = |of: &Members| match all(of) {
+            true => vec![ProcId::all(&of.nspace)],
+            false => each(std::slice::from_ref(of)).collect(),
+        };
+        let procs = series.members.iter().flat_map(named).collect();
+        let id = series.id.as_deref().unwrap_or_default().to_owned();
+        let kind = match series.kind {
+            Kind::Fence => CollectiveKind::Fence,
+            Kind::Connect => CollectiveKind::Connect,
+            Kind::Disconnect => CollectiveKind::Disconnect,
+            Kind::GroupConstruct => CollectiveKind::GroupConstruct,
+            Kind::GroupDestruct => CollectiveKind::GroupDestruct,
+        };
+        let fails = ServerCall::FailCollective { kind, id, procs, status };
+        self.calls.make(cx, fails, Call::Told("the failure of a collective"));
     }
 
     fn policy(&self, kind: Kind, info: &[Info], members: &[Members]) -> Policy {
@@ -214,10 +253,11 @@ impl Local {
         self.rounds.told.remove(collective);
         self.rounds.expected.remove(collective);
         if let Err(status) = outcome
-            && collective.policy == Policy::Fixed
             && collective.members.iter().any(|members| self.hosted(members).next().is_some())
         {
             self.rounds.set_failed(collective, *status);
+            let series = Collective { round: 0, ..collective.clone() };
+            self.tell_failed(cx, &series, collective.round >> GENERATION);
         }
         if collective.kind == Kind::Connect && outcome.is_ok() && !waiting.is_empty() {
             collective.members.iter().for_each(|m| self.introduce(cx, &m.nspace));
@@ -241,7 +281,7 @@ impl Rounds {
             return Err(Status::ERR_OUT_OF_RESOURCE);
         }
         let count = self.counts.entry(op.clone()).or_default();
-        count.begun = count.begun.max(generation << 32) + 1;
+        count.begun = count.begun.max(generation << GENERATION) + 1;
         let has_failed = count.failed.remove(&count.begun);
         count.failed.retain(|round, _| *round > count.begun);
         match (has_failed, count.begun > count.ended) {
@@ -250,6 +290,12 @@ impl Rounds {
             // Its members had been taken for gone.
             (None, false) => Err(Status::GROUP_CONSTRUCT_ABORT),
         }
+    }
+
+    /// How the one that comes next of a series has failed already.
+    fn next_fails(&self, series: &Collective, generation: u64) -> Option<Status> {
+        let count = self.counts.get(series)?;
+        count.failed.get(&(count.begun.max(generation << GENERATION) + 1)).copied()
     }
 
     /// Whether this daemon's members have come to it, or can do so no more.
@@ -293,6 +339,8 @@ impl Rounds {
     }
 }
 
+/// The bits of a round's number below those that count how often a member was started again.
+const GENERATION: u32 = 32;
 /// Different sets of processes that the living jobs may use in collectives.
 const MOST_SERIES: usize = 1 << 16;
 /// Operations of one series that may fail before this daemon's members come to the first of them.

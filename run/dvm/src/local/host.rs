@@ -2,7 +2,7 @@
 
 use phalanx_core::host::{
     AbortRequest, Asked, ClientFinalized, ClientLost, ConnectRequest, DirectModexRequest, FenceRequest,
-    GroupRequest, LOST_MEMBERS,
+    GroupRequest, LOST_MEMBERS, OverdueCall,
 };
 use phalanx_core::{HostCall, HostOp, HostReply};
 use phalanx_spec::{Status, keys};
@@ -76,6 +76,7 @@ impl Local {
                 });
                 self.join_collective(cx, call, Kind::GroupDestruct, &procs, &info, name, part);
             }
+            HostOp::Overdue(OverdueCall { call: overdue }) => self.on_overdue(cx, call, overdue),
             HostOp::DirectModex(DirectModexRequest { proc, info }) => {
                 self.on_direct_modex(cx, call, proc, &info)
             }

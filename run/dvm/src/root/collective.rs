@@ -193,7 +193,7 @@ impl Root {
     /// It fails for all alike: for those who have come, and for those who will.
     pub(super) fn on_fails(&mut self, cx: &mut Cx<'_>, op: &Collective, status: Status) {
         if self.collectives.has_ended(op) {
-            return;
+            return self.give_up_growing(cx, op, status);
         }
         self.collectives.set_ended(op);
         if op.kind == Kind::GroupConstruct {

@@ -12,7 +12,7 @@ use phalanx_core::host::GroupFormed;
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, Nspace, ProcId, Value};
 
-use crate::msg::{Agreed, Collective, Down, Members, Outcome, each, procs as procs_in};
+use crate::msg::{Agreed, Collective, Down, Members, OpId, Outcome, each, procs as procs_in};
 use crate::ranges::Ranges;
 use crate::root::answer::Answer;
 use crate::root::collective::Meeting;
@@ -104,6 +104,15 @@ impl Root {
     pub(super) fn give_up_group(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
         let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
         number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
+    }
+
+    /// The same if they have met, and wait for those whom they add.
+    pub(super) fn give_up_growing(&mut self, cx: &mut Cx<'_>, collective: &Collective, status: Status) {
+        let number = self.assemblies.0.get(collective.id.as_deref().unwrap_or_default()).copied();
+        let met = number.and_then(|number| self.assembly(number)?.met.as_ref());
+        if met.is_some_and(|met| matches!(&*met.meeting.op, OpId::Collective(op) if op == collective)) {
+            number.into_iter().for_each(|number| self.end_assembly(cx, number, &Err(status)));
+        }
     }
 
     /// The group is there: what all members are told of it.

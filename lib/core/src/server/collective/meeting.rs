@@ -9,20 +9,12 @@ use std::sync::Arc;
 use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, InfoList, ProcId};
 
+use crate::host::CollectiveKind as Kind;
 use crate::machine::{ConnId, Time};
 use crate::server::peer::Asker;
 use crate::server::peers::Peers;
 use crate::server::registry::Jobs;
 use crate::server::timers::{Timer, TimerId, Timers};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::server) enum Kind {
-    Fence,
-    Connect,
-    Disconnect,
-    GroupConstruct,
-    GroupDestruct,
-}
 
 /// What tells one meeting from another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,10 +5,12 @@ use phalanx_wire::cmd::connect::{self, Connect};
 use phalanx_wire::cmd::group::{Construct, ConstructReply, Destruct, Leave};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::{InfoReply, Request};
-use phalanx_wire::{Blob, DataArray, Info, ProcId, Query, Value};
+use phalanx_wire::{Blob, DataArray, Info, InfoList, ProcId, Query, Value};
 
 use super::world::{World, all, collect, dialect, fence, get, global, job, ns, proc};
-use crate::host::{ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply};
+use crate::host::{
+    CollectiveKind, ConnectRequest, FenceRequest, GroupFormed, GroupRequest, HostOp, HostReply, OverdueCall,
+};
 use crate::machine::ConnId;
 use crate::server::{ServerCall, ServerReturn};
 
@@ -213,6 +215,7 @@ fn time_runs_out_for_all_at_once_and_for_those_who_come_later() {
     assert_eq!(world.status(ranks[0], next), Status::SUCCESS);
 }
 
+/// A host that cannot end what it has been asked for leaves that to the server.
 #[test]
 fn the_hosts_time_may_run_out_here() {
     let mut world = World::with_job(2, 1);
@@ -220,9 +223,52 @@ fn the_hosts_time_may_run_out_here() {
     let tag = world.send(a, &fence(all(), vec![Info::new(keys::TIMEOUT, 2u32)]));
     let (id, _) = world.take_upcall();
     world.advance(Duration::from_secs(3));
+    let (overdue, op) = world.take_upcall();
+    assert_eq!(op, HostOp::Overdue(OverdueCall { call: id.number() }));
+    assert!(!world.has_reply(a, tag));
+    world.answer(overdue, HostReply::Done(Status::ERR_NOT_SUPPORTED));
     assert_eq!(world.status(a, tag), Status::ERR_TIMEOUT);
     world.answer_modex(id, Blob::default());
     assert!(world.asked.is_empty() && world.server.explain().is_empty());
+}
+
+/// All have the host's outcome, which may be another one meanwhile.
+#[test]
+fn the_host_may_end_in_time_what_it_was_asked_for() {
+    for outcome in [Err(Status::ERR_TIMEOUT), Ok(Blob::default())] {
+        let mut world = World::with_job(2, 1);
+        let a = world.connect(0);
+        let tag = world.send(a, &fence(all(), vec![Info::new(keys::TIMEOUT, 2u32)]));
+        let (id, _) = world.take_upcall();
+        world.advance(Duration::from_secs(3));
+        let (overdue, _) = world.take_upcall();
+        world.answer(overdue, HostReply::Done(Status::SUCCESS));
+        assert!(!world.has_reply(a, tag));
+        world.answer(id, HostReply::Modex(outcome.clone()));
+        assert_eq!(world.status(a, tag), outcome.err().unwrap_or(Status::SUCCESS));
+        assert!(world.asked.is_empty() && world.server.explain().is_empty());
+    }
+}
+
+#[test]
+fn what_has_failed_elsewhere_fails_for_those_who_wait_and_come() {
+    let mut world = World::with_job(2, 2);
+    let ranks = everybody(&mut world, 2);
+    let other = world.send(ranks[0], &fence(vec![proc("job", 0), proc("job", 1)], Vec::new()));
+    let waits = world.send(ranks[0], &fence(all(), Vec::new()));
+    let (kind, status) = (CollectiveKind::Fence, Status::ERR_TIMEOUT);
+    let procs: Vec<ProcId> = (0..4).map(|rank| proc("job", rank)).collect();
+    let fails = ServerCall::FailCollective { kind, id: String::new(), procs, status };
+    assert_eq!(world.call(fails), ServerReturn::Done(Status::SUCCESS));
+    assert_eq!(world.status(ranks[0], waits), Status::ERR_TIMEOUT);
+    // The host counts it.
+    let (id, op) = world.take_upcall();
+    assert!(
+        matches!(op, HostOp::Fence(FenceRequest { info, .. }) if info.find(keys::LOCAL_COLLECTIVE_STATUS).is_some())
+    );
+    world.answer(id, HostReply::Done(status));
+    assert_eq!(world.ask_status(ranks[1], &fence(all(), Vec::new())), Status::ERR_TIMEOUT);
+    assert!(!world.has_reply(ranks[0], other), "of other processes");
 }
 
 #[test]
