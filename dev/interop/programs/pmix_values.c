@@ -1,4 +1,6 @@
-/* One value of every data type, in every scope: put, commit, fence with data, get one's own and everybody else's. */
+/* One value of every data type, in every scope: put, commit, fence with data, get one's own and everybody else's.
+ *
+ * short: no long text. That of 5.0, which is compressed, crashes 4.2.2. */
 #include "check.h"
 
 #include <limits.h>
@@ -188,6 +190,86 @@ static void check_types_of(pmix_rank_t rank)
     }
 }
 
+/* Types whose values are integers in memory, and how many bytes they have. */
+static const struct {
+    pmix_data_type_t type;
+    size_t size;
+} integers[] = {
+    { PMIX_BOOL, sizeof(bool) },     { PMIX_BYTE, 1 },      { PMIX_SIZE, sizeof(size_t) }, { PMIX_PID, sizeof(pid_t) },
+    { PMIX_INT, sizeof(int) },       { PMIX_INT8, 1 },      { PMIX_INT16, 2 },             { PMIX_INT32, 4 },
+    { PMIX_INT64, 8 },               { PMIX_UINT, sizeof(int) }, { PMIX_UINT8, 1 },        { PMIX_UINT16, 2 },
+    { PMIX_UINT32, 4 },              { PMIX_UINT64, 8 },    { PMIX_TIME, sizeof(time_t) }, { PMIX_STATUS, sizeof(pmix_status_t) },
+    { PMIX_PROC_RANK, sizeof(pmix_rank_t) },
+};
+
+enum { INTEGERS = sizeof integers / sizeof *integers, LONGEST = 3 };
+
+static pmix_data_array_t *numbers(int which, size_t count)
+{
+    char bytes[LONGEST * 8] = { 0 };
+
+    for (size_t n = 0; n < count; n++)
+        bytes[n * integers[which].size] = (char) (integers[which].type == PMIX_BOOL ? n % 2 : n + 1);
+    return array_of(integers[which].type, bytes, count, integers[which].size);
+}
+
+static bool is_of_numbers(const pmix_value_t *value, int which, size_t count)
+{
+    const pmix_data_array_t *found = value->data.darray, *expected = numbers(which, count);
+
+    if (value->type != PMIX_DATA_ARRAY || (count > 0 && found == NULL))
+        return false;
+    return count == 0 ? found == NULL || found->size == 0
+                      : found->type == expected->type && found->size == count &&
+                            memcmp(found->array, expected->array, count * integers[which].size) == 0;
+}
+
+/* Of each type an array of each length, alone and inside of an array of infos. */
+static void put_numbers(void)
+{
+    pmix_value_t value = {.type = PMIX_DATA_ARRAY};
+    char name[32];
+
+    for (int which = 0; which < INTEGERS; which++) {
+        for (size_t count = 0; count <= LONGEST; count++) {
+            pmix_info_t info;
+
+            value.data.darray = numbers(which, count);
+            snprintf(name, sizeof name, "numbers-%u-%zu", integers[which].type, count);
+            put(name, PMIX_GLOBAL, &value);
+            PMIX_INFO_CONSTRUCT(&info);
+            strcpy(info.key, "numbers");
+            info.value = value;
+            value.data.darray = array_of(PMIX_INFO, &info, 1, sizeof info);
+            snprintf(name, sizeof name, "inside-%u-%zu", integers[which].type, count);
+            put(name, PMIX_GLOBAL, &value);
+        }
+    }
+}
+
+static void check_numbers_of(pmix_rank_t rank)
+{
+    pmix_proc_t proc = process(rank);
+    pmix_value_t *value = NULL;
+    char name[32];
+
+    for (int which = 0; which < INTEGERS; which++) {
+        for (size_t count = 0; count <= LONGEST; count++) {
+            snprintf(name, sizeof name, "numbers-%u-%zu", integers[which].type, count);
+            OK(PMIx_Get(&proc, name, NULL, 0, &value));
+            CHECK(is_of_numbers(value, which, count), "%s of rank %u came back wrong", name, rank);
+            PMIX_VALUE_RELEASE(value);
+            snprintf(name, sizeof name, "inside-%u-%zu", integers[which].type, count);
+            OK(PMIx_Get(&proc, name, NULL, 0, &value));
+            CHECK(value->type == PMIX_DATA_ARRAY && value->data.darray->type == PMIX_INFO && value->data.darray->size == 1,
+                  "%s of rank %u is no array of one info", name, rank);
+            CHECK(is_of_numbers(&((pmix_info_t *) value->data.darray->array)->value, which, count),
+                  "%s of rank %u came back wrong", name, rank);
+            PMIX_VALUE_RELEASE(value);
+        }
+    }
+}
+
 static void put_arrays(void)
 {
     pmix_value_t value = {.type = PMIX_DATA_ARRAY};
@@ -244,8 +326,9 @@ static void check_long_text_of(pmix_rank_t rank)
     PMIX_VALUE_RELEASE(value);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    bool is_short = argc > 1 && strcmp(argv[1], "short") == 0;
     pmix_value_t value;
 
     start();
@@ -257,7 +340,8 @@ int main(void)
             put(name, PMIX_GLOBAL, &value);
     }
     put_arrays();
-    memset(long_text, 'x', sizeof long_text - 1);
+    put_numbers();
+    memset(long_text, 'x', is_short ? 10 : sizeof long_text - 1);
     put_text(PMIX_GLOBAL, "long-text", long_text);
     put_text(PMIX_GLOBAL, "empty-text", "");
     put_text(PMIX_LOCAL, "local-text", "for this node");
@@ -268,6 +352,7 @@ int main(void)
     for (pmix_rank_t rank = 0; rank < job_size; rank++) {
         check_types_of(rank);
         check_arrays_of(rank);
+        check_numbers_of(rank);
         check_long_text_of(rank);
         if (is_near(rank)) {
             expect_text(rank, "local-text", NULL, "for this node");

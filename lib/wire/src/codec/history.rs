@@ -13,6 +13,17 @@ impl Generation {
         self >= Generation::V4
     }
 
+    /// The type that stands before integers whose width depends on the sender's machine. Of process ids every generation says it.
+    pub(super) fn said_width(self, of: DataType) -> Option<DataType> {
+        match of {
+            DataType::PID => Some(DataType::UINT32),
+            _ if self.has_flexible_integers() => None,
+            DataType::SIZE => Some(DataType::UINT64),
+            DataType::INT | DataType::UINT => Some(DataType::INT32),
+            _ => None,
+        }
+    }
+
     /// Whether this generation knows the data type at all.
     pub fn has(self, data_type: DataType) -> bool {
         match data_type.0 {

@@ -42,9 +42,7 @@ impl Writer {
     /// One item of values whose type is known only at run time. Each must be of type `of`; the generation must have it.
     pub fn put_values(&mut self, of: DataType, values: &[Value]) -> &mut Writer {
         self.head(of, values.len());
-        for value in values {
-            self.to.content(value);
-        }
+        self.to.run(of, &values.iter().collect::<Vec<_>>());
         self
     }
 
@@ -124,17 +122,13 @@ impl Packer {
 
     /// C's `size_t`. Before 4.0, types whose width depends on the machine say which width was meant.
     pub(super) fn size(&mut self, v: &u64) {
-        if !self.format.generation.has_flexible_integers() {
-            self.data_type(&DataType::UINT64);
-        }
+        self.width(DataType::SIZE);
         self.uint64(v);
     }
 
     /// C's `int`.
     pub(super) fn int(&mut self, v: &i32) {
-        if !self.format.generation.has_flexible_integers() {
-            self.data_type(&DataType::INT32);
-        }
+        self.width(DataType::INT);
         self.int32(v);
     }
 
@@ -143,10 +137,15 @@ impl Packer {
         self.int(&v.cast_signed());
     }
 
-    /// The only type that says its width in every generation.
     pub(super) fn pid(&mut self, v: &u32) {
-        self.data_type(&DataType::UINT32);
+        self.width(DataType::PID);
         self.uint32(v);
+    }
+
+    /// What stands before an integer of this type.
+    pub(super) fn width(&mut self, of: DataType) {
+        let width = self.format.generation.said_width(of);
+        width.iter().for_each(|width| self.data_type(width));
     }
 
     /// The length counts the terminator; a length of 0 is a NULL pointer.

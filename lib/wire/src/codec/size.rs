@@ -8,8 +8,7 @@ use phalanx_spec::DataType;
 pub(super) const fn least(data_type: DataType) -> usize {
     match data_type {
         DataType::UNDEF => 0,
-        DataType::PID
-        | DataType::TIMEVAL
+        DataType::TIMEVAL
         | DataType::PROC
         | DataType::BUFFER
         | DataType::QUERY

@@ -74,6 +74,78 @@ fn empty_array_is_read_in_both_forms() {
     }
 }
 
+/// As 4.2.2 packs three process ids.
+#[test]
+fn an_array_says_the_width_of_its_integers_once() {
+    let array = |of, items| Value::from(DataArray { of, items });
+    let pids = array(DataType::PID, [4242, 1, 300].map(Value::Pid).to_vec());
+    let (flexible, fixed) = (format(Generation::V41), format(Generation::V21));
+    for (format, value, bytes) in [
+        (flexible, pids.clone(), "02 27 05 03 0e 92 21 01 ac 02"),
+        (
+            fixed,
+            pids,
+            "00 00 00 01 00 27 00 05 00 0f 00 00 00 00 00 00 00 03 00 0e 00 00 10 92 00 00 00 01 00 00 01 2c",
+        ),
+        (
+            fixed,
+            array(DataType::INT, [1, -1].map(Value::Int).to_vec()),
+            "00 00 00 01 00 27 00 06 00 0f 00 00 00 00 00 00 00 02 00 09 00 00 00 01 ff ff ff ff",
+        ),
+        (flexible, array(DataType::UINT, [1, 2].map(Value::Uint).to_vec()), "02 27 0b 02 02 04"),
+    ] {
+        assert_eq!(packed(format, &value), hex(bytes), "{value:?}");
+        assert_eq!(Reader::new(format, &hex(bytes)).get(), Ok(value));
+    }
+}
+
+/// Also inside of each other, and one behind the other.
+#[test]
+fn arrays_of_all_lengths_come_back_in_every_generation() {
+    let all: Vec<Value> = vec![
+        Value::Bool(true),
+        Value::Byte(1),
+        Value::from("text"),
+        Value::Size(2),
+        Value::Pid(3),
+        Value::Int(-4),
+        Value::Int8(-5),
+        Value::Int16(-6),
+        Value::Int32(-7),
+        Value::Int64(-8),
+        Value::Uint(9),
+        Value::Uint8(10),
+        Value::Uint16(11),
+        Value::Uint32(12),
+        Value::Uint64(13),
+        Value::Float(1.5),
+        Value::Double(2.5),
+        Value::Time(14),
+        Value::Status(Status::ERROR),
+        Value::Rank(Rank(15)),
+        Value::ByteObject(vec![1, 2].into()),
+        Value::Info(Box::new(Info::new(keys::HOSTNAME, "n1"))),
+        Value::from(DataArray { of: DataType::PID, items: vec![Value::Pid(1), Value::Pid(2)] }),
+    ];
+    for generation in Generation::ALL {
+        for value in &all {
+            for count in 0..4 {
+                let array = DataArray { of: value.data_type(), items: vec![value.clone(); count] };
+                let nested =
+                    DataArray { of: DataType::DATA_ARRAY, items: vec![Value::from(array.clone()); 2] };
+                for value in [Value::from(array.clone()), Value::from(nested)] {
+                    let mut writer = Writer::new(format(generation));
+                    writer.put(&value).put(&Value::Bool(true));
+                    let bytes = writer.into_bytes();
+                    let mut reader = Reader::new(format(generation), &bytes);
+                    assert_eq!(reader.get(), Ok(value), "{generation:?}");
+                    assert_eq!(reader.get(), Ok(Value::Bool(true)), "{generation:?}: what stands behind it");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn types_given_up_with_4_0_are_read_as_their_successors() {
     let fixed = format(Generation::V3);

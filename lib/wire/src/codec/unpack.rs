@@ -158,27 +158,45 @@ impl<'a> Unpacker<'a> {
         if self.format.generation.has_flexible_integers() {
             return self.uint64();
         }
-        narrow(self.integer_of_said_type()?, "SIZE")
+        let width = self.data_type()?;
+        self.size_of(width)
+    }
+
+    pub(super) fn size_of(&mut self, width: DataType) -> Result<u64, DecodeError> {
+        narrow(self.integer(width)?, "SIZE")
     }
 
     pub(super) fn int(&mut self) -> Result<i32, DecodeError> {
         if self.format.generation.has_flexible_integers() {
             return self.int32();
         }
-        narrow(self.integer_of_said_type()?, "INT")
+        let width = self.data_type()?;
+        self.int_of(width)
+    }
+
+    pub(super) fn int_of(&mut self, width: DataType) -> Result<i32, DecodeError> {
+        narrow(self.integer(width)?, "INT")
     }
 
     pub(super) fn uint(&mut self) -> Result<u32, DecodeError> {
         if self.format.generation.has_flexible_integers() {
             return self.int32().map(i32::cast_unsigned);
         }
-        let n = self.integer_of_said_type()?;
-        either_sign(n, "UINT")
+        let width = self.data_type()?;
+        self.uint_of(width)
+    }
+
+    pub(super) fn uint_of(&mut self, width: DataType) -> Result<u32, DecodeError> {
+        either_sign(self.integer(width)?, "UINT")
     }
 
     pub(super) fn pid(&mut self) -> Result<u32, DecodeError> {
-        let n = self.integer_of_said_type()?;
-        either_sign(n, "PID")
+        let width = self.data_type()?;
+        self.pid_of(width)
+    }
+
+    pub(super) fn pid_of(&mut self, width: DataType) -> Result<u32, DecodeError> {
+        either_sign(self.integer(width)?, "PID")
     }
 
     /// `None`: a NULL pointer.
@@ -252,9 +270,9 @@ impl<'a> Unpacker<'a> {
         value
     }
 
-    /// An integer behind the data type that the sender's machine calls it.
-    fn integer_of_said_type(&mut self) -> Result<i128, DecodeError> {
-        Ok(match self.data_type()? {
+    /// An integer of the data type that the sender's machine calls it.
+    fn integer(&mut self, width: DataType) -> Result<i128, DecodeError> {
+        Ok(match width {
             DataType::INT8 => i128::from(self.byte()?.cast_signed()),
             DataType::UINT8 => i128::from(self.byte()?),
             DataType::INT16 => i128::from(self.int16()?),

@@ -107,10 +107,26 @@ impl Packer {
             self.size(&0);
             return;
         }
-        let items = || array.items.iter().filter(|item| item.data_type() == array.of);
+        let items: Vec<&Value> = array.items.iter().filter(|item| item.data_type() == array.of).collect();
         self.data_type(&array.of);
-        self.size(&(items().count() as u64));
-        items().for_each(|item| self.content(item));
+        self.size(&(items.len() as u64));
+        self.run(array.of, &items);
+    }
+
+    /// Values of one type, one behind the other. Where integers say their width, they say it once, however many there are.
+    pub(super) fn run(&mut self, of: DataType, items: &[&Value]) {
+        if !items.is_empty() {
+            self.width(of);
+        }
+        for item in items {
+            match item {
+                Value::Pid(v) => self.uint32(v),
+                Value::Size(v) => self.uint64(v),
+                Value::Int(v) => self.int32(v),
+                Value::Uint(v) => self.int32(&v.cast_signed()),
+                item => self.content(item),
+            }
+        }
     }
 
     /// No length in front: a text ends at its NUL, a compressed one says its length inside.
@@ -249,6 +265,18 @@ impl Unpacker<'_> {
     pub(super) fn values(&mut self, of: DataType, n: u64) -> Result<Vec<Value>, DecodeError> {
         let n = self.bounded(n, of)?;
         let mut items = Vec::with_capacity(n);
+        if n > 0 && self.format.generation.said_width(of).is_some() {
+            let width = self.data_type()?;
+            for _ in 0..n {
+                items.push(match of {
+                    DataType::PID => Value::Pid(self.pid_of(width)?),
+                    DataType::SIZE => Value::Size(self.size_of(width)?),
+                    DataType::INT => Value::Int(self.int_of(width)?),
+                    _ => Value::Uint(self.uint_of(width)?),
+                });
+            }
+            return Ok(items);
+        }
         for _ in 0..n {
             items.push(self.deeper(|from| from.content(of))?);
         }
