@@ -7,6 +7,7 @@
  *   late     the same a while after the others
  *   never    nothing until their time limit has passed
  *   behind   the same when their time limit has passed, with a limit of its own
+ *   after    of gets: it commits another key first, and this one three seconds later; they have a minute
  *   ends     it finalizes at once, and ends with 0
  *   fails    it ends with 3, not finalized
  *
@@ -41,7 +42,7 @@ static pmix_status_t ask(bool limited)
     pmix_value_t *value = NULL;
     pmix_status_t status;
     size_t count = 0;
-    int seconds = 1;
+    int seconds = is(fate, "after") ? 60 : 1;
 
     PMIX_INFO_LOAD(&limit, PMIX_TIMEOUT, &seconds, PMIX_INT);
     if (is(call, "fence"))
@@ -77,18 +78,23 @@ int main(int argc, char **argv)
     if (argc != 4)
         return 2;
     call = argv[1], fate = argv[2], directory = argv[3];
-    limited = is(fate, "never") || is(fate, "behind");
+    limited = is(fate, "never") || is(fate, "behind") || is(fate, "after");
     start();
     if (me.rank == 1) {
         if (is(fate, "fails"))
             _exit(3);
         if (is(fate, "late"))
             usleep(300000);
-        for (pmix_rank_t rank = 0; limited && rank < job_size; rank++)
+        if (is(fate, "after")) {
+            put_text(PMIX_GLOBAL, "another", "value");
+            OK(PMIx_Commit());
+            sleep(3);
+        }
+        for (pmix_rank_t rank = 0; limited && !is(fate, "after") && rank < job_size; rank++)
             if (rank != 1)
                 await(rank);
     }
-    if (me.rank != 1 || is(fate, "late") || is(fate, "behind"))
+    if (me.rank != 1 || is(fate, "late") || is(fate, "behind") || is(fate, "after"))
         say(ask(limited));
     PMIx_Finalize(NULL, 0);
     return 0;

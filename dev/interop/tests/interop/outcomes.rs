@@ -20,7 +20,7 @@ const NOT_FOUND: i32 = -46;
 const GROUP_CONSTRUCT_ABORT: i32 = -165;
 
 /// The call, what rank 1 does, how the calls of ranks 0, 2 and 3 end, and how its own.
-const OUTCOMES: [(&str, &str, i32, Option<i32>); 20] = [
+const OUTCOMES: [(&str, &str, i32, Option<i32>); 21] = [
     ("fence", "late", SUCCESS, Some(SUCCESS)),
     ("fence", "never", TIMEOUT, None),
     ("fence", "behind", TIMEOUT, Some(TIMEOUT)),
@@ -39,6 +39,7 @@ const OUTCOMES: [(&str, &str, i32, Option<i32>); 20] = [
     ("get", "late", SUCCESS, Some(SUCCESS)),
     ("get", "never", TIMEOUT, None),
     ("get", "behind", TIMEOUT, Some(SUCCESS)),
+    ("get", "after", SUCCESS, Some(SUCCESS)),
     ("get", "ends", NOT_FOUND, None),
     ("get", "fails", NOT_FOUND, None),
 ];

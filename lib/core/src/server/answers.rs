@@ -1,7 +1,7 @@
 //! What is done with the answers of the host, and when time is up.
 
 use phalanx_spec::Status;
-use phalanx_wire::ProcId;
+use phalanx_wire::{Key, ProcId};
 use tracing::{debug, warn};
 
 use super::host::{Then, as_failure};
@@ -58,7 +58,7 @@ impl Tables {
             Then::Collective(id) => self.on_collective_answered(cx, id, reply),
             Then::Overdue(id) if !status.is_success() => self.collectives.fail_overdue(cx, id),
             Then::Overdue(_) => {}
-            Then::DirectModex(proc) => self.on_direct_modex_answered(cx, &proc, reply),
+            Then::DirectModex(proc, key) => self.on_direct_modex_answered(cx, &(proc, key), reply),
             Then::Lost(proc) => self.on_loss_acknowledged(cx, &proc),
             Then::RegisterEvents(to) => self.events.on_registration_answered(cx, &to, status),
         }
@@ -115,10 +115,16 @@ impl Tables {
         }
     }
 
-    fn on_direct_modex_answered(&mut self, cx: &mut Cx<'_>, target: &ProcId, reply: HostReply) {
-        if !self.gets.end_search(target) {
+    fn on_direct_modex_answered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        sought: &(ProcId, Option<Key>),
+        reply: HostReply,
+    ) {
+        if !self.gets.end_search(sought) {
             return;
         }
+        let target = &sought.0;
         let outcome = match reply {
             HostReply::Modex(Ok(blob)) => {
                 self.collections.outdate(&target.nspace);
@@ -129,7 +135,7 @@ impl Tables {
             }
             other => Err(as_failure(other.status())),
         };
-        self.gets.on_searched(cx, &self.known, target, outcome);
+        self.gets.on_searched(cx, &self.known, sought, outcome);
     }
 
     pub(super) fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {

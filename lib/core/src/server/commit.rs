@@ -31,11 +31,24 @@ pub(super) fn on_commit(cx: &mut Cx<'_>, from: &Asker, commit: Commit) -> Change
         if let Err(refused) = client.committed_mut().store(scope, values) {
             warn!(%proc, ?scope, status = %refused, limit = MAX_COMMITTED, "commit refused");
             status = refused;
+            client.committed_mut().note_refused(refused);
         }
     }
     client.committed_mut().note_commit();
     cx.answer(from, status);
     change
+}
+
+/// A commit that nobody can read: whoever waits for its values waits in vain.
+pub(super) fn on_unreadable_commit(cx: &mut Cx<'_>, from: &Asker) -> Change {
+    cx.answer(from, Status::ERR_UNPACK_FAILURE);
+    match cx.peers.jobs.client_mut(&from.proc) {
+        Some(client) => {
+            client.committed_mut().note_refused(Status::ERR_UNPACK_FAILURE);
+            Change::Values
+        }
+        None => Change::None,
+    }
 }
 
 /// Values that came with another request than a commit, as 6.1 clients send them: `pmix.pdata`, an array of who they

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 use super::accept::Admitted;
 use super::peer::{Asker, Peer, PeerKind};
 use super::turn::Cx;
-use super::{Tables, limits};
+use super::{Tables, commit, limits};
 use crate::machine::ConnId;
 
 impl Tables {
@@ -98,7 +98,11 @@ impl Tables {
             }
             Err(error) => {
                 warn!(proc = %from.proc, ?command, %error, "request cannot be decoded");
-                cx.answer(&from, Status::ERR_UNPACK_FAILURE);
+                if command != Ok(Command::COMMIT) {
+                    return cx.answer(&from, Status::ERR_UNPACK_FAILURE);
+                }
+                let change = commit::on_unreadable_commit(cx, &from);
+                self.on_change(cx, &from.proc, change);
             }
         }
     }

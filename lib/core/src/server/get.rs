@@ -62,8 +62,8 @@ pub(super) const ATTRIBUTES: &[&str] = &[
 pub(super) struct Gets {
     pending: BTreeMap<u64, Pending>,
     by_target: BTreeMap<ProcId, BTreeSet<u64>>,
-    /// Processes whose values the host is looking for.
-    asked: BTreeSet<ProcId>,
+    /// What the host is looking for: a process, and the key that it must have.
+    asked: BTreeSet<(ProcId, Option<Key>)>,
     /// Those that could be answered if their askers read faster.
     postponed: BTreeMap<ConnId, BTreeMap<u64, bool>>,
     last: u64,
@@ -96,7 +96,8 @@ enum Who {
 impl Gets {
     pub(super) fn concern(&self, nspace: &Nspace) -> bool {
         let is_of = |proc: &ProcId| proc.nspace == *nspace;
-        let is_asked = self.by_target.keys().chain(&self.asked).any(is_of);
+        let asked = self.asked.iter().map(|(proc, _)| proc);
+        let is_asked = self.by_target.keys().chain(asked).any(is_of);
         let askers = self.pending.values().filter_map(|pending| pending.who.asker());
         is_asked || askers.into_iter().any(|asker| asker.conn != OWN && is_of(&asker.proc))
     }
@@ -209,31 +210,31 @@ impl Gets {
             Waits::Commit => {}
             Waits::Key => {
                 if pending.timer.is_none() {
-                    pending.overdue = Status::ERR_NOT_FOUND;
+                    // Another server's client may have more time.
+                    pending.overdue = match pending.who {
+                        Who::Owner(_) => Status::ERR_PARTIAL_SUCCESS,
+                        Who::Get(_) | Who::Refresh(_) => Status::ERR_NOT_FOUND,
+                    };
                     pending.timer = Some(cx.timers.set(cx.now.after(KEY_WAIT), Timer::Get(id)));
                 }
             }
             Waits::Host { .. } => {
-                if self.asked.insert(pending.target.clone()) {
+                let (proc, key) = (pending.target.clone(), pending.required());
+                if self.asked.insert((proc.clone(), key.clone())) {
                     pending.waits = Waits::Host { named: true };
                     let mut info = pending.info.clone();
-                    if let Some(key) = &pending.key {
-                        let waits_for_any = !qualifiers(&info).is_empty() && !key.is_reserved();
-                        let key = if waits_for_any { keys::QUALIFIED_VALUE } else { key.as_str() };
-                        info.push(Info::new(keys::REQUIRED_KEY, key));
-                    }
-                    let proc = pending.target.clone();
+                    info.extend(key.as_ref().map(|key| Info::new(keys::REQUIRED_KEY, key.as_str())));
                     let asked_by = pending.who.asker().map(|asker| asker.proc.clone());
                     let op = HostOp::DirectModex(DirectModexRequest { proc: proc.clone(), info });
-                    cx.ask(asked_by.as_ref(), op, Then::DirectModex(proc));
+                    cx.ask(asked_by.as_ref(), op, Then::DirectModex(proc, key));
                 }
             }
         }
     }
 
-    /// Whether the host was looking for the values of this process. Its job may have ended meanwhile.
-    pub(super) fn end_search(&mut self, target: &ProcId) -> bool {
-        self.asked.remove(target)
+    /// Whether the host was looking for this. The job may have ended meanwhile.
+    pub(super) fn end_search(&mut self, sought: &(ProcId, Option<Key>)) -> bool {
+        self.asked.remove(sought)
     }
 
     /// The host has answered with what it knows of a process, which is stored, or not at all.
@@ -241,16 +242,34 @@ impl Gets {
         &mut self,
         cx: &mut Cx<'_>,
         known: &Known,
-        target: &ProcId,
+        (target, key): &(ProcId, Option<Key>),
         outcome: Result<(), Status>,
     ) {
         for id in self.waiting_for(target) {
-            let waits_for_host =
-                self.pending.get(&id).is_some_and(|pending| matches!(pending.waits, Waits::Host { .. }));
+            let Some(pending) = self.pending.get(&id) else { continue };
+            let waits_for_host = matches!(pending.waits, Waits::Host { .. });
+            let is_answered = waits_for_host && pending.required() == *key;
             match outcome {
-                Err(status) if waits_for_host => self.end(cx, known, id, Err(status)),
-                _ => self.retry(cx, known, id, waits_for_host),
+                Err(status) if is_answered => self.on_not_found(cx, known, id, status),
+                // The host is still looking for its key.
+                Err(_) if waits_for_host => {}
+                _ => self.retry(cx, known, id, is_answered),
             }
+        }
+    }
+
+    /// The host has looked in vain, for as long as the first who wanted this had told it, or as the other server waits for one key more. Each who waits has a
+    /// limit of its own.
+    fn on_not_found(&mut self, cx: &mut Cx<'_>, known: &Known, id: u64, status: Status) {
+        let Some(pending) = self.pending.get(&id) else { return };
+        let is_named = pending.waits == Waits::Host { named: true };
+        match status {
+            Status::ERR_TIMEOUT if !is_named => self.wait_for(cx, id, Waits::Host { named: false }),
+            Status::ERR_PARTIAL_SUCCESS if pending.timer.is_some() => {
+                self.wait_for(cx, id, Waits::Host { named: false });
+            }
+            Status::ERR_PARTIAL_SUCCESS => self.end(cx, known, id, Err(Status::ERR_NOT_FOUND)),
+            status => self.end(cx, known, id, Err(status)),
         }
     }
 
@@ -275,7 +294,7 @@ impl Gets {
         for id in self.waiting_in(nspace) {
             self.end(cx, known, id, Err(Status::ERR_NOT_FOUND));
         }
-        self.asked.retain(|target| target.nspace != *nspace);
+        self.asked.retain(|(target, _)| target.nspace != *nspace);
     }
 
     /// `answered`: the host has said all it knows.
@@ -450,6 +469,13 @@ impl Gets {
 }
 
 impl Pending {
+    /// The key by which the host finds out whether the values that are wanted are there.
+    fn required(&self) -> Option<Key> {
+        let key = self.key.as_ref()?;
+        let waits_for_any = !qualifiers(&self.info).is_empty() && !key.is_reserved();
+        if waits_for_any { Key::new(keys::QUALIFIED_VALUE).ok() } else { Some(key.clone()) }
+    }
+
     fn is_plain(&self) -> bool {
         self.who.asker().is_some_and(|asker| is_plain(asker.conn, &self.info))
     }

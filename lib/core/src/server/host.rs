@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use phalanx_spec::Status;
-use phalanx_wire::{Info, InfoFlags, Nspace, ProcId, Text};
+use phalanx_wire::{Info, InfoFlags, Key, Nspace, ProcId, Text};
 
 use super::own::OWN;
 use super::peer::Asker;
@@ -81,7 +81,7 @@ pub(super) enum Then {
         is_watched: bool,
     },
     Collective(u64),
-    DirectModex(ProcId),
+    DirectModex(ProcId, Option<Key>),
     Finalize(Asker),
     Lost(ProcId),
     /// Whether the host ends the collective, whose time is up.
@@ -144,7 +144,11 @@ impl Upcalls {
         for open in self.open.values() {
             if matches!(
                 open.then,
-                Then::Nothing | Then::Lost(_) | Then::Collective(_) | Then::Overdue(_) | Then::DirectModex(_)
+                Then::Nothing
+                    | Then::Lost(_)
+                    | Then::Collective(_)
+                    | Then::Overdue(_)
+                    | Then::DirectModex(..)
             ) {
                 continue;
             }

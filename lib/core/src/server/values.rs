@@ -32,6 +32,8 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     happened: bool,
+    /// Values were lost, because a commit could not be read or had no room.
+    refused: Option<Status>,
     local: Values,
     remote: Values,
     bytes: usize,
@@ -44,6 +46,16 @@ impl Committed {
     }
 
     pub(super) fn note_commit(&mut self) {
+        self.happened = true;
+    }
+
+    /// Why a value that is not here may have been committed all the same.
+    pub(super) fn refused(&self) -> Option<Status> {
+        self.refused
+    }
+
+    pub(super) fn note_refused(&mut self, status: Status) {
+        self.refused = Some(status);
         self.happened = true;
     }
 

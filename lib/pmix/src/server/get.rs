@@ -1,6 +1,7 @@
 //! Get: what local processes have committed, for the servers of others; and the values that this process asks for itself.
 
 use phalanx_core::{ClientCall, ClientReturn, LookupRequest, ServerCall, ServerReturn};
+use phalanx_spec::Status;
 use phalanx_wire::{Blob, Info, Key, ProcId, Value};
 
 use super::{Server, unexpected};
@@ -44,6 +45,10 @@ impl Server {
 fn committed(result: ServerReturn, proc: &ProcId) -> Result<Blob, Error> {
     let operation = || format!("request for what {proc} has committed");
     match result {
+        // It has committed others, and was given time for this one.
+        ServerReturn::Modex(Err(Status::ERR_PARTIAL_SUCCESS)) => {
+            Err(Error::Failed { operation: operation(), status: Status::ERR_NOT_FOUND })
+        }
         ServerReturn::Modex(result) => {
             result.map_err(|status| Error::Failed { operation: operation(), status })
         }

@@ -134,6 +134,10 @@ fn look_at_client(
     if is_here || (key.is_none() && (happened || stage == Stage::Finalized)) {
         return None;
     }
+    let refused = client.and_then(|client| client.committed().refused());
+    if let Some(status) = refused.filter(|_| !is_elsewhere && !key.is_some_and(Key::is_reserved)) {
+        return Some(Look::Never(status));
+    }
     Some(match stage {
         _ if is_elsewhere => Look::Never(Status::ERR_NOT_FOUND),
         Stage::Finalized | Stage::Lost | Stage::Gone => Look::Never(Status::ERR_NOT_FOUND),

@@ -6,7 +6,7 @@ use phalanx_wire::cmd::commit::Commit;
 use phalanx_wire::cmd::get::{Get, OwnerData, PARTIAL, RefreshCache, RefreshReply, Reply};
 use phalanx_wire::{Blob, DataArray, Info, InfoFlags, Key, Kval, ProcId, Value};
 
-use super::world::{World, dialect, fence, get, global, job, key, ns, proc};
+use super::world::{World, dialect, fence, get, global, job, key, ns, proc, v41};
 use crate::host::{DirectModexRequest, HostOp, HostReply};
 use crate::machine::{ConnId, Input};
 use crate::server::modex::Contribution;
@@ -397,21 +397,27 @@ fn values_of_a_rank_that_is_started_again_are_fetched_anew() {
 }
 
 #[test]
-fn waiter_for_another_key_asks_again_once() {
+fn who_waits_for_another_key_does_not_wait_for_the_first() {
     let mut world = World::with_job(2, 2);
     let (a, b) = (world.connect(0), world.connect(1));
     let far = proc("job", 2);
     let first = world.send(a, &get(&far, "x", Vec::new()));
     let second = world.send(b, &get(&far, "y", Vec::new()));
+    let third = world.send(b, &get(&far, "x", Vec::new()));
+    let wants = |op: &HostOp, key: &str| matches!(op, HostOp::DirectModex(DirectModexRequest { info, .. }) if *info == [Info::new(keys::REQUIRED_KEY, key)]);
+    let (of_x, op) = world.asked.remove(0);
+    assert!(wants(&op, "x"), "{op:?}");
+    let (of_y, op) = world.take_upcall();
+    assert!(wants(&op, "y"), "{op:?}");
+    world.answer_modex(of_y, modex(&far, "y", "1"));
+    assert_eq!(world.value(b, second, "y"), Some("1".into()));
+    assert!(!world.has_reply(a, first) && !world.has_reply(b, third));
+    world.answer_modex(of_x, modex(&far, "y", "1"));
+    assert_eq!(world.status(a, first), Status::ERR_NOT_FOUND);
+    // It had not been asked for when the answer was on its way.
     let (id, _) = world.take_upcall();
-    world.answer_modex(id, modex(&far, "x", "1"));
-    assert!(world.has_reply(a, first) && !world.has_reply(b, second));
-    let (id, op) = world.take_upcall();
-    assert!(
-        matches!(op, HostOp::DirectModex(DirectModexRequest { info, .. }) if info == [Info::new(keys::REQUIRED_KEY, "y")])
-    );
-    world.answer_modex(id, modex(&far, "x", "1"));
-    assert_eq!(world.status(b, second), Status::ERR_NOT_FOUND);
+    world.answer_modex(id, modex(&far, "x", "2"));
+    assert_eq!(world.value(b, third, "x"), Some("2".into()));
     let third = world.send(b, &get(&far, "y", Vec::new()));
     let (id, _) = world.take_upcall();
     world.answer(id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
@@ -420,6 +426,49 @@ fn waiter_for_another_key_asks_again_once() {
     let (id, _) = world.take_upcall();
     world.answer_modex(id, Blob::from(vec![0xff; 9]));
     assert_eq!(world.status(b, fourth), Status::ERR_UNPACK_FAILURE);
+}
+
+#[test]
+fn each_who_waits_for_a_far_rank_has_a_limit_of_its_own() {
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    let far = proc("job", 2);
+    let short = world.send(a, &get(&far, "x", vec![Info::new(keys::TIMEOUT, 1u32)]));
+    let long = world.send(b, &get(&far, "x", vec![Info::new(keys::TIMEOUT, 60u32)]));
+    let none = world.send(b, &get(&far, "x", Vec::new()));
+    let (id, _) = world.take_upcall();
+    world.advance(Duration::from_secs(1));
+    assert_eq!(world.status(a, short), Status::ERR_TIMEOUT);
+    world.answer(id, HostReply::Modex(Err(Status::ERR_TIMEOUT)));
+    assert!(!world.has_reply(b, long) && !world.has_reply(b, none));
+    // It has committed others, and its server has waited for this one.
+    let (id, _) = world.take_upcall();
+    world.answer(id, HostReply::Modex(Err(Status::ERR_PARTIAL_SUCCESS)));
+    assert_eq!(world.status(b, none), Status::ERR_NOT_FOUND);
+    assert!(!world.has_reply(b, long));
+    let (id, _) = world.take_upcall();
+    world.answer_modex(id, modex(&far, "x", "late"));
+    assert_eq!(world.value(b, long, "x"), Some("late".into()));
+}
+
+/// Otherwise all that it has put would be lost in silence.
+#[test]
+fn a_commit_that_cannot_be_read_is_an_error_for_all() {
+    let mut world = World::with_job(2, 2);
+    let (a, b) = (world.connect(0), world.connect(1));
+    put(&mut world, a, Scope::GLOBAL, "before", "known");
+    let waits = world.send(b, &get(&proc("job", 0), "x", Vec::new()));
+    let owner = ServerCall::DirectModex { proc: proc("job", 0), key: Some(key("x")) };
+    let commit = Request::Commit(Commit { buckets: vec![(Scope::GLOBAL, vec![Kval::new("x", "lost")])] });
+    let mut bytes = commit.encode(v41());
+    bytes.truncate(bytes.len() - 3);
+    let tag = world.raw(a, &bytes);
+    assert_eq!(world.status(a, tag), Status::ERR_UNPACK_FAILURE);
+    assert_eq!(world.status(b, waits), Status::ERR_UNPACK_FAILURE);
+    assert_eq!(world.ask_status(b, &get(&proc("job", 0), "y", Vec::new())), Status::ERR_UNPACK_FAILURE);
+    assert_eq!(world.call(owner), ServerReturn::Modex(Err(Status::ERR_UNPACK_FAILURE)));
+    let known = world.send(b, &get(&proc("job", 0), "before", Vec::new()));
+    assert_eq!(world.value(b, known, "before"), Some("known".into()));
 }
 
 #[test]
