@@ -1,7 +1,8 @@
 //! Process groups: construct and destruct are collectives, leaving is one member's word. Join and invite are events.
 //!
 //! The host agrees on membership and context ids across nodes. The server remembers the members of each group, since
-//! clients of 4.2 name only the group when they destruct it.
+//! clients of 4.2 name only the group when they destruct it. Groups of one name whose members are others have nothing to do with each other: of these, a process
+//! means its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,22 +32,63 @@ pub(super) const DESTRUCT_ATTRIBUTES: &[&str] = &[keys::TIMEOUT, keys::GROUP_FT_
 
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    members: BTreeMap<String, Vec<ProcId>>,
-    /// Those whose members want to hear when one of them ends (`PMIX_GROUP_NOTIFY_TERMINATION`).
-    watched: BTreeSet<String>,
+    by_name: BTreeMap<String, Vec<Group>>,
+}
+
+#[derive(Debug)]
+struct Group {
+    members: Vec<ProcId>,
+    /// They want to hear when one of them ends (`PMIX_GROUP_NOTIFY_TERMINATION`).
+    is_watched: bool,
+}
+
+impl Group {
+    fn includes(&self, proc: &ProcId) -> bool {
+        self.members.iter().any(|member| member.covers(proc))
+    }
+
+    fn meets(&self, others: &[ProcId]) -> bool {
+        others
+            .iter()
+            .any(|other| self.members.iter().any(|member| member.covers(other) || other.covers(member)))
+    }
 }
 
 impl Groups {
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.members.keys().map(String::as_str)
+        self.by_name.keys().map(String::as_str)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&str, &Group)> {
+        self.by_name.iter().flat_map(|(name, groups)| groups.iter().map(move |group| (name.as_str(), group)))
     }
 
     pub(super) fn are_all_of(&self, nspace: &Nspace) -> bool {
-        self.members.values().any(|members| members.iter().all(|member| member.nspace == *nspace))
+        self.all().any(|(_, group)| group.members.iter().all(|member| member.nspace == *nspace))
     }
 
-    pub(super) fn members(&self, id: &str) -> Option<&[ProcId]> {
-        self.members.get(id).map(Vec::as_slice)
+    /// The members of the group of this name that the process is in.
+    pub(super) fn members(&self, id: &str, of: &ProcId) -> Option<&[ProcId]> {
+        self.group_of(id, of).map(|group| &*group.members)
+    }
+
+    fn group_of(&self, id: &str, proc: &ProcId) -> Option<&Group> {
+        self.by_name.get(id)?.iter().find(|group| group.includes(proc))
+    }
+
+    /// A process is in one group of a name: this one takes the place of those of its members.
+    fn keep(&mut self, id: String, group: Group) {
+        self.drop_met(&id, &group.members);
+        self.by_name.entry(id).or_default().push(group);
+    }
+
+    fn drop_met(&mut self, id: &str, members: &[ProcId]) {
+        if let Some(groups) = self.by_name.get_mut(id) {
+            groups.retain(|group| !group.meets(members));
+            if groups.is_empty() {
+                self.by_name.remove(id);
+            }
+        }
     }
 
     /// The id that a group is to be constructed under; it is answered here if it may not.
@@ -55,7 +97,7 @@ impl Groups {
             cx.answer(from, Status::ERR_BAD_PARAM);
             return None;
         };
-        if self.members.len() >= MAX_GROUPS {
+        if self.all().count() >= MAX_GROUPS {
             warn!(proc = %from.proc, id, limit = MAX_GROUPS, "too many groups: refused");
             cx.answer(from, Status::ERR_OUT_OF_RESOURCE);
             return None;
@@ -88,7 +130,7 @@ impl Groups {
     ) {
         let Some(id) = name(&destruct.id) else { return cx.answer(&from, Status::ERR_BAD_PARAM) };
         let procs = if destruct.procs.is_empty() {
-            self.members(&id).map(<[ProcId]>::to_vec).unwrap_or_default()
+            self.members(&id, &from.proc).map(<[ProcId]>::to_vec).unwrap_or_default()
         } else {
             destruct.procs
         };
@@ -96,7 +138,7 @@ impl Groups {
             debug!(proc = %from.proc, id, "destruct of a group that is not known here");
             return cx.answer(&from, Status::ERR_NOT_FOUND);
         }
-        let is_watched = self.watched.contains(&id);
+        let is_watched = self.group_of(&id, &from.proc).is_some_and(|group| group.is_watched);
         let signature = Signature::new(Kind::GroupDestruct, id, procs);
         collectives.enter_watched(cx, from, (signature, is_watched), destruct.info);
     }
@@ -115,8 +157,7 @@ impl Groups {
         let formed = match (reply, collective.signature.kind) {
             (HostReply::Group(Ok(formed)), Kind::GroupConstruct) => formed,
             (reply, Kind::GroupDestruct) if reply.status().is_success() => {
-                self.members.remove(&group);
-                self.watched.remove(&group);
+                self.drop_met(&group, &collective.signature.procs);
                 for asker in collective.latest_first() {
                     cx.answer(asker, Status::SUCCESS);
                 }
@@ -154,10 +195,7 @@ impl Groups {
         askers: impl Iterator<Item = &'a Asker>,
     ) {
         let GroupFormed { members, context_id, info } = formed;
-        if is_watched {
-            self.watched.insert(group.clone());
-        }
-        self.members.insert(group, members.clone());
+        self.keep(group, Group { members: members.clone(), is_watched });
         let among = cx.peers.jobs.among(&members);
         let known = among.iter().filter_map(|nspace| cx.peers.jobs.get(nspace));
         let jobs: Vec<JobData> = known.map(|job| describer.job_data(job)).collect();
@@ -175,21 +213,19 @@ impl Groups {
 
     /// A process has ended: the members of its groups hear of it where they want to.
     pub(super) fn tell_of_end(&self, cx: &mut Cx<'_>, events: &mut Events, proc: &ProcId) {
-        let is_in = |id: &&String| self.members(id).is_some_and(|all| all.iter().any(|m| m.covers(proc)));
-        for id in self.watched.iter().filter(is_in).cloned().collect::<Vec<_>>() {
-            let others = self.members(&id).unwrap_or_default().iter();
-            let others = others.filter(|member| *member != proc).cloned().collect();
-            announce_failure(cx, events, &id, proc, others);
+        for (id, group) in self.all().filter(|(_, group)| group.is_watched && group.includes(proc)) {
+            let others = group.members.iter().filter(|member| *member != proc).cloned().collect();
+            announce_failure(cx, events, id, proc, others);
         }
     }
 
     /// The others are told by an event; they need not agree.
     pub(super) fn on_leave(&mut self, cx: &mut Cx<'_>, events: &mut Events, from: &Asker, leave: &Leave) {
         let Some(id) = name(&leave.id) else { return cx.answer(from, Status::ERR_BAD_PARAM) };
-        if !self.take_out(&cx.peers.jobs, &id, &from.proc) {
+        let Some(others) = self.take_out(&cx.peers.jobs, &id, &from.proc) else {
             return cx.answer(from, Status::ERR_NOT_FOUND);
-        }
-        let others = as_array(self.members(&id).unwrap_or_default());
+        };
+        let others = as_array(&others);
         let info = vec![
             Info::new(keys::GROUP_ID, id.as_str()),
             Info::new(keys::EVENT_AFFECTED_PROC, from.proc.clone()),
@@ -216,10 +252,11 @@ impl Groups {
         }
     }
 
-    /// False if it is no member.
-    fn take_out(&mut self, jobs: &Jobs, id: &str, proc: &ProcId) -> bool {
-        let Some(members) = self.members.get_mut(id) else { return false };
-        let Some(at) = members.iter().position(|member| member.covers(proc)) else { return false };
+    /// Who is left. None: it is no member.
+    fn take_out(&mut self, jobs: &Jobs, id: &str, proc: &ProcId) -> Option<Vec<ProcId>> {
+        let group = self.by_name.get_mut(id)?.iter_mut().find(|group| group.includes(proc))?;
+        let members = &mut group.members;
+        let at = members.iter().position(|member| member.covers(proc))?;
         let member = members.swap_remove(at);
         // Who was a member as one of a whole job leaves all the others of it.
         if member != *proc {
@@ -228,7 +265,7 @@ impl Groups {
             members.extend(ranks.map(|rank| ProcId::new(&proc.nspace, rank)));
         }
         members.sort();
-        true
+        Some(members.clone())
     }
 
     /// A leader says who has followed its invitation. Nobody but a member can say so of a group that is there.
@@ -237,17 +274,20 @@ impl Groups {
             return;
         };
         let members = event.info.find(keys::GROUP_MEMBERSHIP).map(procs_of).unwrap_or_default();
-        let is_in = |members: &[ProcId]| members.iter().any(|member| member.covers(&event.source));
-        let may = self.members(&id).is_none_or(is_in) && self.members.len() < MAX_GROUPS;
+        let met = self.by_name.get(&id).into_iter().flatten().filter(|group| group.meets(&members));
+        let may =
+            met.into_iter().all(|group| group.includes(&event.source)) && self.all().count() < MAX_GROUPS;
         if may && !members.is_empty() {
-            self.members.insert(id, members);
+            let is_watched = self.group_of(&id, &event.source).is_some_and(|group| group.is_watched);
+            self.keep(id, Group { members, is_watched });
         }
     }
 
     pub(super) fn forget_of(&mut self, nspace: &Nspace) {
-        let Groups { members, watched } = self;
-        members.retain(|_, members| members.iter().any(|member| member.nspace != *nspace));
-        watched.retain(|id| members.contains_key(id));
+        self.by_name.retain(|_, groups| {
+            groups.retain(|group| group.members.iter().any(|member| member.nspace != *nspace));
+            !groups.is_empty()
+        });
     }
 }
 

@@ -189,7 +189,7 @@ impl Sources<'_> {
                 Info::new(keys::QUERY_PSET_MEMBERSHIP, as_array(members))
             }
             keys::QUERY_GROUP_MEMBERSHIP => {
-                let members = self.groups.members(name(keys::GROUP_ID)?)?;
+                let members = self.groups.members(name(keys::GROUP_ID)?, &from.proc)?;
                 Info::new(keys::QUERY_GROUP_MEMBERSHIP, as_array(members))
             }
             _ => {

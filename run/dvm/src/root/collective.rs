@@ -128,7 +128,9 @@ impl Root {
                 Ok(Agreed::Nothing)
             }
             (Kind::GroupDestruct, part) => {
-                collective.id.iter().for_each(|group| self.relations.dissolve(group));
+                if let Some(group) = &collective.id {
+                    self.relations.dissolve(group, &collective.members);
+                }
                 let part = if let Part::Group(part) = part { part } else { GroupPart::default() };
                 // Members who want to hear of all ends have heard of them.
                 if !part.info.is_set(keys::GROUP_NOTIFY_TERMINATION) {

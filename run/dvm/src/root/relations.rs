@@ -17,8 +17,8 @@ use crate::root::jobs::Jobs;
 pub(super) struct Relations {
     /// How often these processes of several jobs have connected without disconnecting. The rounds of collectives bound it.
     connected: BTreeMap<Arc<[Members]>, u32>,
-    /// The members of each group, by its name.
-    groups: BTreeMap<String, Arc<[Members]>>,
+    /// The members of the groups of each name. Those of different ones are different processes.
+    groups: BTreeMap<String, Vec<Arc<[Members]>>>,
 }
 
 impl Relations {
@@ -39,28 +39,38 @@ impl Relations {
 
     /// A group has formed.
     pub(super) fn form(&mut self, jobs: &Jobs, group: &str, members: &[ProcId]) {
-        let has_room = self.groups.len() < MOST_GROUPS || self.groups.contains_key(group);
         let desc = |nspace: &Nspace| jobs.get(nspace).map(|job| &*job.desc);
-        if has_room && let Ok(members) = Members::of(members, desc) {
-            self.groups.insert(group.to_owned(), members);
+        let Ok(members) = Members::of(members, desc) else { return };
+        self.dissolve(group, &members);
+        if self.groups.values().map(Vec::len).sum::<usize>() < MOST_GROUPS {
+            self.groups.entry(group.to_owned()).or_default().push(members);
         }
     }
 
-    pub(super) fn dissolve(&mut self, group: &str) {
-        self.groups.remove(group);
+    /// The groups of this name that these processes are in are no more.
+    pub(super) fn dissolve(&mut self, group: &str, members: &[Members]) {
+        if let Some(groups) = self.groups.get_mut(group) {
+            groups.retain(|others| !meet(others, members));
+            if groups.is_empty() {
+                self.groups.remove(group);
+            }
+        }
     }
 
     pub(super) fn group_names(&self) -> impl Iterator<Item = &str> {
         self.groups.keys().map(String::as_str)
     }
 
-    pub(super) fn members_of(&self, group: &str) -> Option<DataArray> {
-        let members = self.groups.get(group)?;
+    /// Of the groups of this name the one in which the process is, or else the last that has formed.
+    pub(super) fn members_of(&self, group: &str, asker: &ProcId) -> Option<DataArray> {
+        let groups = self.groups.get(group)?;
+        let own = groups.iter().find(|members| is_in(members, asker));
+        let members = own.or(groups.last())?;
         Some(DataArray { of: DataType::PROC, items: each(members).map(Value::Proc).collect() })
     }
 
     pub(super) fn know(&self, nspace: &Nspace) -> bool {
-        let mut all = self.connected.keys().chain(self.groups.values());
+        let mut all = self.connected.keys().chain(self.groups.values().flatten());
         all.any(|members| includes(members, nspace))
     }
 
@@ -68,10 +78,13 @@ impl Relations {
     pub(super) fn forget(&mut self, nspace: &Nspace) {
         self.connected.retain(|members, _| !includes(members, nspace));
         let is_other = |members: &&Members| members.nspace != *nspace;
-        for members in self.groups.values_mut().filter(|members| includes(members, nspace)) {
+        for members in self.groups.values_mut().flatten().filter(|members| includes(members, nspace)) {
             *members = members.iter().filter(is_other).cloned().collect();
         }
-        self.groups.retain(|_, members| !members.is_empty());
+        self.groups.retain(|_, groups| {
+            groups.retain(|members| !members.is_empty());
+            !groups.is_empty()
+        });
     }
 
     /// What an event says of a group: who has left it, or who has followed the invitation to it. Nobody but a member can say so
@@ -81,10 +94,11 @@ impl Relations {
         if event.code == Status::GROUP_LEFT {
             return self.leave(group, &event.source);
         }
-        let ProcId { nspace, rank } = &event.source;
-        let is_source = |of: &Members| of.nspace == *nspace && of.ranks.contains(rank.0);
-        if self.groups.get(group).is_none_or(|members| members.iter().any(is_source)) {
-            let members: Vec<ProcId> = procs(event.info.find(keys::GROUP_MEMBERSHIP)).collect();
+        let members: Vec<ProcId> = procs(event.info.find(keys::GROUP_MEMBERSHIP)).collect();
+        let desc = |nspace: &Nspace| jobs.get(nspace).map(|job| &*job.desc);
+        let Ok(named) = Members::of(&members, desc) else { return };
+        let mut met = self.groups.get(group).into_iter().flatten().filter(|others| meet(others, &named));
+        if met.all(|others| is_in(others, &event.source)) {
             self.form(jobs, group, &members);
         }
     }
@@ -102,7 +116,8 @@ impl Relations {
 
     /// This one has left the group.
     fn leave(&mut self, group: &str, proc: &ProcId) {
-        let Some(members) = self.groups.get_mut(group) else { return };
+        let Some(groups) = self.groups.get_mut(group) else { return };
+        let Some(members) = groups.iter_mut().find(|members| is_in(members, proc)) else { return };
         let without = |of: &Members| {
             let mut of = of.clone();
             if of.nspace == proc.nspace {
@@ -111,10 +126,22 @@ impl Relations {
             Some(of).filter(|of| !of.ranks.is_empty())
         };
         *members = members.iter().filter_map(without).collect();
-        if members.is_empty() {
+        groups.retain(|members| !members.is_empty());
+        if groups.is_empty() {
             self.groups.remove(group);
         }
     }
+}
+
+fn is_in(members: &[Members], proc: &ProcId) -> bool {
+    members.iter().any(|of| of.nspace == proc.nspace && of.ranks.contains(proc.rank.0))
+}
+
+/// Whether a process is in both.
+fn meet(some: &[Members], others: &[Members]) -> bool {
+    let meets =
+        |one: &Members, other: &Members| one.nspace == other.nspace && one.ranks.intersects(&other.ranks);
+    some.iter().any(|one| others.iter().any(|other| meets(one, other)))
 }
 
 fn includes(members: &[Members], nspace: &Nspace) -> bool {

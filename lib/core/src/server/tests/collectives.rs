@@ -665,3 +665,34 @@ fn a_group_that_is_watched_ends_without_its_dead() {
     world.answer(id, HostReply::Group(Ok(GroupFormed::default())));
     assert_eq!(world.status(ranks[0], first), Status::SUCCESS);
 }
+
+/// Clients of 4.2 name only the group when they destruct it.
+#[test]
+fn groups_of_one_name_have_the_members_that_made_them() {
+    let mut world = World::with_job(1, 2);
+    world.register(job("other", 1, 2));
+    let jobs = ["job", "other"];
+    let ranks = jobs.map(|job| [0, 1].map(|rank| world.connect_as(&proc(job, rank), dialect(4, 2, 2))));
+    for (job, ranks) in jobs.into_iter().zip(&ranks) {
+        let procs = vec![ProcId::all(&ns(job))];
+        let construct = Request::GroupConstruct(Construct { id: "q".into(), procs, info: Vec::new() });
+        for conn in ranks {
+            world.send(*conn, &construct);
+        }
+        let (id, _) = world.take_upcall();
+        let members = [0, 1].map(|rank| proc(job, rank)).to_vec();
+        world.answer(id, HostReply::Group(Ok(GroupFormed { members, ..GroupFormed::default() })));
+    }
+    for (job, ranks) in jobs.into_iter().zip(&ranks) {
+        let destruct =
+            Request::GroupDestruct(Destruct { id: "q".into(), procs: Vec::new(), info: Vec::new() });
+        let tags = ranks.map(|conn| world.send(conn, &destruct));
+        let (id, op) = world.take_upcall();
+        let all = [0, 1].map(|rank| proc(job, rank)).to_vec();
+        assert!(matches!(op, HostOp::GroupDestruct(GroupRequest { procs, .. }) if procs == all));
+        world.answer(id, HostReply::Done(Status::SUCCESS));
+        for (conn, tag) in ranks.iter().zip(tags) {
+            assert_eq!(world.status(*conn, tag), Status::SUCCESS, "{job}");
+        }
+    }
+}

@@ -186,7 +186,7 @@ impl Root {
             keys::QUERY_GROUP_NAMES => self.relations.group_names().collect::<Vec<_>>().join(",").into(),
             keys::QUERY_GROUP_MEMBERSHIP => {
                 let group = qualifiers.find(keys::GROUP_ID).and_then(Value::as_str)?;
-                self.relations.members_of(group)?.into()
+                self.relations.members_of(group, asked.from)?.into()
             }
             names::JOBS => self.all_jobs(asked.now).into(),
             names::HAPPENINGS => self.happenings(asked.now, qualifiers).into(),
