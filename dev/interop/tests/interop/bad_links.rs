@@ -36,7 +36,7 @@ impl BadLink {
         site.host(2).run(&["sh", "-c", quiet]).expect("an option of the kernel");
         let root = format!("{}/32", site.host(1).ipv4_in(1));
         site.host(2).run(&["ip", "address", "add", &root, "dev", "lo"]).expect("an address");
-        let agent = "host=$1; shift; until [ $host != n2 ] || [ -e /tmp/go ]; do sleep 0.05; done\n\
+        let agent = "host=$1; shift; for word; do shift; set -- \"$@\" \"'$word'\"; done; until [ $host != n2 ] || [ -e /tmp/go ]; do sleep 0.05; done\n\
                      exec ssh -x -T -o BatchMode=yes -- $host exec \"$@\"\n";
         fs::write(site.host(1).path("/tmp/agent"), agent).expect("an agent");
         BadLink { site }

@@ -43,7 +43,7 @@ fn is_rank(outcome: &Outcome, name: &str) -> bool {
 
 #[test]
 fn two_programs_of_a_rank_run_at_once() {
-    everywhere("$0 a b finalize & $0 b a finalize; wait", |outcome| {
+    everywhere("\"$0\" a b finalize & \"$0\" b a finalize; wait", |outcome| {
         assert!(is_rank(&outcome, "a") && is_rank(&outcome, "b"), "{outcome}");
         let _ = outcome.expect_code(0);
     });
@@ -52,7 +52,7 @@ fn two_programs_of_a_rank_run_at_once() {
 #[test]
 fn two_programs_of_a_rank_run_one_after_the_other() {
     everywhere(
-        "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; $0 a nobody finalize && $0 b nobody finalize",
+        "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; \"$0\" a nobody finalize && \"$0\" b nobody finalize",
         |outcome| {
             assert!(is_rank(&outcome, "a") && is_rank(&outcome, "b"), "{outcome}");
             let _ = outcome.expect_code(0);
@@ -66,7 +66,7 @@ fn one_of_two_may_end_without_finalize() {
     let ends = [("leave", "go-finalize", "b"), ("die", "go-finalize", "b"), ("finalize", "go-leave", "a")];
     for (first, second, finalizes) in ends {
         let script = format!(
-            "$0 a b {first} & a=$!; $0 b a {second} & b=$!; \
+            "\"$0\" a b {first} & a=$!; \"$0\" b a {second} & b=$!; \
              wait $a; touch $INTEROP_MEETING/$PMIX_RANK.go; wait $b; exit 0"
         );
         everywhere(&script, |outcome| {
@@ -78,7 +78,7 @@ fn one_of_two_may_end_without_finalize() {
 
 #[test]
 fn the_only_program_of_a_rank_has_to_finalize() {
-    let script = "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; $0 a nobody leave; exit 0";
+    let script = "touch $INTEROP_MEETING/$PMIX_RANK.nobody $INTEROP_MEETING/$PMIX_RANK.nobody.met; \"$0\" a nobody leave; exit 0";
     everywhere(script, |outcome| {
         let _ = outcome.expect_failure();
     });
@@ -92,7 +92,7 @@ fn the_only_program_of_a_rank_has_to_finalize() {
 fn a_program_that_goes_on_when_its_rank_ends_is_ended() {
     for ranks in [1, 2] {
         let meeting = new_directory();
-        let outcome = at_px(ranks, "$0 a b go-finalize & $0 b a finalize", meeting.path()).run();
+        let outcome = at_px(ranks, "\"$0\" a b go-finalize & \"$0\" b a finalize", meeting.path()).run();
         assert!(is_rank(&outcome, "b") && !is_rank(&outcome, "a"), "{outcome}");
         let _ = outcome.expect_code(0).expect_nothing_left();
     }
@@ -107,7 +107,8 @@ fn at(launcher: &Running, words: &[&str]) -> Outcome {
 #[test]
 fn px_tells_only_of_ranks() {
     let meeting = new_directory();
-    let script = "[ $PMIX_RANK = 0 ] && end=fence || end=go-fence; $0 a b go-finalize & $0 b a $end; wait";
+    let script =
+        "[ $PMIX_RANK = 0 ] && end=fence || end=go-fence; \"$0\" a b go-finalize & \"$0\" b a $end; wait";
     let running = at_px(2, script, meeting.path()).start();
     let file = |name: &str| meeting.path().join(name);
     let came = ["0.b.fence", "0.a.met", "1.a.met", "1.b.met"];

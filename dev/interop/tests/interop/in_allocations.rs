@@ -85,11 +85,11 @@ fn a_start_that_is_killed_leaves_no_step() {
     let site = Site::new();
     let dir = new_shared_directory();
     let (px, begun) = (dir.path().join("px"), dir.path().join("begun"));
-    let wrapped = format!("#!/bin/sh\n: >{}\nexec '{}' \"$@\"\n", begun.display(), px_binary().display());
+    let wrapped = format!("#!/bin/sh\n: >'{}'\nexec '{}' \"$@\"\n", begun.display(), px_binary().display());
     fs::write(&px, wrapped).expect("a script");
     fs::set_permissions(&px, fs::Permissions::from_mode(0o755)).expect("permissions");
-    let text = "for moment in 'pgrep -x srun' 'squeue --noheader --steps | grep -q px' '[ -e $2 ]'; do\n\
-                \t\"$0\" run -q --px-path $1 sleep 1000 & px=$!\n\
+    let text = "for moment in 'pgrep -x srun' 'squeue --noheader --steps | grep -q px' '[ -e \"$2\" ]'; do\n\
+                \t\"$0\" run -q --px-path \"$1\" sleep 1000 & px=$!\n\
                 \tuntil eval \"$moment\" >/dev/null 2>&1; do :; done\n\
                 \tkill -KILL $px; wait $px; left=300\n\
                 \twhile squeue --noheader --steps | grep -q px; do\n\

@@ -183,7 +183,7 @@ fn closed_input_of_a_rank_does_not_block_others() {
     let place = phalanx_interop::new_directory();
     let done = place.path().join("done");
     let script = format!(
-        "case $PMIX_RANK in 0) {} sink; touch {done};; 1) ;; 2) exec <&-; until [ -e {done} ]; do sleep 0.05; done;; esac",
+        "case $PMIX_RANK in 0) '{}' sink; touch {done};; 1) ;; 2) exec <&-; until [ -e {done} ]; do sleep 0.05; done;; esac",
         stream().display(),
         done = done.display(),
     );
@@ -201,7 +201,7 @@ fn slow_rank_slows_its_input_down() {
     let go = place.path().join("go");
     mknodat(CWD, &go, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
     let script =
-        format!("[ $PMIX_RANK = 1 ] && read word < {}; exec {} sink", go.display(), stream().display());
+        format!("[ $PMIX_RANK = 1 ] && read word < {}; exec '{}' sink", go.display(), stream().display());
     let job = px(["-n", "2", "--stdin", "all", "sh", "-c", &script]).feeding(feed(bytes, gone.clone()));
     let running: Running = job.start();
     eventually("input has begun to flow", || gone.load(Ordering::Relaxed) > 0);

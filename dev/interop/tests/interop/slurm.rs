@@ -142,8 +142,8 @@ fn ranks_that_are_several_programs() {
     };
     let line = |rank, name| format!("rank {rank} of 2: {name} was this rank");
     let both = (0..2).flat_map(|rank| ["a", "b"].map(|name| line(rank, name)));
-    run("$0 a b finalize & $0 b a finalize; wait").expect_lines(both);
-    let script = "$0 a b leave & a=$!; $0 b a go-finalize & b=$!; \
+    run("\"$0\" a b finalize & \"$0\" b a finalize; wait").expect_lines(both);
+    let script = "\"$0\" a b leave & a=$!; \"$0\" b a go-finalize & b=$!; \
                   wait $a; touch $INTEROP_MEETING/$PMIX_RANK.go; wait $b; exit 0";
     run(script).expect_lines((0..2).map(|rank| line(rank, "b")));
 }

@@ -12,7 +12,12 @@ use crate::site::Site;
 
 /// What starts daemons on the first host; `$host` is where, `$@` the command there.
 fn agent(site: &Site, script: &str) {
-    let ssh = "host=$1; shift; there() { ssh -x -T -o BatchMode=yes -- $host exec \"$@\"; }\n";
+    // A shell there splits the words again.
+    let ssh = "host=$1; shift\n\
+               there() {\n\
+               for word; do shift; set -- \"$@\" \"'$word'\"; done\n\
+               ssh -x -T -o BatchMode=yes -- $host exec \"$@\"\n\
+               }\n";
     fs::write(site.host(1).path("/tmp/agent"), format!("{ssh}{script}\n")).expect("an agent");
 }
 
