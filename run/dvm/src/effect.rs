@@ -253,6 +253,8 @@ pub struct ProcStart {
     pub diag: bool,
     /// When its launcher dies it gets SIGTERM, and a moment to end by itself; otherwise it is killed at once.
     pub asked_first: bool,
+    /// What it leaves behind when it ends is nobody's to end, such as a connection that ssh keeps for the user's next session.
+    pub may_leave: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,8 +72,10 @@ struct Proc {
     /// Also the number of its process group.
     pid: Pid,
     phase: Phase,
-    /// `None`: nobody is left in the group.
+    /// `None`: nobody is left in the group who is ours to end.
     group: Option<GroupSlot>,
+    /// See [`ProcStart::may_leave`].
+    may_leave: bool,
     stdin: Option<Writer>,
     stdout: Option<Reader>,
     stderr: Option<Reader>,
@@ -135,6 +137,9 @@ impl Procs {
         let starts: Vec<_> = self.waiting.drain(..count).collect();
         if starts.is_empty() {
             return;
+        }
+        if starts.iter().any(|start| !start.may_leave) {
+            session.before_first_rank(|pid| self.by_pid.contains_key(&pid));
         }
         let procs: Vec<ProcId> = starts.iter().map(|start| start.proc.clone()).collect();
         let mut results = Vec::with_capacity(count);
@@ -208,7 +213,8 @@ impl Procs {
         let diag = started.diag.and_then(|pipe| reader(IofChannel::STDDIAG, pipe).ok());
         let stdin = started.stdin.and_then(|pipe| Writer::new(pipe, self.pipes.clone()).ok());
         let group = Some(session.groups().add(started.pid, started.asked_first));
-        Proc { pid: started.pid, phase, group, stdin, stdout, stderr, diag, early: Vec::new() }
+        let (pid, may_leave) = (started.pid, started.may_leave);
+        Proc { pid, phase, group, may_leave, stdin, stdout, stderr, diag, early: Vec::new() }
     }
 
     /// One of the effects that name a process.
@@ -371,7 +377,7 @@ impl Procs {
             None if pid == session.warden() => {
                 return tracing::warn!("the process that cleans up after us has ended");
             }
-            None => return,
+            None => return session.orphan_ended(pid),
         };
         // A dead child has settled, whatever the rest of its batch does.
         if let Some(Phase::Starting { batch: id, .. }) = self.table.get(&proc).map(|entry| entry.phase)
@@ -387,7 +393,7 @@ impl Procs {
             reader.rank_exited();
         }
         // Usually nobody is left. Otherwise the number stays taken as long as somebody is.
-        if test_kill_process_group(pid).is_err()
+        if (entry.may_leave || test_kill_process_group(pid).is_err())
             && let Some(slot) = entry.group.take()
         {
             session.groups().remove(slot);

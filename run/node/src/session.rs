@@ -11,6 +11,7 @@
 mod dir;
 mod lock;
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -45,6 +46,8 @@ pub struct Session {
     warden: Warden,
     /// All children that this process has but for the warden, ranks have left.
     was_childless: bool,
+    /// Children that we had before the first rank: agents have left them, and they are not ours to end.
+    left: Option<HashSet<Pid>>,
     /// The directory, if anything was ever put into it.
     made: Option<PrivateDir>,
 }
@@ -61,7 +64,7 @@ impl Session {
         let warden =
             Warden::fork(&place, &lock).context("cannot start the process that cleans up after us")?;
         strays::adopt();
-        Ok(Session { place, dir, note, lock, warden, was_childless, made: None })
+        Ok(Session { place, dir, note, lock, warden, was_childless, left: None, made: None })
     }
 
     /// Where the session keeps its files. Absolute; it exists when something was put there.
@@ -77,6 +80,27 @@ impl Session {
     /// The pid of the warden: it is a child of ours that no job has started.
     pub(crate) fn warden(&self) -> Pid {
         self.warden.pid()
+    }
+
+    /// The first process is about to start of which nothing may be left. `is_known`: which children are not orphans.
+    pub(crate) fn before_first_rank(&mut self, is_known: impl Fn(Pid) -> bool) {
+        if self.left.is_none() {
+            let warden = self.warden.pid();
+            let children = strays::children().unwrap_or_default().into_iter();
+            self.left = Some(children.filter(|pid| *pid != warden && !is_known(*pid)).collect());
+        }
+    }
+
+    /// A child has been reaped that nobody here has started.
+    pub(crate) fn orphan_ended(&mut self, pid: Pid) {
+        if let Some(left) = &mut self.left {
+            left.remove(&pid);
+        }
+    }
+
+    /// Where there was no rank, everybody was left by agents.
+    fn was_left(&self, child: Pid) -> bool {
+        self.left.as_ref().is_none_or(|left| left.contains(&child))
     }
 
     /// The process groups that the warden would kill.
@@ -122,7 +146,7 @@ impl Session {
     pub fn end(self) {
         if strays::are_possible(|pid| pid == self.warden.pid()) {
             strays::kill_all(self.marker().as_bytes(), || match self.was_childless {
-                true => strays::kill_children(self.warden.pid()),
+                true => strays::kill_children(|pid| pid == self.warden.pid() || self.was_left(pid)),
                 false => 0,
             });
         }

@@ -33,7 +33,7 @@ pub(crate) fn are_possible(known: impl Fn(Pid) -> bool) -> bool {
 }
 
 /// Our children. Not every kernel tells.
-fn children() -> Option<Vec<Pid>> {
+pub(crate) fn children() -> Option<Vec<Pid>> {
     let mut all = Vec::new();
     for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
         let children = fs::read_to_string(thread.path().join("children")).ok()?;
@@ -52,10 +52,12 @@ pub(crate) fn kill_all(marker: &[u8], others: impl Fn() -> usize) {
     }
 }
 
-/// Kills our children, but for the warden; returns how many were not dead yet. Theirs become ours.
-pub(crate) fn kill_children(warden: Pid) -> usize {
+/// Kills our children, but for those that are `spared` and what agents have left; returns how many were not dead yet. Theirs become ours.
+pub(crate) fn kill_children(spared: impl Fn(Pid) -> bool) -> usize {
     let found = children().unwrap_or_default().into_iter();
-    let strays = found.filter(|pid| *pid != warden && !is_warden(pid.as_raw_nonzero().get().cast_unsigned()));
+    let is_of_others = |pid: u32| is_warden(pid) || carries(pid, PARTING.as_bytes());
+    let strays =
+        found.filter(|pid| !spared(*pid) && !is_of_others(pid.as_raw_nonzero().get().cast_unsigned()));
     strays.filter(|pid| !is_reaped(*pid) && kill_process(*pid, Signal::KILL).is_ok()).count()
 }
 
@@ -89,6 +91,9 @@ pub(crate) fn is_warden(pid: u32) -> bool {
         .is_ok_and(|name| name.strip_suffix(b"\n") == Some(WARDEN.as_bytes()))
 }
 
+/// In the environment of what may leave something behind, in place of a session's marker. What it has left carries it as well, unless it has
+/// written over its environment, as ssh does that stays in the background.
+pub(crate) const PARTING: &str = "PHALANX_AGENT=1";
 /// Without `px` in it: who kills all launchers by that name shall not kill what cleans up behind them.
 pub(crate) const WARDEN: &str = "phalanx-warden";
 const KILL_ROUNDS: u32 = 100;

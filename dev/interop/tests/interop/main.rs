@@ -36,6 +36,7 @@ mod pmix_client;
 mod python;
 mod refusals;
 mod remote;
+mod shared_ssh;
 mod site;
 mod slurm;
 mod spawn;

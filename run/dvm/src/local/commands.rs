@@ -150,6 +150,7 @@ impl Local {
             stdin: StdinPlan::Null,
             diag: false,
             asked_first: false,
+            may_leave: false,
         })));
         for channel in CHANNELS {
             cx.effect(Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD });

@@ -101,6 +101,7 @@ impl Local {
             },
             diag: desc.diag,
             asked_first: false,
+            may_leave: false,
         };
         let bytes = self.stream_window(procs);
         cx.effect(Effect::Spawn(Box::new(start)));

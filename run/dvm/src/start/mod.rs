@@ -197,6 +197,7 @@ impl Starter {
                 diag: false,
                 // `srun` that is killed while it launches leaves its step on the hosts.
                 asked_first: true,
+                may_leave: true,
             }))));
             for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
                 let credit = Effect::Credit { proc: proc.clone(), channel, bytes: AHEAD };

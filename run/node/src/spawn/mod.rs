@@ -25,6 +25,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, setpgid};
 
 use crate::startup::{self, Inherited};
+use crate::strays;
 use child::{Orders, SignalsBlocked, Stacks};
 use env::Strings;
 pub(crate) use find::find;
@@ -55,6 +56,8 @@ pub(crate) struct Started {
     pub(crate) pid: Pid,
     /// See [`ProcStart::asked_first`].
     pub(crate) asked_first: bool,
+    /// See [`ProcStart::may_leave`].
+    pub(crate) may_leave: bool,
     /// Our ends.
     pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
@@ -134,9 +137,12 @@ impl Spawner {
         let argv = Strings::new(start.argv.iter().map(Text::as_bytes));
         let diag = streams.diag.as_ref().map(|pipe| pipe.1.as_raw_fd());
         let variable = diag.map(|fd| Text::from(format!("{DIAG_VARIABLE}={fd}")));
-        let replaced = [env::name(self.marker.as_bytes()), DIAG_VARIABLE.as_bytes()];
+        let parting = Text::from(strays::PARTING);
+        let replaced =
+            [self.marker.as_bytes(), strays::PARTING.as_bytes(), DIAG_VARIABLE.as_bytes()].map(env::name);
+        let marker = if start.may_leave { &parting } else { &self.marker };
         let kept = start.env.iter().filter(|entry| !replaced.contains(&env::name(entry.as_bytes())));
-        let envp = Strings::new(kept.chain([&self.marker]).chain(&variable).map(Text::as_bytes));
+        let envp = Strings::new(kept.chain([marker]).chain(&variable).map(Text::as_bytes));
         let cwd = start.cwd.as_ref().and_then(|cwd| CString::new(cwd.as_bytes()).ok());
         let mask = start.cpus.as_ref().map(bind::mask).unwrap_or_default();
         let orders = Box::new(Orders {
@@ -154,7 +160,7 @@ impl Spawner {
             last_signal: if start.asked_first { libc::SIGTERM } else { libc::SIGKILL },
             failure: AtomicU64::new(0),
         });
-        let asked_first = start.asked_first;
+        let (asked_first, may_leave) = (start.asked_first, start.may_leave);
         let at = batch.members.len();
         let Some(stacks) = &mut batch.stacks else { return Err(failure(SpawnStep::Fork, Errno::NOMEM)) };
         let member = Member { orders, start, file, _argv: argv, _envp: envp, _cwd: cwd, _mask: mask };
@@ -176,7 +182,7 @@ impl Spawner {
         batch.members.push(member);
         // The child does the same; who comes first does not matter. Afterwards its group can be signalled.
         let _ = setpgid(Some(pid), Some(pid));
-        Ok(streams.ours(pid, asked_first))
+        Ok(streams.ours(pid, asked_first, may_leave))
     }
 
     /// Takes back what the children of a batch have used, for the next one.
@@ -278,9 +284,9 @@ impl Streams {
         [stdin, self.stdout.1.as_fd(), self.stderr.1.as_fd()]
     }
 
-    fn ours(self, pid: Pid, asked_first: bool) -> Started {
+    fn ours(self, pid: Pid, asked_first: bool, may_leave: bool) -> Started {
         let (stdin, diag) = (self.stdin.map(|pipe| pipe.1), self.diag.map(|pipe| pipe.0));
-        Started { pid, asked_first, stdin, stdout: self.stdout.0, stderr: self.stderr.0, diag }
+        Started { pid, asked_first, may_leave, stdin, stdout: self.stdout.0, stderr: self.stderr.0, diag }
     }
 }
 

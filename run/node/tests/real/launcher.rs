@@ -187,6 +187,7 @@ impl Script {
                 cpus: self.cpus.clone(),
                 diag: false,
                 asked_first: self.asked_first,
+                may_leave: false,
                 stdin: if with_input { StdinPlan::Pipe } else { StdinPlan::Null },
             })));
             for channel in [IofChannel::STDOUT, IofChannel::STDERR] {
