@@ -215,6 +215,7 @@ fn ups() -> Vec<Up> {
     vec![
         Up::Topology { signature: "2x4".to_owned(), encoded: vec![1, 2, 3] },
         Up::StartFailed { proc: proc(1), failure },
+        Up::Began { nspace: nspace.clone() },
         Up::Failed(end(Some(signal))),
         Up::Failed(end(None)),
         Up::Abort { from: proc(0), status: Status(-1), message: "m".to_owned(), procs: vec![proc(1)] },

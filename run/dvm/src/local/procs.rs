@@ -66,6 +66,7 @@ pub(super) struct LocalJob {
     /// A process here could not be started.
     pub(super) start_failed: bool,
     told_cut_off: bool,
+    told_began: bool,
     told_started: bool,
     told_failed: bool,
     pub(super) told_ended: bool,
@@ -151,6 +152,7 @@ impl LocalJob {
             registered: false,
             start_failed: false,
             told_cut_off: false,
+            told_began: false,
             told_started: false,
             told_failed: false,
             told_ended: false,
@@ -242,7 +244,17 @@ impl Local {
             Some(Killed::Forced) => cx.effect(Effect::Signal { proc: proc.clone(), signal: SIGKILL }),
         }
         self.try_started(cx, &proc.nspace);
+        self.try_began(cx, &proc.nspace);
         self.try_renewals(cx, &proc.nspace);
+    }
+
+    /// Tells that a process runs while others do not yet. One daemon's word will do: that of the first rank's.
+    fn try_began(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        if !job.told_started && !job.told_began && job.procs.contains_key(&Rank(0)) {
+            job.told_began = true;
+            cx.post(Up::Began { nspace: nspace.clone() });
+        }
     }
 
     pub(super) fn on_spawn_failed(&mut self, cx: &mut Cx<'_>, proc: ProcId, failure: SpawnFailure) {

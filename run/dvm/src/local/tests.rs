@@ -149,9 +149,10 @@ impl Told {
         }
     }
 
+    /// But for the job's beginning, which is a matter of its own.
     fn posts(&self) -> Vec<&Up> {
         let posts = self.wishes.iter().filter_map(|wish| match wish {
-            FromLocal::Post(up) => Some(up),
+            FromLocal::Post(up) if !matches!(up, Up::Began { .. }) => Some(up),
             _ => None,
         });
         posts.collect()
@@ -192,6 +193,25 @@ fn its_own_processes_are_started_and_no_others() {
         panic!("{:?}", told.wishes)
     };
     assert_eq!(*pids, [(0, 100), (1, 101)]);
+}
+
+#[test]
+fn the_first_process_of_a_job_is_told_before_the_others_run() {
+    let mut told = Told::new();
+    told.down(Down::Start(desc()));
+    told.serve();
+    let began = |told: &Told| {
+        let is_beginning =
+            |wish: &&FromLocal| matches!(wish, FromLocal::Post(Up::Began { nspace: of }) if *of == nspace());
+        told.wishes.iter().filter(is_beginning).count()
+    };
+    assert_eq!(began(&told), 0);
+    told.tell(ToLocal::Spawned { proc: proc(1), pid: 101 });
+    assert_eq!(began(&told), 1);
+    assert!(told.part(&OpId::Started(nspace())).is_none());
+    told.tell(ToLocal::Spawned { proc: proc(0), pid: 100 });
+    assert_eq!(began(&told), 1);
+    assert!(told.part(&OpId::Started(nspace())).is_some());
 }
 
 #[test]

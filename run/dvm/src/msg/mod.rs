@@ -140,6 +140,10 @@ pub(crate) enum Up {
         proc: ProcId,
         failure: SpawnFailure,
     },
+    /// The first process of a job runs, on the node of its first rank, and others there do not yet.
+    Began {
+        nspace: Nspace,
+    },
     /// The first of a daemon's processes whose end may end the job; under `Continue` each that failed.
     Failed(ProcEnd),
     /// A process that has ended well, of a job of which all ends are told.
@@ -263,6 +267,7 @@ encoded!(enum Up {
     14 Note { about, text },
     15 Left(end),
     16 Fails { op, status },
+    17 Began { nspace },
 });
 
 encoded!(enum Side { 0 Modex { id, proc, key }, 1 ModexIs { id, result } });

@@ -345,6 +345,7 @@ impl Root {
         match body {
             Up::Topology { signature, encoded } => self.on_topology(cx, origin, signature, encoded),
             Up::StartFailed { proc, failure } => self.on_start_failed(cx, origin, proc, failure),
+            Up::Began { nspace } => self.job_began(cx, nspace),
             Up::Failed(end) => self.on_proc_failed(cx, end),
             Up::Left(end) => self.on_proc_left(cx, end),
             Up::Abort { from, status, message, procs } => self.on_abort(cx, from, *status, message, procs),
