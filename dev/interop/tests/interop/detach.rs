@@ -303,3 +303,26 @@ fn output_without_room_is_missed_and_told() {
     // What px says itself is no output.
     assert_eq!(missing, Some(all.len() - kept.len() + aside), "{said}");
 }
+
+/// However much room is missing: px says for what, and has failed by itself. Nobody has sent a signal.
+#[test]
+fn a_job_that_nobody_would_find_is_a_failure_of_px() {
+    let script = "mount -t tmpfs -o size=64k none \"$TMPDIR\"; px=$1
+        for free in 0 4 8 12 16 20 24 28 32; do
+            until head -c $((64-free))K /dev/zero > \"$TMPDIR/all\"; do sleep 0.1; done
+            $px run --detach -n 1 sh -c 'until [ -e \"$OUTSIDE/end\" ]; do sleep 0.1; done' 2> \"$OUTSIDE/$free\" >&2
+            code=$?; echo \"code $code\"; [ $code = 0 ] && break
+        done; : > \"$OUTSIDE/end\"";
+    let outside = new_directory();
+    needs_root("a file system is mounted");
+    let job = Job::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(px_binary());
+    let outcome = job.env("OUTSIDE", outside.path()).outlived().run().expect_code(0);
+    let codes: Vec<&str> = outcome.stdout.lines().collect();
+    let (last, others) = codes.split_last().expect("a code");
+    assert!(*last == "code 0" && others.iter().all(|code| *code == "code 1"), "{outcome}");
+    let said: Vec<String> = (0..others.len())
+        .map(|at| fs::read_to_string(outside.path().join((4 * at).to_string())).expect("readable"))
+        .collect();
+    assert!(said.iter().all(|said| said.contains("No space left") && !said.contains("SIGTERM")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("cannot keep what is known of the job")), "{said:?}");
+}

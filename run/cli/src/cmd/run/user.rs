@@ -263,7 +263,8 @@ impl<'a> User<'a> {
         if let (true, Some((nspace, ranks))) = (runs, job)
             && keep.let_go(nspace, ranks, self.run.voice.json).is_err()
         {
-            self.trouble = true;
+            // Told in the end, in place of a signal that nobody has sent.
+            self.unwritable = Some(EXIT_FAILURE);
             self.unfindable = true;
         }
     }
