@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use crate::failure::{EXIT_FAILURE, Failure};
+use crate::outer;
 
 /// Starts `px` with these arguments in the background. The result is the line that it says when it stands, or its exit code.
 pub(crate) fn start(args: impl IntoIterator<Item = OsString>) -> Result<Result<String, u8>, Failure> {
@@ -56,7 +57,7 @@ pub(crate) fn stand(line: &str) -> Result<(), Failure> {
 
 /// What is to be said to whoever goes on without us inside of a job: that ends everything that its ranks have started.
 pub(crate) fn remark() -> Option<String> {
-    let outer = std::env::var("PHALANX_JOB").ok().filter(|job| !job.is_empty())?;
+    let outer = outer::job()?;
     Some(format!("this job ends with job {outer}, a rank of which started it"))
 }
 

@@ -12,6 +12,7 @@ mod failure;
 mod keepalive;
 mod log;
 mod origin;
+mod outer;
 mod output;
 mod render;
 mod resolve;

@@ -51,6 +51,7 @@ pub struct Signals {
 impl Signals {
     /// Takes over the delivery of these signals. Needs the runtime of [`crate::block_on`].
     pub fn new() -> io::Result<Signals> {
+        startup::note_who_terminates();
         let mut streams = Vec::new();
         for (number, event) in WATCHED {
             if number != libc::SIGHUP || !startup::is_ignored(number) {

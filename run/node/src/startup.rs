@@ -7,6 +7,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use anyhow::{Context, Result};
 use rustix::fs::{Mode, OFlags};
@@ -48,6 +49,34 @@ pub fn heed_interrupts() {
             libc::sigaction(signal, action.as_ptr(), std::ptr::null_mut());
         }
     }
+}
+
+/// From now on [`terminated_by`] knows. To be called before anybody else handles SIGTERM: their handler calls this one.
+pub(crate) fn note_who_terminates() {
+    extern "C" fn note(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        // SAFETY: a handler with `SA_SIGINFO` is given what the kernel knows of the signal, or nothing; of a signal that a process has
+        // sent, which a code of 0 or less says, that has a pid.
+        let sender = unsafe { info.as_ref().filter(|info| info.si_code <= 0).map(|info| info.si_pid()) };
+        if let Some(sender) = sender {
+            TERMINATED_BY.store(sender, Ordering::Release);
+        }
+    }
+    if disposition(libc::SIGTERM) != Some(libc::SIG_DFL) {
+        return;
+    }
+    let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = note;
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: all-zero bytes are a valid `sigaction`; the handler only writes a number, so it may run at any time.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = handler as libc::sighandler_t;
+        (*action.as_mut_ptr()).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(libc::SIGTERM, action.as_ptr(), std::ptr::null_mut());
+    }
+}
+
+/// The process that has last sent us SIGTERM.
+pub fn terminated_by() -> Option<u32> {
+    u32::try_from(TERMINATED_BY.load(Ordering::Acquire)).ok().filter(|pid| *pid > 0)
 }
 
 /// Whether a signal was being ignored, and so should go on being ignored.
@@ -162,6 +191,7 @@ fn raise_open_files() -> Option<Rlimit> {
     }
 }
 
+static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
 const ENOUGH_FILES: u64 = 1 << 17;
 /// Bytes of unused memory that are not given back.
 #[cfg(target_env = "gnu")]

@@ -80,3 +80,33 @@ fn a_job_inside_of_a_job_has_its_own_identity_once() {
     );
     assert!(dvm.wait().expect("the DVM ends").success());
 }
+
+/// What a job inside of a job says when the other rank of the outer one does this.
+fn said_by_inner(dir: &Path, options: &str, other: &str) -> String {
+    let inner =
+        format!(r#"echo $$ > pid; exec "$PX" run {options} -n 1 sh -c ': > begun; exec sleep 1000' 2> said"#);
+    let script =
+        format!("test $PHALANX_RANK = 0 || {{ {inner}; }}; until [ -e begun ]; do sleep 0.05; done; {other}");
+    let output = px(dir, &["run", "-q", "-n", "2", "sh", "-c", &script]).output().expect("px runs");
+    assert!(!output.status.success(), "{output:?}");
+    let said = std::fs::read_to_string(dir.join("said")).expect("readable");
+    for file in ["said", "begun", "pid"] {
+        std::fs::remove_file(dir.join(file)).expect("removed");
+    }
+    said
+}
+
+#[test]
+fn a_job_that_ends_with_an_outer_job_says_so() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut dvm = dvm(place.path());
+    for options in [String::new(), format!("--pid {}", dvm.id())] {
+        let said = said_by_inner(place.path(), &options, "exit 3");
+        assert!(said.contains("the job was ended with its parent, job px-"), "{options}: {said}");
+        assert!(!said.contains("SIGTERM"), "{options}: {said}");
+        let said = said_by_inner(place.path(), &options, "kill -TERM $(cat pid); exec sleep 1000");
+        assert!(said.contains("the job was ended by SIGTERM"), "{options}: {said}");
+    }
+    dvm.kill().expect("a signal");
+    dvm.wait().expect("the DVM ends");
+}

@@ -25,6 +25,7 @@ use crate::cmd::run::status::Status;
 use crate::detached::Keep;
 use crate::failure::{EXIT_FAILURE, EXIT_SIGHUP, EXIT_SIGPIPE, Failure};
 use crate::keepalive::Keepalive;
+use crate::outer;
 use crate::output::Output;
 use crate::render::{ending, hint, words};
 use crate::resolve::Run;
@@ -57,6 +58,8 @@ pub(crate) struct User<'a> {
     late_below: bool,
     /// The job was to go on without the terminal, and nobody would find it.
     unfindable: bool,
+    /// The job that has ended the rank which has started us.
+    outer: Option<Nspace>,
     /// A person was there at the beginning.
     on_terminal: bool,
     report: Option<ExitReport>,
@@ -96,6 +99,7 @@ impl<'a> User<'a> {
             trouble: false,
             late_below: false,
             unfindable: false,
+            outer: None,
             on_terminal,
             report,
         }
@@ -319,7 +323,12 @@ impl<'a> User<'a> {
     async fn on_signal(&mut self, signal: SignalEvent) {
         match signal {
             SignalEvent::Interrupt => self.end_job(SIGINT).await,
-            SignalEvent::Terminate => self.end_job(SIGTERM).await,
+            SignalEvent::Terminate => {
+                if self.asked_to_end == 0 {
+                    self.outer = outer::job_that_ends_us().and_then(|job| Nspace::new(&job).ok());
+                }
+                self.end_job(SIGTERM).await;
+            }
             SignalEvent::Hangup => self.end_job(SIGHUP).await,
             SignalEvent::Quit => self.end_job(SIGQUIT).await,
             // Before the job has a name its ranks cannot be stopped; with them, we are as soon as it has.
@@ -439,6 +448,7 @@ impl<'a> User<'a> {
         self.status.clear(&mut self.output);
         self.output.finish();
         self.file_trouble();
+        let end = end.map(|end| self.of_outer(end));
         let mut code = match &end {
             Ok(end) => self.tell(end),
             Err(_) => EXIT_FAILURE,
@@ -452,6 +462,16 @@ impl<'a> User<'a> {
             code = EXIT_FAILURE;
         }
         end.map(|_| self.unwritable.unwrap_or(code))
+    }
+
+    /// The signal by which an outer job has ended it is nobody's wish.
+    fn of_outer(&mut self, mut end: JobEnd) -> JobEnd {
+        if matches!(end.verdict, JobVerdict::Cancelled { signal: SIGTERM })
+            && let Some(parent) = self.outer.take()
+        {
+            end.verdict = JobVerdict::ParentEnded { parent };
+        }
+        end
     }
 
     /// Until all is written, or whoever has not read it is given up.
