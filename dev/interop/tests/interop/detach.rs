@@ -310,9 +310,9 @@ fn a_job_that_nobody_would_find_is_a_failure_of_px() {
     let script = "mount -t tmpfs -o size=64k none \"$TMPDIR\"; px=$1
         for free in 0 4 8 12 16 20 24 28 32; do
             until head -c $((64-free))K /dev/zero > \"$TMPDIR/all\"; do sleep 0.1; done
-            $px run --detach -n 1 sh -c 'until [ -e \"$OUTSIDE/end\" ]; do sleep 0.1; done' 2> \"$OUTSIDE/$free\" >&2
+            $px run --detach -n 1 sh -c 'while [ -d \"$OUTSIDE\" ]; do sleep 0.1; done' 2> \"$OUTSIDE/$free\" >&2
             code=$?; echo \"code $code\"; [ $code = 0 ] && break
-        done; : > \"$OUTSIDE/end\"";
+        done";
     let outside = new_directory();
     needs_root("a file system is mounted");
     let job = Job::new("unshare").args(["--mount", "sh", "-c", script, "sh"]).arg(px_binary());
