@@ -12,7 +12,7 @@ use phalanx_spec::{Status, keys};
 use phalanx_wire::{Info, Key, Nspace, ProcId};
 
 use crate::root::FUNCTIONS;
-use crate::root::spawn::refusal;
+use crate::root::spawn::{refusal, required_in};
 
 /// Looks at the upcalls of our server before anybody acts upon them.
 #[derive(Debug, Default)]
@@ -56,9 +56,9 @@ fn unknown_directive(op: &mut HostOp) -> Option<Key> {
         return None;
     }
     let honoured: Vec<&str> = support::honoured(FUNCTIONS, op.function()?)?.collect();
-    let mut directives = op.directives_mut().into_iter();
-    let unknown = |info: &&mut Info| info.is_required() && !honoured.contains(&info.key.as_str());
-    directives.find(unknown).map(|info| info.key.clone())
+    let directives = op.directives_mut().into_iter();
+    let mut unknown = directives.filter(|info| !honoured.contains(&info.key.as_str()));
+    unknown.find_map(|info| required_in(info).cloned())
 }
 
 /// Who has called, or takes part.

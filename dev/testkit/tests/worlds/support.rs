@@ -24,7 +24,7 @@ use phalanx_wire::cmd::publish::{Publish, Published};
 use phalanx_wire::cmd::query::Queries;
 use phalanx_wire::cmd::session::SessionControl;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::{App, Blob, Info, InfoFlags, Key, Nspace, ProcId, Query};
+use phalanx_wire::{App, Blob, DataArray, Info, InfoFlags, Key, Nspace, ProcId, Query};
 
 /// The answers that each rank of a job of two got, on two nodes.
 fn ask(ops: impl Fn(&ProcId) -> Vec<HostOp> + 'static) -> BTreeMap<u32, Vec<HostReply>> {
@@ -196,18 +196,30 @@ fn unadvertised_attributes_are_refused_only_if_required() {
             [(function.clone(), "site.any".to_owned()), (function.clone(), foreign(function))]
         })
         .collect();
-    for (flags, expected) in [(InfoFlags::REQUIRED, true), (InfoFlags::empty(), false)] {
+    let plain = |flags| move |key: &str| Info { flags, ..required(key) };
+    // Nobody looks into an array that nobody honours.
+    let inside = |flags| {
+        move |key: &str| Info::new("site.array", DataArray::of_infos([Info { flags, ..required(key) }]))
+    };
+    type Made = Box<dyn Fn(&str) -> Info>;
+    let kinds: [(Made, bool); 4] = [
+        (Box::new(plain(InfoFlags::REQUIRED)), true),
+        (Box::new(plain(InfoFlags::empty())), false),
+        (Box::new(inside(InfoFlags::REQUIRED)), true),
+        (Box::new(inside(InfoFlags::empty())), false),
+    ];
+    for (made, expected) in kinds {
         let sent = asked.clone();
         let answers = ask(move |proc| {
             let op = |(round, (function, key)): (usize, &(String, String))| {
-                request(function, proc, round, Info { flags, ..required(key) })
+                request(function, proc, round, made(key))
             };
             sent.iter().enumerate().map(op).collect()
         });
         for rank in [0, 1] {
             assert_eq!(answers[&rank].len(), asked.len());
             for ((function, key), reply) in asked.iter().zip(&answers[&rank]) {
-                assert_eq!(is_refused(reply), expected, "{function} with {key} ({flags:?}): {reply:?}");
+                assert_eq!(is_refused(reply), expected, "{function} with {key}: {reply:?}");
             }
         }
     }

@@ -360,6 +360,7 @@ fn spawner_is_told_once_when_all_ranks_have_stopped() {
             Script::new(vec![
                 ask(spawn(stop(keys::DEBUG_STOP_ON_EXEC, true.into()), Vec::new())),
                 ask(spawn(Vec::new(), stop(keys::DEBUG_STOP_IN_INIT, true.into()))),
+                ask(spawn(stop(keys::DEBUG_STOP_IN_INIT, Value::Rank(Rank(3))), Vec::new())),
                 ask(spawn(stop(keys::DEBUG_STOP_IN_INIT, some.into()), Vec::new())),
                 late(20),
             ])
@@ -376,6 +377,9 @@ fn spawner_is_told_once_when_all_ranks_have_stopped() {
     finish(&mut world, 2);
     let given = answers(&world, &rank("world@1", 0));
     assert_eq!(given[..2], [const { HostReply::Done(Status::ERR_NOT_SUPPORTED) }; 2]);
+    assert_eq!(given[2], HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
+    let says = |note: &String| note.contains("rank 3 is to stop, and the job's ranks are 0 to 2");
+    assert_eq!(world.user.notes.iter().filter(|note| says(note)).count(), 1, "{:?}", world.user.notes);
     let servers = (0..4).filter_map(|node| world.node(NodeId(node)));
     let events = servers.flat_map(|node| &node.server().events);
     let told = events.filter(|event| event.code == Status::READY_FOR_DEBUG);

@@ -97,6 +97,19 @@ pub(super) fn impossible(job: &[Info], apps: &[App]) -> Option<String> {
     Some(format!("{}: stops are for the whole job, or for ranks of it", one.key))
 }
 
+/// Whether the job has the ranks that are to stop.
+pub(super) fn check_ranks(job: &[Info], size: usize) -> Result<(), String> {
+    for key in ATTRIBUTES {
+        let wanted = job.find(key).map(|value| stopped(value, u32::MAX)).unwrap_or_default();
+        let is_beyond = |rank: &u32| usize::try_from(*rank).is_ok_and(|rank| rank >= size);
+        if let Some(rank) = wanted.iter().find(is_beyond).filter(|_| !wanted.contains(u32::MAX - 1)) {
+            let last = size.saturating_sub(1);
+            return Err(format!("{key}: rank {rank} is to stop, and the job's ranks are 0 to {last}"));
+        }
+    }
+    Ok(())
+}
+
 /// True for all, or ranks.
 fn stopped(value: &Value, size: u32) -> Ranges {
     match value {

@@ -15,6 +15,7 @@ use crate::msg::{Control, Down, JobDesc, OpId, Part, Reached, SpawnFailure};
 use crate::ranges::Ranges;
 use crate::report::Report;
 use crate::root::checkpoint::Abilities;
+use crate::root::debug;
 use crate::root::descent::{Descent, Separation};
 use crate::root::iof::{Cache, CachePlan};
 use crate::root::journal::{Journal, What};
@@ -129,7 +130,9 @@ impl Root {
         }
         let number = self.next_job;
         let (placed, premises) = self.place(job)?;
-        job.stdin.check(placed.map.procs.len() as u64)?;
+        let size = placed.map.procs.len();
+        job.stdin.check(size as u64)?;
+        debug::check_ranks(&job.info, size)?;
         let desc = self.plan(number, job, &placed, &premises.nodes)?;
         let notes = placed.map.notes.clone();
         let (nspace, desc) = (desc.nspace.clone(), Arc::new(desc));

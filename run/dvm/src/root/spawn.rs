@@ -229,8 +229,8 @@ impl Root {
                 return Err(Unfit { status: Status::ERR_NOT_FOUND, why });
             }
         };
-        if let Some(directive) = not_honoured(self.functions, job, apps).find(|info| info.is_required()) {
-            let why = refusal(functions::SPAWN, &directive.key);
+        if let Some(directive) = not_honoured(self.functions, job, apps).find_map(required_in) {
+            let why = refusal(functions::SPAWN, directive);
             return Err(Unfit { status: Status::ERR_NOT_SUPPORTED, why });
         }
         if let Some(why) = debug::impossible(job, apps) {
@@ -242,11 +242,23 @@ impl Root {
         // What a job starts ends as that job does.
         let parent = self.jobs.get(&from.nspace).and_then(|job| job.desc.kill_after);
         request.kill_after = request.kill_after.or(parent);
-        let ignored = ignored(self.functions, job, apps);
+        let ignored = ignored(from, self.functions, job, apps);
         if !ignored.is_empty() {
             request.info.push(Info::new(names::IGNORED, ignored.join(",")));
         }
         Ok(request)
+    }
+}
+
+/// What a directive that nobody honours requires: itself, or something inside of its value.
+pub(crate) fn required_in(info: &Info) -> Option<&Key> {
+    if info.is_required() {
+        return Some(&info.key);
+    }
+    match &info.value {
+        Value::DataArray(array) => array.infos().find_map(required_in),
+        Value::Info(inner) => required_in(inner),
+        _ => None,
     }
 }
 
@@ -271,13 +283,23 @@ fn not_honoured<'a>(
 }
 
 /// Their keys, each once. A flag that is false asks for nothing.
-fn ignored<'a>(functions: &'a [Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
-    let asked = not_honoured(functions, job, apps).filter(|info| info.value != Value::Bool(false));
+fn ignored<'a>(from: &ProcId, functions: &'a [Honoured], job: &'a [Info], apps: &'a [App]) -> Vec<&'a str> {
+    let asks = |info: &&Info| match info.key.as_str() {
+        keys::PARENT_ID => info.value.as_proc() != Some(from),
+        keys::PERSONALITY => !is_served(&info.value),
+        key => info.value != Value::Bool(false) && !FACTS.contains(&key) && key != names::IGNORED,
+    };
+    let asked = not_honoured(functions, job, apps).filter(asks);
     let mut keys: Vec<&str> = asked.map(|info| info.key.as_str()).collect();
-    keys.retain(|key| !FACTS.contains(key) && *key != names::IGNORED);
     keys.sort_unstable();
     keys.dedup();
     keys
+}
+
+/// Whether every job has what programs of these models need.
+fn is_served(personality: &Value) -> bool {
+    let mut models = personality.as_str().unwrap_or_default().split(',');
+    models.all(|model| PERSONALITIES.contains(&model))
 }
 
 /// Whether output goes to files of its own.
@@ -287,5 +309,8 @@ pub(super) fn writes_files(job: &[Info]) -> bool {
 
 pub(super) const STILL_STARTING: &str =
     "the DVM is still starting its daemons: try again when they are there";
+/// As libraries and launchers call the programming models whose programs run here.
+const PERSONALITIES: [&str; 10] =
+    ["mpi", "mpich", "intelmpi", "ompi", "ompi4", "ompi5", "oshmem", "pmix", "prte", "prrte"];
 /// What users were told of, at most.
 const MOST_UNSUPPORTED: usize = 64;
