@@ -83,9 +83,10 @@ static void save(const char *directory)
     CHECK(file != NULL, "cannot write below %s", directory);
     fprintf(file, "%lu", count);
     fclose(file);
-    OK(PMIx_Notify_event(PMIX_JCTRL_CHECKPOINT_COMPLETE, &me, PMIX_RANGE_RM, NULL, 0, NULL, NULL));
+    /* Behind the event it may be ended. */
     printf("rank %u: saved\n", me.rank);
     fflush(stdout);
+    OK(PMIx_Notify_event(PMIX_JCTRL_CHECKPOINT_COMPLETE, &me, PMIX_RANGE_RM, NULL, 0, NULL, NULL));
 }
 
 /* How often this rank was started again. */

@@ -144,7 +144,7 @@ fn ranks_that_are_several_programs() {
     let both = (0..2).flat_map(|rank| ["a", "b"].map(|name| line(rank, name)));
     run("\"$0\" a b finalize & \"$0\" b a finalize; wait").expect_lines(both);
     let script = "\"$0\" a b leave & a=$!; \"$0\" b a go-finalize & b=$!; \
-                  wait $a; touch $INTEROP_MEETING/$PMIX_RANK.go; wait $b; exit 0";
+                  wait $a; touch \"$INTEROP_MEETING/$PMIX_RANK.go\"; wait $b; exit 0";
     run(script).expect_lines((0..2).map(|rank| line(rank, "b")));
 }
 
