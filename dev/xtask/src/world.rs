@@ -55,12 +55,10 @@ pub(crate) fn enter(chore: &str, arguments: &[String]) -> Result<()> {
             tempfile::Builder::new().prefix("phalanx-tests-").tempdir().context("making a directory")?;
         eprintln!("temporary files are in {}", place.path().display());
         let mut command = Command::new("env");
-        // Apart from each other, because searches go down.
-        for (variable, name) in [("PMIX_SYSTEM_TMPDIR", "system"), ("TMPDIR", "tmp")] {
-            let directory = place.path().join(name);
-            std::fs::create_dir(&directory).context("making a directory")?;
-            command.env(variable, directory);
-        }
+        // Searches for a server whose pid is known go down from the system's directory in libraries of release 4.2.2.
+        let temporary = place.path().join("tmp");
+        std::fs::create_dir(&temporary).context("making a directory")?;
+        command.env("PMIX_SYSTEM_TMPDIR", place.path()).env("TMPDIR", temporary);
         command.env(INSIDE, "shared");
         run(command, &myself, chore, arguments)?
     };

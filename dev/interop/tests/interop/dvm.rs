@@ -14,7 +14,11 @@ use rustix::process::Signal;
 
 /// `px dvm start`, ready.
 fn dvm(options: &[&str]) -> Running {
-    let running = Job::new(px_binary()).args(["dvm", "start"]).args(options).start();
+    started(Job::new(px_binary()).args(["dvm", "start"]).args(options))
+}
+
+fn started(dvm: Job) -> Running {
+    let running = dvm.start();
     eventually("the DVM can be found", || has_file(running.tmpdir(), &format!(".tool.{}", running.pid())));
     running
 }
@@ -66,10 +70,14 @@ fn daemons_of_ranks_end_with_their_own_job() {
 
 #[test]
 fn the_system_server_runs_jobs_and_a_second_is_refused() {
-    let first = dvm(&["--system-server"]);
+    let place = new_directory();
+    let of_system = |job: Job| job.env("PMIX_SYSTEM_TMPDIR", place.path());
+    let start = ["dvm", "start", "--system-server"];
+    let first = started(of_system(Job::new(px_binary()).args(start)));
+    let px_at = |dvm: &Running, words: &[&str]| of_system(px_at(dvm, words));
     let file = format!("pmix.sys.{}", host());
-    assert!(first.tmpdir().join(&file).exists());
-    let second = px_at(&first, &["dvm", "start", "--system-server"]).run().expect_failure();
+    assert!(place.path().join(&file).exists());
+    let second = px_at(&first, &start).run().expect_failure();
     let name = format!("px-{}-{}", host(), first.pid());
     let _ = second.expect_stderr(&[
         &file,
@@ -152,7 +160,7 @@ fn existing_rendezvous_file_leads_to_the_dvm() {
 fn without_a_system_server_there_is_none() {
     let place = new_directory();
     let words = ["run", "--system", "true"];
-    let outcome = Job::new(px_binary()).args(words).env("TMPDIR", place.path()).run();
+    let outcome = Job::new(px_binary()).args(words).env("PMIX_SYSTEM_TMPDIR", place.path()).run();
     let looked = format!("looked for pmix.sys.{} in {}", host(), place.path().display());
     let _ = outcome.expect_code(1).expect_stderr(&[&looked, "there is no such file"]);
 }

@@ -12,9 +12,10 @@ use phalanx_interop::{
 };
 use rustix::process::Signal;
 
-/// Our tool in Rust, looking where `tmpdir` is.
+/// Our tool in Rust, looking where `tmpdir` is, and in `system` below it for the server of the system.
 fn tool(tmpdir: &Path, arguments: &[&str]) -> Outcome {
-    Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir).run()
+    let job = Job::new(rust_tool("attach")).args(arguments).env("TMPDIR", tmpdir);
+    job.env("PMIX_SYSTEM_TMPDIR", tmpdir.join("system")).run()
 }
 
 #[test]
@@ -116,7 +117,7 @@ fn a_tool_that_finds_nobody_says_where_it_looked() {
         ),
         (&format!("pmix.srvr.pidinfo={}", dead()), vec!["no such file, nor such a process\n".into()]),
         ("pmix.srv.nspace=gone", vec![format!("looked for pmix.{host}.tool.gone below {dir}")]),
-        ("pmix.cnct.sys", vec![format!("looked for pmix.sys.{host} in {dir}")]),
+        ("pmix.cnct.sys", vec![format!("looked for pmix.sys.{host} in {dir}/system")]),
         (
             "pmix.srvr.tmpdir=/nowhere",
             vec![format!("looked for pmix.{host}.tool* below /nowhere: there is no")],
