@@ -19,6 +19,7 @@ mod slowest;
 mod sources;
 mod survey;
 mod test;
+mod words;
 mod world;
 
 use std::ffi::OsString;
@@ -95,6 +96,12 @@ const CHORES: &[Chore] = &[
         usage: "sources",
         summary: "check length and names of files, and where unsafe is used",
         run: sources::run,
+    },
+    Chore {
+        name: "words",
+        usage: "words [--list]",
+        summary: "check that comments and documents name their subjects; with --list print the counts",
+        run: words::run,
     },
 ];
 
