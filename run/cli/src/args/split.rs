@@ -4,7 +4,7 @@
 //! cuts are made here, with the help of clap's own table, and clap gets each context as `OPTIONS -- PROGRAM ARG...`.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
@@ -99,7 +99,7 @@ fn behind_dashes(context: Vec<OsString>, table: &clap::Command) -> Vec<OsString>
         if bytes.len() < 2 || bytes[0] != b'-' {
             break;
         }
-        let arg = one_dash(args.next().unwrap_or_default());
+        let arg = one_dash(args.next().unwrap_or_default(), table);
         let wants_value = wants_value(&arg, table);
         line.push(arg);
         if wants_value {
@@ -113,14 +113,36 @@ fn behind_dashes(context: Vec<OsString>, table: &clap::Command) -> Vec<OsString>
     line
 }
 
-/// `-np` and `-wd` have been written with one dash for thirty years.
-fn one_dash(arg: OsString) -> OsString {
-    match arg.as_bytes() {
-        b"-np" => "--np".into(),
-        b"-wd" | b"-wdir" => "--wdir".into(),
-        [b'-', b'n', b'p', b'=', ..] => OsString::from_vec([b"-", arg.as_bytes()].concat()),
-        _ => arg,
+/// mpirun takes its long options with one dash, too, and `-np` and `-wd` have been written so for thirty years. What is neither a long option nor a
+/// cluster of short ones gets two dashes as well, so that it is refused with the nearest option: `-hosts` is no request for help.
+fn one_dash(arg: OsString, table: &clap::Command) -> OsString {
+    let Some(rest) = arg.to_str().and_then(|arg| arg.strip_prefix('-')) else { return arg };
+    let name = rest.split('=').next().unwrap_or_default();
+    if name == "wd" {
+        return "--wdir".into();
     }
+    let is_one_letter = name.chars().nth(1).is_none();
+    if is_one_letter || name.starts_with('-') || (!is_long(name, table) && is_cluster(name, table)) {
+        return arg;
+    }
+    format!("--{rest}").into()
+}
+
+fn is_long(name: &str, table: &clap::Command) -> bool {
+    let aliases = |arg: &clap::Arg| arg.get_all_aliases().is_some_and(|all| all.contains(&name));
+    table.get_arguments().any(|arg| arg.get_long() == Some(name) || aliases(arg))
+}
+
+/// Whether these are short options, of which the last may be followed by its value.
+fn is_cluster(name: &str, table: &clap::Command) -> bool {
+    for short in name.chars() {
+        match table.get_arguments().find(|arg| arg.get_short() == Some(short)) {
+            Some(arg) if arg.get_action().takes_values() => return true,
+            Some(_) => {}
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Whether the option in `arg` takes the next argument as its value.

@@ -38,34 +38,10 @@ pub(crate) fn parse(name: &str, args: Vec<OsString>, timeout: Option<&OsStr>) ->
     let contexts = contexts(args)?;
     let several = contexts.len() > 1;
     for (index, context) in contexts.into_iter().enumerate() {
-        let mut args = context.into_iter().peekable();
-        while let Some(arg) = args.next_if(|arg| arg.as_bytes().starts_with(b"-") && arg.len() > 1) {
-            if arg == "--" {
-                break;
-            }
-            let (option, value) = find(name, &arg)?;
-            match option.names[0] {
-                "help" => return Ok(Asked::Help(help(name))),
-                "version" => {
-                    return Ok(Asked::Version(format!("px {} as {name}", env!("CARGO_PKG_VERSION"))));
-                }
-                _ => {}
-            }
-            let mut values: Vec<OsString> = value.into_iter().collect();
-            while values.len() < option.takes.len() {
-                let missing = option.takes[values.len()];
-                let missing = || Failure::usage(format!("'{}' needs {missing}", arg.display()));
-                values.push(args.next().ok_or_else(missing)?);
-            }
-            (option.apply)(&mut reading, &Values(&arg, &values))?;
+        let place = if several { format!(" (program number {})", index + 1) } else { String::new() };
+        if let Some(asked) = reading.context(name, context, &place, false)? {
+            return Ok(asked);
         }
-        reading.app.argv = args.collect();
-        if reading.app.argv.is_empty() {
-            let place = if several { format!(" (program number {})", index + 1) } else { String::new() };
-            return Err(Failure::usage(format!("no program was named{place}"))
-                .hint(format!("{name} -n 4 PROGRAM runs four ranks of PROGRAM")));
-        }
-        reading.line.apps.push(std::mem::take(&mut reading.app));
     }
     Ok(Asked::Run(Box::new(reading.finish())))
 }
@@ -84,6 +60,80 @@ struct Reading {
 }
 
 impl Reading {
+    /// Reads one program with its options, or the programs of the file that is named instead (`--app`), which the options before it hold for.
+    fn context(
+        &mut self,
+        name: &str,
+        context: Vec<OsString>,
+        place: &str,
+        is_of_file: bool,
+    ) -> Result<Option<Asked>, Failure> {
+        let mut args = context.into_iter().peekable();
+        while let Some(arg) = args.next_if(|arg| arg.as_bytes().starts_with(b"-") && arg.len() > 1) {
+            if arg == "--" {
+                break;
+            }
+            let (option, value) = find(name, &arg)?;
+            match option.names[0] {
+                "help" => return Ok(Some(Asked::Help(help(name)))),
+                "version" => {
+                    return Ok(Some(Asked::Version(format!("px {} as {name}", env!("CARGO_PKG_VERSION")))));
+                }
+                _ => {}
+            }
+            let mut values: Vec<OsString> = value.into_iter().collect();
+            while values.len() < option.takes.len() {
+                let missing = option.takes[values.len()];
+                let missing = || Failure::usage(format!("'{}' needs {missing}", arg.display()));
+                values.push(args.next().ok_or_else(missing)?);
+            }
+            if option.names[0] == "app" {
+                if is_of_file {
+                    return Err(Failure::usage(format!("a file of programs cannot name another one{place}")));
+                }
+                if let Some(program) = args.next() {
+                    let both =
+                        format!("'{}' and '{}' both name what is to run", arg.display(), program.display());
+                    return Err(Failure::usage(both));
+                }
+                return self.file(name, Path::new(&values[0]));
+            }
+            (option.apply)(self, &Values(&arg, &values))?;
+        }
+        self.app.argv = args.collect();
+        if self.app.argv.is_empty() {
+            return Err(Failure::usage(format!("no program was named{place}"))
+                .hint(format!("{name} -n 4 PROGRAM runs four ranks of PROGRAM")));
+        }
+        self.line.apps.push(std::mem::take(&mut self.app));
+        Ok(None)
+    }
+
+    /// A program with its options on each line, in the words of a shell.
+    fn file(&mut self, name: &str, file: &Path) -> Result<Option<Asked>, Failure> {
+        let reading = || format!("cannot read the file of programs {}", file.display());
+        let text = std::fs::read_to_string(file).map_err(|e| Failure::usage(reading()).because(e))?;
+        let common = std::mem::take(&mut self.app);
+        let before = self.line.apps.len();
+        for (number, line) in (1..).zip(text.lines()) {
+            let place = format!(" ({}, line {number})", file.display());
+            let unreadable = || Failure::usage(format!("a quote is not closed{place}"));
+            let words = shlex::split(line).ok_or_else(unreadable)?;
+            if words.is_empty() {
+                continue;
+            }
+            self.app = common.clone();
+            let words = words.into_iter().map(Into::into).collect();
+            if let Some(asked) = self.context(name, words, &place, true)? {
+                return Ok(Some(asked));
+            }
+        }
+        if self.line.apps.len() == before {
+            return Err(Failure::usage(format!("{} names no program", file.display())));
+        }
+        Ok(None)
+    }
+
     fn finish(mut self) -> RunLine {
         for app in &mut self.line.apps {
             app.env.splice(0..0, self.env.iter().cloned());
@@ -213,6 +263,12 @@ pub(crate) fn options() -> impl Iterator<Item = (String, &'static str)> {
 const OPTIONS: &[Known] = &[
     known(&["help", "h"], &[], "this text", |_, _| Ok(())),
     known(&["version", "V"], &[], "the version of px", |_, _| Ok(())),
+    known(
+        &["app", "configfile"],
+        &["FILE"],
+        "a program with its options on each line of FILE",
+        |_, _| Ok(()),
+    ),
     known(&["n", "np", "c"], &["N"], "number of ranks", |r, v| {
         r.app.procs = Some(v.parsed(words::procs)?);
         Ok(())

@@ -49,6 +49,20 @@ fn customary_spellings() {
 }
 
 #[test]
+fn long_options_with_one_dash_are_understood_or_refused() {
+    let line = run("-host n1,n2 -np 2 -map-by node -oversubscribe prog -host n3");
+    assert_eq!((line.apps[0].procs, argv(&line.apps[0])), (Some(2), "prog -host n3".into()));
+    assert_eq!(line.apps[0].host, ["n1", "n2"]);
+    assert!(line.job.oversubscribe);
+    for (typed, nearest) in
+        [("-hosts n1 prog", "--host"), ("-hostfil f prog", "--hostfile"), ("-vh prog", "")]
+    {
+        let failure = refused(typed);
+        assert!(failure.hints[0].contains(nearest), "{typed}: {failure:?}");
+    }
+}
+
+#[test]
 fn programs_stand_between_colons() {
     let line = run("--timeout 5 -n 1 -x A=1 first a : -n 2 second : third \\: b \\\\: :x");
     assert_eq!(line.apps.len(), 3);

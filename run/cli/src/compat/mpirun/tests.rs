@@ -45,6 +45,34 @@ fn open_mpi_command_lines() {
 }
 
 #[test]
+fn programs_may_stand_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("programs");
+    let text = "# two programs\n-np 2 -x A=1 first 'one word'\n\n  -n 3 second -np 9\n";
+    std::fs::write(&file, text).unwrap();
+    for option in ["--app", "-app", "-configfile"] {
+        let line = run(&format!("-x B=2 --bind-to core {option} {}", file.display()));
+        assert_eq!(line.job.bind_to.as_deref(), Some("core"));
+        let [first, second] = &line.apps[..] else { panic!("{:?}", line.apps) };
+        assert_eq!((first.procs, &first.argv[..]), (Some(2), &["first".into(), "one word".into()][..]));
+        assert_eq!(first.env, ["B=2", "A=1"]);
+        assert_eq!((second.procs, second.argv.len()), (Some(3), 3));
+        assert_eq!(second.env, ["B=2"]);
+    }
+    for (text, why) in [
+        ("# nothing\n", "names no program"),
+        ("-n 2\n", "line 1"),
+        ("a\n'b\n", "line 2"),
+        ("--app x\n", "line 1"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        assert!(refused(&format!("--app {}", file.display())).contains(why), "{text}");
+    }
+    assert!(refused("--app /no/such/file").contains("/no/such/file"));
+    assert!(refused(&format!("--app {} prog", file.display())).contains("both name"));
+}
+
+#[test]
 fn one_dash_or_two_and_an_equals_sign() {
     for spelling in ["-bind-to none", "--bind-to none", "--bind-to=none", "-bind-to=none"] {
         assert_eq!(run(&format!("{spelling} a")).job.bind_to.as_deref(), Some("none"));
