@@ -5,6 +5,7 @@
  *   app                           what follows is said of the next program alone
  *   variable NAME=VALUE           in the environment of the next program
  *   cwd DIRECTORY | ranks NUMBER  of the next program
+ *   chdir DIRECTORY               this process goes there
  *   with PROGRAM                  one more program of the next job, before the last
  *   run PROGRAM | sh SCRIPT       spawns, with this as the last program
  *   kill                          the job that was spawned last, by job control
@@ -134,6 +135,9 @@ int main(int argc, char **argv)
             PMIX_ARGV_APPEND(status, next_app->env, *word++);
         } else if (strcmp(verb, "cwd") == 0) {
             next_app->cwd = strdup(*word++);
+        } else if (strcmp(verb, "chdir") == 0) {
+            CHECK(chdir(*word) == 0, "cannot go to %s", *word);
+            word++;
         } else if (strcmp(verb, "ranks") == 0) {
             next_app->maxprocs = atoi(*word++);
         } else if (strcmp(verb, "with") == 0) {

@@ -42,7 +42,12 @@ pub(crate) fn read(
     identity: Identity,
 ) -> Result<ClientConfig, Error> {
     let hostname = variable(HOSTNAME).unwrap_or(identity.hostname);
+    let found = SERVERS.iter().find_map(|(name, generation)| Some((*name, *generation, variable(name)?)));
     let Some(nspace) = variable(NAMESPACE) else {
+        // Alone, a rank of a job would take itself for the whole job, and nobody would notice.
+        if let Some((server, ..)) = found {
+            return Err(Error::Unnamed { server });
+        }
         return Ok(ClientConfig {
             proc: ProcId::new(&nspace_of(format!("singleton.{hostname}.{}", identity.pid))?, Rank(0)),
             server: None,
@@ -58,7 +63,6 @@ pub(crate) fn read(
     let nspace = nspace_of(nspace)?;
     let rank = variable(RANK).ok_or_else(|| problem(RANK, "is not set, although PMIX_NAMESPACE is"))?;
     let rank = rank.trim().parse().map_err(|_| problem(RANK, format!("`{rank}` is not a number")))?;
-    let found = SERVERS.iter().find_map(|(name, generation)| Some((*name, *generation, variable(name)?)));
     let (name, generation, uri) = found.ok_or_else(|| {
         problem(
             "PMIX_SERVER_URI41",
@@ -200,6 +204,14 @@ mod tests {
         let config = read_from(&[]).unwrap();
         assert_eq!(config.proc.to_string(), "singleton.host.77:0");
         assert_eq!(config.server, None);
+    }
+
+    #[test]
+    fn process_with_a_server_but_no_name_is_not_alone() {
+        let error =
+            read_from(&[("PMIX_SERVER_URI41", "s.0;tcp4://127.0.0.1:4"), ("PMIX_RANK", "0")]).unwrap_err();
+        assert_eq!(error.status(), phalanx_spec::Status::ERR_UNREACH);
+        assert!(error.to_string().contains("PMIX_SERVER_URI41"), "{error}");
     }
 
     #[test]

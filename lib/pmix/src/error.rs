@@ -14,6 +14,8 @@ use phalanx_wire::{Info, NameError};
 pub enum Error {
     /// A variable of the environment does not hold what a launcher puts there.
     Environment { variable: &'static str, problem: String },
+    /// The environment names a server, but not which of its processes this is.
+    Unnamed { server: &'static str },
     /// The operating system refused something that the library needs.
     System { doing: &'static str, source: io::Error },
     /// The server did not let this process in.
@@ -53,6 +55,7 @@ impl Error {
             Error::Environment { .. } | Error::Key { .. } | Error::ReservedKey { .. } | Error::Scope(_) => {
                 Status::ERR_BAD_PARAM
             }
+            Error::Unnamed { .. } => Status::ERR_UNREACH,
             Error::System { .. } => Status::ERR_IN_ERRNO,
             Error::Topology { .. } => Status::ERR_NOT_AVAILABLE,
             Error::Attribute { .. } => Status::ERR_BAD_PARAM,
@@ -77,6 +80,12 @@ impl fmt::Display for Error {
         match self {
             Error::Environment { variable, problem } => {
                 write!(f, "environment variable {variable}: {problem}")
+            }
+            Error::Unnamed { server } => {
+                write!(
+                    f,
+                    "environment variable {server} names a server, but PMIX_NAMESPACE and PMIX_RANK do not say which of its processes this is"
+                )
             }
             Error::System { doing, source } => write!(f, "{doing}: {source}"),
             Error::Init { server, reason, source } => {

@@ -67,6 +67,19 @@ fn who_was_spawned_is_told_so() {
 }
 
 #[test]
+fn programs_begin_in_the_directory_of_the_process_that_spawns() {
+    let place = new_directory();
+    let path = fs::canonicalize(place.path()).expect("a directory");
+    let path = path.to_str().expect("text");
+    for job in spawners(&["chdir", path, "flag", "pmix.fwd.stdout", "sh", "pwd", "cwd", "/", "sh", "pwd"]) {
+        let outcome = job.run().expect_code(0);
+        for expected in [path, "/"] {
+            outcome.assert_line(expected);
+        }
+    }
+}
+
+#[test]
 fn a_bare_name_is_looked_for_in_the_working_directory() {
     let place = new_directory();
     let program = place.path().join("only-here");

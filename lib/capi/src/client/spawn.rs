@@ -2,7 +2,7 @@
 
 use phalanx_spec::Status;
 use phalanx_wire::cmd::spawn::Spawn;
-use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing};
+use pmix::{ClientCall, ClientReturn, Error, NewJob, ProcId, Rank, Showing, begin_here};
 
 use super::calls::submit;
 use super::iof::{collect_stdin, collects};
@@ -57,7 +57,8 @@ fn call(
     if apps.is_null() || napps == 0 {
         return Err(BAD);
     }
-    let apps = apps.items(napps).map(|c| from_c::app(&c)).collect::<Result<Vec<_>, _>>()?;
+    let mut apps = apps.items(napps).map(|c| from_c::app(&c)).collect::<Result<Vec<_>, _>>()?;
+    begin_here(&mut apps);
     let mut job = from_c::infos(info, count)?;
     let showing = instance.client.show_spawned(&mut job).map_err(|error| error.status())?;
     let reader = collects(&job).map(|proc| proc.map_or(Rank::WILDCARD, |proc| proc.rank));

@@ -37,6 +37,7 @@ use crate::screen::Screen;
 use crate::shown::Shown;
 use crate::support::{AROUND, check_required};
 use phalanx_shell::Trust;
+pub use spawn::begin_here;
 use way::Way;
 
 /// The directives that init honours.

@@ -1,9 +1,11 @@
 //! Spawn: starts another job.
 
+use std::os::unix::ffi::OsStrExt;
+
 use phalanx_core::{ClientCall, ClientReturn};
 use phalanx_spec::IofChannel;
 use phalanx_wire::cmd::spawn::Spawn;
-use phalanx_wire::{App, Info, Nspace, ProcId};
+use phalanx_wire::{App, Info, Nspace, ProcId, Text};
 
 use super::{Client, unexpected};
 use crate::engine::OutputDone;
@@ -18,9 +20,10 @@ impl Client {
             let programs = apps.iter().filter_map(|app| app.cmd.as_ref()).map(ToString::to_string);
             format!("spawn of {}", programs.collect::<Vec<_>>().join(", "))
         };
-        let mut job = job.to_vec();
+        let (mut job, mut apps) = (job.to_vec(), apps.to_vec());
+        begin_here(&mut apps);
         let showing = self.show_spawned(&mut job)?;
-        match self.call(ClientCall::Spawn(Spawn { job, apps: apps.to_vec() }))? {
+        match self.call(ClientCall::Spawn(Spawn { job, apps }))? {
             ClientReturn::Spawned(result) => {
                 let job = result.map_err(|status| Error::Failed { operation: operation(), status })?;
                 if let Some(showing) = showing {
@@ -45,4 +48,10 @@ impl Client {
         }
         Ok(showing)
     }
+}
+
+/// Programs for which no directory is named begin in that of the caller.
+pub fn begin_here(apps: &mut [App]) {
+    let here = std::env::current_dir().ok().map(|here| Text::from_bytes(here.as_os_str().as_bytes()));
+    apps.iter_mut().filter(|app| app.cwd.is_none()).for_each(|app| app.cwd.clone_from(&here));
 }

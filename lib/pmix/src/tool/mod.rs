@@ -222,10 +222,9 @@ fn named(nspace: &str, rank: u32) -> Result<ProcId, Error> {
 
 /// What servers of OpenPMIx expect a tool to say of itself; PRRTE fails without the command line.
 fn introduction(info: &[Info], process: &Identity) -> Vec<Info> {
-    let arguments: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let mut said = vec![
         Info::new(keys::PROC_PID, Value::Pid(process.pid)),
-        Info::new(keys::CMD_LINE, arguments.join(" ")),
+        Info::new(keys::CMD_LINE, command_line()),
         Info::new(keys::REALUID, process.uid),
         Info::new(keys::USERID, process.uid),
         Info::new(keys::GRPID, process.gid),
@@ -234,6 +233,24 @@ fn introduction(info: &[Info], process: &Identity) -> Vec<Info> {
         said.push(Info::new(keys::LAUNCHER, true));
     }
     said
+}
+
+/// Servers take no greeting of any size, and users may give a program as many files as the kernel takes.
+fn command_line() -> String {
+    let mut line = String::new();
+    for argument in std::env::args_os() {
+        if line.len() > LONGEST_COMMAND_LINE {
+            break;
+        }
+        line.push_str(&argument.to_string_lossy());
+        line.push(' ');
+    }
+    line.pop();
+    if line.len() > LONGEST_COMMAND_LINE {
+        line.truncate(line.floor_char_boundary(LONGEST_COMMAND_LINE));
+        line.push_str(" ...");
+    }
+    line
 }
 
 /// Whoever has started this process may have put the address of a server into a file for it.
@@ -247,3 +264,6 @@ fn rendezvous_file(info: &[Info]) -> Result<Option<String>, Error> {
     // anew or fails.
     Ok(named.filter(|file| std::path::Path::new(file).exists()))
 }
+
+/// Bytes.
+const LONGEST_COMMAND_LINE: usize = 4096;
