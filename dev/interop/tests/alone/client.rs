@@ -72,6 +72,18 @@ fn restarted_ranks_go_on_from_their_checkpoint() {
 }
 
 #[test]
+fn joins_end_whose_leader_is_over() {
+    let place = new_directory();
+    let outcome = px(["-n", "4"]).arg(pmix_on_ours("leaderless")).arg(place.path()).run().expect_code(0);
+    outcome.expect_stdout(
+        &[1, 2, 3]
+            .map(|rank| format!("rank {rank} of 4: joins without a leader end"))
+            .each_ref()
+            .map(String::as_str),
+    );
+}
+
+#[test]
 fn session_control_reaches_every_rank() {
     let outcome = px(["-n", "3"]).arg(pmix_on_ours("session")).run().expect_code(0);
     outcome.expect_stdout(&["rank 0: every rank was signalled"]);

@@ -87,6 +87,19 @@ fn calls_end_alike_on_each_host_and_with_each_library() {
     site.expect_nothing_left();
 }
 
+#[test]
+fn joins_end_alike_whose_leader_is_over() {
+    let site = Site::new();
+    let place = new_shared_directory();
+    let job =
+        site.px(1, "run -q --map-by node --host n1:2,n2:2 -n 4").arg(pmix("leaderless")).arg(place.path());
+    let outcome = job.with(Pmix4).env("LD_LIBRARY_PATH", libpmix()).run().expect_code(0);
+    for rank in 1..4 {
+        outcome.assert_line(&format!("rank {rank} of 4: joins without a leader end"));
+    }
+    site.expect_nothing_left();
+}
+
 fn said(line: &str) -> Option<(usize, i32)> {
     let (rank, status) = line.split_once(": ")?;
     Some((rank.parse().ok()?, status.parse().ok()?))

@@ -175,11 +175,12 @@ pub(super) fn on_group_leave(cx: &mut Cx<'_>, groups: &mut Groups, id: CallId, r
 }
 
 /// The events that leaders and the invited exchange.
-const SPOKEN: [Status; 6] = [
+const SPOKEN: [Status; 7] = [
     Status::GROUP_INVITE_ACCEPTED,
     Status::GROUP_INVITE_DECLINED,
     Status::GROUP_CONSTRUCT_COMPLETE,
     Status::GROUP_CONSTRUCT_ABORT,
+    Status::GROUP_LEADER_FAILED,
     Status::PROC_TERMINATED,
     Status::EVENT_PROC_TERMINATED,
 ];

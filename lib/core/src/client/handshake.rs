@@ -187,8 +187,9 @@ impl Tables {
         // Whoever raised it may have committed before.
         cx.link.store.outdate_collected();
         let event = Event { code, source, range: range.unwrap_or(Range::UNDEF), info };
-        self.inviting().on_group_event(cx, &event);
-        self.handlers().run(cx, event);
+        if self.inviting().on_group_event(cx, &event) {
+            self.handlers().run(cx, event);
+        }
     }
 }
 

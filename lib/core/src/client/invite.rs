@@ -110,9 +110,9 @@ impl Inviting<'_> {
         raise(cx, code, told);
     }
 
-    /// Looks at every event from elsewhere for what an invitation waits for. Handlers of the program see it as well.
-    pub(super) fn on_group_event(&mut self, cx: &mut Cx<'_>, event: &Event) {
-        let ended = procs(&event.info, keys::EVENT_AFFECTED_PROC);
+    /// Looks at every event from elsewhere for what an invitation waits for. Handlers of the program see it as well, if this is true.
+    pub(super) fn on_group_event(&mut self, cx: &mut Cx<'_>, event: &Event) -> bool {
+        let affected = procs(&event.info, keys::EVENT_AFFECTED_PROC);
         match event.code {
             Status::GROUP_INVITE_ACCEPTED | Status::GROUP_INVITE_DECLINED => {
                 self.on_answer_to_invitation(cx, event);
@@ -120,9 +120,11 @@ impl Inviting<'_> {
             Status::GROUP_CONSTRUCT_COMPLETE | Status::GROUP_CONSTRUCT_ABORT => {
                 self.on_group_settled(cx, event);
             }
-            Status::PROC_TERMINATED | Status::EVENT_PROC_TERMINATED => self.on_process_ended(cx, &ended),
+            Status::PROC_TERMINATED | Status::EVENT_PROC_TERMINATED => self.on_process_ended(cx, &affected),
+            Status::GROUP_LEADER_FAILED => return on_leader_failed(cx, event, &affected),
             _ => {}
         }
+        true
     }
 
     fn on_answer_to_invitation(&mut self, cx: &mut Cx<'_>, event: &Event) {
@@ -336,6 +338,19 @@ impl Inviting<'_> {
         let source = cx.link.config.proc.clone();
         self.handlers().run(cx, Event { code, source, range: Range::CUSTOM, info });
     }
+}
+
+/// The host says that a leader will say nothing more. That is no news where its end was seen before.
+fn on_leader_failed(cx: &mut Cx<'_>, event: &Event, leaders: &[ProcId]) -> bool {
+    let group = event.info.find(keys::GROUP_ID).and_then(Value::as_text);
+    let waiting = cx.link.pending.take_joins(|id, leader| {
+        leader.is_some_and(|leader| leaders.contains(leader)) && group.is_none_or(|group| group == id)
+    });
+    let is_news = !waiting.is_empty();
+    for entry in waiting {
+        cx.give_back(entry.call, ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)));
+    }
+    is_news
 }
 
 fn raise(cx: &mut Cx<'_>, code: Status, info: Vec<Info>) {

@@ -132,8 +132,13 @@ impl Root {
             Status::READY_FOR_DEBUG => self.ready_for_debug(cx, event),
             Status::DEBUGGER_RELEASE => self.released(cx, event),
             Status::JCTRL_CHECKPOINT_COMPLETE => self.checkpoint_complete(cx, event),
-            Status::GROUP_LEFT | Status::GROUP_CONSTRUCT_COMPLETE => {
-                self.relations.hear_of_group(&self.jobs, event)
+            Status::GROUP_LEFT => self.relations.hear_of_group(&self.jobs, event),
+            Status::GROUP_CONSTRUCT_COMPLETE => {
+                self.relations.hear_of_group(&self.jobs, event);
+                self.hear_of_invitation(cx, event);
+            }
+            Status::GROUP_INVITE_ACCEPTED | Status::GROUP_CONSTRUCT_ABORT => {
+                self.hear_of_invitation(cx, event);
             }
             _ => {}
         }

@@ -13,6 +13,7 @@ mod descent;
 mod end;
 mod event;
 mod group;
+mod invite;
 mod iof;
 mod jobs;
 mod journal;
@@ -63,6 +64,7 @@ use collective::Collectives;
 use control::Cleanups;
 use event::Interests;
 use group::Assemblies;
+use invite::Invitations;
 use iof::Readers;
 use jobs::Jobs;
 use journal::{Journals, What};
@@ -127,6 +129,7 @@ pub(crate) struct Root {
     last_context: u64,
     collectives: Collectives,
     assemblies: Assemblies,
+    invitations: Invitations,
     answers: Answers,
     operations: Operations,
     cleanups: Cleanups,
@@ -273,6 +276,7 @@ impl Root {
             last_context: 0,
             collectives: Collectives::default(),
             assemblies: Assemblies::default(),
+            invitations: Invitations::default(),
             answers: Answers::default(),
             operations: Operations::default(),
             cleanups: Cleanups::default(),
@@ -354,7 +358,10 @@ impl Root {
             Up::Exited { nspace } => self.on_node_exited(cx, origin, nspace),
             Up::Waits(op) => self.on_waits(cx, op),
             Up::Fails { op, status } => self.on_fails(cx, op, *status),
-            Up::Over { nspace, ranks } => self.assemblies_without(cx, nspace, ranks),
+            Up::Over { nspace, ranks } => {
+                self.assemblies_without(cx, nspace, ranks);
+                self.leaders_over(cx, nspace, ranks);
+            }
             Up::Host { request, op } => self.on_root_call(cx, self.answers.of(origin, *request), op),
             Up::ToolLeft { proc } => {
                 self.on_tool_left(cx, proc);
@@ -399,7 +406,7 @@ impl Root {
                 self.assemble(cx, answer, from, id, procs, info);
             }
             HostOp::Query(asked) => self.query(cx, answer, &asked.from, &asked.queries),
-            HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request.claims.as_ref()),
+            HostOp::ToolConnected(request) => self.admit_tool(cx, answer, request),
             HostOp::Log(asked) => {
                 let status = self.log(cx, asked);
                 answer.done(cx, status);
@@ -455,6 +462,7 @@ impl Root {
             ("readers of output", self.readers.know(nspace)),
             ("pushes of input", self.has_pushes_by(nspace)),
             ("relations", self.relations.know(nspace)),
+            ("invitations", self.invitations.know(nspace)),
             ("collectives", self.collectives.know(nspace)),
             ("cleanups", self.cleanups.know(nspace)),
         ];

@@ -25,6 +25,7 @@ use crate::msg::{
 use crate::report::Placed;
 
 mod control;
+mod invitations;
 mod last_look;
 mod lifecycle;
 mod logged;
@@ -112,7 +113,13 @@ impl Told {
     fn connect_tool(&mut self) {
         if !self.root.is_tool(&tool()) {
             let claims = Some(tool());
-            let connected = phalanx_core::host::ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() };
+            let connected = phalanx_core::host::ToolRequest {
+                uid: 0,
+                gid: 0,
+                pid: Some(4711),
+                claims,
+                info: vec![Info::new(keys::CMD_LINE, "tool -x")],
+            };
             self.ask(0, HostOp::ToolConnected(connected));
         }
     }
@@ -496,6 +503,47 @@ fn a_lookup_that_nobody_serves_ends_in_time() {
     told.wait(6);
     assert_eq!(told.answer(request), Some(&HostReply::Lookup(Err(Status::ERR_TIMEOUT))));
     assert!(told.root.explain().is_empty());
+}
+
+#[test]
+fn spawned_jobs_may_share_slots_as_their_parent_may() {
+    for (policy, fits) in [(":oversubscribe", true), ("slot", false)] {
+        let mut told = Told::up(2);
+        let policy = crate::map::Policy { map: policy.parse().unwrap(), ..Default::default() };
+        let parent = told.launch(JobRequest { policy, ..JobRequest::default() }, 8);
+        let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 2, ..Default::default() };
+        let (from, request) = (proc(&parent, 0), Spawn { job: Vec::new(), apps: vec![app] });
+        told.wishes.clear();
+        told.ask(0, HostOp::Spawn(Asked { from, request }));
+        let begins = told.casts().iter().any(|(_, body)| matches!(body, Down::Start(_)));
+        assert_eq!(begins, fits, "{:?}", told.wishes);
+    }
+}
+
+#[test]
+fn spawns_name_the_host_of_the_root_as_command_lines_do() {
+    for (host, is_known) in [
+        ("localhost", true),
+        ("127.0.0.1", true),
+        ("::1", true),
+        ("10.7.0.1", true),
+        ("n0", true),
+        ("n0.cluster.org", true),
+        ("10.7.0.2", false),
+    ] {
+        let mut told = Told::up(2);
+        told.root.config.addresses = vec!["10.7.0.1".parse().unwrap()];
+        let parent = told.launch(JobRequest::default(), 1);
+        let app = phalanx_wire::App { argv: vec!["program".into()], max_procs: 1, ..Default::default() };
+        let (from, job) = (proc(&parent, 0), vec![Info::new(keys::HOST, host)]);
+        told.wishes.clear();
+        told.ask(0, HostOp::Spawn(Asked { from, request: Spawn { job, apps: vec![app] } }));
+        let started = told.casts().into_iter().find_map(|(_, body)| match body {
+            Down::Start(desc) => desc.node_of(Rank(0)),
+            _ => None,
+        });
+        assert_eq!(started, is_known.then_some(NodeId::ROOT), "{host}: {:?}", told.wishes);
+    }
 }
 
 #[test]

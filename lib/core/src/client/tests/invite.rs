@@ -199,6 +199,13 @@ fn a_join_ends_with_the_leaders_word() {
     report(&mut scene, 5, Status::PROC_TERMINATED, dead);
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)));
     assert_eq!(scene.delivered.len(), 1);
+    let failed = vec![Info::new(keys::EVENT_AFFECTED_PROC, proc(0)), group()];
+    report(&mut scene, 0, Status::GROUP_LEADER_FAILED, failed.clone());
+    assert_eq!(scene.delivered.len(), 1, "its end has said so before");
+    let (id, _) = join(&mut scene, true, vec![]);
+    report(&mut scene, 0, Status::GROUP_LEADER_FAILED, failed);
+    assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::GROUP_LEADER_FAILED)));
+    assert_eq!(scene.delivered.len(), 2);
     let (id, _) = join(&mut scene, true, vec![Info::new(keys::TIMEOUT, 1_i32)]);
     scene.pass(Duration::from_secs(2));
     assert_eq!(scene.result(id), ClientReturn::Group(Err(Status::ERR_TIMEOUT)));
