@@ -234,7 +234,10 @@ impl Procs {
         match effect {
             Effect::Signal { signal, .. } => entry.signal(signal),
             Effect::SignalTree { signal, .. } => {
-                entry.signal(signal);
+                // A program may take a second polite signal for impatience, so each process gets one.
+                if signal != Signal::TERM.as_raw() {
+                    entry.signal(signal);
+                }
                 let pid = Some(entry.pid).filter(|_| entry.phase != Phase::Exited);
                 let signal = Signal::from_named_raw(signal);
                 self.trees.extend(signal.map(|signal| trees::Wish { proc, pid, signal }));

@@ -31,14 +31,28 @@ impl Place {
 
     /// A job of two ranks whose launcher waits for it: the launcher, and the name of the job.
     fn launcher(&self, options: &[&str]) -> (Child, String) {
+        let child = self.start(options);
+        let name = self.job_of(child.id());
+        (child, name)
+    }
+
+    fn start(&self, options: &[&str]) -> Child {
         let words =
             [&["run", "-n", "2"], options, &["sh", "-c", "echo >ready.$PMIX_RANK; exec sleep 1000"]].concat();
+        let ready = [0, 1].map(|rank| self.path(&format!("ready.{rank}")));
+        for file in ready.iter().filter(|file| exists(file)) {
+            std::fs::remove_file(file).expect("an old file");
+        }
         let mut command = self.command(&words);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("px runs");
-        self.wait_for("both ranks", || exists(&self.path("ready.0")) && exists(&self.path("ready.1")));
-        let shown = said(&self.px(&["ps", "--pid", &child.id().to_string()]).stdout);
-        let name = shown.split_whitespace().find(|word| word.contains('@')).expect("a job").to_owned();
-        (child, name)
+        self.wait_for("both ranks", || ready.iter().all(|file| exists(file)));
+        child
+    }
+
+    /// The name of the job that this server runs.
+    fn job_of(&self, server: u32) -> String {
+        let shown = said(&self.px(&["ps", "--pid", &server.to_string()]).stdout);
+        shown.split_whitespace().find(|word| word.contains('@')).expect("a job").to_owned()
     }
 
     /// Starts a script as the ranks of a job that goes on by itself: its name.
@@ -46,6 +60,17 @@ impl Place {
         let started = self.px(&["run", "-q", "--detach", "-n", ranks, "sh", "-c", script]);
         assert!(started.status.success(), "{started:?}");
         said(&started.stdout).trim().to_owned()
+    }
+
+    /// The pid that a process has written into a file of this name.
+    fn pid(&self, name: &str) -> Option<u32> {
+        std::fs::read_to_string(self.path(name)).ok()?.trim().parse().ok()
+    }
+
+    /// What that process does, in the letter of the kernel; none if it is gone.
+    fn state(&self, name: &str) -> Option<String> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid(name)?)).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().next().map(str::to_owned)
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
@@ -121,6 +146,37 @@ fn the_end_of_some_ranks_is_told_at_once_and_in_the_end() {
     assert_eq!(ended.status.code(), Some(124), "{text}");
     assert!(text.contains("rank 0: ended by ") && text.contains("(SIGKILL); the others go on"), "{text}");
     assert!(text.contains("its time limit; rank 1 was still running"), "{text}");
+    assert!(names_the_tool(&text, &format!("px ctl kill {job}:0")), "{text}");
+}
+
+/// Whether a message names a tool by user, pid and what was typed.
+fn names_the_tool(text: &str, typed: &str) -> bool {
+    let user = format!(" (uid {}, pid ", rustix::process::geteuid());
+    let told = text.split_once(&user).and_then(|(_, rest)| rest.split_once(", '"));
+    told.is_some_and(|(pid, rest)| {
+        pid.parse::<u32>().is_ok()
+            && rest.split_once('\'').is_some_and(|(command, _)| command.ends_with(typed))
+    })
+}
+
+#[test]
+fn a_tool_that_ends_a_job_of_a_dvm_is_named() {
+    let place = Place::new();
+    let mut dvm = place.command(&["dvm", "start"]).stdout(Stdio::null()).spawn().expect("px runs");
+    let pid = dvm.id().to_string();
+    place.wait_for("the DVM", || place.px(&["ps", "--pid", &pid]).status.success());
+    let ended = |launcher: Child, how: &str, typed: &str| {
+        let text = said(&launcher.wait_with_output().expect("px ends").stderr);
+        assert!(text.contains(how) && names_the_tool(&text, typed), "{text}");
+    };
+    let launcher = place.start(&["--pid", &pid]);
+    let job = place.job_of(dvm.id());
+    assert!(place.px(&["ctl", "kill", "--pid", &pid, &job]).status.success());
+    ended(launcher, "the job was ended by ", &format!("px ctl kill --pid {pid} {job}"));
+    let launcher = place.start(&["--pid", &pid]);
+    assert!(place.px(&["dvm", "stop", "--pid", &pid]).status.success());
+    ended(launcher, "the DVM was stopped by ", &format!("px dvm stop --pid {pid}"));
+    assert!(dvm.wait().expect("it ends").success());
 }
 
 #[test]
@@ -272,20 +328,61 @@ fn what_ranks_have_started_pauses_with_them() {
     let script = "setsid sh -c 'echo $$ >far; exec sleep 1000' & env -i sh -c 'echo $$ >bare; exec sleep 1000' & \
                   echo $$ >near; exec sleep 1000";
     let job = place.job("1", script);
-    let files = ["near", "far", "bare"].map(|name| place.path(name));
-    let pid = |file: &Path| std::fs::read_to_string(file).ok()?.trim().parse::<u32>().ok();
-    place.wait_for("all processes", || files.iter().all(|file| pid(file).is_some()));
-    let state = |file: &Path| {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid(file)?)).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().next().map(str::to_owned)
-    };
-    let are = |wanted: &str| files.iter().all(|file| state(file).as_deref() == Some(wanted));
+    let names = ["near", "far", "bare"];
+    place.wait_for("all processes", || names.iter().all(|name| place.pid(name).is_some()));
+    let are = |wanted: &str| names.iter().all(|name| place.state(name).as_deref() == Some(wanted));
     for (what, wanted) in [("pause", "T"), ("resume", "S"), ("pause", "T")] {
         assert!(place.px(&["ctl", what, &job]).status.success());
         place.wait_for(what, || are(wanted));
     }
     assert!(place.px(&["kill", &job]).status.success());
     assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+}
+
+/// Rank 1 has started a process in a session of its own, and one that does not hear SIGTERM.
+const STARTS_OTHERS: &str = "echo $$ >near.$PMIX_RANK; [ $PMIX_RANK = 0 ] || {
+        setsid sh -c 'echo $$ >far; exec sleep 1000' & setsid sh -c 'trap \"\" TERM; echo $$ >deaf; exec sleep 1000' &
+    }
+    exec sleep 1000";
+
+#[test]
+fn what_a_rank_has_started_ends_with_it_while_the_others_go_on() {
+    for words in [&["ctl", "kill"][..], &["ctl", "terminate", "--grace", "50ms"]] {
+        let place = Place::new();
+        let job = place.job("2", STARTS_OTHERS);
+        let pid = |name: &str| place.pid(name);
+        place.wait_for("all processes", || {
+            ["near.0", "near.1", "far", "deaf"].into_iter().all(|name| pid(name).is_some())
+        });
+        assert!(place.px(&["ctl", "pause", &format!("{job}:1")]).status.success());
+        assert!(place.px(&[words, &[&format!("{job}:1")]].concat()).status.success());
+        place.wait_for("the end of all that rank 1 has started", || {
+            ["near.1", "far", "deaf"]
+                .into_iter()
+                .all(|name| matches!(place.state(name).as_deref(), None | Some("Z")))
+        });
+        assert_eq!(place.state("near.0").as_deref(), Some("S"), "rank 0 goes on");
+        assert!(place.px(&["kill", &job]).status.success());
+        assert_eq!(place.px(&["wait", &job]).status.code(), Some(143));
+    }
+}
+
+#[test]
+fn what_a_paused_rank_has_left_goes_on_when_it_ends() {
+    let place = Place::new();
+    let started = ["run", "-q", "--detach", "--on-failure", "continue", "-n", "2", "sh", "-c", STARTS_OTHERS];
+    let started = place.px(&started);
+    assert!(started.status.success(), "{started:?}");
+    let job = said(&started.stdout).trim().to_owned();
+    place.wait_for("all processes", || {
+        ["near.0", "near.1", "far"].into_iter().all(|name| place.pid(name).is_some())
+    });
+    assert!(place.px(&["ctl", "pause", &format!("{job}:1")]).status.success());
+    place.wait_for("the pause", || place.state("far").as_deref() == Some("T"));
+    let near = place.pid("near.1").map_or_else(String::new, |pid| pid.to_string());
+    assert!(Command::new("kill").args(["-9", &near]).status().expect("kill runs").success());
+    place.wait_for("the others", || place.state("far").as_deref() == Some("S"));
+    assert!(place.px(&["kill", &job]).status.success());
 }
 
 #[test]

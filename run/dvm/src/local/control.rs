@@ -37,7 +37,7 @@ impl Local {
         let kill_at = cx.now.after(grace);
         for (rank, proc) in chosen(&mut job.procs, ranks) {
             let proc = proc.heir();
-            proc.act(cx, &ProcId::new(nspace, rank), action);
+            proc.act(cx, &ProcId::new(nspace, rank), action, ranks.is_some());
             if matches!(action, Control::Terminate { .. }) && proc.phase != Phase::Gone {
                 proc.kill_at = Some(proc.kill_at.map_or(kill_at, |at| at.min(kill_at)));
             }
@@ -57,9 +57,17 @@ impl Local {
         }
     }
 
-    /// Those that were asked and are still there are killed.
+    /// Those that were asked and are still there are killed. So is what others have left that were asked alone, and not with their whole job.
     pub(super) fn on_kill_due(&mut self, cx: &mut Cx<'_>, nspace: &Nspace) {
-        let Some(job) = self.jobs.get(nspace) else { return };
+        let Some(job) = self.jobs.get_mut(nspace) else { return };
+        for (rank, proc) in &mut job.procs {
+            let has_left = proc.phase == Phase::Gone && proc.kill_at.is_some_and(|at| at <= cx.now);
+            if has_left && !job.is_ending {
+                proc.kill_at = None;
+                let proc = ProcId::new(nspace, *rank);
+                cx.effect(Effect::SignalTree { proc, signal: SIGKILL });
+            }
+        }
         let is_due = |proc: &Proc| proc.kill_at.is_none_or(|at| at <= cx.now);
         let asked =
             |proc: &Proc| proc.killed == Some(Killed::Asked) && proc.phase != Phase::Gone && is_due(proc);
@@ -177,8 +185,14 @@ fn chosen<'a>(
 }
 
 impl Proc {
-    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control) {
-        let tree = matches!(action, Control::Suspend | Control::Resume);
+    /// `alone`: the rest of its job goes on. What it has started in sessions of its own ends with it then, not with the job.
+    fn act(&mut self, cx: &mut Cx<'_>, proc: &ProcId, action: Control, alone: bool) {
+        let tree = match action {
+            Control::Suspend | Control::Resume => true,
+            Control::Terminate { .. } => alone || self.suspended,
+            Control::Kill => alone,
+            Control::Signal(_) => false,
+        };
         let mut signal = |number| {
             let (proc, signal) = (proc.clone(), number);
             cx.effect(match tree {

@@ -25,7 +25,7 @@ use crate::msg::{
     ToldEnds, Up,
 };
 use crate::ranges::Ranges;
-use crate::signals::{SIGKILL, SIGSTOP, SIGTERM};
+use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, SIGTERM};
 
 /// A job as this daemon knows it, with or without processes here.
 #[derive(Debug)]
@@ -293,6 +293,10 @@ impl Local {
         entry.phase = Phase::Gone;
         entry.status = Some(status);
         entry.after = cx.now.since(job.since);
+        // Nobody could have what it has left go on: it is not there to be named any more.
+        if std::mem::take(&mut entry.suspended) {
+            cx.effect(Effect::SignalTree { proc: proc.clone(), signal: SIGCONT });
+        }
         if !status.is_success() && entry.pmix == Pmix::Never {
             inspect::look(cx, job);
         }
