@@ -145,6 +145,7 @@ impl<S: RankServer> World<S> {
             lineage: tree.ancestors(NodeId(id)).map(|a| (a, format!("sim:{}", a.0).into())).collect(),
             uid: 1000,
             gid: 1000,
+            addresses: Vec::new(),
             called: Vec::new(),
             takes_ranks: true,
             scratch: "/scratch".into(),

@@ -1,5 +1,6 @@
 //! What a daemon is told at its birth. Everything that differs between machines comes in here.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct NodeConfig {
     /// number behind it (mod 65536): DVMs that run at the same time should not all begin with 1.
     pub first_job: u32,
     pub hostname: Arc<str>,
+    /// The addresses of this host (at node 0), by which a spawn may name it.
+    pub addresses: Vec<IpAddr>,
     /// What the nodes from 1 on were called by the user, who may go on calling them so (at node 0).
     pub called: Vec<Arc<str>>,
     pub topology: Arc<Topology>,
@@ -82,6 +85,7 @@ impl NodeConfig {
             dvm: "dvm".into(),
             first_job: 1,
             hostname: name.clone(),
+            addresses: Vec::new(),
             called: Vec::new(),
             topology: Arc::new(topology),
             slots: Slots::default(),

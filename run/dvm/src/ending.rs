@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use phalanx_wire::ProcId;
 
-use crate::job::{JobEnd, JobVerdict, Waited};
+use crate::job::{JobEnd, JobVerdict, ToolProcess, Waited};
 use crate::msg::{ExitStatus, ProcEnd};
 use crate::ranges::Ranges;
 use crate::words;
@@ -85,7 +85,9 @@ impl JobEnd {
             }
             JobVerdict::Killed { by, signal } => return self.killed(by, *signal),
             JobVerdict::DvmStopped { by } => {
-                let who = by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+                let who = by
+                    .as_ref()
+                    .map_or_else(String::new, |by| format!(" by {}", named(by, self.tool.as_ref())));
                 return vec![format!("the DVM was stopped{who}, and the job ended with it")];
             }
             JobVerdict::ParentEnded { parent } => {
@@ -144,9 +146,10 @@ impl ProcEnd {
 
 impl JobEnd {
     /// What is said when job control ends some of a job's ranks.
-    pub(crate) fn of_some(ranks: &Ranges, by: &ProcId, signal: i32) -> String {
+    pub(crate) fn of_some(ranks: &Ranges, by: &ProcId, tool: Option<&ToolProcess>, signal: i32) -> String {
         let ranks = words::ranks(&ranks.iter().collect::<Vec<_>>());
-        format!("{ranks}: ended by {by}, by job control ({}); the others go on", words::signal(signal))
+        let (by, signal) = (named(by, tool), words::signal(signal));
+        format!("{ranks}: ended by {by}, by job control ({signal}); the others go on")
     }
 
     /// Processes were ended by job control: by an order, or by a signal that they did not survive.
@@ -167,12 +170,18 @@ impl JobEnd {
         };
         let who = if killed.len() == self.procs.len() { "the job was".to_owned() } else { were(&killed) };
         let signal = words::signal(signal);
+        let by = named(by, self.tool.as_ref());
         let mut lines = vec![format!("{who} ended by {by}, by job control ({signal})")];
         if !consequences.is_empty() {
             lines.push(format!("{} ended by px as a consequence", were(&consequences)));
         }
         lines
     }
+}
+
+/// `px-host-77-tool2:0 (uid 1000, pid 4711, 'px ctl kill')`
+fn named(by: &ProcId, tool: Option<&ToolProcess>) -> String {
+    tool.map_or_else(|| by.to_string(), |process| format!("{by} ({process})"))
 }
 
 /// Whoever had waited for less was only just on the way.

@@ -1,5 +1,6 @@
 //! What a user asks to be run, and what is told at its end.
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use phalanx_spec::{IofChannel, Status};
@@ -147,11 +148,36 @@ impl Phases {
 
 const PHASES: [&str; 6] = ["placed", "started", "connected", "finalized", "exited", "ended"];
 
+/// The process of a tool: its user and pid as the kernel of its machine has said, the command line as the tool has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolProcess {
+    pub uid: u32,
+    /// Unknown if the tool is on another machine than its server.
+    pub pid: Option<u32>,
+    pub command: Option<String>,
+}
+
+/// `uid 1000, pid 4711, 'px ctl kill 3'`
+impl Display for ToolProcess {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {}", self.uid)?;
+        if let Some(pid) = self.pid {
+            write!(f, ", pid {pid}")?;
+        }
+        match &self.command {
+            Some(command) => write!(f, ", '{command}'"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The exit report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobEnd {
     pub nspace: Nspace,
     pub verdict: JobVerdict,
+    /// If a tool wanted the end: its process.
+    pub tool: Option<ToolProcess>,
     /// What the launcher exits with.
     pub exit_code: i32,
     pub procs: Vec<ProcEnd>,

@@ -2,6 +2,7 @@
 //! and its server's, and nothing else happens.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,6 +22,7 @@ use rustix::process::{getegid, geteuid};
 
 use crate::daemon::{Running, Site};
 use crate::drive::Decide;
+use crate::link::own_addresses;
 use crate::machine::Machine;
 use crate::neighbours::Neighbours;
 use crate::session::Session;
@@ -103,6 +105,7 @@ impl Running {
                 dvm,
                 first_job: std::process::id() & 0xffff,
                 hostname: machine.hostname,
+                addresses: if member.id == NodeId::ROOT { addresses_here() } else { Vec::new() },
                 called: member.called,
                 topology: machine.topology,
                 slots: member.slots,
@@ -126,6 +129,11 @@ impl Running {
             }
         })
     }
+}
+
+/// Without them a spawn can name this host by its name only.
+fn addresses_here() -> Vec<IpAddr> {
+    own_addresses().unwrap_or_default().into_iter().map(|own| own.address).collect()
 }
 
 impl Decide for Node<Server> {

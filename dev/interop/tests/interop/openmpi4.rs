@@ -1,6 +1,7 @@
 //! Programs compiled with Debian's Open MPI 4.1, running on Debian's libpmix 4.2.
 
-use phalanx_interop::{Library::OpenMpi4, SIZES, mpi_programs};
+use phalanx_interop::{Library::OpenMpi4, SIZES, mpi, mpi_programs, px};
+use rustix::process::Signal;
 
 #[test]
 fn hello() {
@@ -51,8 +52,18 @@ fn publish() {
     }
 }
 
-/// With several ranks all but the first of Open MPI 4.1 wait for the next spawn instead.
 #[test]
 fn spawn_of_a_missing_program_is_survived() {
     mpi_programs::spawn_missing(OpenMpi4, 1, "self,vader,tcp");
+}
+
+/// In Open MPI 4.1 the others wait inside of MPI then, where nobody else can end their wait.
+#[test]
+fn spawn_that_fails_for_one_of_several_ranks_is_said_with_what_it_means() {
+    let job = px(["-n", "2"]).arg(mpi(OpenMpi4, "spawn_missing")).with(OpenMpi4);
+    let running = job.env("OMPI_MCA_btl", "self,vader,tcp").start();
+    running.until_said("executing /no/such/program: No such file or directory");
+    running.until_said("with Open MPI 4 they wait until the job is ended");
+    running.signal(Signal::TERM);
+    let _ = running.wait().expect_code(143).expect_nothing_left();
 }

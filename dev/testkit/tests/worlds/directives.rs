@@ -140,7 +140,8 @@ fn world(seed: u64, requests: &[Request], ranks: u32, on_failure: FailurePolicy)
             let host = |op| Step::Ask(Op::Host(Box::new(op)));
             let Some(request) = sent.get(proc.rank.0 as usize) else {
                 let (claims, info) = (Some(tool()), Vec::new());
-                let connected = HostOp::ToolConnected(ToolRequest { uid: 0, gid: 0, claims, info });
+                let connected =
+                    HostOp::ToolConnected(ToolRequest { uid: 0, gid: 0, pid: None, claims, info });
                 return Script::new(vec![host(connected), Step::Hang]);
             };
             let targets = request.targets.iter().map(|rank| target(*rank)).collect();

@@ -35,7 +35,7 @@ fn host(op: HostOp) -> Step {
 }
 
 fn connect(claims: Option<ProcId>) -> Step {
-    host(HostOp::ToolConnected(ToolRequest { uid: 0, gid: 0, claims, info: Vec::new() }))
+    host(HostOp::ToolConnected(ToolRequest { uid: 0, gid: 0, pid: None, claims, info: Vec::new() }))
 }
 
 fn tool(name: &str) -> ProcId {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use phalanx_spec::{IofChannel, Status, keys};
-use phalanx_wire::{Blob, Info, InfoList, Nspace, Pdata, ProcId, Text};
+use phalanx_wire::{Blob, Info, InfoList, Nspace, Pdata, ProcId, Text, Value};
 use pmix::server::{
     AbortRequest, AllocateRequest, ConnectRequest, Credential, CredentialRequest, DirectModexRequest,
     EventsRequest, FabricRequest, FabricUpdateRequest, FenceRequest, GroupRequest, JobControlRequest,
@@ -242,6 +242,9 @@ impl pmix::Host for Host {
         let mut all = request.info;
         stated(&mut all, Info::new(keys::USERID, request.uid));
         stated(&mut all, Info::new(keys::GRPID, request.gid));
+        if let Some(pid) = request.pid {
+            stated(&mut all, Info::new(keys::PROC_PID, Value::Pid(pid)));
+        }
         if let Some(claims) = &request.claims {
             stated(&mut all, Info::new(keys::NSPACE, claims.nspace.as_str()));
             stated(&mut all, Info::new(keys::RANK, claims.rank));

@@ -93,6 +93,8 @@ pub struct EventsRequest {
 pub struct ToolRequest {
     pub uid: u32,
     pub gid: u32,
+    /// As the kernel says it; unknown of tools on other machines.
+    pub pid: Option<u32>,
     pub claims: Option<ProcId>,
     pub info: Vec<Info>,
 }

@@ -224,6 +224,7 @@ impl Strangers {
         Ok(HostOp::ToolConnected(ToolRequest {
             uid: cred.uid,
             gid: cred.gid,
+            pid: cred.pid,
             claims: hello.proc.clone(),
             info,
         }))

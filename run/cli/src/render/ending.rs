@@ -1,6 +1,6 @@
 //! How the job ended, as JSON. What a person is told is [`JobEnd::lines`].
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, Waited};
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, Phases, ProcEnd, ToolProcess, Waited};
 use serde_json::{Map, Value, json};
 
 use crate::render::words;
@@ -39,6 +39,9 @@ pub(crate) fn json(end: &JobEnd) -> Value {
     report.insert("outcome".into(), outcome.into());
     if let Value::Object(details) = details {
         report.extend(details);
+    }
+    if let Some(ToolProcess { uid, pid, command }) = &end.tool {
+        report.insert("by_process".into(), json!({ "uid": uid, "pid": pid, "command": command }));
     }
     report.insert("phases".into(), phases(&end.phases));
     report.insert("waited".into(), end.waited.iter().map(waited).collect());

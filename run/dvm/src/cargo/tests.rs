@@ -328,7 +328,13 @@ fn upcalls() -> Vec<HostOp> {
         HostOp::DeregisterEvents(events()),
         HostOp::Notify((*event()).clone()),
         HostOp::Query(Asked { from: from.clone(), request: Queries { queries } }),
-        HostOp::ToolConnected(ToolRequest { uid, gid: 1, claims: Some(proc(0)), info: infos() }),
+        HostOp::ToolConnected(ToolRequest {
+            uid,
+            gid: 1,
+            pid: Some(2),
+            claims: Some(proc(0)),
+            info: infos(),
+        }),
         HostOp::Log(Asked {
             from: from.clone(),
             request: Log { timestamp: 0, data: infos(), directives: infos() },

@@ -52,7 +52,7 @@ encoded!(struct FenceRequest { procs, info, data });
 encoded!(struct DirectModexRequest { proc, info });
 encoded!(struct ConnectRequest { procs, info });
 encoded!(struct EventsRequest { codes, info });
-encoded!(struct ToolRequest { uid, gid, claims, info });
+encoded!(struct ToolRequest { uid, gid, pid, claims, info });
 encoded!(struct OverdueCall { call });
 encoded!(struct PullEnded { from, handle, directives, died });
 encoded!(struct GroupRequest { from, id, procs, info });

@@ -9,6 +9,7 @@ use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 use crate::id::NodeId;
 use crate::job::{JobEnd, JobRequest, JobVerdict};
 use crate::root::{Cx, Root};
+use crate::signals::SIGHUP;
 
 /// Where a job comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,8 @@ impl Root {
         let run_by = match (&job.parent, family) {
             (None, _) => None,
             (Some(_), Some(family)) if !job.info.is_set(keys::REQUESTOR_IS_TOOL) => {
-                family.run_by.clone().filter(|by| self.is_tool(&by.tool))
+                let by = family.run_by.clone().filter(|by| self.is_tool(&by.tool));
+                by.map(|by| RunBy { ends_with_it: by.ends_with_it && !job.info.is_set(keys::NOHUP), ..by })
             }
             (Some(tool), _) => self.node_of(tool).map(|node| RunBy {
                 tool: tool.clone(),
@@ -71,12 +73,14 @@ impl Root {
     }
 }
 
-/// What its spawn has said of a job's end with its parent (`PMIX_SPAWN_CHILD_SEP`).
+/// What its spawn has said of a job's end with its parent (`PMIX_SPAWN_CHILD_SEP`, `PMIX_NOHUP`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Separation {
-    /// True: it does not end with its parent.
+    /// `PMIX_SPAWN_CHILD_SEP` is true: it does not end with its parent.
     Separate,
-    /// False: it does.
+    /// `PMIX_NOHUP` is true: nor does it when the tool that runs its parent is gone.
+    Nohup,
+    /// `PMIX_SPAWN_CHILD_SEP` is false: it does.
     Tied,
     /// Nothing: it does unless its parent has ended well.
     Unsaid,
@@ -85,8 +89,9 @@ pub(super) enum Separation {
 impl Separation {
     pub(super) fn of(job: &JobRequest) -> Separation {
         match job.info.find(keys::SPAWN_CHILD_SEP).map(Value::is_true) {
-            Some(true) => Separation::Separate,
             Some(false) => Separation::Tied,
+            _ if job.info.is_set(keys::NOHUP) => Separation::Nohup,
+            Some(true) => Separation::Separate,
             None => Separation::Unsaid,
         }
     }
@@ -97,8 +102,44 @@ impl Separation {
             Separation::Separate => {
                 !matches!(end, JobVerdict::Cancelled { .. } | JobVerdict::TimedOut { .. })
             }
+            Separation::Nohup => match end {
+                JobVerdict::Cancelled { signal } => *signal == SIGHUP,
+                end => !matches!(end, JobVerdict::TimedOut { .. }),
+            },
             Separation::Tied => false,
             Separation::Unsaid => *end == JobVerdict::Success,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use phalanx_wire::Info;
+
+    use super::*;
+
+    #[test]
+    fn children_outlive_their_parent_as_their_spawn_has_said() {
+        let ends = [
+            JobVerdict::Success,
+            JobVerdict::NotStarted { error: String::new() },
+            JobVerdict::Cancelled { signal: SIGHUP },
+            JobVerdict::Cancelled { signal: 2 },
+            JobVerdict::TimedOut { limit: Duration::ZERO },
+        ];
+        let sep = |value: bool| Info::new(keys::SPAWN_CHILD_SEP, value);
+        let nohup = Info::new(keys::NOHUP, true);
+        for (info, survives) in [
+            (vec![], [true, false, false, false, false]),
+            (vec![sep(false), nohup.clone()], [false; 5]),
+            (vec![sep(true)], [true, true, false, false, false]),
+            (vec![nohup.clone()], [true, true, true, false, false]),
+            (vec![sep(true), nohup], [true, true, true, false, false]),
+        ] {
+            let separation = Separation::of(&JobRequest { info, ..JobRequest::default() });
+            assert_eq!(ends.each_ref().map(|end| separation.survives(end)), survives, "{separation:?}");
         }
     }
 }

@@ -157,6 +157,7 @@ impl Root {
         let mut all = job.gone();
         all.add(ranks);
         let is_whole = all.count() >= job.desc.size;
+        self.note_tool(nspace, by);
         self.append(cx, nspace, What::Killed { ranks: ranks.clone(), by: by.clone(), signal });
         if is_whole {
             self.note_reason(cx, nspace, JobVerdict::Killed { by: by.clone(), signal });
@@ -174,7 +175,8 @@ impl Root {
     ) {
         let Some(job) = self.jobs.get(nspace).filter(|job| !job.journal.has_exited()) else { return };
         if ranks.count() < job.desc.size {
-            self.tell_user_of(cx, &ProcId::all(nspace), &JobEnd::of_some(ranks, by, signal));
+            let text = JobEnd::of_some(ranks, by, job.journal.tool(by), signal);
+            self.tell_user_of(cx, &ProcId::all(nspace), &text);
         }
     }
 
@@ -188,6 +190,7 @@ impl Root {
         signal: i32,
     ) {
         if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+            self.note_tool(nspace, by);
             self.append(cx, nspace, What::Signalled { ranks: ranks.clone(), by: by.clone(), signal });
         }
     }
@@ -204,13 +207,14 @@ impl Root {
         if let Some(job) = self.jobs.get_mut(nspace) {
             job.note_control(ranks, control);
         }
-        let (ranks, by) = (ranks.clone(), by.cloned());
+        let ranks = ranks.clone();
         let what = match control {
-            Control::Suspend => What::Paused { ranks, by },
-            Control::Resume => What::Resumed { ranks, by },
+            Control::Suspend => What::Paused { ranks, by: by.cloned() },
+            Control::Resume => What::Resumed { ranks, by: by.cloned() },
             Control::Signal(_) | Control::Terminate { .. } | Control::Kill => return,
         };
         if self.jobs.get(nspace).is_some_and(|job| !job.journal.has_exited()) {
+            by.iter().for_each(|by| self.note_tool(nspace, by));
             self.append(cx, nspace, what);
         }
     }
@@ -367,6 +371,7 @@ impl Root {
             self.interests.tell_job_end(cx, &end, self.stamp(number, cx.now), concerned);
         }
         self.relations.forget(nspace);
+        self.forget_invitations_of_job(cx, nspace);
         cx.report(Report::Ended(Box::new(end)));
         self.stop_when_idle(cx);
     }
@@ -383,9 +388,19 @@ impl Root {
             (false, Some(by)) => JobVerdict::Killed { by, signal: SIGTERM },
         };
         for nspace in jobs {
+            by.iter().for_each(|by| self.note_tool(&nspace, by));
             self.end_job(cx, &nspace, verdict.clone());
         }
         self.stop_when_idle(cx);
+    }
+
+    /// If `by` is a tool, it may be gone when the job has ended: what is known of its process is kept with the job.
+    fn note_tool(&mut self, nspace: &Nspace, by: &ProcId) {
+        if let Some(process) = self.tools.process(by)
+            && let Some(job) = self.jobs.get_mut(nspace)
+        {
+            job.journal.note_tool(by, process);
+        }
     }
 
     fn stop_when_idle(&mut self, cx: &mut Cx<'_>) {

@@ -15,7 +15,7 @@ use crate::msg::{ExitStatus, ProcEnd, ToldEnds, exit_code};
 use crate::ranges::Ranges;
 use crate::root::event::{Interests, announcement};
 use crate::root::journal::{Entry, Journal, Moment, What};
-use crate::root::query::{about_verdict, names};
+use crate::root::query::{about_tool, about_verdict, names};
 use crate::root::{Cx, Root};
 
 /// What a request can say of it.
@@ -289,6 +289,7 @@ fn job_end_event(end: &JobEnd, stamp: Stamp) -> Event {
     info.push(exit_code(end.exit_code));
     info.extend(end.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
     info.extend(about_verdict(&end.verdict, LONGEST_TEXT));
+    info.extend(end.tool.as_ref().map(about_tool));
     info.extend(end.waited.iter().map(about_waited));
     info.push(Info::new(names::AGE, end.duration.as_millis() as u64));
     let mut text = end.lines().join("\n");

@@ -4,6 +4,7 @@
 //! asks.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use phalanx_topo::CpuSet;
 
@@ -35,6 +36,11 @@ impl Premises {
         let after = self.busy.partition_point(|(first, _)| *first <= index);
         let entry = after.checked_sub(1).and_then(|at| self.busy.get(at));
         entry.map(|(_, cpus)| cpus.clone()).unwrap_or_default()
+    }
+
+    /// Whether the job may have more ranks than slots, if its user has said so.
+    pub(super) fn oversubscribe(&self) -> Option<bool> {
+        self.policy.map.oversubscribe
     }
 
     /// About how many bytes it takes.
@@ -119,13 +125,30 @@ impl Root {
         })
     }
 
+    /// The root's host has names that mean another host everywhere else. On command lines `px` itself replaces them.
+    fn by_its_name(&self, mut entry: HostEntry) -> HostEntry {
+        let is_here = |name: &str| match name.parse::<IpAddr>() {
+            Ok(address) => address.is_loopback() || self.config.addresses.contains(&address),
+            Err(_) => {
+                name.eq_ignore_ascii_case("localhost") || name.eq_ignore_ascii_case("localhost.localdomain")
+            }
+        };
+        if let Host::Name(name) = &mut entry.host
+            && is_here(name)
+        {
+            *name = self.config.hostname.to_string();
+        }
+        entry
+    }
+
     /// What an app context wants, without the hosts that were left out when the DVM began.
     fn request(&self, app: &AppSpec) -> Result<AppRequest, String> {
         let is_there = |entry: &&HostEntry| match &entry.host {
             Host::Name(name) => !self.nodes.was_left_out(name),
             _ => true,
         };
-        let hosts: Vec<HostEntry> = app.hosts.iter().filter(is_there).cloned().collect();
+        let hosts = app.hosts.iter().filter(is_there).cloned();
+        let hosts: Vec<HostEntry> = hosts.map(|entry| self.by_its_name(entry)).collect();
         for entry in &hosts {
             if let Host::Name(name) = &entry.host
                 && self.nodes.has_lost(name)

@@ -14,6 +14,7 @@ use crate::root::answer::Answer;
 use crate::root::iof::OUTPUTS;
 use crate::root::jobs::RootJob;
 use crate::root::operations::{Asked, Asker};
+use crate::root::placing::Premises;
 use crate::root::query::names;
 use crate::root::{Cx, ENOUGH, Root, debug};
 use crate::spawn::is_of_app;
@@ -98,7 +99,7 @@ impl Root {
     }
 
     fn refuse_spawn(&mut self, cx: &mut Cx<'_>, asker: Asker, error: &str) {
-        self.tell_parent(cx, &asker.by, error);
+        self.tell_failed(cx, &asker.by, error);
         asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_NOT_AVAILABLE)));
     }
 
@@ -127,7 +128,7 @@ impl Root {
                 }
             }
             Err(error) => {
-                self.tell_parent(cx, &asker.by, &error);
+                self.tell_failed(cx, &asker.by, &error);
                 asker.answer.give(cx, HostReply::Spawned(Err(Status::ERR_JOB_FAILED_TO_MAP)));
             }
         }
@@ -144,7 +145,7 @@ impl Root {
                 _ => None,
             };
             if let Some((parent, error)) = job.desc.parent.clone().zip(why) {
-                self.tell_parent(cx, &parent, &error);
+                self.tell_failed(cx, &parent, &error);
             }
             let result = if status.is_success() { Ok(nspace.clone()) } else { Err(status) };
             self.end_spawn(cx, spawn, &result);
@@ -195,6 +196,13 @@ impl Root {
         self.unsupported.insert((parent.nspace.clone(), note.to_owned()))
     }
 
+    /// Only the rank that has called is answered. Others may have called MPI's spawn with it, and not every MPI library tells them.
+    fn tell_failed(&mut self, cx: &mut Cx<'_>, parent: &ProcId, error: &str) {
+        let has_others = self.desc(&parent.nspace).is_some_and(|desc| desc.size > 1);
+        let hint = if has_others { FAILED_FOR_ONE } else { "" };
+        self.tell_parent(cx, parent, &format!("{error}{hint}"));
+    }
+
     /// What a status has no room for.
     fn tell_parent(&mut self, cx: &mut Cx<'_>, parent: &ProcId, text: &str) {
         match self.is_tool(parent) {
@@ -239,9 +247,13 @@ impl Root {
         let unreadable = |why| Unfit { status: Status::ERR_BAD_PARAM, why };
         let mut request = JobRequest::of_spawn(from, env, job, apps).map_err(unreadable)?;
         request.info.retain(|info| info.key != *names::IGNORED);
-        // What a job starts ends as that job does.
-        let parent = self.jobs.get(&from.nspace).and_then(|job| job.desc.kill_after);
-        request.kill_after = request.kill_after.or(parent);
+        if let Some(parent) = self.jobs.get(&from.nspace) {
+            // What a job starts ends as that job does, and shares slots as that job may.
+            request.kill_after = request.kill_after.or(parent.desc.kill_after);
+            let of_parent = parent.journal.premises().and_then(Premises::oversubscribe);
+            let own = &mut request.policy.map.oversubscribe;
+            *own = own.or(of_parent);
+        }
         let ignored = ignored(from, self.functions, job, apps);
         if !ignored.is_empty() {
             request.info.push(Info::new(names::IGNORED, ignored.join(",")));
@@ -314,3 +326,4 @@ const PERSONALITIES: [&str; 10] =
     ["mpi", "mpich", "intelmpi", "ompi", "ompi4", "ompi5", "oshmem", "pmix", "prte", "prrte"];
 /// What users were told of, at most.
 const MOST_UNSUPPORTED: usize = 64;
+const FAILED_FOR_ONE: &str = "; the other ranks of an MPI_Comm_spawn may not hear of this: with Open MPI 4 they wait until the job is ended";

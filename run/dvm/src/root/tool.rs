@@ -6,39 +6,53 @@
 use std::collections::BTreeMap;
 
 use phalanx_core::HostReply;
-use phalanx_spec::{Rank, Status};
-use phalanx_wire::{Nspace, ProcId};
+use phalanx_core::host::ToolRequest;
+use phalanx_spec::{Rank, Status, keys};
+use phalanx_wire::{InfoList, Nspace, ProcId, Value};
 
 use crate::id::NodeId;
-use crate::job::JobVerdict;
+use crate::job::{JobVerdict, ToolProcess};
 use crate::root::answer::Answer;
 use crate::root::operations::Asked;
 use crate::root::{Cx, Root};
+use crate::signals::SIGHUP;
 
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    connected: BTreeMap<ProcId, NodeId>,
+    connected: BTreeMap<ProcId, Connected>,
     named: u64,
+}
+
+#[derive(Debug)]
+struct Connected {
+    /// The daemon with whose server it is connected.
+    node: NodeId,
+    process: ToolProcess,
 }
 
 impl Tools {
     /// The daemons that tools are connected to.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        self.connected.values().copied()
+        self.connected.values().map(|connected| connected.node)
+    }
+
+    pub(super) fn process(&self, tool: &ProcId) -> Option<&ToolProcess> {
+        self.connected.get(tool).map(|connected| &connected.process)
     }
 }
 
 impl Root {
     /// A tool has connected to the server of the daemon that asks. Without a name of its own it is given one.
-    pub(super) fn admit_tool(&mut self, cx: &mut Cx<'_>, answer: Answer, claims: Option<&ProcId>) {
-        let admitted = match claims {
+    pub(super) fn admit_tool(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &ToolRequest) {
+        let admitted = match &request.claims {
             Some(proc) => self.check_claim(proc).map(|()| proc.clone()),
             None => self.name_tool(),
         };
         if let Ok(proc) = &admitted
             && !self.jobs.contains_key(&proc.nspace)
         {
-            self.tools.connected.insert(proc.clone(), answer.origin());
+            let connected = Connected { node: answer.origin(), process: process_of(request) };
+            self.tools.connected.insert(proc.clone(), connected);
         }
         answer.give(cx, HostReply::ToolAdmitted(admitted));
     }
@@ -79,6 +93,7 @@ impl Root {
         self.forget_unread_of(proc);
         self.dismiss(cx, Asked::is_of_askers, |asker| asker.by == *proc, Status::ERR_LOST_CONNECTION);
         let others = self.tools.connected.keys().any(|tool| tool.nspace == proc.nspace);
+        self.forget_invitations_of_tool(cx, proc);
         self.withdraw_published_by(cx, proc);
         if !others {
             self.withdraw_published(cx, &proc.nspace);
@@ -90,7 +105,7 @@ impl Root {
 
     /// A daemon is gone, and the tools that were connected to it.
     pub(super) fn on_tools_lost(&mut self, cx: &mut Cx<'_>, node: NodeId) {
-        let gone = self.tools.connected.iter().filter(|(_, at)| **at == node);
+        let gone = self.tools.connected.iter().filter(|(_, connected)| connected.node == node);
         let gone: Vec<ProcId> = gone.map(|(proc, _)| proc.clone()).collect();
         gone.iter().for_each(|proc| self.on_tool_left(cx, proc));
     }
@@ -99,14 +114,14 @@ impl Root {
     pub(super) fn node_of(&self, proc: &ProcId) -> Option<NodeId> {
         match self.jobs.get(&proc.nspace) {
             Some(job) => job.desc.node_of(proc.rank),
-            None => self.tools.connected.get(proc).copied(),
+            None => self.tools.connected.get(proc).map(|connected| connected.node),
         }
     }
 
     /// The daemons to which tools of this namespace are connected.
     pub(super) fn nodes_of_tools<'a>(&'a self, nspace: &'a Nspace) -> impl Iterator<Item = NodeId> + 'a {
         let tools = self.tools.connected.iter();
-        tools.filter(|(proc, _)| proc.nspace == *nspace).map(|(_, node)| *node)
+        tools.filter(|(proc, _)| proc.nspace == *nspace).map(|(_, connected)| connected.node)
     }
 
     pub(super) fn is_tool(&self, proc: &ProcId) -> bool {
@@ -114,7 +129,17 @@ impl Root {
     }
 }
 
-/// As if the terminal of a job were gone.
-const SIGHUP: i32 = 1;
+fn process_of(request: &ToolRequest) -> ToolProcess {
+    let command = request.info.find(keys::CMD_LINE).and_then(Value::as_text);
+    let command = command.map(|command| {
+        let mut command = command.to_string_lossy();
+        command.truncate(command.floor_char_boundary(LONGEST_COMMAND));
+        command
+    });
+    ToolProcess { uid: request.uid, pid: request.pid, command }
+}
+
 /// More than any server has connections for.
 const MOST_TOOLS: usize = 65_536;
+/// Bytes of a tool's command line that are kept.
+const LONGEST_COMMAND: usize = 200;

@@ -228,6 +228,7 @@ impl Script {
             restarts: Vec::new(),
             nspace,
             verdict: JobVerdict::Success,
+            tool: None,
             exit_code: 0,
             procs,
             duration: Duration::ZERO,

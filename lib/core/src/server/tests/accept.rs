@@ -191,7 +191,16 @@ fn tools_are_admitted_by_the_host_under_the_name_it_gives() {
     let conn = world.open_as(UID);
     world.bytes(conn, &tool.encode());
     let (id, op) = world.take_upcall();
-    assert_eq!(op, HostOp::ToolConnected(ToolRequest { uid: UID, gid: UID, claims: None, info: Vec::new() }));
+    assert_eq!(
+        op,
+        HostOp::ToolConnected(ToolRequest {
+            uid: UID,
+            gid: UID,
+            pid: Some(1),
+            claims: None,
+            info: Vec::new()
+        })
+    );
     world.answer(id, HostReply::ToolAdmitted(Ok(proc("tool-1", 0))));
     let expected = ToolWelcome {
         assigned: Some(proc("tool-1", 0)),

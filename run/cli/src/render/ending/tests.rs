@@ -28,6 +28,7 @@ fn end(verdict: JobVerdict, exit_code: i32, procs: Vec<ProcEnd>) -> JobEnd {
         restarts: vec![(1, 3)],
         nspace: job(),
         verdict,
+        tool: None,
         exit_code,
         procs,
         duration,

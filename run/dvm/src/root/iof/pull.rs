@@ -25,7 +25,9 @@ impl Root {
     pub(in crate::root) fn pull_output(&mut self, cx: &mut Cx<'_>, answer: Answer, request: &PullRequest) {
         let PullRequest { from: by, request: Pull { sources, directives, channels, handle } } = request;
         let wanted = IofChannel(channels.0 & OUTPUTS.0);
-        if let Err(status) = self.may_pull(by, sources, wanted) {
+        // All means what there is; a channel that is named has to be there.
+        let is_whole = channels.contains(OUTPUTS);
+        if let Err(status) = self.may_pull(by, sources, wanted, is_whole) {
             return answer.done(cx, status);
         }
         // Redirection is the standard's default.
@@ -50,7 +52,13 @@ impl Root {
         running.map_or_else(over, |job| job.style.clone())
     }
 
-    fn may_pull(&self, by: &ProcId, sources: &[ProcId], channels: IofChannel) -> Result<(), Status> {
+    fn may_pull(
+        &self,
+        by: &ProcId,
+        sources: &[ProcId],
+        channels: IofChannel,
+        is_whole: bool,
+    ) -> Result<(), Status> {
         if channels.is_empty() {
             return Err(Status::ERR_NOT_SUPPORTED);
         }
@@ -62,7 +70,11 @@ impl Root {
                 return Err(Status::ERR_NOT_FOUND);
             }
             // What was not asked for when the job was spawned cannot be had later.
-            if !desc.forward.intersects(channels) {
+            let is_forwarded = match is_whole {
+                true => desc.forward.intersects(channels),
+                false => desc.forward.contains(channels),
+            };
+            if !is_forwarded {
                 return Err(Status::ERR_NOT_AVAILABLE);
             }
         }

@@ -51,6 +51,7 @@ impl Journal {
             exit_code: self
                 .start_failure()
                 .map_or_else(|| verdict.exit_code(), |failure| failure.exit_code()),
+            tool: verdict.wanted_by().and_then(|by| self.tool(by)).cloned(),
             verdict,
             procs,
             duration,

@@ -10,7 +10,7 @@
 mod end;
 mod read;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use phalanx_core::Time;
 use phalanx_wire::{Nspace, ProcId, Text};
 
 use crate::config::Limits;
-use crate::job::JobVerdict;
+use crate::job::{JobVerdict, ToolProcess};
 use crate::msg::{Ends, JobDesc, MpiLibrary, ProcEnd, SpawnFailure, Stuck};
 use crate::ranges::Ranges;
 use crate::root::placing::Premises;
@@ -35,6 +35,8 @@ pub(super) struct Journal {
     dropped: u64,
     /// How many moments all entries have beside their first ones.
     moments: usize,
+    /// The processes of tools that have done something to it. A tool may be gone when the job ends.
+    tools: BTreeMap<ProcId, ToolProcess>,
 }
 
 #[derive(Debug)]
@@ -234,7 +236,14 @@ impl Journals {
         (desc, premises): (Arc<JobDesc>, Premises),
         run_by: Option<ProcId>,
     ) -> Journal {
-        let mut journal = Journal { desc, run_by, entries: Vec::with_capacity(FEW), dropped: 0, moments: 0 };
+        let mut journal = Journal {
+            desc,
+            run_by,
+            entries: Vec::with_capacity(FEW),
+            dropped: 0,
+            moments: 0,
+            tools: BTreeMap::new(),
+        };
         self.append(&mut journal, submitted, What::Submitted);
         self.append(&mut journal, now, What::Placed(Box::new(premises)));
         journal
@@ -328,7 +337,22 @@ impl Journal {
         let entries: usize = self.entries.iter().map(weight).sum();
         let texts = |texts: &[Text]| texts.iter().map(|text| text.as_bytes().len() + PER_TEXT).sum::<usize>();
         let apps: usize = self.desc.apps.iter().map(|app| texts(&app.argv) + texts(&app.env)).sum();
-        entries + apps + texts(&self.desc.env) + self.desc.places.weight()
+        let tool = |(_, process): (_, &ToolProcess)| {
+            size_of::<(ProcId, ToolProcess)>() + process.command.as_ref().map_or(0, String::len)
+        };
+        let tools: usize = self.tools.iter().map(tool).sum();
+        entries + apps + texts(&self.desc.env) + self.desc.places.weight() + tools
+    }
+
+    /// This tool does something to the job. Of many, the first are known.
+    pub(super) fn note_tool(&mut self, tool: &ProcId, process: &ToolProcess) {
+        if self.tools.len() < MOST_TOOLS {
+            self.tools.entry(tool.clone()).or_insert_with(|| process.clone());
+        }
+    }
+
+    pub(super) fn tool(&self, tool: &ProcId) -> Option<&ToolProcess> {
+        self.tools.get(tool)
     }
 }
 
@@ -463,6 +487,8 @@ impl What {
 const FEW: usize = 6;
 /// Of one job. What can happen only once is entered all the same.
 const MOST_ENTRIES: usize = 1024;
+/// Tools whose processes are known, of one job.
+const MOST_TOOLS: usize = 64;
 /// Later moments of all entries of one job; what happens then has the time of what was before.
 const MOST_MOMENTS: usize = 1 << 16;
 /// What is no further apart has happened at the same time.

@@ -6,7 +6,7 @@ use phalanx_wire::{DataArray, Info, InfoList, Nspace, ProcId, Value};
 
 use super::{Inquiry, names, nspace};
 use crate::hosts::Slots;
-use crate::job::JobVerdict;
+use crate::job::{JobVerdict, ToolProcess};
 use crate::msg::{Found, JobDesc, Subject, exit_code};
 use crate::ranges::Ranges;
 use crate::root::Root;
@@ -166,6 +166,8 @@ impl Root {
         about.extend(view.journal().run_by().map(|tool| Info::new(names::RUN_BY, tool.clone())));
         about.extend(view.verdict().into_iter().flat_map(|verdict| about_verdict(verdict, usize::MAX)));
         let journal = view.journal();
+        let tool = view.verdict().and_then(JobVerdict::wanted_by).and_then(|by| journal.tool(by));
+        about.extend(tool.map(about_tool));
         about.extend(journal.first_failed().map(|proc| Info::new(keys::PROCID, proc.clone())));
         about.extend(journal.mpi().map(|file| Info::new(names::MPI, file)));
         about.extend(journal.exit_code().map(exit_code));
@@ -220,6 +222,14 @@ pub(in crate::root) fn about_verdict(verdict: &JobVerdict, longest: usize) -> im
     let node = verdict.node().map(|node| Info::new(keys::HOSTNAME, node));
     let by = verdict.wanted_by().map(|by| Info::new(names::WANTED_BY, by.clone()));
     [Some(word), reason, node, limit, by].into_iter().flatten()
+}
+
+/// The process of a tool that wanted an end.
+pub(in crate::root) fn about_tool(process: &ToolProcess) -> Info {
+    let user = Info::new(keys::USERID, process.uid);
+    let pid = process.pid.map(|pid| Info::new(keys::PROC_PID, Value::Pid(pid)));
+    let command = process.command.as_deref().map(|command| Info::new(keys::CMD_LINE, command));
+    Info::new(names::TOOL_PROCESS, DataArray::of_infos([Some(user), pid, command].into_iter().flatten()))
 }
 
 fn slots(stated: &Slots, cpus: u32) -> u32 {

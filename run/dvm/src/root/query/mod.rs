@@ -18,7 +18,7 @@ use phalanx_core::{HostReply, Time};
 use phalanx_spec::{Status, functions, keys};
 use phalanx_wire::{DataArray, Info, InfoFlags, InfoList, Key, Nspace, ProcId, Query, Value};
 
-pub(in crate::root) use job::about_verdict;
+pub(in crate::root) use job::{about_tool, about_verdict};
 
 use crate::msg::{Found, Subject};
 use crate::root::answer::Answer;

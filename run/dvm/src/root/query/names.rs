@@ -46,6 +46,8 @@ pub const RUN_BY: &str = "phalanx.run_by";
 pub const VERDICT: &str = "phalanx.verdict";
 /// Of a job that was killed, or whose DVM was stopped: the process or tool that wanted it.
 pub const WANTED_BY: &str = "phalanx.wanted_by";
+/// If a tool wanted that: its process, as an array of `PMIX_USERID` and, where they are known, `PMIX_PROC_PID` and `PMIX_CMD_LINE`.
+pub const TOOL_PROCESS: &str = "phalanx.tool_process";
 /// What is to be said beside the verdict: why it did not start or its node was lost (`PMIX_HOSTNAME` names
 /// that), the message of the abort, the MPI library, the parent.
 pub const REASON: &str = "phalanx.reason";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, Waited, names};
+use phalanx_dvm::{ExitStatus, JobEnd, JobVerdict, ProcEnd, ToolProcess, Waited, names};
 use phalanx_spec::{ProcState, Rank};
 use phalanx_wire::{Nspace, ProcId};
 use pmix::{DataArray, Info, InfoList, Query, Status, Tool, Value, keys};
@@ -32,6 +32,7 @@ pub(super) fn of(
         exit_code.unwrap_or(if status.0 > 0 { status.0 } else { i32::from(status != Status::SUCCESS) });
     let culprit = find(keys::PROCID).and_then(Value::as_proc);
     let wanted_by = find(names::WANTED_BY).and_then(Value::as_proc);
+    let wanted_by_tool = find(names::TOOL_PROCESS).and_then(Value::as_array).and_then(tool_process);
     let first = culprit.and_then(|culprit| procs.iter().find(|end| end.proc == *culprit));
     let reason = || find(names::REASON).and_then(Value::as_str).unwrap_or_default().to_owned();
     let in_words = told.find(keys::EVENT_TEXT_MESSAGE).and_then(Value::as_str);
@@ -95,6 +96,7 @@ pub(super) fn of(
         Some(signal) => JobEnd {
             nspace: nspace.clone(),
             verdict: JobVerdict::Cancelled { signal },
+            tool: None,
             exit_code: 128 + signal,
             procs,
             duration,
@@ -105,10 +107,31 @@ pub(super) fn of(
             phases,
         },
         None => {
-            let nspace = nspace.clone();
-            JobEnd { nspace, verdict, exit_code, procs, duration, connected, mpi, waited, restarts, phases }
+            let (nspace, tool) = (nspace.clone(), wanted_by_tool);
+            JobEnd {
+                nspace,
+                verdict,
+                tool,
+                exit_code,
+                procs,
+                duration,
+                connected,
+                mpi,
+                waited,
+                restarts,
+                phases,
+            }
         }
     }
+}
+
+fn tool_process(about: &DataArray) -> Option<ToolProcess> {
+    let find = |key| value::find(about, key);
+    Some(ToolProcess {
+        uid: find(keys::USERID)?.as_u32()?,
+        pid: find(keys::PROC_PID).and_then(Value::as_u32),
+        command: find(keys::CMD_LINE).and_then(Value::as_str).map(str::to_owned),
+    })
 }
 
 fn all_waited(told: &[Info]) -> Vec<Waited> {
