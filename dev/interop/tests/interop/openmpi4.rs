@@ -51,7 +51,7 @@ fn publish() {
     }
 }
 
-/// With several ranks all but the first of Open MPI 4.1 wait for the next spawn instead.
+/// With several ranks, all but the first of Open MPI 4.1 would wait for the next spawn instead.
 #[test]
 fn spawn_of_a_missing_program_is_survived() {
     mpi_programs::spawn_missing(OpenMpi4, 1, "self,vader,tcp");
