@@ -1,4 +1,4 @@
-//! A client whose server sends anything, in any order, while the program makes every possible call.
+//! A client of a server that sends anything, in any order, while the program makes every possible call.
 //!
 //! When the connection has ended, every call must have returned exactly once.
 

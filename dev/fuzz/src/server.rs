@@ -1,4 +1,4 @@
-//! A server whose clients and tools send anything, in any order, and whose host answers at any time, with anything.
+//! A server with clients and tools that send anything, in any order, and a host that answers anything at any time.
 //!
 //! When all peers have left, nothing may remain: no waiting operation, no timer, no request.
 

@@ -414,7 +414,7 @@ impl RankServer for ScriptedServer {
     }
 
     fn leave(&mut self, proc: &ProcId) {
-        // Fails the local fences that wait for it, and tells the host, for the other nodes.
+        // Fails the local fences that wait for it, and notifies the host, for the other nodes.
         let waits =
             |fence: &mut Fence| fence.members.iter().any(|m| m.covers(proc)) && !fence.here.contains(proc);
         for fence in self.fences.extract_if(.., waits).collect::<Vec<_>>() {

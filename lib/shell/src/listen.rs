@@ -16,7 +16,7 @@ use crate::local;
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// The Unix socket of a loopback listener. None if its name is taken, which does no harm.
+    /// The Unix socket beside a loopback listener. None elsewhere, or if its name is taken, which does no harm.
     local: Option<OwnedFd>,
     address: SocketAddr,
     identity: Identity,

@@ -67,7 +67,7 @@ fn statuses(world: &World<WiredServer>, number: u32) -> Vec<Status> {
     given.map(|(_, answer)| status(answer)).collect()
 }
 
-/// The ranks whose restart this rank was notified of.
+/// The ranks that this rank was notified have restarted.
 fn heard(world: &World<WiredServer>, nodes: u32, number: u32) -> Vec<u32> {
     let servers = (0..nodes).filter_map(|node| world.node(NodeId(node)));
     let events = servers.flat_map(|node| &node.server().events);

@@ -70,7 +70,7 @@ fn answers(world: &World<WiredServer>, number: u32) -> Vec<Result<Vec<ProcId>, S
     answers.collect()
 }
 
-/// The ranks whose end this rank was notified of.
+/// The ranks that this rank was notified have ended.
 fn heard(world: &World<WiredServer>, number: u32) -> Vec<ProcId> {
     let servers = (0..NODES).filter_map(|node| world.node(NodeId(node)));
     let events = servers.flat_map(|node| &node.server().events);

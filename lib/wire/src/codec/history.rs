@@ -13,7 +13,7 @@ impl Generation {
         self >= Generation::V4
     }
 
-    /// The type that precedes integers whose width depends on the sender's machine. Process ids have it in every generation.
+    /// The type that precedes integers of machine-dependent width. Process ids have it in every generation.
     pub(super) fn said_width(self, of: DataType) -> Option<DataType> {
         match of {
             DataType::PID => Some(DataType::UINT32),

@@ -120,7 +120,7 @@ impl Packer {
         self.uint16(&v.0);
     }
 
-    /// C's `size_t`. Before 4.0, types whose width depends on the machine are preceded by their width.
+    /// C's `size_t`. Before 4.0, types of machine-dependent width are preceded by their width.
     pub(super) fn size(&mut self, v: &u64) {
         self.width(DataType::SIZE);
         self.uint64(v);

@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
         u64::try_from(count).map_err(|_| DecodeError::Malformed { what: "a count of values" })
     }
 
-    /// Reads an item whose type is known only at run time.
+    /// Reads an item of a type known only at run time.
     pub fn get_values(&mut self, of: DataType) -> Result<Vec<Value>, DecodeError> {
         let n = self.peek_count()?;
         self.count()?;
